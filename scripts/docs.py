@@ -1,4 +1,4 @@
-"""Write the generated parts of docs/, and share/, from the code; with ``--check``, fail if one of them is stale.
+"""Write the generated parts of docs/, docs/schemas/ and share/ from the code; with ``--check``, fail if any is stale.
 
 A generated part is between ``<!-- generated: NAME -->`` and ``<!-- end -->``; the rest is written by hand.
 """
@@ -6,6 +6,7 @@ A generated part is between ``<!-- generated: NAME -->`` and ``<!-- end -->``; t
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import re
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 DOCS: Final = ROOT / "docs"
-STEPLOG: Final = DOCS / "examples" / "steplog"
+EXAMPLES: Final = DOCS / "examples"
 PART: Final = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -32,10 +33,10 @@ def main(arguments: list[str]) -> int:
     os.environ.update(COLUMNS="100", NO_COLOR="1")
     written = {page: page.read_text("utf-8") for page in sorted(DOCS.glob("*.md"))}
     fresh = {
-        page: PART.sub(lambda match: f"{match[1]}\n{PARTS[match[2]]()}\n{match[3]}", text)
+        page: PART.sub(lambda match: f"{match[1]}\n{part(match[2])}\n{match[3]}", text)
         for page, text in written.items()
     }
-    fresh |= {ROOT / name: make() for name, make in SHARED.items()}
+    fresh |= {ROOT / name: make() for name, make in (SHARED | schema_files()).items()}
     stale = []
     for path, text in fresh.items():
         if text != (written.get(path) or (path.read_text("utf-8") if path.exists() else None)):
@@ -191,14 +192,38 @@ def _query_keys(table: Table[Any]) -> str:
     return _table("key matches", rows)
 
 
-def example() -> str:
-    """The module of the example format."""
-    return f"```python\n{(STEPLOG / 'tracetui_steplog.py').read_text('utf-8')}```\n"
+def example(name: str) -> str:
+    """Part of the module of an example format: ``steplog:Session,span_of``, and without names its imports."""
+    module, _, wanted = name.partition(":")
+    text = (EXAMPLES / module / f"tracetui_{module}.py").read_text("utf-8")
+    nodes = ast.parse(text).body
+    first = next(i for i, node in enumerate(nodes) if not isinstance(node, ast.Expr | ast.Import | ast.ImportFrom))
+    names = wanted.split(",")
+    parts = []
+    for i, node in enumerate(nodes):
+        named = getattr(node, "name", None) or getattr(getattr(node, "target", None), "id", None)
+        if named in names if wanted else i < first:
+            about = nodes[i + 1] if i + 1 < len(nodes) and isinstance(node, ast.AnnAssign) else None
+            last = about if isinstance(about, ast.Expr) else node
+            parts.append("\n".join(text.splitlines()[node.lineno - 1 : last.end_lineno]))
+    assert len(parts) >= len(names), f"{name}: no such definition"
+    return "```python\n" + ("\n\n\n" if wanted else "\n").join(parts) + "\n```\n"
 
 
 def package() -> str:
     """The package metadata of the example format."""
-    return f"```toml\n{(STEPLOG / 'pyproject.toml').read_text('utf-8')}```\n"
+    return f"```toml\n{(EXAMPLES / 'steplog' / 'pyproject.toml').read_text('utf-8')}```\n"
+
+
+def worklog() -> str:
+    """The log of the example of an agent's format."""
+    path = EXAMPLES / "worklog" / "cases" / "review" / "input" / "review.worklog.jsonl"
+    return f"```json\n{path.read_text('utf-8')}```\n"
+
+
+def part(name: str) -> str:
+    """The generated part of that name."""
+    return PARTS[name]() if name in PARTS else example(name)
 
 
 def performance() -> str:
@@ -234,9 +259,29 @@ def completions(shell: str) -> str:
     return script(shell)
 
 
+def schemas() -> str:
+    """The schema file of each command."""
+    from tracetui.export.schemas import DOCUMENTS
+
+    return _table("document schema", [(f"`{name}`", f"[{name}.json](schemas/{name}.json)") for name in DOCUMENTS])
+
+
+def schema_file(name: str) -> str:
+    """The JSON Schema of a document."""
+    from tracetui.export.schemas import json_schema
+
+    return json.dumps(json_schema(name), indent=1) + "\n"
+
+
+def schema_files() -> dict[str, Callable[[], str]]:
+    """The schema files, by path."""
+    from tracetui.export.schemas import DOCUMENTS
+
+    return {f"docs/schemas/{name}.json": partial(schema_file, name) for name in DOCUMENTS}
+
+
 PARTS: Final[dict[str, Callable[[], str]]] = {
     "cli": cli,
-    "example": example,
     "formats": formats,
     "keys": keys,
     "package": package,
@@ -244,8 +289,10 @@ PARTS: Final[dict[str, Callable[[], str]]] = {
     "query-kinds": query_kinds,
     "query-runs": query_runs,
     "query-spans": query_spans,
+    "schemas": schemas,
     "secrets": secrets,
     "words": words,
+    "worklog": worklog,
 }
 SHARED: Final[dict[str, Callable[[], str]]] = {
     "snapshots/strings.txt": partial(visible_strings, ROOT / "src" / "tracetui"),

@@ -1,4 +1,4 @@
-"""Take screenshots/*.svg, and *.png where Pillow and the font DejaVu Sans Mono are there, from the real app.
+"""Take the pictures in screenshots/ from the real app: *.png and demo.gif need Pillow and the font DejaVu Sans Mono.
 
 The samples are written as of a fixed moment and shown at that moment, so that the same program takes the same pictures.
 What is judged in a picture is judged in that picture only. What the app exports in one is kept beside it; of exported
@@ -16,22 +16,27 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 from unittest import mock
 
+sys.path.append(str(Path(__file__).resolve().parent.parent))  # of the tests' server
+import recording
+from painting import COLORS, Piece, painter
 from rich.color import Color as RichColor
-from rich.segment import Segment
 from rich.terminal_theme import TerminalTheme
+from tests.sources.sshd import Sshd, missing
 from textual.pilot import Pilot
 from textual.strip import Strip
 
-from tracetui import cli, demo, masking
+from tracetui import cli, demo, masking, redact
 from tracetui.demo import ccpa
 from tracetui.live.engine import Engine
+from tracetui.sources.base import Source
 from tracetui.sources.local import LocalSource
+from tracetui.sources.locations import source_for
 from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.base import BaseListScreen
 from tracetui.ui.screens.diff import DiffScreen
@@ -42,9 +47,6 @@ from tracetui.ui.screens.triage import TriageScreen
 
 TARGET: Final = Path(__file__).resolve().parent.parent / "screenshots"
 NOW: Final = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
-FONTS: Final = ("DejaVuSansMono.ttf", "DejaVuSansMono-Bold.ttf")
-CELL: Final = (9, 19)
-FONT_SIZE: Final = 15
 PATIENCE: Final = 30.0
 AGO: Final = 3600
 """How many seconds before the picture folders changed; files did when their runs ended."""
@@ -92,6 +94,8 @@ class Shot(NamedTuple):
     palette: str = "dark"
     growing: bool = False
     """An agent writes meanwhile below `AGENTS`, step by step, and then no more."""
+    over_ssh: bool = False
+    """The root is on another machine, which is a server on this one."""
     makes: tuple[str, ...] = ()
     """The files that are written in it."""
 
@@ -105,6 +109,7 @@ SHOTS: Final = (
     Shot("messages", root="traces/ccpa", keys=("enter", "g", "j", "j", "j"), tab="messages"),
     Shot("light", keys=("enter",), palette="light"),
     Shot("live", root=AGENTS, keys=("enter",), growing=True),
+    Shot("ssh", root=AGENTS, keys=("enter",), growing=True, over_ssh=True),
     Shot("dashboard", root=".", keys=("L",), growing=True),
     Shot("columns", keys=("W",)),
     Shot("narrow", keys=("enter",), size=(80, 24)),
@@ -156,18 +161,20 @@ def main(names: Collection[str]) -> int:
     os.environ["TZ"] = "UTC"
     time.tzset()
     draw = painter()
-    with samples() as folder, mock.patch.object(masking, "_KEY", bytes(16)):
+    with mock.patch.object(redact, "token_bytes", bytes), samples() as folder:
         masking.choose(ascii_glyphs=False)
-        for shot in (one for one in SHOTS if not names or one.name in names):
+        for shot in (one for one in SHOTS if (not names or one.name in names) and not (one.over_ssh and missing())):
             os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(dir=folder, prefix="state-")
             stem = f"{shot.name}-{shot.size[0]}x{shot.size[1]}"
             svg, strips = asyncio.run(take(shot))
             TARGET.joinpath(stem + ".svg").write_text(svg, "utf-8")
             if draw is not None:
-                draw(strips, shot.size, TARGET / (stem + ".png"))
+                draw(pieces(strips), shot.size).quantize(COLORS).save(TARGET / (stem + ".png"), optimize=True)
             for name in shot.makes:
                 TARGET.joinpath(name).write_bytes(Path(name).read_bytes())
             print(f"screenshots/{stem}")
+        if not names or "demo" in names:
+            record()
         for page in (one for one in PAGES if not names or one.name in names):
             take_page(page)
     if draw is None:
@@ -207,15 +214,43 @@ def samples() -> Iterator[str]:
             os.chdir(before)
 
 
-async def take(shot: Shot) -> tuple[str, list[Strip]]:
-    """The screen of one picture, as SVG and as strips."""
-    for path in Path("traces").rglob("*"):
+def settle_folders(root: Path) -> None:
+    """Give all folders an old time of change."""
+    for path in root.rglob("*"):
         if path.is_dir():
             os.utime(path, (NOW.timestamp() - AGO,) * 2)
-    states = list(work(Path(AGENTS))) if shot.growing else []
-    engine = Engine(LocalSource(), [shot.root])
+
+
+async def take(shot: Shot) -> tuple[str, list[Strip]]:
+    """The screen of one picture, as SVG and as strips."""
+    settle_folders(Path("traces"))
+    with places(shot) as (source, root, agents):
+        return await take_at(shot, source, root, list(work(agents)) if shot.growing else [])
+
+
+@contextmanager
+def places(shot: Shot) -> Iterator[tuple[Source, str, Path]]:
+    """Context: the source of a picture, its root, and the folder in which an agent writes."""
+    if not shot.over_ssh:
+        yield LocalSource(), shot.root, Path(AGENTS)
+        return
+    server = Sshd(Path("server").resolve())
+    path = os.environ["PATH"]
+    os.environ["PATH"] = f"{server.path}{os.pathsep}{path}"
+    try:
+        (server.home / shot.root).mkdir()
+        with closing(source_for([f"there:{shot.root}"])) as source:
+            yield source, f"there:{shot.root}", server.home / shot.root
+    finally:
+        os.environ["PATH"] = path
+        server.stop()
+
+
+async def take_at(shot: Shot, source: Source, root: str, states: list[State]) -> tuple[str, list[Strip]]:
+    """The screen of a picture of `root`, while an agent writes `states`."""
+    engine = Engine(source, [root])
     engine.start()
-    app = Still(engine, [shot.root], palette=shot.palette)
+    app = Still(engine, [root], palette=shot.palette)
     try:
         async with app.run_test(size=shot.size) as pilot:
             await settle(app, pilot)
@@ -319,39 +354,44 @@ async def wait(pilot: Pilot[int], there: Callable[[], bool], what: str) -> None:
             raise TimeoutError(f"{what}: not there yet")
 
 
-Painter = Callable[[list[Strip], tuple[int, int], Path], None]
-
-
-def painter() -> Painter | None:
-    """What draws a PNG, if this machine can."""
-    try:
-        from PIL import Image, ImageDraw, ImageFont
-
-        plain, bold = (ImageFont.truetype(name, FONT_SIZE) for name in FONTS)
-    except (ImportError, OSError):
-        return None
-    width, height = CELL
+def pieces(strips: list[Strip]) -> Iterator[list[Piece]]:
+    """The cells of a screen."""
     theme = TerminalTheme((16, 19, 26), (220, 225, 234), [(0, 0, 0)] * 8)
+    for strip in strips:
+        row = []
+        for text, style, _ in strip:
+            ink, ground = colors(style.color if style else None, style.bgcolor if style else None, theme)
+            if style is not None and style.reverse:
+                ink, ground = ground, ink
+            row.append(Piece(text, ink, ground, style is not None and bool(style.bold)))
+        yield row
 
-    def paint(strips: list[Strip], size: tuple[int, int], path: Path) -> None:
-        image = Image.new("RGB", (size[0] * width, size[1] * height))
-        pen = ImageDraw.Draw(image)
-        for y, strip in enumerate(strips):
-            x = 0
-            for text, style, _ in strip:
-                ink, ground = colors(style.color if style else None, style.bgcolor if style else None, theme)
-                if style is not None and style.reverse:
-                    ink, ground = ground, ink
-                for character in text:
-                    cells = Segment(character).cell_length
-                    left, top = x * width, y * height
-                    pen.rectangle((left, top, left + cells * width - 1, top + height - 1), fill=ground)
-                    font = bold if style is not None and style.bold else plain
-                    pen.text((left, top), character, font=font, fill=ink)
-                    x += cells
-        image.quantize(192).save(path, optimize=True)
 
-    return paint
+def run_recorded(root: str) -> int:
+    """Run the app on `root` in this terminal, at the moment that the file `recording.CLOCK` says."""
+
+    class Recorded(TraceApp):
+        def clock(self) -> float:
+            return NOW.timestamp() + float(Path(recording.CLOCK).read_text() or 0)
+
+    masking.choose(ascii_glyphs=False)
+    engine = Engine(LocalSource(), [root])
+    engine.start()
+    try:
+        Recorded(engine, [root], palette="dark").run()
+    finally:
+        engine.stop()
+    return 0
+
+
+def record() -> None:
+    """Record the moving picture, in the folder of the samples."""
+    draw = painter()
+    if draw is None:
+        return
+    states = list(work(Path(recording.AGENT)))
+    settle_folders(Path("traces"))
+    recording.record(draw, states, TARGET / "demo.gif")
 
 
 def colors(
@@ -364,4 +404,7 @@ def colors(
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["--app"]:
+        with mock.patch.object(redact, "token_bytes", bytes):
+            sys.exit(run_recorded(sys.argv[2]))
     sys.exit(main(sys.argv[1:]))

@@ -1,8 +1,9 @@
-"""Install a wheel or sdist in an empty environment of this Python, and try what a user does first.
+"""Install a wheel or sdist in an empty environment, and try what a user does first.
 
-    python scripts/try_install.py dist/*.whl [--lowest]
+    python scripts/try_install.py dist/* [--lowest] [--every-python]
 
-Standard library only. With ``--lowest``, every dependency has its lowest version (requirements/lowest.txt).
+Standard library only. With ``--lowest``, every dependency has its lowest version (requirements/lowest.txt); with
+``--every-python``, each supported Python of this machine is tried, on the path or of pyenv, and missing ones are named.
 """
 
 from __future__ import annotations
@@ -13,17 +14,19 @@ import json
 import os
 import pty
 import select
+import shutil
 import struct
 import subprocess
 import sys
 import tempfile
 import termios
 import time
-import venv
+import tomllib
 from pathlib import Path
 from typing import Final
 
-LOWEST: Final = Path(__file__).resolve().parent.parent / "requirements" / "lowest.txt"
+ROOT: Final = Path(__file__).resolve().parent.parent
+LOWEST: Final = ROOT / "requirements" / "lowest.txt"
 SHARED: Final = (
     "share/man/man1/tracetui.1",
     "share/bash-completion/completions/tracetui",
@@ -39,17 +42,37 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("distributions", nargs="+", type=Path, metavar="FILE")
     parser.add_argument("--lowest", action="store_true", help="with the lowest versions of all dependencies")
+    parser.add_argument("--every-python", action="store_true", help="on each supported Python of this machine")
     args = parser.parse_args()
-    for path in args.distributions:
-        with tempfile.TemporaryDirectory() as folder:
-            try_distribution(path.resolve(), Path(folder), lowest=args.lowest)
+    for python in pythons() if args.every_python else [sys.executable]:
+        for path in args.distributions:
+            with tempfile.TemporaryDirectory() as folder:
+                try_distribution(path.resolve(), python, Path(folder), lowest=args.lowest)
     return 0
 
 
-def try_distribution(path: Path, folder: Path, *, lowest: bool) -> None:
-    """Install the distribution `path` into an environment in `folder`, and use it from there."""
+def pythons() -> list[str]:
+    """The supported Pythons of this machine, of each minor version the first that runs."""
+    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["classifiers"]
+    supported = [
+        name.rpartition(" ")[2] for name in classifiers if name.startswith("Programming Language :: Python :: 3.")
+    ]
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv", "versions")
+    usable = []
+    for version in supported:
+        on_path = shutil.which(f"python{version}")
+        candidates = [*([on_path] if on_path else []), *map(str, sorted(pyenv.glob(f"{version}.*/bin/python")))]
+        running = [path for path in candidates if not subprocess.run([path, "-c", ""], capture_output=True).returncode]
+        if not running:
+            print(f"Python {version}: not on this machine", flush=True)
+        usable += running[:1]
+    return usable
+
+
+def try_distribution(path: Path, python: str, folder: Path, *, lowest: bool) -> None:
+    """Install the distribution `path` into an environment of `python` in `folder`, and use it from there."""
     environment = folder / "environment"
-    venv.create(environment, with_pip=True)
+    subprocess.check_call([python, "-m", "venv", str(environment)])
     pip = [str(environment / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     subprocess.check_call([*pip, *(("-c", str(LOWEST)) if lowest else ()), str(path)])
     tracetui = str(environment / "bin" / "tracetui")
@@ -65,9 +88,8 @@ def try_distribution(path: Path, folder: Path, *, lowest: bool) -> None:
     assert len(runs) > 10
     assert json.loads(output("triage", "traces", "--json"))["causes"]
     open_demo(tracetui, folder)
-    print(
-        f"{path.name}: installs and opens on Python {sys.version.split()[0]}{', lowest versions' * lowest}", flush=True
-    )
+    version = subprocess.check_output([str(environment / "bin" / "python"), "--version"], text=True).strip()
+    print(f"{path.name}: installs and opens on {version}{', lowest versions' * lowest}", flush=True)
 
 
 def variables(folder: Path) -> dict[str, str]:

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.schemas import schema_errors
 from tracetui.cli import main
 
 HERE = Path(__file__).parent
@@ -43,6 +44,9 @@ class Cli:
     def __call__(self, *arguments: str) -> Result:
         status = main(arguments)
         captured = self._capture.readouterr()
+        if "--json" in arguments and captured.out.startswith(b'{"schema":'):
+            errors = schema_errors(captured.out)
+            assert not errors, errors
         return Result(status, captured.out, captured.err.decode())
 
 

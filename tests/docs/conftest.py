@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-STEPLOG = ROOT / "docs" / "examples" / "steplog"
+EXAMPLES = ROOT / "docs" / "examples"
+STEPLOG = EXAMPLES / "steplog"
 
 
 @pytest.fixture(scope="session")

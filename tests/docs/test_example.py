@@ -1,20 +1,24 @@
-"""docs/writing-a-format.md: its example is a package that installs, is found, and conforms."""
+"""docs/writing-a-format.md: its examples conform and run; the first is a package that installs and is found."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.test_tail import tailing
-from tests.docs.conftest import ROOT, STEPLOG
+from tests.docs.conftest import EXAMPLES, ROOT, STEPLOG
 from tests.terminal import TRACETUI, Terminal
-from tracetui.formats.base import Format
-from tracetui.testing import check_format
+from tracetui import demo
+from tracetui.plugin import Format, RunRef
+from tracetui.testing import check_format, read_run
 
 HELLO = STEPLOG / "cases" / "hello" / "input" / "hello.steplog.jsonl"
 
@@ -25,6 +29,14 @@ def steplog(monkeypatch: pytest.MonkeyPatch) -> Format:
     from tracetui_steplog import Steplog
 
     return Steplog()
+
+
+@pytest.fixture
+def worklog(monkeypatch: pytest.MonkeyPatch) -> Format:
+    monkeypatch.syspath_prepend(str(EXAMPLES / "worklog"))
+    from tracetui_worklog import Worklog
+
+    return Worklog()
 
 
 def python(site: Path, code: str) -> str:
@@ -38,6 +50,53 @@ def python(site: Path, code: str) -> str:
 
 def test_the_example_conforms(steplog: Format) -> None:
     check_format(steplog, STEPLOG / "cases")
+
+
+def test_the_example_of_an_agent_conforms(worklog: Format) -> None:
+    check_format(worklog, EXAMPLES / "worklog" / "cases")
+
+
+def test_code_of_the_page_runs(steplog: Format, worklog: Format, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "writing-a-format.md").read_text("utf-8")
+    written = re.sub(r"<!-- generated.*?<!-- end -->", "", page, flags=re.DOTALL)
+    blocks = re.findall(r"^```python\n(.*?)^```", written, re.DOTALL | re.MULTILINE)
+    assert len(blocks) == 2
+    for block in blocks:
+        names: dict[str, Any] = {"__file__": str(STEPLOG / "test_steplog.py"), "__name__": "page"}
+        exec(block, names)
+        for name, value in names.items():
+            if name.startswith("test_"):
+                value()
+    for name in ("steplog", "worklog"):
+        parts = re.findall(rf"<!-- generated: {name}\S* -->\n\n```python\n(.*?)```", page, re.DOTALL)
+        imports = (EXAMPLES / name / f"tracetui_{name}.py").read_text("utf-8").partition("\n\n\n")[0]
+        exec("\n".join(parts if "import" in parts[0] else [imports, *parts]), {"__name__": "page"})
+
+
+def test_code_of_the_index_runs(steplog: Format, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    demo.write(tmp_path / "samples", datetime(2026, 3, 4, 12, tzinfo=UTC))
+    (sample,) = (tmp_path / "samples").rglob("0690e0f0*.json")
+    (tmp_path / "traces").mkdir()
+    sample.rename(tmp_path / "traces" / "0690e0f0.json")
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "index.md").read_text("utf-8"), re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(block, names)
+    assert names["body"].attributes
+
+
+def test_examples_import_the_facade_only(steplog: Format, worklog: Format) -> None:
+    for path in EXAMPLES.glob("*/*.py"):
+        assert {*re.findall(r"(?:from|import) (tracetui[\w.]*)", path.read_text("utf-8"))} == {"tracetui.plugin"}
+
+
+def test_a_sub_agent_of_the_example_is_a_subtree(worklog: Format) -> None:
+    (log,) = (EXAMPLES / "worklog" / "cases" / "review" / "input").iterdir()
+    run = read_run(worklog, RunRef("worklog", str(log)))
+    tree = [(depth, span.name, span.status.value) for span, depth in zip(run.spans, run.depths, strict=True)]
+    assert tree[3:6] == [(1, "agent", "ok"), (2, "assistant", "ok"), (3, "search", "error")]
+    assert run.load(run.spans[3]).output == "no callers found"
+    assert (run.summary.steps, run.summary.repeats is not None) == (2, True)
 
 
 def test_an_installed_format_is_found(site: Path) -> None:

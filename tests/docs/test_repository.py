@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import subprocess
@@ -10,6 +11,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from PIL import Image, ImageSequence
+
+import tracetui
+from tracetui.cli.parser import parser_of
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -49,6 +54,21 @@ def test_an_unknown_word_is_wrong_usage() -> None:
     assert done.returncode == 2
     assert "tset" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_the_readme_begins_with_a_sentence_two_commands_and_the_picture() -> None:
+    first = (ROOT / "README.md").read_text("utf-8").partition("\n\nRequires")[0]
+    title, sentence, commands, picture = first.split("\n\n")
+    assert (title, sentence.count(". "), commands.count("\n")) == ("# tracetui", 0, 4)
+    assert re.fullmatch(r"!\[.+\]\(screenshots/demo\.gif\)", picture, re.DOTALL)
+
+
+def test_the_moving_picture_takes_20_seconds_and_less_than_3_megabytes() -> None:
+    path = ROOT / "screenshots" / "demo.gif"
+    with Image.open(path) as picture:
+        frames = [frame.info["duration"] for frame in ImageSequence.Iterator(picture)]
+    assert 18_000 <= sum(frames) <= 22_000
+    assert path.stat().st_size < 3_000_000
 
 
 def test_the_readme_and_ci_run_the_same_tests() -> None:
@@ -119,6 +139,32 @@ def test_committed_version_is_in_one_place() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     assert "version" not in project["project"]
     assert project["tool"]["hatch"]["version"]["path"] == "src/tracetui/__init__.py"
+
+
+def test_mcp_registry_metadata_starts_the_server_of_this_version() -> None:
+    server = json.loads((ROOT / "server.json").read_text("utf-8"))
+    (package,) = server["packages"]
+    assert server["version"] == package["version"] == tracetui.__version__
+    assert len(server["description"]) <= 100
+    assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", server["name"])
+    assert (package["registryType"], package["identifier"], package["transport"]) == (
+        "pypi",
+        "tracetui",
+        {"type": "stdio"},
+    )
+    command, traces = package["packageArguments"]
+    assert command["value"] == "mcp"
+    assert parser_of("mcp").parse_args(["x"]).paths == ["x"]
+    assert traces["isRequired"]
+
+
+def test_hooks_are_commands_that_exist() -> None:
+    entries = re.findall(
+        r"^  entry: tracetui (\w+)(.*)$", (ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"), re.MULTILINE
+    )
+    assert [command for command, _ in entries] == ["triage", "audit"]
+    for command, options in entries:
+        parser_of(command).parse_args([*options.split(), "traces", "--fail-on", "error"])
 
 
 def test_site_navigation_has_every_page_once() -> None:

@@ -8,27 +8,33 @@ from typing import Any, ClassVar, Final
 
 from msgspec import UNSET, Raw, Struct
 
-from tracetui.formats.agent_log import Rows
-from tracetui.formats.base import CERTAIN, NO
-from tracetui.formats.bodies import records_at
-from tracetui.formats.decode import record_on
-from tracetui.formats.jsonl import Line, LogReader, counted
-from tracetui.formats.schema import NULL, Finite, Integer, Schema
-from tracetui.model import (
+from tracetui.plugin import (
+    CERTAIN,
+    NO,
+    NULL,
     Body,
     Error,
+    File,
+    Finite,
     Header,
+    Integer,
+    Line,
+    LogReader,
     Operation,
     Problem,
+    Rows,
     RunBody,
     RunRef,
     RunSummary,
+    Schema,
     Span,
     Status,
     StatusSource,
+    counted,
+    record_on,
+    records_at,
     status_of,
 )
-from tracetui.sources.base import File
 
 
 class Record(Struct, gc=False):
@@ -75,7 +81,7 @@ class Session(Rows):
 
 
 class Steplog:
-    """The format; see `tracetui.formats.base.Format`."""
+    """The format; see `tracetui.plugin.Format`."""
 
     name = "steplog"
     title = "Steplog lines"

@@ -17,6 +17,7 @@ from tracetui.analysis.audit import RULES, Audit, Finding, Rule, Severity
 from tracetui.errors import UsageError
 from tracetui.export.json import encode, problem_value
 from tracetui.export.page import Block, Heading, Prose, Table, markdown, masked_note
+from tracetui.export.schemas import reports as schemas
 from tracetui.export.table import Column, TextTable
 from tracetui.model import Problem, quote_key
 from tracetui.redact import Redactor
@@ -81,7 +82,7 @@ def address_of(finding: Finding) -> str:
 # ---- JSON
 
 
-def audit_value(report: AuditReport, redactor: Redactor) -> dict[str, Any]:
+def audit_value(report: AuditReport, redactor: Redactor) -> schemas.Audit:
     """``tracetui/audit/1``: findings worst first, the runs with their permission modes, and counts of effects."""
     audit = report.audit
     return {
@@ -94,7 +95,7 @@ def audit_value(report: AuditReport, redactor: Redactor) -> dict[str, Any]:
     }
 
 
-def _finding_value(finding: Finding, redactor: Redactor) -> dict[str, Any]:
+def _finding_value(finding: Finding, redactor: Redactor) -> schemas.AuditFinding:
     return {
         "rule": finding.rule.name,
         "severity": finding.rule.severity.value,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from tracetui.analysis.context import Account, Break, Call, Ledger
+from tracetui.export.schemas import reports as schemas
 from tracetui.export.table import Column, TextTable
 from tracetui.model import RunSummary
 from tracetui.redact import Redactor
@@ -156,7 +157,7 @@ def brought_in(call: Call, redactor: Redactor) -> Clean:
 # ---- JSON
 
 
-def context_value(run: RunSummary, ledger: Ledger, redactor: Redactor | None = None) -> dict[str, Any]:
+def context_value(run: RunSummary, ledger: Ledger, redactor: Redactor | None = None) -> schemas.Context:
     """``tracetui/context/1``, with names masked if `redactor` is given."""
 
     def name(text: str | None) -> str | None:
@@ -189,10 +190,11 @@ def context_value(run: RunSummary, ledger: Ledger, redactor: Redactor | None = N
     }
 
 
-_Name = Callable[[str | None], str | None]
+_Name = Callable[[Any], Any]
+"""Masks a text; None stays None."""
 
 
-def _account(account: Account, ledger: Ledger, name: _Name) -> dict[str, Any]:
+def _account(account: Account, ledger: Ledger, name: _Name) -> schemas.ContextShare:
     totals = ledger.totals
     is_priced = totals.usd is not None
     return {
@@ -211,7 +213,7 @@ def _account(account: Account, ledger: Ledger, name: _Name) -> dict[str, Any]:
     }
 
 
-def _break(missed: Break, call: Call, name: _Name) -> dict[str, Any]:
+def _break(missed: Break, call: Call, name: _Name) -> schemas.CacheBreak:
     return {
         "call": call.id,
         "number": call.number,
@@ -231,7 +233,7 @@ def _break(missed: Break, call: Call, name: _Name) -> dict[str, Any]:
     }
 
 
-def _call(call: Call, name: _Name) -> dict[str, Any]:
+def _call(call: Call, name: _Name) -> schemas.ContextCall:
     return {
         "call": call.id,
         "number": call.number,

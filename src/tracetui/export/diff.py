@@ -16,6 +16,7 @@ from tracetui.diff.step import Difference, Kind
 from tracetui.diff.values import Change
 from tracetui.export.json import Masked, encode, masked_field
 from tracetui.export.page import Section, Step, Tree, cut_lines
+from tracetui.export.schemas import reports as schemas
 from tracetui.export.text import pretty, short
 from tracetui.model import Criterion, Metric, Run, Span, quote_key
 from tracetui.store.address import span_title, step_number
@@ -67,7 +68,7 @@ def missing_value(address: str, relation: str, missing: str) -> dict[str, Any]:
     return {"a": None, "b": address, "relation": relation, "same": None, **nothing, "missing": missing}
 
 
-def _about(diff: Diff) -> dict[str, Any]:
+def _about(diff: Diff) -> schemas.Pair:
     return {
         "a": diff.a.summary.ref.address,
         "b": diff.b.summary.ref.address,
@@ -90,13 +91,13 @@ def _more(diff: Diff) -> dict[str, Any]:
     }
 
 
-def _divergence_value(found: Divergence | None) -> dict[str, Any] | None:
+def _divergence_value(found: Divergence | None) -> schemas.Divergence | None:
     if found is None:
         return None
     return {"row": found.row, "kind": found.kind, "path": found.path, "a": found.a, "b": found.b}
 
 
-def _row_value(diff: Diff, row: Row, changes: Changes) -> dict[str, Any]:
+def _row_value(diff: Diff, row: Row, changes: Changes) -> schemas.DiffRow:
     span = diff.span_b(row) or diff.span_a(row)
     found = changes(row).changes if row.changes else ()
     return {
@@ -111,9 +112,17 @@ def _row_value(diff: Diff, row: Row, changes: Changes) -> dict[str, Any]:
     }
 
 
-def _change_value(change: Change) -> dict[str, Any]:
-    found = {"path": change.path, "side": change.side, "change": change.word, "a": change.a, "b": change.b}
-    return found if change.noise is None else found | {"ignored": change.noise}
+def _change_value(change: Change) -> schemas.Change:
+    value: schemas.Change = {
+        "path": change.path,
+        "side": change.side,
+        "change": change.word,
+        "a": change.a,
+        "b": change.b,
+    }
+    if change.noise is not None:
+        value["ignored"] = change.noise
+    return value
 
 
 def _address(run: Run, span: Span | None) -> str | None:

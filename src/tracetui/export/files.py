@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from tracetui.analysis.effects.paths import is_temporary
 from tracetui.analysis.files import FileHistory, FilesReport, FileState, State
 from tracetui.export.json import moment, problem_value
+from tracetui.export.schemas import reports as schemas
 from tracetui.export.table import Column, TextTable
 from tracetui.model import RunRef
 from tracetui.redact import Redactor
@@ -27,7 +28,7 @@ _COLUMNS: Final = (
 )
 
 
-def files_value(report: FilesReport, redactor: Redactor) -> dict[str, Any]:
+def files_value(report: FilesReport, redactor: Redactor) -> schemas.Files:
     """``tracetui/files/1``: `added` and `removed` are lines, null if not recorded; `lines` are those of the agents that
     stand, and all of them.
     """
@@ -39,7 +40,7 @@ def files_value(report: FilesReport, redactor: Redactor) -> dict[str, Any]:
     }
 
 
-def _file_value(report: FilesReport, history: FileHistory, state: FileState, redactor: Redactor) -> dict[str, Any]:
+def _file_value(report: FilesReport, history: FileHistory, state: FileState, redactor: Redactor) -> schemas.ChangedFile:
     return {
         "path": redactor.text(report.name(history)),
         "runs": history.runs,

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from math import isfinite
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 from xml.etree import ElementTree as Xml
 
 from tracetui.analysis.contrast import Interval
@@ -20,6 +20,7 @@ from tracetui.analysis.tasks import Task
 from tracetui.errors import UsageError
 from tracetui.export.json import encode
 from tracetui.export.page import Block, Code, Facts, Heading, Link, Prose, Table, html, markdown, masked_note
+from tracetui.export.schemas import reports as schemas
 from tracetui.export.table import Column, TextTable
 from tracetui.export.tasks import task_name
 from tracetui.model import RunRef, Span, TaskKey, quote_key
@@ -154,11 +155,11 @@ def unpaired_rows(gate: Gate, redactor: Redactor) -> list[Sequence[Clean]]:
 # ---- JSON
 
 
-def gate_value(report: GateReport, redactor: Redactor | None = None) -> dict[str, Any]:
+def gate_value(report: GateReport, redactor: Redactor | None = None) -> schemas.Gate:
     """``tracetui/gate/1``, masked if `redactor` is given. Unbounded ends of intervals are null."""
     gate = report.gate
 
-    def changed(pair: Pair) -> dict[str, Any]:
+    def changed(pair: Pair) -> schemas.TaskChange:
         found = report.divergence(pair)
         return {
             "task": task_name(pair.base, redactor),
@@ -197,7 +198,7 @@ def gate_value(report: GateReport, redactor: Redactor | None = None) -> dict[str
     }
 
 
-def _divergence_value(found: Divergence) -> dict[str, Any]:
+def _divergence_value(found: Divergence) -> schemas.TaskDivergence:
     return {
         "step": found.step,
         "base": found.base.address,
@@ -207,7 +208,7 @@ def _divergence_value(found: Divergence) -> dict[str, Any]:
     }
 
 
-def _metric_value(test: MetricTest) -> dict[str, Any]:
+def _metric_value(test: MetricTest) -> schemas.MetricChange:
     return {
         "tasks": test.tasks,
         "base": test.base,

@@ -19,7 +19,7 @@ from hashlib import blake2b
 from math import isfinite
 from os.path import basename, splitext
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 import orjson
@@ -27,6 +27,7 @@ import orjson
 from tracetui.analysis import prices
 from tracetui.analysis.liveness import state_of_summary
 from tracetui.analysis.statistics import estimate_of
+from tracetui.export.schemas import runs as schemas
 from tracetui.masking import clean, one_line
 from tracetui.model import (
     Body,
@@ -122,7 +123,7 @@ def _listed(values: Iterable[Any]) -> Iterator[bytes]:
 
 def run_value(
     run: RunSummary, replay: str | None, estimated: float | None = None, inherited: TaskKey | None = None
-) -> dict[str, Any]:
+) -> schemas.PlainRun:
     """Return a run as ``ls`` does; `estimated` is a cost that the summary lacks, `inherited` the original's task."""
     task = inherited or run.task_key
     return {
@@ -152,7 +153,7 @@ def run_value(
         "llm_calls": run.llm_calls,
         "tool_calls": run.tool_calls,
         "errors": run.errors,
-        "usage": msgspec.structs.asdict(run.usage or _NO_USAGE),
+        "usage": _usage(run.usage),
         "estimated_cost_usd": prices.of_summary(run) if estimated is None else estimated,
         "replay_of": run.replay_of,
         "replay_of_address": replay,
@@ -172,6 +173,10 @@ def run_value(
     }
 
 
+def _usage(usage: Usage | None) -> schemas.Usage:
+    return cast("schemas.Usage", msgspec.structs.asdict(usage or _NO_USAGE))
+
+
 def state_value(run: RunSummary, now: float) -> dict[str, Any]:
     """Return the state of a run at `now` (UTC seconds), where it comes from, and the open call."""
     found = state_of_summary(run, now)
@@ -189,11 +194,16 @@ def read_run_value(run: Run, replay: str | None, inherited: TaskKey | None = Non
     return {**run_value(run.summary, replay, inherited=inherited), **more, **run_body_value(run.body)}
 
 
-def _first_error(error: FirstError | None) -> dict[str, Any] | None:
+def _first_error(error: FirstError | None) -> schemas.FirstError | None:
     if error is None:
         return None
-    fields = ("span", "name", "operation", "type", "message")
-    return {name: getattr(error, name) for name in fields}
+    return {
+        "span": error.span,
+        "name": error.name,
+        "operation": error.operation,
+        "type": error.type,
+        "message": error.message,
+    }
 
 
 def run_body_value(body: RunBody) -> dict[str, Any]:
@@ -203,13 +213,13 @@ def run_body_value(body: RunBody) -> dict[str, Any]:
     return found
 
 
-def span_document(run: Run, position: int) -> dict[str, Any]:
+def span_document(run: Run, position: int) -> schemas.Span:
     """Return a span of a run with its body."""
     span = run.spans[position]
     return span_value(span, run.depths[position], run.load(span), zone=run.summary.time_zone)
 
 
-def span_value(span: Span, depth: int, body: Body, *, zone: str | None = "UTC") -> dict[str, Any]:
+def span_value(span: Span, depth: int, body: Body, *, zone: str | None = "UTC") -> schemas.Span:
     """Return a span as ``show`` prints it."""
     given, attributes = body.input, dict(body.attributes)
     if given is None:
@@ -234,7 +244,7 @@ def span_value(span: Span, depth: int, body: Body, *, zone: str | None = "UTC") 
         "status_source": span.status_source,
         "started_at": moment(span.started_at, zone=zone),
         "duration_ms": span.duration_ms,
-        "usage": msgspec.structs.asdict(span.usage or _NO_USAGE),
+        "usage": _usage(span.usage),
         "input": given,
         "output": made,
         "error": span.error,
@@ -257,7 +267,7 @@ def _derived(span: Span, body: Body) -> dict[str, Any]:
     return {f"tracetui.{name}": value for name, value in found.items() if value not in ((), "", None)}
 
 
-def ledger_value(ledger: Ledger) -> dict[str, Any]:
+def ledger_value(ledger: Ledger) -> schemas.Ledger:
     """Return a ledger: how much was understood."""
     return {
         "bytes": ledger.size,
@@ -270,7 +280,7 @@ def ledger_value(ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def problem_value(problem: Problem) -> dict[str, Any]:
+def problem_value(problem: Problem) -> schemas.Problem:
     """Return a problem as JSON."""
     return {"path": problem.path, "where": problem.where, "reason": problem.reason}
 

@@ -11,6 +11,7 @@ from tracetui.analysis.run_tree import Fork, RunTree, decisive_by_chance
 from tracetui.analysis.tasks import Counts, Group, Matrix, Rates, Result, Spread, Task, Trial
 from tracetui.export.json import problem_value
 from tracetui.export.page import NO_PAGES, Block, Cell, Facts, Heading, Link, Pages, Prose, Styled, Table, run_link
+from tracetui.export.schemas import reports as schemas
 from tracetui.export.table import Column, TextTable
 from tracetui.model import Problem, TaskKey
 from tracetui.model.masked import masked_problem
@@ -127,7 +128,7 @@ def _task(task: Task, tree: RunTree | None, redactor: Redactor | None) -> dict[s
     }
 
 
-def _counts(counts: Counts) -> dict[str, Any]:
+def _counts(counts: Counts) -> schemas.Counts:
     return {
         "trials": counts.runs,
         "passed": counts.passed,
@@ -159,7 +160,7 @@ def _spread(spread: Spread) -> dict[str, Any]:
     return {**msgspec.structs.asdict(spread), "mean": spread.mean}
 
 
-def _fork(tree: RunTree, fork: Fork) -> dict[str, Any]:
+def _fork(tree: RunTree, fork: Fork) -> schemas.Fork:
     return {
         "step": fork.step,
         "branches": [

@@ -28,6 +28,7 @@ from tracetui.analysis.triage import (
 )
 from tracetui.export.json import encode, moment
 from tracetui.export.page import NO_PAGES, Block, Cell, Code, Facts, Heading, Link, Pages, Prose, Table, run_link
+from tracetui.export.schemas import reports as schemas
 from tracetui.export.table import Column, Screen, TextTable, since, started
 from tracetui.model import RunSummary, quote_key
 from tracetui.model.masked import masked_summary
@@ -358,7 +359,7 @@ def _task_value(task: Task, judged: Judgement) -> dict[str, Any]:
     }
 
 
-def _own(judged: Judgement) -> dict[str, Any]:
+def _own(judged: Judgement) -> schemas.Decision:
     return {"verdict": judged.verdict, "note": judged.note or None, "tags": judged.tags}
 
 

@@ -8,7 +8,8 @@
 A directory of cases has ``<case>/input/…`` (files as users have them) and ``<case>/expected.json`` (the normal form of
 the result; with ``TRACETUI_GOLDEN=1`` it is written instead of compared: read the diff). An optional
 ``exceptions.txt`` lists source values that are deliberately not shown, one pattern per line
-(``steps.*.internal  # why``). Every check raises `AssertionError` with the location of the failure.
+(``steps.*.internal  # why``), and values of a summary that only a full read has (``list stage: prompt  # why``); those
+in `COUNTED` need no line. Every check raises `AssertionError` with the location of the failure.
 """
 
 from __future__ import annotations
@@ -70,6 +71,11 @@ __all__ = [
 
 GOLDEN: Final = "TRACETUI_GOLDEN"
 UNKNOWN_FIELD: Final = "tracetui_unknown"
+LIST_STAGE: Final = "list stage:"
+_COUNTS: Final = ("errors", "llm_calls", "nodes", "problems", "size", "spans", "steps", "tool_calls")
+_SUMS: Final = ("claims", "duration_ms", "model_usage", "models", "tools", "unread", "usage")
+COUNTED: Final = frozenset({*_COUNTS, *_SUMS, "deep", "first_error", "last", "title"})
+"""Fields of a summary that the list stage of any format may leave empty: they are counted, or known at the end."""
 
 
 def check_format(fmt: Format, cases_dir: str | os.PathLike[str], *, seed: int = 1) -> None:
@@ -105,10 +111,21 @@ def check_sniff(fmt: Format, case: Path) -> None:
 
 
 def check_summaries(fmt: Format, case: Path) -> None:
-    """Check that both stages of `summarize` agree with the summary of the whole run."""
+    """Check that both stages of `summarize` agree with the summary of the whole run, and that values which only the
+    whole run has are named.
+    """
+    lines = _exceptions(case)
+    deferred = {line.removeprefix(LIST_STAGE).strip() for line in lines if line.startswith(LIST_STAGE)}
     with copied(case) as root:
         for path in claimed(fmt, root):
-            _check_stages(fmt, path, *_stages(fmt, path))
+            quick, deep = _stages(fmt, path)
+            _check_stages(fmt, path, quick, deep)
+            for first, second in zip(quick, deep, strict=True):
+                empty = {
+                    name for name in FIELDS if _is_empty(getattr(first, name)) and not _is_empty(getattr(second, name))
+                }
+                unnamed = sorted(empty - COUNTED - deferred)
+                assert not unnamed, f"{path}: empty in the list stage, and not named in exceptions.txt: {unnamed}"
 
 
 def check_ledger(fmt: Format, case: Path) -> None:
@@ -243,11 +260,7 @@ def check_quick(quick: RunSummary, deep: RunSummary, path: str) -> None:
     """Check values of the list stage; None, 0, an empty text and an unknown status mean *not determined yet*."""
     for name in FIELDS:
         value, right = getattr(quick, name), getattr(deep, name)
-        if (
-            name == "deep"
-            or value in (None, 0, "", b"", (), Status.UNKNOWN)
-            or (name == "time_zone" and not quick.started_at)
-        ):
+        if name == "deep" or _is_empty(value) or (name == "time_zone" and not quick.started_at):
             continue
         if name == "usage" and right is not None:
             value = value.or_else(right)
@@ -256,6 +269,11 @@ def check_quick(quick: RunSummary, deep: RunSummary, path: str) -> None:
         if name == "first_error" and value.span is None and right is not None:
             right = msgspec.structs.replace(right, span=None, name=value.name, operation=value.operation)
         assert value == right, f"{path}: {name} is {value!r} in the list stage, {right!r} in the run"
+
+
+def _is_empty(value: Any) -> bool:
+    """Whether a value of a summary is not determined."""
+    return value in (None, 0, "", b"", (), Status.UNKNOWN)
 
 
 def _everything(fmt: Format, root: Path) -> dict[str, Any]:
