@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Final
@@ -18,15 +18,14 @@ import msgspec
 from tracetui.analysis.effects.tools import Tool, tool_of
 from tracetui.analysis.effects.vocabulary import names
 from tracetui.analysis.navigation import CALLS, is_lane
-from tracetui.analysis.run_tree import RunTree
-from tracetui.analysis.tasks import Result
+from tracetui.analysis.tasks import Result, as_trials
 from tracetui.analysis.values import is_container, scalar_text, value_leaves
 from tracetui.analysis.writings import Match, Writings, date_of, is_value, number_of, numbers_in
 from tracetui.diff.comparison import working_folder
 from tracetui.diff.noise import Noise
 from tracetui.diff.step import Header, InputKeys, header_key
 from tracetui.diff.values import INPUT, changes_of
-from tracetui.model import Body, Operation, Reasoning, Run, Span, Status, Text, ToolResult
+from tracetui.model import Body, Operation, Reasoning, Run, RunSummary, Span, Status, Text, ToolResult
 from tracetui.model.build import is_taken_over
 from tracetui.redact import masks
 
@@ -36,6 +35,8 @@ MAX_TEXT: Final = 8_000_000
 """Characters of a run that are read for its links."""
 MAX_SEARCHED: Final = 64_000_000
 """Characters of a run in which one value is looked for."""
+MAX_TRIALS: Final = 50
+"""Most passed trials that are read."""
 MAX_PLACES: Final = 1_000
 """Most appearances of a value."""
 _MAX_ARGUMENTS: Final = 200
@@ -371,23 +372,34 @@ def _call_of_sub_agent(run: Run, position: int) -> int | None:
 # ---- trials of one task
 
 
-def trial_links(tree: RunTree, index: int) -> list[StepLink]:
-    """What ``tree.runs[index]`` did and no passed trial, and the changes that all of these made instead, and it never.
+def passed_trials(run: RunSummary, runs: Iterable[RunSummary]) -> list[RunSummary]:
+    """The passed trials, among `runs`, of the task of a failed run, to compare it with.
 
-    Empty with fewer than two other passed trials.
+    Empty with fewer than two, and with more than `MAX_TRIALS`: some of them don't speak for all.
     """
-    passed = [i for i, trial in enumerate(tree.trials) if trial.result is Result.PASSED and trial.excluded is None]
-    passed = [i for i in passed if i != index]
+    task = run.task_key
+    if task is None or not run.failed:
+        return []
+    trials = as_trials([run, *(one for one in runs if one.task_key == task and one.ref != run.ref)])
+    passed = [one.run for one in trials if one.result is Result.PASSED and one.excluded is None and one.run is not run]
+    return passed if _PASSED <= len(passed) <= MAX_TRIALS else []
+
+
+def trial_links(run: Run, passed: Sequence[Run]) -> list[StepLink]:
+    """What a run did and no passed trial of its task, and the changes that all of these made instead, and it never.
+
+    Steps are the same as in the run tree. Empty with fewer than two passed trials.
+    """
     if len(passed) < _PASSED:
         return []
     keys = InputKeys()
-    own, others = _calls(tree.runs[index], keys), [_calls(tree.runs[i], keys) for i in passed]
+    own, others = _calls(run, keys), [_calls(trial, keys) for trial in passed]
     unshared = [at for key, (at, _) in own.items() if not any(key in other for other in others)]
     links: list[StepLink] = []
     for key, (_, changed) in others[0].items():
         if changed and key not in own and all(other.get(key, (0, False))[1] for other in others):
-            places = [(tree.runs[i], other[key][0]) for i, other in zip(passed, others, strict=True)]
-            link = _instead(tree.runs[index], unshared, places)
+            places = [(trial, other[key][0]) for trial, other in zip(passed, others, strict=True)]
+            link = _instead(run, unshared, places)
             links += [link] if link is not None else []
     return links[:MAX_LINKS]
 
@@ -430,9 +442,30 @@ def _differing(a: Run, at_a: int, b: Run, at_b: int) -> tuple[str, str] | None:
     return None
 
 
+# ---- for documents
+
+
+def links_at(links: Iterable[StepLink], span_id: str) -> list[StepLink]:
+    """The links from a step, and those of sub-agents to it."""
+    return [
+        link
+        for link in links
+        if link.source.span == span_id
+        or (link.kind is Kind.SUB_AGENT and any(end.span == span_id for end in link.targets))
+    ]
+
+
 def link_value(link: StepLink) -> dict[str, Any]:
     """A link as JSON."""
-    ends = [
-        {"run": end.run, "span": end.span, "part": end.part, "quote": end.quote} for end in (link.source, *link.targets)
-    ]
-    return {"kind": link.kind, "from": ends[0], "to": ends[1:], "quote": link.source.quote, "match": link.match}
+    source, *targets = map(_end_value, (link.source, *link.targets))
+    return {"kind": link.kind, "from": source, "to": targets, "quote": link.source.quote, "match": link.match}
+
+
+def origin_value(origin: Origin) -> dict[str, Any]:
+    """An origin as JSON."""
+    places = [_end_value(end) for end in origin.places]
+    return {"value": origin.value, "link": link_value(origin.first), "places": places, "hidden": origin.hidden}
+
+
+def _end_value(end: End) -> dict[str, Any]:
+    return {"run": end.run, "span": end.span, "part": end.part, "quote": end.quote}
