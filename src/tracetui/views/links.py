@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from tracetui.analysis.links import Kind, Origin, StepLink
+from tracetui.analysis.links import Kind, Origin, Part, StepLink
 from tracetui.analysis.writings import Match
 from tracetui.masking import one_line
 from tracetui.model import Run
-from tracetui.store.address import span_reference
+from tracetui.store.address import step_number
 from tracetui.text import Clean
 
 _QUOTE: Final = 60
@@ -19,8 +20,9 @@ def step_words(run: Run, span_id: str) -> Clean:
     span = run.span(span_id)
     if span is None:
         return one_line(span_id, 60)
-    place = span_reference(run, span) or str(run.index[span_id] + 1)
-    return Clean(f"[{one_line(place, 40)}] {one_line(span.name, 60)}")
+    place = span.step if span.step is not None else step_number(run, span)
+    name = one_line(span.name, 60)
+    return name if place is None else Clean(f"[{place}] {name}")
 
 
 def link_words(run: Run, link: StepLink, span_id: str | None = None) -> Clean:
@@ -41,10 +43,28 @@ def link_words(run: Run, link: StepLink, span_id: str | None = None) -> Clean:
     return Clean(f"{quote} first in {there}{_match_words(link)}")
 
 
+def other_steps(link: StepLink, span_id: str) -> tuple[str, ...]:
+    """Ids of the other steps, in the same run, that a link of a step leads to."""
+    ends = [end.span for end in (*link.targets, link.source) if end.run is None]
+    return tuple(dict.fromkeys(span for span in ends if span != span_id))
+
+
+def run_link_lines(run: Run, links: Sequence[StepLink], most: int) -> list[tuple[Clean, str]]:
+    """The first links of a run, each with its step, whose id stands beside it, and how many more there are."""
+    lines = [(Clean(f"{step_words(run, one.source.span)}: {link_words(run, one)}"), one.source.span) for one in links]
+    if len(lines) > most:
+        more = Clean(f"… and {len(lines) - most + 1} more below its steps")
+        lines[most - 1 :] = [(more, links[most - 1].source.span)]
+    return lines
+
+
 def _trial_words(link: StepLink, quote: Clean) -> Clean:
-    count = len(link.targets)
-    passed = f"all {count} have" if link.match is Match.ARGUMENT else f"all {count} called"
-    return Clean(f"no passed trial has {quote}; {passed} {one_line(link.targets[0].quote, _QUOTE)}")
+    count, instead = len(link.targets), one_line(link.targets[0].quote, _QUOTE)
+    if link.match is Match.CALL:
+        return Clean(f"no passed trial did this; all {count} called {instead}")
+    if link.source.part is Part.NAME:
+        return Clean(f"no passed trial did this with these arguments; all {count} called {instead} with others")
+    return Clean(f"no passed trial did this with {quote}; all {count} have {instead}")
 
 
 def _match_words(link: StepLink) -> str:

@@ -452,8 +452,11 @@ def cause_rows(
     zone: tzinfo = UTC,
     glyphs: Glyphs = UNICODE,
     task: Task | None = None,
+    links: Sequence[tuple[Clean, str]] = (),
 ) -> ListRows:
     """The rows of the pane. `shared` is None until the contrast is known; `progress` describes the work in progress.
+
+    `links` of the example are words with the id of their step.
 
     With a `task` of wrong answers, `judgment` is about that, and the checks that failed come first.
 
@@ -464,6 +467,9 @@ def cause_rows(
     lines += _evidence(example, width)
     lines += _normalized(example, width)
     keys: list[Hashable] = list(range(len(lines)))
+    for number, (words, span) in enumerate(links):
+        keys.append(Example(-1 - number, example.ref, span) if example is not None else len(lines))
+        lines.append((Piece(Clean("links  " if number == 0 else "       "), "dim"), Piece(words, "sec")))
     for line, key in _shared(shared, width, glyphs, progress):
         keys.append(key if key is not None else len(lines))
         lines.append(line)

@@ -213,14 +213,28 @@ class Cause(LineView):
         *,
         now: float,
         task: Task | None = None,
+        links: Sequence[tuple[Clean, str]] = (),
     ) -> None:
-        """Show the facts of a cause, and of one `task` of it; `going_on`: how far its runs are compared."""
+        """Show the facts of a cause, and of one `task` of it; `going_on`: how far its runs are compared.
+
+        `links` are those of the example.
+        """
         subject = group.digest if task is None else task.digest
         same, self._subject = subject == self._subject, subject
         width = max(20, self.outer_size.width - 2)
         zone, glyphs = self.look.zone, self.look.glyphs
         rows = cause_rows(
-            group, example, judgement, shared, going_on, width=width, now=now, zone=zone, glyphs=glyphs, task=task
+            group,
+            example,
+            judgement,
+            shared,
+            going_on,
+            width=width,
+            now=now,
+            zone=zone,
+            glyphs=glyphs,
+            task=task,
+            links=links,
         )
         self.show(rows, title=(Piece(clean(group.id), "sec"),), keep=same)
 

@@ -49,6 +49,8 @@ MAX_SPLITS: Final = 4
 """Ways to split a cause that the prompt lists."""
 STEP: Final = 4
 """The pane of the cause has a multiple of so many rows: a new layout for each cause would cost more than its rows."""
+MAX_LINKS: Final = 4
+"""Links of the example in the cause pane."""
 REST_SECONDS: Final = 0.15
 """How long the cursor rests on a cause before its runs are read to be compared with others."""
 MANY: Final = 2_000
@@ -219,13 +221,28 @@ class TriageScreen(RunsScreen):
             shared, going_on = surveys.contrast_of(group.runs), surveys.progress(group.runs)
             task, now = self.queue.selected_task, self.app.clock()
             judgment = self.judgement_of(task or group)
-            self.cause.show_cause(group, example, judgment, shared, going_on, now=now, task=task)
+            self.cause.show_cause(
+                group, example, judgment, shared, going_on, now=now, task=task, links=self._links(ref)
+            )
             if not surveys.is_asked(group.runs):
                 self._compare_later()
             self.app.engine.open(ref)
             self.show_failure()
         self._share_height()
         self.refresh_frame()
+
+    def _links(self, ref: RunRef) -> Sequence[tuple[Clean, str]]:
+        """The links of the run under the cursor, once it is read and they are found."""
+        run = self.app.store.opened(ref)
+        links = self.app.links.of(run) if run is not None else ()
+        if run is None or not links:
+            return ()
+        from tracetui.views.links import run_link_lines
+
+        return run_link_lines(run, links, MAX_LINKS)
+
+    def links_changed(self) -> None:
+        self.show_cause()
 
     def _share_height(self) -> None:
         """Give the cause and the steps below it the rows that they need."""
@@ -257,6 +274,7 @@ class TriageScreen(RunsScreen):
             there = before is not None and before.summary.ref == ref  # the cursor stays where the user put it
             span = error.span if error is not None and not there else None
             self.failure.show_run(run, now=self.app.clock(), span=span)
+            self.app.links.of(run)
             self._fold_loops()
 
     def _fold_loops(self) -> None:
