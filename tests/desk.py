@@ -1,4 +1,4 @@
-"""Trials of a service desk, as a Harbor job leaves them: refused calls, values in several writings, and a wrong card."""
+"""Trials of a service desk as a Harbor job leaves them: refused calls, values in several writings, a wrong card."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ async def test_a_step_shows_what_all_passed_trials_did_instead(opened: Opener, t
         assert "no passed trial did this with card_481; all 2 have card_377" in text_of(app)
 
 
-async def test_O_goes_to_the_origin_of_a_value_and_back(opened: Opener, tmp_path: Path) -> None:  # noqa: N802 - a key
+async def test_O_goes_to_the_origin_of_a_value_and_back(opened: Opener, tmp_path: Path) -> None:
     write_desk(tmp_path)
     async with opened(tmp_path) as (app, pilot):
         await open_failed(app, pilot, "4.1")

@@ -50,7 +50,11 @@ def other_steps(link: StepLink, span_id: str) -> tuple[str, ...]:
 
 
 def run_link_lines(run: Run, links: Sequence[StepLink], most: int) -> list[tuple[Clean, str]]:
-    """The first links of a run, each with its step, whose id stands beside it, and how many more there are."""
+    """The links of a run, those to other steps first, each with its step, whose id stands beside it.
+
+    The last of `most` lines says how many more there are.
+    """
+    links = sorted(links, key=lambda one: not other_steps(one, one.source.span) and one.kind is not Kind.TRIALS)
     lines = [(Clean(f"{step_words(run, one.source.span)}: {link_words(run, one)}"), one.source.span) for one in links]
     if len(lines) > most:
         more = Clean(f"… and {len(lines) - most + 1} more below its steps")

@@ -428,6 +428,8 @@ SPARK_CELLS: Final = 12
 MAX_BAR: Final = 16
 """Maximum cells of the bar of a share."""
 MAX_AGENTS: Final = 3
+_LINKS: Final = 7
+"""Cells before the links of the example."""
 MAX_REPLACED: Final = 8
 _COUNTS: Final = 8
 
@@ -468,8 +470,11 @@ def cause_rows(
     lines += _normalized(example, width)
     keys: list[Hashable] = list(range(len(lines)))
     for number, (words, span) in enumerate(links):
-        keys.append(Example(-1 - number, example.ref, span) if example is not None else len(lines))
-        lines.append((Piece(Clean("links  " if number == 0 else "       "), "dim"), Piece(words, "sec")))
+        key = Example(-1 - number, example.ref, span) if example is not None else None
+        for part, piece in enumerate(wrap(words, max(20, width - _LINKS))):
+            label = Clean(("" if number or part else "links").ljust(_LINKS))
+            keys.append(len(lines) if part or key is None else key)
+            lines.append((Piece(label, "dim"), Piece(piece, "sec")))
     for line, key in _shared(shared, width, glyphs, progress):
         keys.append(key if key is not None else len(lines))
         lines.append(line)
