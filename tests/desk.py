@@ -45,8 +45,8 @@ def write_trial(folder: Path, name: str, calls: Sequence[Call], *, passed: bool,
     path = folder / name / "agent" / "trajectory.json"
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps({"schema_version": "ATIF-v1.4", "session_id": name, "agent": agent, "steps": steps}))
-    result = {"task_name": task, "trial_name": name, "verifier_result": {"rewards": {"reward": float(passed)}}}
-    (folder / name / "result.json").write_text(json.dumps(result))
+    graded = {"task_name": task, "trial_name": name, "verifier_result": {"rewards": {"reward": float(passed)}}}
+    (folder / name / "result.json").write_text(json.dumps(graded))
     return path
 
 

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -20,7 +21,7 @@ from tracetui.analysis.effects.vocabulary import names
 from tracetui.analysis.navigation import CALLS, is_lane
 from tracetui.analysis.tasks import Result, as_trials
 from tracetui.analysis.values import is_container, scalar_text, value_leaves
-from tracetui.analysis.writings import Match, Writings, date_of, is_value, number_of, numbers_in
+from tracetui.analysis.writings import Match, Writings, is_name, is_value, number_of, numbers_in, plain_number
 from tracetui.diff.comparison import working_folder
 from tracetui.diff.noise import Noise
 from tracetui.diff.step import Header, InputKeys, header_key
@@ -44,6 +45,8 @@ _NEAR: Final = 200
 """Texts before a call in which two numbers are looked for that give one of its."""
 _MAX_NUMBERS: Final = 300
 """Numbers of a text that are added and subtracted."""
+_LONG: Final = 20
+"""Characters of a number from which on it isn't added."""
 _QUOTED: Final = 120
 _PASSED: Final = 2
 """Fewest passed trials with which one is compared."""
@@ -181,7 +184,7 @@ def origin_of(run: Run, span_id: str, value: str, part: Part = Part.INPUT) -> Or
     writings, here = Writings(value), run.index[span_id]
     reader = _Reader(run, MAX_SEARCHED)
     places: list[tuple[int, End, Match]] = []
-    near: deque[tuple[End, list[Decimal]]] = deque(maxlen=_NEAR)
+    near: deque[tuple[End, list[str]]] = deque(maxlen=_NEAR)
     wanted = number_of(writings.value)
     for position, span in enumerate(run.spans):
         if reader.left < 0 or len(places) >= MAX_PLACES:
@@ -211,9 +214,7 @@ def _hidden(run: Run, reader: _Reader) -> Iterator[str]:
         yield "the run is still being read"
 
 
-def _made_of(
-    run: Run, source: End, number: Decimal | None, near: Sequence[tuple[End, list[Decimal]]]
-) -> StepLink | None:
+def _made_of(run: Run, source: End, number: Decimal | None, near: Sequence[tuple[End, list[str]]]) -> StepLink | None:
     """The link of a number to two in the nearest text whose sum or difference it is, if no other two there give it."""
     if number is None or number <= 0:
         return None
@@ -222,15 +223,17 @@ def _made_of(
         if len(pairs) == 1:
             match, *two = pairs[0]
             text = text_at(run, end)
-            quotes = [found.quote for one in two if (found := Writings(f"{one:f}").find(text)) is not None]
+            quotes = [
+                found.quote for one in two if (found := Writings(plain_number(f"{one:f}")).find(text)) is not None
+            ]
             if len(quotes) == len(two):
                 targets = tuple(msgspec.structs.replace(end, quote=quote) for quote in quotes)
                 return StepLink(Kind.ORIGIN, source, targets, match)
     return None
 
 
-def _pairs(number: Decimal, numbers: Sequence[Decimal]) -> list[tuple[Match, Decimal, Decimal]]:
-    known = {one for one in numbers if one > 0}
+def _pairs(number: Decimal, numbers: Iterable[str]) -> list[tuple[Match, Decimal, Decimal]]:
+    known = {one for word in numbers if len(word) < _LONG and (one := Decimal(word)) > 0}
     sums = [(Match.SUM, one, number - one) for one in known if number - one in known and 2 * one <= number]
     return [*sums, *((Match.DIFFERENCE, number + one, one) for one in known if number + one in known)]
 
@@ -269,22 +272,22 @@ class _Changes:
         """The last call that changed something, by name and text of an argument."""
         self.with_created: dict[tuple[str, str], End] = {}
         """Also calls that made something new with the argument (``book``), which changes it less surely."""
-        self.numbers: set[Decimal] = set()
-        self.near: deque[tuple[End, list[Decimal]]] = deque(maxlen=_NEAR)
+        self.numbers: set[str] = set()
+        self.near: deque[tuple[End, list[str]]] = deque(maxlen=_NEAR)
 
 
 def _of_call(run: Run, span: Span, body: Body, changes: _Changes) -> Iterator[StepLink]:
-    arguments = [*_arguments(body.input)]
-    answer = refusal(span, body)
+    answer, is_change = refusal(span, body), is_changing(span.name)
+    arguments = [*_arguments(body.input)] if is_change or answer is not None else []
     if answer is not None:
         yield from _of_refused(span, arguments, answer, changes)
-    if not is_changing(span.name) or is_taken_over(span):
+    if not is_change or is_taken_over(span):
         return
     if tool_of(span.name) not in _FILES:
         yield from _without_origin(run, span, arguments, changes)
     if answer is None:
         for name, text in arguments:
-            if is_value(text) and date_of(text) is None and number_of(text) is None:
+            if is_name(text):
                 changes.with_created[name, text] = end = End(span.id, Part.INPUT, text)
                 if _first_word(span.name) not in _CREATING:
                     changes.by_value[name, text] = end
@@ -317,13 +320,14 @@ def _without_origin(
 ) -> Iterator[StepLink]:
     for _, text in arguments:
         number = number_of(text) if is_value(text) else None
-        if number is None or number in changes.numbers:
+        if number is None or plain_number(f"{abs(number):f}") in changes.numbers:
             continue
         source = End(span.id, Part.INPUT, text)
         if _made_of(run, source, number, changes.near) is None:
             yield StepLink(Kind.NO_ORIGIN, source, (), Match.NONE)
 
 
+@lru_cache(1024)
 def is_changing(name: str) -> bool:
     """Whether a tool changes something, by its name."""
     return tool_of(name) in _FILES or _first_word(name) in _CHANGING

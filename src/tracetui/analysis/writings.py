@@ -93,9 +93,15 @@ def number_of(text: str) -> Decimal | None:
     return None if found is None else _decimal(found[1])
 
 
-def numbers_in(text: str) -> list[Decimal]:
-    """The numbers in a text, without signs."""
-    return [number for word in _NUMBERS.findall(text) if (number := _decimal(word)) is not None]
+def numbers_in(text: str) -> list[str]:
+    """The numbers in a text in their plain form (`plain_number`), without signs."""
+    return [plain_number(word) if "," in word or "." in word else word for word in _NUMBERS.findall(text)]
+
+
+def plain_number(word: str) -> str:
+    """The number without separators of thousands and zeros at the end of its fraction: ``1250`` for ``1,250.00``."""
+    word = word.replace(",", "")
+    return word.rstrip("0").rstrip(".") if "." in word else word
 
 
 def _decimal(text: str) -> Decimal | None:
@@ -142,13 +148,17 @@ def _date_patterns(day: date) -> Iterator[tuple[Match, str]]:
 
 
 def is_value(text: str) -> bool:
-    """Whether a text is a number of two digits or more, a date or an id."""
-    number = number_of(text)
-    if number is not None:
+    """Whether a text is a number of two digits or more, a date, an id or a path."""
+    if number_of(text) is not None:
         return sum(map(str.isdigit, text)) > 1
-    return len(text) <= MAX_VALUE and (
-        bool(_PATH.fullmatch(text)) or date_of(text) is not None or bool(_ID.fullmatch(text))
-    )
+    return is_name(text) or date_of(text) is not None
+
+
+def is_name(text: str) -> bool:
+    """Whether a text is an id or a path, neither a number nor a date."""
+    if text.isdigit() or len(text) > MAX_VALUE or not (_ID.fullmatch(text) or _PATH.fullmatch(text)):
+        return False
+    return number_of(text) is None and date_of(text) is None
 
 
 def value_in(text: str) -> str | None:
