@@ -9,7 +9,7 @@ import pytest
 from tests.cli.run import Cli
 from tests.desk import LOOKUP, write_desk, write_trial
 
-SECRET = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"  # noqa: S105
+SECRET = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
 
 
 @pytest.fixture

@@ -268,6 +268,7 @@ class TraceApp(HostApp):
 
     def _preload(self) -> None:
         """Import, in a thread, the modules of the first comparison, triage, task matrix and filter, and the prices."""
+        import tracetui.analysis.links
         import tracetui.live.differ
         import tracetui.store.query
         import tracetui.ui.screens.diff

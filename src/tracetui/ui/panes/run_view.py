@@ -139,8 +139,11 @@ class RunView(Box):
         self.detail.show_span(run, span, body, before)
 
     def _links(self, run: Run, span: Span | None, body: Body | None) -> Sequence[StepLink]:
-        """The links of a span, once they are found: of a failed run, and of failed and refused calls of others."""
-        if span is None or body is None:
+        """The links of a span of the open run, once found: of a failed run, and of failed and refused calls of others.
+
+        A preview has none: it is shown before anything else is loaded.
+        """
+        if span is None or body is None or not self._level[0]:
             return ()
         from tracetui.analysis.links import links_at, refusal
 
@@ -240,6 +243,7 @@ class RunView(Box):
     def lay_out(self, level: int, zoom: str | None) -> None:
         """Set level and zoom, and the heights for them."""
         self._level = level, zoom
+        self.show_links()
         self._share_height()
 
     def on_resize(self) -> None:
