@@ -339,7 +339,7 @@ def _first_word(name: str) -> str:
 
 
 def refusal(span: Span, body: Body) -> tuple[Part, str] | None:
-    """The answer of a call that failed or was refused, by its status or because its answer begins with ``Error``."""
+    """The answer of a call that failed or was refused: its status says so, or the answer begins with ``Error``."""
     output = "" if body.output is None else _text(body.output)
     if span.status is Status.ERROR:
         return (Part.OUTPUT, output) if output or span.error is None else (Part.ERROR, span.error.message)
