@@ -81,7 +81,7 @@ async def test_every_tool_answers_with_the_json_of_its_command(
     replay = str(traces / "paprika" / "plan-7-again.json")
     async with program(str(traces)) as session:
         assert {tool.name for tool in (await session.list_tools()).tools} == {
-            *("list", "show", "grep", "triage", "tasks", "context", "diff", "files", "audit", "blame")
+            *("list", "show", "links", "grep", "triage", "tasks", "context", "diff", "files", "audit", "blame")
         }
         listed = await call(session, "list", size=400_000)
         assert listed["data"] == cli("ls", str(traces), "--json", "--redact").data
@@ -92,6 +92,9 @@ async def test_every_tool_answers_with_the_json_of_its_command(
         shown = await call(session, "show", address=run)
         assert shown["data"] == cli("show", run, "--json", "--redact").data
         assert (await call(session, "show", address="plan-7-a"))["data"]["run"]["id"].startswith("plan-7-a")
+        links = (await call(session, "links", address=run))["data"]
+        assert links == cli("show", f"{run}/links", "--json", "--redact", "--trace-dir", str(traces)).data
+        assert (await call(session, "links", address=f"{run}/1", value="rain"))["data"]["value"] == "rain"
         causes = (await call(session, "triage"))["data"]["causes"]
         assert causes == cli("triage", str(traces), "--json", "--redact").data["causes"]
         assert (await call(session, "tasks"))["data"]["tasks"]

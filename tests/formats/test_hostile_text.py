@@ -42,4 +42,8 @@ def test_hostile_text_anywhere_is_only_text(name: str, attack: str) -> None:
             alone = len(testing.claimed(load(name), folder)) == 1
         assert spans == before if alone else before / 3 < spans <= before, case  # files may be found by names
         exact += any(isinstance(text, str) and attack in text for text in texts)
-    assert exact or name in ("hypergraph", "google-adk", "langgraph")  # databases: their texts are attacked in tests of the commands
+    assert exact or name in (
+        "hypergraph",
+        "google-adk",
+        "langgraph",
+    )  # databases: their texts are attacked in tests of the commands

@@ -53,6 +53,7 @@ complete -c tracetui -n '__fish_seen_subcommand_from show' -l raw -d 'print the 
 complete -c tracetui -n '__fish_seen_subcommand_from show' -l redact -d 'mask secrets in exact output too (--json, --raw)'
 complete -c tracetui -n '__fish_seen_subcommand_from show' -l pass -r -d 'score that makes a run pass: \'reward>=0.9\', \'accuracy=C\'; other runs with that score fail'
 complete -c tracetui -n '__fish_seen_subcommand_from show' -l fail-on -x -a 'error failed ungraded new' -d 'exit with status 3 if one of the printed runs ended in an error, failed (an error or a wrong answer), was not graded (ungraded), or (ls, triage) has a cause without a verdict, else 1 if a file or format could not be read; may be repeated'
+complete -c tracetui -n '__fish_seen_subcommand_from show' -l origin -r -d 'print where VALUE, at this step, appears in the run'
 complete -c tracetui -n '__fish_seen_subcommand_from show' -l state -r -d 'print the accumulated state of a graph after step N'
 complete -c tracetui -n '__fish_seen_subcommand_from grep' -s h -l help -d 'show this help message and exit'
 complete -c tracetui -n '__fish_seen_subcommand_from grep' -l trace-dir -r -d 'the same as PATH'

@@ -199,7 +199,20 @@ def _add_tools(server: MCPServer[Any], commands: Commands) -> None:
     @server.tool()
     async def show(address: str, offset: int = 0, size: int = SIZE) -> dict[str, Any]:
         """Show a run, or one step, span or value of it: its address, followed by /STEP, /SPAN or field names."""
-        return await commands.answer("show", commands.search_places, [address], ["steps", "spans"], offset, size)
+        return await commands.answer(
+            "show", commands.search_places, [address], ["steps", "spans", "links"], offset, size
+        )
+
+    @server.tool()
+    async def links(address: str, value: str = "", offset: int = 0, size: int = SIZE) -> dict[str, Any]:
+        """Show checked links of a run or step: what a failed or refused call was about, and what passed trials did.
+
+        With `value`, a text at a step (ADDRESS/STEP): where that first appears in the run, and where else.
+        """
+        if value:
+            words = [*commands.search_places, f"--origin={value}"]
+            return await commands.answer("show", words, [address], ["places"], offset, size)
+        return await commands.answer("show", commands.search_places, [f"{address}/links"], [], offset, size)
 
     @server.tool()
     async def grep(

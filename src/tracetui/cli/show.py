@@ -8,10 +8,20 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from tracetui.analysis.links import (
+    StepLink,
+    link_value,
+    links_at,
+    links_of,
+    origin_of,
+    origin_value,
+    passed_trials,
+    trial_links,
+)
 from tracetui.cli.failing import add_fail_on, status_of
 from tracetui.cli.output import write_bytes, write_lines
 from tracetui.cli.parser import add_pass, add_place, add_redact
-from tracetui.cli.reading import check_rule, only, original_of, rule_of, run_at, source_at
+from tracetui.cli.reading import cache_limit, check_rule, listing_of, only, original_of, rule_of, run_at, source_at
 from tracetui.errors import UsageError
 from tracetui.export import json, text
 from tracetui.export.text import value_lines
@@ -23,6 +33,7 @@ from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.store.address import Target, lookup, target
 from tracetui.store.relations import Relations, has_original
+from tracetui.views.links import origin_words, step_words
 
 HELP = "print a run, or a step, span or value of it"
 EXAMPLES = """\
@@ -34,7 +45,11 @@ examples:
   tracetui show runs.db#wf-1/3              step 3 of a run in a database
   tracetui show 0690/3/output               one value
   tracetui show runs.db#wf-1 --state 2      what had accumulated after step 2
+  tracetui show 0690/links --json           links of its failed and refused calls, see docs/links.md
+  tracetui show 0690/7 --origin QX7LKB      where that value of step 7 comes from
 """
+LINKS = "links"
+"""The field with the links of a run or step, which `ADDRESS/links` prints alone."""
 _CHUNK = 1 << 20
 
 
@@ -48,6 +63,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_redact(parser)
     add_pass(parser)
     add_fail_on(parser)
+    parser.add_argument("--origin", metavar="VALUE", help="print where VALUE, at this step, appears in the run")
     parser.add_argument("--state", metavar="N", type=int, help="print the accumulated state of a graph after step N")
 
 
@@ -61,10 +77,14 @@ def run(args: argparse.Namespace) -> int:
         if args.redact or not (args.json or args.raw):
             opened = masked(opened, Redactor())
         wanted = target(opened, parts)
-        if args.state is not None:
+        if args.origin is not None:
+            _origin(opened, wanted, args)
+        elif args.state is not None:
             _value(_state(opened, args.state), wanted.keys, "the state", args)
         elif args.raw:
             _raw(source, opened, wanted, args)
+        elif wanted.keys[:1] == (LINKS,):
+            _value(_link_values(source, opened, wanted, args), wanted.keys[1:], "the links", args)
         elif wanted.keys or wanted.span is not None:
             _part(opened, wanted, args)
         elif args.json:
@@ -82,7 +102,35 @@ def _document(source: Source, run: Run, exact: RunSummary, args: argparse.Namesp
         task = masked_task(task, Redactor())
     replay = None if original is None else original.ref.address
     extra = json.state_value(run.summary, time.time()) | _node_stats(run)
-    return json.run_document(run, replay, extra, inherited=task)
+    return json.run_document(run, replay, extra, inherited=task, links=_links(source, run, args))
+
+
+def _links(source: Source, run: Run, args: argparse.Namespace) -> Iterator[StepLink]:
+    """Yield the links of a run; with ``--trace-dir``, also those to passed trials of its task there."""
+    yield from links_of(run)
+    if args.trace_dir and run.summary.failed and run.summary.task_key is not None:
+        rule = rule_of(args)
+        near = listing_of(source, args.trace_dir, only(args), deep=True, cache_bytes=cache_limit(args)).runs
+        trials = passed_trials(run.summary, [one.with_rule(rule) for one in near])
+        redactor = Redactor() if args.redact else None
+        read = [read_run(source, trial.ref) for trial in trials]
+        yield from trial_links(run, [trial if redactor is None else masked(trial, redactor) for trial in read])
+
+
+def _link_values(source: Source, run: Run, wanted: Target, args: argparse.Namespace) -> list[dict[str, Any]]:
+    links = _links(source, run, args)
+    return [link_value(one) for one in (links if wanted.span is None else links_at(links, wanted.span.id))]
+
+
+def _origin(run: Run, wanted: Target, args: argparse.Namespace) -> None:
+    """Print where a value of a step appears in the run."""
+    if wanted.span is None or wanted.keys:
+        raise UsageError("--origin takes the address of a step: ADDRESS/STEP")
+    found = origin_of(run, wanted.span.id, args.origin)
+    if args.json:
+        write_bytes([json.encode(origin_value(found)), b"\n"])
+    else:
+        write_lines([origin_words(run, found), *(step_words(run, end.span) for end in found.places)])
 
 
 def _part(run: Run, wanted: Target, args: argparse.Namespace) -> None:

@@ -17,6 +17,7 @@ from secrets import token_hex
 from typing import Final, Literal, TypeAlias
 
 from tracetui.analysis.context_feed import ledger_of
+from tracetui.analysis.links import links_of
 from tracetui.analysis.navigation import errors
 from tracetui.analysis.tasks import Matrix
 from tracetui.diff.comparison import Comparison, Diff
@@ -54,6 +55,7 @@ from tracetui.text import Clean, clean, grouped, one_line, tokens
 from tracetui.views.context import sentences, share_label, usd_label
 from tracetui.views.context_page import bands_of, content_rows, panel_title
 from tracetui.views.labels import run_sign
+from tracetui.views.links import link_words, other_steps, step_words
 
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _MODE: Final = 0o600
@@ -158,6 +160,8 @@ MOST_LINES: Final = 200
 """Lines of a failing step in Markdown, unless the full ones are requested."""
 MOST_FAILURES: Final = 50
 """Failing steps in detail, likewise."""
+MOST_LINKS: Final = 50
+"""Links between steps in a page."""
 _LATER: Final = frozenset(
     ("id", "address", "parent", "trial", "task", "total", "system", "input", "output", "error", "tags", "attributes")
 )
@@ -179,6 +183,7 @@ def run_page(run: Run, *, full: bool = False, links: Links = (), redactor: Redac
     asked = [("prompt", [prompt])] if prompt and not run.body.goal else []
     yield Facts([*links, *asked, *(one for one in found if one.label not in _LATER)])
     yield from _failed_steps(run)
+    yield from _step_links(run)
     if run.spans:
         yield Heading(2, Clean("Timeline"), "timeline")
         yield run_tree(run, full=full)
@@ -220,6 +225,25 @@ def _failed_steps(run: Run) -> Iterator[Block]:
         rows.append((link, ended(span), one_line(span.preview, 120)))
     yield Table(("step", "error", "argument"), rows)
     yield from _more(len(failed) - MOST_FAILURES, "failed steps; the timeline marks them")
+
+
+def _step_links(run: Run) -> Iterator[Block]:
+    """The links between steps, which lead to the steps in the timeline."""
+    links = links_of(run)
+    if not links:
+        return
+    names = anchors(run)
+
+    def leads(span_id: str) -> Link:
+        return Link(step_words(run, span_id), names[run.index[span_id]])
+
+    yield Heading(2, Clean("Links"), "links")
+    rows = []
+    for link in links[:MOST_LINKS]:
+        others = other_steps(link, link.source.span)
+        rows.append((leads(link.source.span), link_words(run, link), leads(others[0]) if others else Clean("")))
+    yield Table(("step", "link", "to"), rows)
+    yield from _more(len(links) - MOST_LINKS, "links (`tracetui show` prints them)")
 
 
 def run_report(run: Run, *, full: bool = False, redactor: Redactor | None = None) -> Iterator[Block]:

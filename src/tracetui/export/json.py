@@ -25,6 +25,7 @@ import msgspec
 import orjson
 
 from tracetui.analysis import prices
+from tracetui.analysis.links import StepLink, link_value
 from tracetui.analysis.liveness import state_of_summary
 from tracetui.analysis.statistics import estimate_of
 from tracetui.export.schemas import runs as schemas
@@ -94,8 +95,12 @@ def run_document(
     extra: Mapping[str, Any] | None = None,
     masked: Masked | None = None,
     inherited: TaskKey | None = None,
+    links: Iterable[StepLink] | None = None,
 ) -> Iterator[bytes]:
-    """Yield the output of ``show --json``, one span a line; `extra` fields belong to the run, `masked` ends it."""
+    """Yield the output of ``show --json``, one span a line; `extra` fields belong to the run, `masked` ends it.
+
+    `links` of its steps follow the problems, if given.
+    """
     whole = {**read_run_value(run, replay, inherited), **(extra or {})}
     yield b'{"schema":' + encode(RUN) + b',"run":' + encode(whole) + b',"steps":['
     yield from _listed({"number": step.number, "span": step.span} for step in run.steps)
@@ -103,6 +108,9 @@ def run_document(
     yield from _listed(span_document(run, position) for position in range(len(run.spans)))
     yield b'],"problems":['
     yield from _listed(problem_value(problem) for problem in run.problems)
+    if links is not None:
+        yield b'],"links":['
+        yield from _listed(map(link_value, links))
     yield b"]" + masked_field(masked) + b"}\n"
 
 

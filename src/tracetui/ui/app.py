@@ -43,6 +43,7 @@ from tracetui.ui.screens.main import MainScreen
 from tracetui.ui.services.causes import Causes
 from tracetui.ui.services.exports import Exporter
 from tracetui.ui.services.findings import Assessments, Comparisons, JobService
+from tracetui.ui.services.links import LinkService
 from tracetui.ui.services.liveness import LivenessTracker
 from tracetui.ui.services.verdicts import Verdicts
 from tracetui.ui.state import MainState, SearchTarget, first_state
@@ -111,6 +112,7 @@ class TraceApp(HostApp):
         self.causes = Causes(self.store, engine, self.verdicts, self.set_timer, self._causes_changed, self._is_listing)
         self.liveness = LivenessTracker(self.store, lambda: self.clock())
         self.assessments = Assessments(engine)
+        self.links = LinkService(self.store, engine, self._links_changed)
         self.comparisons = Comparisons(self.store, lambda: not self.stage)
         self.surveys = JobService(self.store, engine)
         self.exporter = Exporter(engine, self.roots)
@@ -266,6 +268,7 @@ class TraceApp(HostApp):
 
     def _preload(self) -> None:
         """Import, in a thread, the modules of the first comparison, triage, task matrix and filter, and the prices."""
+        import tracetui.analysis.links
         import tracetui.live.differ
         import tracetui.store.query
         import tracetui.ui.screens.diff
@@ -382,6 +385,11 @@ class TraceApp(HostApp):
         for screen in self.screen_stack:
             if isinstance(screen, RunsScreen):
                 screen.causes_changed()
+
+    def _links_changed(self) -> None:
+        for screen in self.screen_stack:
+            if isinstance(screen, RunsScreen):
+                screen.links_changed()
 
     def compare(self, a: RunRef, b: RunRef, spans: tuple[str | None, str | None] | None = None) -> None:
         from tracetui.ui.screens.diff import DiffScreen

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from tracetui.ui.services.causes import Causes
     from tracetui.ui.services.exports import Exporter
     from tracetui.ui.services.findings import Assessments, Comparisons, JobService
+    from tracetui.ui.services.links import LinkService
     from tracetui.ui.services.liveness import LivenessTracker
     from tracetui.ui.services.verdicts import Verdicts
     from tracetui.ui.state import SearchTarget, TasksState
@@ -260,6 +261,7 @@ class HostApp(BaseApp):
     causes: Causes
     liveness: LivenessTracker
     assessments: Assessments
+    links: LinkService
     comparisons: Comparisons
     surveys: JobService
     exporter: Exporter

@@ -167,6 +167,10 @@ COMMANDS: Final = (
     Command("wrap", ("w",), "wrap", "Toggle line wrapping; h and l scroll long lines.", "wrap", RUN | {CHANGE}, group="look"),
     Command("raw", ("r",), "raw", "Show the source text.", "raw", RUN, group="look"),
     Command("jump", ("'",), "jump", "Jump to the span named in this row.", "jump", frozenset({DETAIL, FACTS}), hint=4, group="go"),
+    Command("origin", ("O",), "origin", "Go to where the value under the cursor, or the selected text, first appears in the run.", "origin", frozenset({DETAIL}), hint=5, group="go"),
+    Command("origin-back", ("ctrl+o",), "back from origin", "Return to the value whose origin was looked for.", "origin_back", frozenset({STEPS, DETAIL}), group="go"),
+    Command("next-appearance", ("]v",), "next appearance", "Next appearance, in the run, of the value whose origin was looked for.", "appearance(1)", frozenset({STEPS, DETAIL}), group="find"),
+    Command("previous-appearance", ("[v",), "previous appearance", "Previous appearance of that value.", "appearance(-1)", frozenset({STEPS, DETAIL}), group="find"),
     Command("diff", ("d",), "diff", "Compare the two marked runs, or the marked one with this run; open the tree of more.", "diff", MAIN, group="go"),
     Command("diff-branch", ("d",), "diff", "Compare a trial of this branch with one of the most different branch.", "diff", frozenset({TREE}), hint=4, group="go"),
     Command("diff-original", ("D",), "diff original", "Compare with the original; on an original, with its replays.", "diff_original", MAIN | TRIAGE, hint=5, group="go"),
@@ -223,7 +227,7 @@ GROUPS: Final = {
 
 SHOWN: Final = {
     "enter": "↵", "escape": "Esc", "tab": "Tab", "shift+tab": "S-Tab", "pagedown": "PgDn", "pageup": "PgUp",
-    "up": "↑", "down": "↓", "left": "←", "right": "→", "home": "Home", "end": "End", "space": "Space", "ctrl+p": "^p", "ctrl+r": "^r",
+    "up": "↑", "down": "↓", "left": "←", "right": "→", "home": "Home", "end": "End", "space": "Space", "ctrl+p": "^p", "ctrl+r": "^r", "ctrl+o": "^o",
     "ctrl+d": "^d", "ctrl+u": "^u", "ctrl+f": "^f", "ctrl+b": "^b", "ctrl+c": "^c", "ctrl+q": "^q", "ctrl+z": "^z",
 }  # fmt: skip
 """Display names of keys."""

@@ -450,6 +450,8 @@ SPARK_CELLS: Final = 12
 MAX_BAR: Final = 16
 """Maximum cells of the bar of a share."""
 MAX_AGENTS: Final = 3
+_LINKS: Final = 7
+"""Cells before the links of the example."""
 MAX_REPLACED: Final = 8
 _COUNTS: Final = 8
 
@@ -460,6 +462,10 @@ class Example(NamedTuple):
     number: int
     ref: RunRef
     span: str | None
+
+
+_RUN_KEYS: Final = 1_000
+"""Numbers of the keys of runs, beyond those of findings."""
 
 
 class FailedRun(NamedTuple):
@@ -482,11 +488,13 @@ def cause_rows(
     zone: tzinfo = UTC,
     glyphs: Glyphs = UNICODE,
     task: Task | None = None,
+    links: Sequence[tuple[Clean, str]] = (),
 ) -> ListRows:
     """The rows of the pane. `shared` is None until the contrast is known; `progress` describes the work in progress.
 
     With a `task` of wrong answers, `judgment` is about that, and the checks that failed come first. `failures` are the
     first runs with the cause; a cause of one run has no table of them.
+    `links` of the example are words with the id of their step.
 
     The key of a row with a target is an `Example`.
     """
@@ -495,6 +503,12 @@ def cause_rows(
     lines += _evidence(example, width)
     lines += _normalized(example, width)
     keys: list[Hashable] = list(range(len(lines)))
+    for number, (words, span) in enumerate(links):
+        key = Example(-1 - number, example.ref, span) if example is not None else None
+        for part, piece in enumerate(wrap(words, max(20, width - _LINKS))):
+            label = Clean(("" if number or part else "links").ljust(_LINKS))
+            keys.append(len(lines) if part or key is None else key)
+            lines.append((Piece(label, "dim"), Piece(piece, "sec")))
     for line, key in _shared(shared, width, glyphs, progress):
         keys.append(key if key is not None else len(lines))
         lines.append(line)
@@ -526,7 +540,7 @@ def _failed_runs(
             column(text.duration(run.duration_ms), 8, "sec", right=True),
             column(text.age(age, estimated=run.started_at is None), 6, "dim", right=True),
         )
-        key = Example(-number - 1, run.ref, error.span if error is not None else None)
+        key = Example(_RUN_KEYS + number, run.ref, error.span if error is not None else None)
         rows.append(((*fill(words, width - 14), *tail), key))
         if replay is not None:
             rows.append((_passed_replay(run, replay, glyphs), None))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tracetui.live.mailbox import Excerpt
@@ -25,6 +25,7 @@ from tracetui.views.stack import fill_rows, hidden_rows
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
     from tracetui.analysis.context_feed import RunContext
+    from tracetui.analysis.links import StepLink
 
 MESSAGE_OPERATIONS: Final = frozenset({Operation.CHAT, Operation.MESSAGE, Operation.TURN})
 """Operations that open at the messages tab."""
@@ -62,6 +63,8 @@ class Detail(FoldingView):
         """Last search hit and the key of its row, to find it again at another width."""
         self.assessment: Assessment | None = None
         """Assessment of the run, if available."""
+        self.links: Sequence[StepLink] = ()
+        """Links of the span."""
         self.drawn_width = self._drawn_height = 0
         """Columns and rows for which the tab is drawn."""
         self.wanted_height = 0
@@ -241,7 +244,18 @@ class Detail(FoldingView):
             zone=look.zone,
             assessment=self.assessment,
             before=self.before,
+            links=self.links,
         )
+
+    def value(self) -> str | None:
+        """The value in the row under the cursor: of a JSON row its scalar, else the first number, date or id in it."""
+        from tracetui.analysis.writings import value_in
+        from tracetui.views.detail.tabs import value_at
+
+        if self.position >= len(self.rows):
+            return None
+        value = None if self.body is None or self.cursor is None else value_at(self.body, self.cursor)
+        return value_in(self.rows.plain(self.position) if value is None else value)
 
     def _title(self) -> Line:
         span = self.span

@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from tracetui.analysis import navigation
 from tracetui.analysis.liveness import GOING
 from tracetui.analysis.navigation import next_prompt, with_answer
-from tracetui.model import Body, Operation, Problem, Run, RunRef, Span
+from tracetui.model import Body, Operation, Problem, Run, RunRef, Span, Status
 from tracetui.redact import masks
 from tracetui.text import grouped
 from tracetui.ui import layout
@@ -28,6 +28,7 @@ from tracetui.views.detail.run import MAX_RUNS, SameFailure
 from tracetui.views.labels import standing_of
 
 if TYPE_CHECKING:
+    from tracetui.analysis.links import StepLink
     from tracetui.ui.widgets.prompt import Filter
 
 QUERY_LABEL: Final = "filter: words tool:… status:error dur>5s cached:true"
@@ -134,7 +135,33 @@ class RunView(Box):
             self._load_turns(run)
         if body is not None and (answer := self.steps.answer) is not None:
             body = self._with_answer(body, self._body(run, answer))
+        self.detail.links = self._links(run, span, body)
         self.detail.show_span(run, span, body, before)
+
+    def _links(self, run: Run, span: Span | None, body: Body | None) -> Sequence[StepLink]:
+        """The links of a span of the open run, once found: of a failed run, and of failed and refused calls of others.
+
+        A preview has none: it is shown before anything else is loaded.
+        """
+        if span is None or body is None or not self._level[0]:
+            return ()
+        from tracetui.analysis.links import links_at, refusal
+
+        wanted = run.summary.failed or span.status is Status.ERROR
+        if not wanted and (span.operation not in navigation.CALLS or refusal(span, body) is None):
+            return ()
+        return links_at(self.app.links.of(run), span.id)
+
+    def show_links(self) -> None:
+        """Show the links that were found."""
+        detail = self.detail
+        if detail.run is None or detail.run is not self.steps.run:
+            return
+        links = self._links(detail.run, detail.span, detail.body)
+        if links != detail.links:
+            detail.links = links
+            detail.draw_rows(keep=True)
+            self._share_height()
 
     def _seen_before(self, run: Run, span: Span) -> Body | None:
         """The body of the model call before a failed call, once it is read."""
@@ -176,7 +203,7 @@ class RunView(Box):
         if span is not None and (shown is None or shown.id != span.id or self.detail.body is None):
             return False
         assessment = self.facts.assessment
-        if not self.facts.settled:
+        if not self.facts.settled or self.app.links.is_busy:
             return False
         return run is None or not run.complete or (assessment is not None and assessment.run is run)
 
@@ -216,6 +243,7 @@ class RunView(Box):
     def lay_out(self, level: int, zoom: str | None) -> None:
         """Set level and zoom, and the heights for them."""
         self._level = level, zoom
+        self.show_links()
         self._share_height()
 
     def on_resize(self) -> None:

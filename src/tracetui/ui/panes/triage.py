@@ -220,10 +220,11 @@ class Cause(LineView):
         failures: Sequence[FailedRun],
         now: float,
         task: Task | None = None,
+        links: Sequence[tuple[Clean, str]] = (),
     ) -> None:
         """Show the facts of a cause, and of one `task` of it; `going_on`: how far its runs are compared.
 
-        `failures` are its first runs.
+        `failures` are its first runs, `links` those of the example.
         """
         subject = group.digest if task is None else task.digest
         same, self._subject = subject == self._subject, subject
@@ -231,7 +232,7 @@ class Cause(LineView):
         zone, glyphs = self.look.zone, self.look.glyphs
         rows = cause_rows(
             group, example, judgement, shared, going_on, failures=failures, width=width, now=now, zone=zone,
-            glyphs=glyphs, task=task,
+            glyphs=glyphs, task=task, links=links,
         )  # fmt: skip
         self.show(rows, title=(Piece(clean(group.id), "sec"),), keep=same)
 

@@ -532,6 +532,9 @@ class RunsScreen(BaseScreen):
         """Refresh after a decision; `decided`: it was a verdict, so move to the next row."""
         raise NotImplementedError
 
+    def links_changed(self) -> None:
+        """Show the new links of the shown run, on screens that show links."""
+
     def causes_changed(self) -> None:
         """Show the new causes of the failed runs."""
         raise NotImplementedError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 from textual import events, on
@@ -14,9 +14,10 @@ from textual.geometry import Size
 from tracetui.analysis.arrangement import RUN_CHOICES
 from tracetui.analysis.liveness import State
 from tracetui.live.mailbox import Mail
+from tracetui.masking import one_line
 from tracetui.model import RunRef, quote_key
 from tracetui.store.relations import counted
-from tracetui.text import grouped
+from tracetui.text import Clean, grouped
 from tracetui.ui import layout
 from tracetui.ui import state as states
 from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, STEPS, Command
@@ -30,12 +31,24 @@ from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.views.list.runs import hidden_columns
 
+if TYPE_CHECKING:
+    from tracetui.analysis.links import End, Origin
+
 TICK_SECONDS: Final = 1.0
 SLOW_TICKS: Final = 5
 """On a slow line, redraw what changes with time once in this many ticks."""
 AGE_TICKS: Final = 30
 """Ticks between redraws of the ages."""
 PAIR: Final = 2
+
+
+class Trail:
+    """The appearances of a value, the current one, and where the user looked for its origin."""
+
+    def __init__(self, ref: RunRef, origin: Origin, came_from: tuple[str, str, Hashable | None]) -> None:
+        """`came_from`: span, tab and row."""
+        self.ref, self.origin, self.came_from = ref, origin, came_from
+        self.at = -1
 
 
 class MainScreen(RunsScreen):
@@ -56,6 +69,8 @@ class MainScreen(RunsScreen):
         self.hint.display = self._strip.display = False
         self._missing = False
         """Whether the open run is no longer listed."""
+        self._trail: Trail | None = None
+        """The value whose origin was looked for last."""
         self._ticks = 0
         self._laid_out_for = Size(0, 0)
         self._list_shape: tuple[bool, layout.Height, layout.Height] = False, "", ""
@@ -242,6 +257,9 @@ class MainScreen(RunsScreen):
     def causes_changed(self) -> None:
         self.run_view.show_causes()
         self.refresh_frame()
+
+    def links_changed(self) -> None:
+        self.run_view.show_links()
 
     def go_to(
         self,
@@ -457,6 +475,77 @@ class MainScreen(RunsScreen):
             self.runs.move_to_key(ref)
             self.enter(ref)
             self.focus_pane(STEPS)
+
+    def action_origin(self) -> None:
+        """Go to the first appearance of the value under the cursor, or of the selected text, in the run."""
+        from tracetui.analysis.writings import value_in
+
+        run, span = self.detail.run, self.detail.span
+        value = value_in(self.get_selected_text() or "") or self.detail.value()
+        if run is None or span is None or value is None:
+            self.say(
+                "no value in this row  ·  select a text, or go to a row with a number, a date or an id", "status.warn"
+            )
+            return
+        self.clear_selection()
+        came_from = span.id, self.detail.tab, self.detail.cursor
+
+        def show(origin: Origin) -> None:
+            if self.detail.run is not None and self.detail.run.summary.ref == run.summary.ref:
+                self._trail = Trail(run.summary.ref, origin, came_from)
+                self._show_appearance(origin.first.targets[0] if origin.first.targets else None)
+
+        self.app.links.find_origin(run, span.id, value, show)
+
+    def action_appearance(self, step: int) -> None:
+        """Go to the next appearance of the value of the last origin, or the one before."""
+        trail = self._trail
+        if trail is None or trail.ref != self.state.ref:
+            self.say("O on a value looks for its appearances first", "status.warn")
+            return
+        following = trail.at + step
+        if following in range(len(trail.origin.places)):
+            self._show_appearance(trail.origin.places[following])
+        else:
+            self.say(f"no more appearances of {one_line(trail.origin.value, 60)} in this direction")
+
+    def action_origin_back(self) -> None:
+        """Return to the row from which the origin was looked for."""
+        trail = self._trail
+        if trail is None or trail.ref != self.state.ref:
+            self.say("O on a value goes to its origin; ^o returns from there", "status.warn")
+            return
+        span, tab, row = trail.came_from
+        self._go_to_step(span)
+        self.detail.choose(tab)
+        self.detail.search("")
+        if row is not None:
+            self.detail.move_to_key(row)
+
+    def _show_appearance(self, end: End | None) -> None:
+        """Go to an appearance of the value of the trail, and say which it is; None: no earlier text has it."""
+        from tracetui.views.links import origin_words
+
+        trail, run = self._trail, self.detail.run
+        if trail is None or run is None:
+            return
+        words = origin_words(run, trail.origin)
+        if end is None:
+            self.say(words, "status.warn")
+            return
+        places = trail.origin.places
+        at = next((i for i, place in enumerate(places) if place == end), None)
+        if at is not None:  # a summand isn't an appearance of the value
+            trail.at, words = at, Clean(f"{at + 1}/{len(places)}  {words}")
+        self.detail.search_target = SearchTarget(run.summary.ref, end.span, end.quote, (end.part.value, "messages"))
+        self._go_to_step(end.span)
+        self.say(f"{words}  ·  ]v next  ·  ^o back")
+
+    def _go_to_step(self, span: str) -> None:
+        self.steps.unfold_to(span, self.app.clock())
+        self.steps.move_to_key(span)
+        self.run_view.show_detail()
+        self.focus_pane(DETAIL)
 
     def step_back(self) -> None:
         following = states.go_back(self.state)

@@ -53,6 +53,8 @@ MAX_SPLITS: Final = 4
 """Ways to split a cause that the prompt lists."""
 STEP: Final = 4
 """The pane of the cause has a multiple of so many rows: a new layout for each cause would cost more than its rows."""
+MAX_LINKS: Final = 4
+"""Links of the example in the cause pane."""
 REST_SECONDS: Final = 0.15
 """How long the cursor rests on a cause before its runs are read to be compared with others."""
 MANY: Final = 2_000
@@ -224,7 +226,9 @@ class TriageScreen(RunsScreen):
             task, now = self.queue.selected_task, self.app.clock()
             judgment = self.judgement_of(task or group)
             runs = self._failures(task.runs if task is not None else group.runs)
-            self.cause.show_cause(group, example, judgment, shared, going_on, failures=runs, now=now, task=task)
+            self.cause.show_cause(
+                group, example, judgment, shared, going_on, failures=runs, now=now, task=task, links=self._links(ref)
+            )
             if not surveys.is_asked(group.runs):
                 self._compare_later()
             self.app.engine.open(ref)
@@ -242,6 +246,19 @@ class TriageScreen(RunsScreen):
                 good = (replay for replay in replays if replay is not None and result_of(replay) in GOOD_RESULTS)
                 failures.append(FailedRun(run, next((replay for replay in good if replay.status is Status.OK), None)))
         return failures
+
+    def _links(self, ref: RunRef) -> Sequence[tuple[Clean, str]]:
+        """The links of the run under the cursor, once it is read and they are found."""
+        run = self.app.store.opened(ref)
+        links = self.app.links.of(run) if run is not None else ()
+        if run is None or not links:
+            return ()
+        from tracetui.views.links import run_link_lines
+
+        return run_link_lines(run, links, MAX_LINKS)
+
+    def links_changed(self) -> None:
+        self.show_cause()
 
     def _share_height(self) -> None:
         """Give the cause and the steps below it the rows that they need."""
@@ -273,6 +290,7 @@ class TriageScreen(RunsScreen):
             there = before is not None and before.summary.ref == ref  # the cursor stays where the user put it
             span = error.span if error is not None and not there else None
             self.failure.show_run(run, now=self.app.clock(), span=span)
+            self.app.links.of(run)
             self._fold_loops()
 
     def _fold_loops(self) -> None:

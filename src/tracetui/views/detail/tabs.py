@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from tracetui.analysis import prices
 from tracetui.analysis.effects import edits_of
-from tracetui.analysis.values import is_container
+from tracetui.analysis.values import is_container, scalar_text
 from tracetui.analysis.work import NodeStats, is_inherited, node_spans, node_stats, own_node_spans
 from tracetui.masking import clean, mask, one_line, record
 from tracetui.model import INHERITED, Binding, Body, Check, Link, Message, Run, Span, Status, StatusSource, Usage
@@ -46,6 +46,7 @@ from tracetui.views.stack import Stack, StyledRows, TextKey, TextRows
 
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
+    from tracetui.analysis.links import StepLink
     from tracetui.analysis.statistics import Estimate
 
 
@@ -124,10 +125,11 @@ def tab_rows(
     zone: tzinfo = UTC,
     assessment: Assessment | None = None,
     before: Body | None = None,
+    links: Sequence[StepLink] = (),
 ) -> Rows:
     """The rows of a tab. `opened` contains toggled fold keys (see `tracetui.views.rows.Fold`).
 
-    `before` is the body of the model call before a failed span: what the model had seen.
+    `before` is the body of the model call before a failed span: what the model had seen. `links` are of this span.
     """
     if tab == "run" or span is None:
         return run_rows(run, width=width, opened=opened, glyphs=glyphs, now=now, zone=zone, assessment=assessment)
@@ -135,7 +137,7 @@ def tab_rows(
         return goal_rows(run, width=width, opened=opened, glyphs=glyphs)
     if tab == "nodes":
         return node_rows(run, width=width, glyphs=glyphs)
-    view = _View(run, span, body or Body(), width, opened, glyphs, zone, assessment, before)
+    view = _View(run, span, body or Body(), width, opened, glyphs, zone, assessment, before, links)
     return _TABS[tab](view) if tab in _TABS else _overview(view)
 
 
@@ -151,6 +153,7 @@ class _View(msgspec.Struct, frozen=True):
     zone: tzinfo
     assessment: Assessment | None = None
     before: Body | None = None
+    links: Sequence[StepLink] = ()
 
     def sheet(self, name: str) -> Sheet:
         return Sheet(name, self.width, opened=self.opened, glyphs=self.glyphs)
@@ -261,6 +264,8 @@ def _facts(sheet: Sheet, view: _View) -> None:
     _checks(sheet, span, body.checks)
     for link in body.links:
         _link(sheet, view.run, link)
+    if view.links:
+        _step_links(sheet, view)
 
 
 def _checks(sheet: Sheet, span: Span, checks: tuple[Check, ...]) -> None:
@@ -286,6 +291,15 @@ def _link(sheet: Sheet, run: Run, link: Link) -> None:
     where = span_title(run, there) if there is not None else (link.run or link.span or "")
     arrow = Piece(Clean(f"{sheet.glyphs.arrow} "), "dim")
     sheet.fact(link.label, arrow, Piece(one_line(where, 200), "accent"), spans=spans, run=link.run)
+
+
+def _step_links(sheet: Sheet, view: _View) -> None:
+    from tracetui.views.links import link_words, other_steps
+
+    for number, link in enumerate(view.links):
+        words = link_words(view.run, link, view.span.id)
+        spans = other_steps(link, view.span.id)
+        sheet.fact("" if number else "links", Piece(words, "accent" if spans else "sec"), spans=spans)
 
 
 def _messages(view: _View) -> Rows:
@@ -366,6 +380,21 @@ def reveal_value(body: Body, exact: Body, key: Hashable) -> Body | None:
     else:
         found = _part(body, exact, name, path)
     return None if found is None or found == body else found
+
+
+def value_at(body: Body, key: Hashable) -> str | None:
+    """The scalar in row `key` of a tab with a JSON document, as text; None for other rows."""
+    name, path = _place(key)
+    if not isinstance(key, ValueKey) or not isinstance(name, str) or name not in _FIELDS:
+        return None
+    value = getattr(body, name)
+    for step in path:
+        if not is_container(value) or (
+            step not in value if isinstance(value, Mapping) else step not in range(len(value))
+        ):
+            return None
+        value = value[step]
+    return None if value is None or is_container(value) else value if isinstance(value, str) else scalar_text(value)
 
 
 def _place(key: Hashable) -> tuple[Hashable, Sequence[Hashable]]:

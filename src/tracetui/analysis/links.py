@@ -1,0 +1,475 @@
+"""Links between steps that can be checked: where a value comes from, what a refused call was about, what trials did.
+
+A link states what the texts at its ends have in common, and nothing else. Every quote is literally in the part of the
+step that its end names (`text_at`). Links are made of the bodies as they are loaded: of a masked run they are masked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from tracetui.analysis.effects.tools import Tool, tool_of
+from tracetui.analysis.effects.vocabulary import names
+from tracetui.analysis.navigation import CALLS, is_lane
+from tracetui.analysis.tasks import Result, as_trials
+from tracetui.analysis.values import is_container, scalar_text, value_leaves
+from tracetui.analysis.writings import Match, Writings, is_name, is_value, number_of, numbers_in, plain_number
+from tracetui.diff.comparison import working_folder
+from tracetui.diff.noise import Noise
+from tracetui.diff.step import Header, InputKeys, header_key
+from tracetui.diff.values import INPUT, changes_of
+from tracetui.model import Body, Operation, Reasoning, Run, RunSummary, Span, Status, Text, ToolResult
+from tracetui.model.build import is_taken_over
+from tracetui.redact import masks
+
+MAX_LINKS: Final = 200
+"""Most links of a run."""
+MAX_TEXT: Final = 8_000_000
+"""Characters of a run that are read for its links."""
+MAX_SEARCHED: Final = 64_000_000
+"""Characters of a run in which one value is looked for."""
+MAX_TRIALS: Final = 50
+"""Most passed trials that are read."""
+MAX_PLACES: Final = 1_000
+"""Most appearances of a value."""
+_MAX_ARGUMENTS: Final = 200
+_NEAR: Final = 200
+"""Texts before a call in which two numbers are looked for that give one of its."""
+_MAX_NUMBERS: Final = 300
+"""Numbers of a text that are added and subtracted."""
+_LONG: Final = 20
+"""Characters of a number from which on it isn't added."""
+_QUOTED: Final = 120
+_PASSED: Final = 2
+"""Fewest passed trials with which one is compared."""
+_FILES: Final = frozenset({Tool.PATCH, Tool.EDIT, Tool.WRITE, Tool.DELETE, Tool.MOVE})
+_CREATING: Final = names("add apply book create insert issue order post send submit")
+_CHANGING: Final = _CREATING | names(
+    "cancel change delete edit exchange modify move patch put remove rename replace return set transfer update write"
+)
+"""First words of the names of tools that change something."""
+_WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_REFUSED: Final = re.compile(r"""\W{0,4}(?:error|failed|refused|denied|rejected)\b""", re.IGNORECASE)
+
+
+class Kind(StrEnum):
+    """What a link says."""
+
+    ORIGIN = "origin"
+    """The value is in an earlier text, or is the sum or difference of two numbers in one."""
+    NO_ORIGIN = "no_origin"
+    """A call that changes something has a number that is in no earlier recorded text, nor made of two in one."""
+    NAMED = "named"
+    """The answer of a failed or refused call names an argument of it."""
+    CHANGED = "changed"
+    """An earlier call changed what a failed or refused call was about."""
+    SUB_AGENT = "sub_agent"
+    """A step of a sub-agent failed: the call in its parent."""
+    TRIALS = "trials"
+    """No passed trial of the task did this; all of them did something else, which this run never did."""
+
+
+class Part(StrEnum):
+    """The part of a step that has a quote."""
+
+    NAME = "name"
+    INPUT = "input"
+    OUTPUT = "output"
+    ERROR = "error"
+    MESSAGES = "messages"
+
+
+class End(msgspec.Struct, frozen=True):
+    """One end of a link: `quote` is literally in that part of the step."""
+
+    span: str
+    part: Part
+    quote: str
+    run: str | None = None
+    """Address of its run; None: the run with the link."""
+
+
+class StepLink(msgspec.Struct, frozen=True):
+    """A link of a step (`source`) to other steps; `targets` is empty where there is none."""
+
+    kind: Kind
+    source: End
+    targets: tuple[End, ...]
+    match: Match
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Where a value of a step appears in its run."""
+
+    value: str
+    first: StepLink
+    """Link to its first appearance, which is of the kind `NO_ORIGIN` if no earlier text has it."""
+    places: tuple[End, ...]
+    """All appearances, in the order of the run."""
+    hidden: tuple[str, ...]
+    """What could hide an appearance: ``5 steps without text``."""
+
+
+# ---- texts
+
+
+def text_at(run: Run, end: End) -> str:
+    """The text of the part that an end names."""
+    span = run.spans[run.index[end.span]]
+    if end.part is Part.NAME:
+        return span.name
+    return "\n".join(text for part, text in _texts(span, run.load(span)) if part is end.part)
+
+
+def _texts(span: Span, body: Body) -> Iterator[tuple[Part, str]]:
+    """The texts of a step in their order; a value is the text of its names and scalars, one a line."""
+    if body.input is not None:
+        yield Part.INPUT, _text(body.input)
+    for message in (*body.input_messages, *body.output_messages):
+        for part in message.parts:
+            if isinstance(part, Text | Reasoning):
+                yield Part.MESSAGES, part.text
+            elif isinstance(part, ToolResult):
+                yield Part.MESSAGES, _text(part.content)
+    if body.output is not None:
+        yield Part.OUTPUT, _text(body.output)
+    if span.error is not None:
+        yield Part.ERROR, span.error.message
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else "\n".join(value_leaves(value))
+
+
+class _Reader:
+    """Reads the texts of a run in order, each repeated message of a conversation once, up to a number of characters."""
+
+    def __init__(self, run: Run, most: int) -> None:
+        self.run, self.left = run, most
+        self.empty = self.masked = 0
+        self._seen: set[str] = set()
+
+    def texts(self, position: int, body: Body) -> Iterator[tuple[Part, str]]:
+        span = self.run.spans[position]
+        is_empty = True
+        for part, text in _texts(span, body):
+            is_empty = False
+            if part is Part.MESSAGES and text in self._seen:
+                continue
+            self._seen.add(text)
+            self.left -= len(text)
+            if self.left < 0:
+                return
+            self.masked += next(masks(text), None) is not None
+            yield part, text
+        self.empty += is_empty and self.run.sizes[position] == 1
+
+
+# ---- the origin of a value
+
+
+def origin_of(run: Run, span_id: str, value: str, part: Part = Part.INPUT) -> Origin:
+    """Where a value that the step has in `part` appears in the run, exactly or in another writing.
+
+    Reads at most `MAX_SEARCHED` characters: too slow for the UI thread. Raises `KeyError` for an unknown step.
+    """
+    writings, here = Writings(value), run.index[span_id]
+    reader = _Reader(run, MAX_SEARCHED)
+    places: list[tuple[int, End, Match]] = []
+    near: deque[tuple[End, list[str]]] = deque(maxlen=_NEAR)
+    wanted = number_of(writings.value)
+    for position, span in enumerate(run.spans):
+        if reader.left < 0 or len(places) >= MAX_PLACES:
+            break
+        for where, text in reader.texts(position, run.load(span)):
+            if found := writings.find(text):
+                places.append((position, End(span.id, where, found.quote), found.match))
+            if wanted is not None and position < here:
+                near.append((End(span.id, where, ""), numbers_in(text)[:_MAX_NUMBERS]))
+    source = next((end for at, end, _ in places if at == here and end.part is part), End(span_id, part, writings.value))
+    first = next(((end, match) for at, end, match in places if at < here), None)
+    if first is not None:
+        link = StepLink(Kind.ORIGIN, source, (first[0],), first[1])
+    else:
+        link = _made_of(run, source, wanted, near) or StepLink(Kind.NO_ORIGIN, source, (), Match.NONE)
+    return Origin(writings.value, link, tuple(end for _, end, _ in places), tuple(_hidden(run, reader)))
+
+
+def _hidden(run: Run, reader: _Reader) -> Iterator[str]:
+    if reader.empty:
+        yield f"{reader.empty} step{'s' if reader.empty > 1 else ''} without text"
+    if reader.masked:
+        yield f"{reader.masked} text{'s' if reader.masked > 1 else ''} with masked secrets"
+    if reader.left < 0:
+        yield f"text after {MAX_SEARCHED:,} characters not searched".replace(",", " ")
+    if not run.complete:
+        yield "the run is still being read"
+
+
+def _made_of(run: Run, source: End, number: Decimal | None, near: Sequence[tuple[End, list[str]]]) -> StepLink | None:
+    """The link of a number to two in the nearest text whose sum or difference it is, if no other two there give it."""
+    if number is None or number <= 0:
+        return None
+    for end, numbers in reversed(near):
+        pairs = _pairs(number, numbers)
+        if len(pairs) == 1:
+            match, *two = pairs[0]
+            text = text_at(run, end)
+            quotes = [
+                found.quote for one in two if (found := Writings(plain_number(f"{one:f}")).find(text)) is not None
+            ]
+            if len(quotes) == len(two):
+                targets = tuple(msgspec.structs.replace(end, quote=quote) for quote in quotes)
+                return StepLink(Kind.ORIGIN, source, targets, match)
+    return None
+
+
+def _pairs(number: Decimal, numbers: Iterable[str]) -> list[tuple[Match, Decimal, Decimal]]:
+    known = {one for word in numbers if len(word) < _LONG and (one := Decimal(word)) > 0}
+    sums = [(Match.SUM, one, number - one) for one in known if number - one in known and 2 * one <= number]
+    return [*sums, *((Match.DIFFERENCE, number + one, one) for one in known if number + one in known)]
+
+
+# ---- the links of a run
+
+
+def links_of(run: Run) -> list[StepLink]:
+    """The links of the calls of a run, in their order, without `ORIGIN` and `TRIALS`.
+
+    Reads at most `MAX_TEXT` characters and returns at most `MAX_LINKS`. Too slow for the UI thread.
+    """
+    found: list[StepLink] = []
+    reader, changes = _Reader(run, MAX_TEXT), _Changes()
+    for position, span in enumerate(run.spans):
+        if reader.left < 0 or len(found) >= MAX_LINKS:
+            break
+        body = run.load(span)
+        if span.status is Status.ERROR and (parent := _call_of_sub_agent(run, position)) is not None:
+            called = run.spans[parent]
+            target = End(called.id, Part.NAME, called.name)
+            found.append(StepLink(Kind.SUB_AGENT, End(span.id, Part.NAME, span.name), (target,), Match.PARENT))
+        if span.operation in CALLS:
+            found += _of_call(run, span, body, changes)
+        for part, text in reader.texts(position, body):
+            changes.numbers.update(numbers := numbers_in(text))
+            changes.near.append((End(span.id, part, ""), numbers[:_MAX_NUMBERS]))
+    return found[:MAX_LINKS]
+
+
+class _Changes:
+    """What the calls of a run changed so far, and the numbers in its texts."""
+
+    def __init__(self) -> None:
+        self.by_value: dict[tuple[str, str], End] = {}
+        """The last call that changed something, by name and text of an argument."""
+        self.with_created: dict[tuple[str, str], End] = {}
+        """Also calls that made something new with the argument (``book``), which changes it less surely."""
+        self.numbers: set[str] = set()
+        self.near: deque[tuple[End, list[str]]] = deque(maxlen=_NEAR)
+
+
+def _of_call(run: Run, span: Span, body: Body, changes: _Changes) -> Iterator[StepLink]:
+    answer, is_change = refusal(span, body), is_changing(span.name)
+    arguments = [*_arguments(body.input)] if is_change or answer is not None else []
+    if answer is not None:
+        yield from _of_refused(span, arguments, answer, changes)
+    if not is_change or is_taken_over(span):
+        return
+    if tool_of(span.name) not in _FILES:
+        yield from _without_origin(run, span, arguments, changes)
+    if answer is None:
+        for name, text in arguments:
+            if is_name(text):
+                changes.with_created[name, text] = end = End(span.id, Part.INPUT, text)
+                if _first_word(span.name) not in _CREATING:
+                    changes.by_value[name, text] = end
+
+
+def _of_refused(
+    span: Span, arguments: Sequence[tuple[str, str]], answer: tuple[Part, str], changes: _Changes
+) -> Iterator[StepLink]:
+    part, message = answer
+    named = [(name, text) for name, text in arguments if is_value(text) and _names(message, text)]
+    if named:
+        text = named[0][1]
+        yield StepLink(Kind.NAMED, End(span.id, Part.INPUT, text), (End(span.id, part, text),), Match.EXACT)
+    if not is_changing(span.name):
+        return
+    for argument in named or arguments:
+        earlier = (changes.with_created if named else changes.by_value).get(argument)
+        if earlier is not None:
+            yield StepLink(Kind.CHANGED, End(span.id, Part.INPUT, argument[1]), (earlier,), Match.EXACT)
+            return
+
+
+def _names(message: str, value: str) -> bool:
+    found = Writings(value).find(message)
+    return found is not None and found.match is Match.EXACT
+
+
+def _without_origin(
+    run: Run, span: Span, arguments: Sequence[tuple[str, str]], changes: _Changes
+) -> Iterator[StepLink]:
+    for _, text in arguments:
+        number = number_of(text) if is_value(text) else None
+        if number is None or plain_number(f"{abs(number):f}") in changes.numbers:
+            continue
+        source = End(span.id, Part.INPUT, text)
+        if _made_of(run, source, number, changes.near) is None:
+            yield StepLink(Kind.NO_ORIGIN, source, (), Match.NONE)
+
+
+@lru_cache(1024)
+def is_changing(name: str) -> bool:
+    """Whether a tool changes something, by its name."""
+    return tool_of(name) in _FILES or _first_word(name) in _CHANGING
+
+
+def _first_word(name: str) -> str:
+    words = _WORDS.findall(name.rpartition("__")[2])
+    return words[0].lower() if words else ""
+
+
+def refusal(span: Span, body: Body) -> tuple[Part, str] | None:
+    """The answer of a call that failed or was refused: its status says so, or the answer begins with ``Error``."""
+    output = "" if body.output is None else _text(body.output)
+    if span.status is Status.ERROR:
+        return (Part.OUTPUT, output) if output or span.error is None else (Part.ERROR, span.error.message)
+    return (Part.OUTPUT, output) if _REFUSED.match(output) else None
+
+
+def _arguments(value: Any) -> Iterator[tuple[str, str]]:
+    """Name and text of the scalars of a value, at any depth; values with masked secrets aren't."""
+    todo: list[tuple[str, Any]] = [("", value)]
+    for name, item in todo:
+        if len(todo) > _MAX_ARGUMENTS:
+            return
+        if isinstance(item, Mapping):
+            todo += [(f"{name}.{key}" if name else str(key), below) for key, below in item.items()]
+        elif is_container(item):
+            todo += [(name, below) for below in item]
+        elif name and item is not None and not isinstance(item, bool):
+            text = item if isinstance(item, str) else scalar_text(item)
+            if next(masks(text), None) is None:
+                yield name, text
+
+
+def _call_of_sub_agent(run: Run, position: int) -> int | None:
+    """The call, in the parent, of the sub-agent that a step belongs to; None outside of sub-agents."""
+    above: int | None = run.parent(position)
+    while above is not None:
+        if run.spans[above].operation is Operation.INVOKE_AGENT and is_lane(run, above):
+            parent = run.parent(above)
+            return parent if parent is not None and run.spans[parent].operation in CALLS else above
+        above = run.parent(above)
+    return None
+
+
+# ---- trials of one task
+
+
+def passed_trials(run: RunSummary, runs: Iterable[RunSummary]) -> list[RunSummary]:
+    """The passed trials, among `runs`, of the task of a failed run, to compare it with.
+
+    Empty with fewer than two, and with more than `MAX_TRIALS`: some of them don't speak for all.
+    """
+    task = run.task_key
+    if task is None or not run.failed:
+        return []
+    trials = as_trials([run, *(one for one in runs if one.task_key == task and one.ref != run.ref)])
+    passed = [one.run for one in trials if one.result is Result.PASSED and one.excluded is None and one.run is not run]
+    return passed if _PASSED <= len(passed) <= MAX_TRIALS else []
+
+
+def trial_links(run: Run, passed: Sequence[Run]) -> list[StepLink]:
+    """What a run did and no passed trial of its task, and the changes that all of these made instead, and it never.
+
+    Steps are the same as in the run tree. Empty with fewer than two passed trials.
+    """
+    if len(passed) < _PASSED:
+        return []
+    keys = InputKeys()
+    own, others = _calls(run, keys), [_calls(trial, keys) for trial in passed]
+    unshared = [at for key, (at, _) in own.items() if not any(key in other for other in others)]
+    links: list[StepLink] = []
+    for key, (_, changed) in others[0].items():
+        if changed and key not in own and all(other.get(key, (0, False))[1] for other in others):
+            places = [(trial, other[key][0]) for trial, other in zip(passed, others, strict=True)]
+            link = _instead(run, unshared, places)
+            links += [link] if link is not None else []
+    return links[:MAX_LINKS]
+
+
+def _calls(run: Run, keys: InputKeys) -> dict[tuple[Header, bytes], tuple[int, bool]]:
+    """The position of the first call of each key, and whether it changed something; without searches and plans."""
+    folder, calls = working_folder(run), dict[tuple[Header, bytes], tuple[int, bool]]()
+    for position, span in enumerate(run.spans):
+        if span.operation in CALLS and tool_of(span.name) is not Tool.NONE:
+            changed = is_changing(span.name) and refusal(span, run.load(span)) is None
+            key = header_key(span), keys.of(span, run.load, folder)
+            if key not in calls or (changed and not calls[key][1]):
+                calls[key] = position, changed
+    return calls
+
+
+def _instead(run: Run, unshared: Sequence[int], places: Sequence[tuple[Run, int]]) -> StepLink | None:
+    """The link from a call that no passed trial made, of the same tool if there is one."""
+    other, there = places[0]
+    name = other.spans[there].name
+    same = [at for at in unshared if run.spans[at].name == name]
+    if not unshared:
+        return None
+    here = (same or unshared)[0]
+    part, match, before, now = Part.NAME, Match.CALL, name, run.spans[here].name
+    if same:
+        match = Match.ARGUMENT
+        if (quotes := _differing(other, there, run, here)) is not None:
+            part, (before, now) = Part.INPUT, quotes
+    targets = tuple(End(trial.spans[at].id, part, before, trial.summary.ref.address) for trial, at in places)
+    return StepLink(Kind.TRIALS, End(run.spans[here].id, part, now), targets, match)
+
+
+def _differing(a: Run, at_a: int, b: Run, at_b: int) -> tuple[str, str] | None:
+    """The first scalars that differ in the arguments of two calls."""
+    given = a.load(a.spans[at_a]).input, b.load(b.spans[at_b]).input
+    for change in changes_of(*given, Noise(), side=INPUT):
+        if change.noise is None and not any(one is None or is_container(one) for one in (change.a, change.b)):
+            return _text(change.a)[:_QUOTED], _text(change.b)[:_QUOTED]
+    return None
+
+
+# ---- for documents
+
+
+def links_at(links: Iterable[StepLink], span_id: str) -> list[StepLink]:
+    """The links from a step, and those of sub-agents to it."""
+    return [
+        link
+        for link in links
+        if link.source.span == span_id
+        or (link.kind is Kind.SUB_AGENT and any(end.span == span_id for end in link.targets))
+    ]
+
+
+def link_value(link: StepLink) -> dict[str, Any]:
+    """A link as JSON."""
+    source, *targets = map(_end_value, (link.source, *link.targets))
+    return {"kind": link.kind, "from": source, "to": targets, "quote": link.source.quote, "match": link.match}
+
+
+def origin_value(origin: Origin) -> dict[str, Any]:
+    """An origin as JSON."""
+    places = [_end_value(end) for end in origin.places]
+    return {"value": origin.value, "link": link_value(origin.first), "places": places, "hidden": origin.hidden}
+
+
+def _end_value(end: End) -> dict[str, Any]:
+    return {"run": end.run, "span": end.span, "part": end.part, "quote": end.quote}

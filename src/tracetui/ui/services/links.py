@@ -1,0 +1,91 @@
+"""Links of the shown runs, and origins of values, found in threads."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from tracetui import masking
+from tracetui.model import Body, Run, RunRef, RunSummary, Span
+from tracetui.model.masked import masked_bodies
+from tracetui.sources.base import LinkLost
+from tracetui.store.store import OPEN_RUNS, Store
+
+if TYPE_CHECKING:
+    from tracetui.analysis.links import Origin, StepLink
+    from tracetui.live.engine import Engine
+
+SHARE: Final = 10
+"""Of a growing run, finding links takes at most one part in this many of the time."""
+
+
+class LinkService:
+    """Cache of the links of the last shown runs."""
+
+    def __init__(self, store: Store, engine: Engine, changed: Callable[[], None]) -> None:
+        """`changed` is called in the UI loop when links of a run were found."""
+        self._store, self._engine, self._changed = store, engine, changed
+        self._cache: OrderedDict[RunRef, tuple[Run, Sequence[StepLink]]] = OrderedDict()
+        self.is_busy = False
+        """Whether links are being found."""
+        self._not_before = 0.0
+
+    def of(self, run: Run) -> Sequence[StepLink]:
+        """The links of this or an earlier state of a run; requests missing ones."""
+        known = self._cache.get(run.summary.ref)
+        is_due = known is None or (known[0] is not run and time.monotonic() >= self._not_before)
+        if is_due and run.complete and not self.is_busy:
+            self.is_busy = True
+            self._find(run)
+        return () if known is None else known[1]
+
+    def _find(self, run: Run) -> None:
+        runs, redactor = [*self._store.runs.values()], masking.current()
+
+        def trials(passed: Sequence[RunSummary]) -> list[Run]:
+            read = [self._engine.read(trial.ref) for trial in passed]
+            return read if redactor is None else [masked_bodies(trial, redactor) for trial in read]
+
+        def work() -> Callable[[], None]:
+            from tracetui.analysis.links import links_of, passed_trials, trial_links
+
+            began = time.monotonic()
+            links = links_of(self._at_rest(run))
+            with suppress(LinkLost):  # the list says so
+                links += trial_links(run, trials(passed_trials(run.summary, runs)))
+            return lambda: self._arrived(run, links, SHARE * (time.monotonic() - began))
+
+        self._engine.run_in_background(work)
+
+    def _arrived(self, run: Run, links: Sequence[StepLink], seconds: float) -> None:
+        self.is_busy, self._not_before = False, time.monotonic() + seconds
+        self._cache[run.summary.ref] = run, links
+        self._cache.move_to_end(run.summary.ref)
+        while len(self._cache) > OPEN_RUNS:
+            self._cache.popitem(last=False)
+        self._changed()
+
+    def find_origin(self, run: Run, span: str, value: str, show: Callable[[Origin], None]) -> None:
+        """Find where a value of a step appears in the run, and call `show` in the UI loop."""
+
+        def work() -> Callable[[], None]:
+            from tracetui.analysis.links import origin_of
+
+            origin = origin_of(self._at_rest(run), span, value)
+            return lambda: show(origin)
+
+        self._engine.run_in_background(work)
+
+    def _at_rest(self, run: Run) -> Run:
+        """The run, whose bodies are loaded only while the app handles no key."""
+
+        def load(span: Span) -> Body:
+            self._engine.rest()
+            return run.load(span)
+
+        return replace(run, load=load)
