@@ -61,6 +61,18 @@ _PARTS: Final = 16
 """Number of parts into which texts are split when one of them contains a sign."""
 
 
+class Excerpt(msgspec.Struct, frozen=True, gc=False):
+    """A text that was cut out of a text of a trace, or composed of parts of it.
+
+    What shows a secret in `whole` by its name or form may be missing in the part. So this is no `str`: only
+    `Redactor.excerpt` makes a text of it that functions of `tracetui.text` accept.
+    """
+
+    exact: str
+    """Not masked: for identity, order and exact output."""
+    whole: str
+
+
 class Redactor:
     """Masks secrets and counts the masked values. Thread-safe.
 
@@ -89,12 +101,12 @@ class Redactor:
         """Mask a header text, which may be truncated."""
         return self.text(text, cut=len(text) >= CUT_AT or text.endswith("…"))
 
-    def excerpt(self, part: str, whole: str) -> str:
-        """Mask a text that was cut out of another, or composed of parts of it.
+    def excerpt(self, excerpt: Excerpt) -> str:
+        """Mask a text as a part of another: words that the masked `whole` has not, or has less often, are masked.
 
-        What shows a secret in `whole` by its name or form may be missing in `part`: words of it that the masked
-        `whole` has not, or has less often, are masked. Placeholders (``<id>``) stay.
+        Placeholders (``<id>``) stay.
         """
+        part, whole = excerpt.exact, excerpt.whole
         shown = self.header(whole)
         if shown is whole or not part:
             return self.header(part)

@@ -10,9 +10,8 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
 
 from tracetui import text
-from tracetui.analysis.cause import Cause, failure_of, source_text
 from tracetui.analysis.contrast import NO_FINDINGS
-from tracetui.analysis.triage import CauseOrder, Group, Task
+from tracetui.analysis.triage import CauseOrder, Group, Task, replaced_values
 from tracetui.masking import excerpt, mask, one_line
 from tracetui.model import RunRef, RunSummary, Status, Who
 from tracetui.store.facts import run_time
@@ -217,8 +216,7 @@ class QueueRows:
             return ""
         if isinstance(item, Group | TaskRow):
             judgment = self._judgment(item)
-            example = self._runs.get(item.example) if isinstance(item, Group) else None
-            title = excerpt(item.title, source_text(example)) if isinstance(item, Group) else mask(item.task.name)
+            title = excerpt(item.title) if isinstance(item, Group) else mask(item.task.name)
             name = (item.id if isinstance(item, Group) else item.task.id, title)
             return " ".join(filter(None, (*name, judgment.verdict, judgment.note, *judgment.tags)))
         if not isinstance(item, Member):
@@ -246,7 +244,7 @@ class QueueRows:
         several = [Piece(Clean("+"), "accent bold")] if decided and judgment.verdict is None else None
         words = [*(several or _verdict_mark(judgment, self._glyphs, group)), *self._fold_mark(group.digest)]
         new = not self._two_rows and group.is_new(self._now)
-        words += fill(_title_pieces(group, self._runs.get(group.example), quiet=decided, new=new), room)
+        words += fill(_title_pieces(group, quiet=decided, new=new), room)
         if who:
             words.append(column(Clean(f" {group.who.value}"), who, _WHO_STYLES[group.who]))
         return tuple(fit([*words, *self._numbers(group, group.starts[-1] if group.starts else None)], width))
@@ -370,34 +368,23 @@ def placeholders(whole: Clean, style: str) -> list[Piece]:
     return [piece for piece in (*pieces, Piece(Clean(whole[at:]), style)) if piece.text]
 
 
-def _title_pieces(group: Group, example: RunSummary | None, *, quiet: bool, new: bool) -> list[Piece]:
-    cause = group.cause
-    kind = _kind(cause)
-    pieces = [Piece(one_line(kind, 60), "sec" if quiet else f"{_style(group)} bold")]
+def _title_pieces(group: Group, *, quiet: bool, new: bool) -> list[Piece]:
+    cause = group.texts
+    pieces = [Piece(excerpt(cause.kind, 60), "sec" if quiet else f"{_style(group)} bold")]
     if cause.wrong:
         tasks = len(group.tasks)
         pieces += [_NEW] if new else []
         pieces.append(Piece(Clean(f"  {tasks} task{'s' if tasks != 1 else ''}"), "dim"))
-        return [*pieces, Piece(one_line(f"  {WRONG_ANSWER} · {cause.type}", 60), "dim")] if _check(cause) else pieces
-    if cause.type and cause.name and cause.name != cause.type:
-        pieces.append(Piece(Clean(f" {one_line(cause.name, 60)}"), "sec" if quiet else "text"))
-    if cause.part:
-        pieces.append(Piece(excerpt(f" = {cause.part[-1]}", source_text(example), 40), "status.warn"))
+        scorer = Piece(Clean(f"  {WRONG_ANSWER} · {excerpt(cause.type, 40)}"), "dim")
+        return [*pieces, scorer] if cause.kind != cause.title else pieces
+    if cause.type.exact and cause.name.exact and cause.name != cause.type:
+        pieces.append(Piece(Clean(f" {excerpt(cause.name, 60)}"), "sec" if quiet else "text"))
+    if cause.part.exact:
+        pieces.append(Piece(Clean(f" = {excerpt(cause.part, 37)}"), "status.warn"))
     pieces += [_NEW] if new else []
-    if cause.text and cause.text != kind:
-        pieces += [Piece(Clean("  ")), *placeholders(excerpt(cause.text, source_text(example), 400), "dim")]
+    if cause.text.exact and cause.text != cause.kind:
+        pieces += [Piece(Clean("  ")), *placeholders(excerpt(cause.text, 400), "dim")]
     return pieces
-
-
-def _kind(cause: Cause) -> str:
-    if cause.wrong:
-        return _check(cause) or cause.title
-    return cause.type or cause.name or (cause.text if cause.ungraded else "failed")
-
-
-def _check(cause: Cause) -> str:
-    """What the first failed check of a wrong answer says: ``test_model_size: assert size < MAX``."""
-    return ": ".join(filter(None, (cause.name, cause.text))) if cause.wrong else ""
 
 
 def passed_trials(task: Task) -> Clean:
@@ -460,7 +447,7 @@ def cause_rows(
     The key of a row with a target is an `Example`.
     """
     lines = _task_lines(task, width) if task is not None else []
-    lines += [*_headline(group, example, width), *_numbers(group, width, now, zone), *_judged(judgment, width)]
+    lines += [*_headline(group, width), *_numbers(group, width, now, zone), *_judged(judgment, width)]
     lines += _evidence(example, width)
     lines += _normalized(example, width)
     keys: list[Hashable] = list(range(len(lines)))
@@ -479,20 +466,20 @@ def contrast_rows(shared: Contrast | None, *, width: int, glyphs: Glyphs = UNICO
     )
 
 
-def _headline(group: Group, example: RunSummary | None, width: int) -> list[Line]:
-    cause = group.cause
-    where = " ".join(filter(None, (cause.operation, cause.name)))
-    head = [Piece(one_line(_kind(cause), 80), f"{_style(group)} bold")]
+def _headline(group: Group, width: int) -> list[Line]:
+    cause = group.texts
+    where = Clean(" ".join(filter(None, (cause.operation, excerpt(cause.name, 80)))))
+    head = [Piece(excerpt(cause.kind, 80), f"{_style(group)} bold")]
     if where and not cause.wrong:
-        head.append(Piece(Clean(f"  in {one_line(where, 80)}"), "sec"))
-    if cause.frame:
-        head.append(Piece(Clean(f"  at {one_line(cause.frame, 80)}"), "sec"))
-    body = wrap(excerpt(cause.text, source_text(example), 600), max(20, width)) if cause.text else []
+        head.append(Piece(Clean(f"  in {where}"), "sec"))
+    if cause.frame.exact:
+        head.append(Piece(Clean(f"  at {excerpt(cause.frame, 80)}"), "sec"))
+    body = wrap(excerpt(cause.text, 600), max(20, width)) if cause.text.exact else []
     if group.ungraded:
         head.append(Piece(Clean(f"  not graded: {group.who.value}"), _WHO_STYLES[group.who]))
-    elif cause.wrong and cause.type:
-        head.append(Piece(one_line(f"  {WRONG_ANSWER} · {cause.type}", 80), "sec"))
-    if cause.wrong or cause.text == _kind(cause):
+    elif cause.wrong and cause.type.exact:
+        head.append(Piece(Clean(f"  {WRONG_ANSWER} · {excerpt(cause.type, 60)}"), "sec"))
+    if cause.wrong or cause.text == cause.kind:
         body = []
     lines: list[Line] = [tuple(head), *(tuple(placeholders(part, "text bold")) for part in body)]
     if group.merged:
@@ -549,8 +536,7 @@ def _evidence(example: RunSummary | None, width: int) -> list[Line]:
 
 def _normalized(example: RunSummary | None, width: int) -> list[Line]:
     """The values that were replaced by placeholders in the example."""
-    failure = failure_of(example) if example is not None else None
-    replaced = failure.values if failure is not None else ()
+    replaced = [] if example is None else replaced_values(example)
     if example is None or not replaced:
         return []
     pieces = [Piece(Clean(f"e.g. {short_id(example.id)}: "), "dim")]
@@ -558,7 +544,7 @@ def _normalized(example: RunSummary | None, width: int) -> list[Line]:
         pieces += [
             Piece(Clean(f"<{kind}>"), "status.warn"),
             Piece(Clean(" = "), "dim"),
-            Piece(excerpt(original, source_text(example), 40), "text"),
+            Piece(excerpt(original, 40), "text"),
             Piece(Clean("   ")),
         ]
     if len(replaced) > MAX_REPLACED:

@@ -7,7 +7,7 @@ from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Final
 
 from tracetui.analysis.liveness import Liveness, OpenCall, State, rounded, seconds
-from tracetui.masking import clean, one_line
+from tracetui.masking import clean, excerpt, one_line
 from tracetui.model import FirstError, Run, RunSummary, Status, StatusSource
 from tracetui.model.build import CONTAINERS
 from tracetui.store.address import span_reference, span_title
@@ -156,7 +156,7 @@ def causes_words(causes: Sequence[Group], room: int) -> Line:
     if not causes:
         return ()
     first, number = causes[0], f"{grouped(len(causes))} cause{'' if len(causes) == 1 else 's'}"
-    runs, title = f" {grouped(len(first.runs))}×", one_line(first.title, 200)
+    runs, title = f" {grouped(len(first.runs))}×", excerpt(first.title, 200)
     leads = (f"{number}, top: ", "top cause: ", "") if len(causes) > 1 else (f"{number}: ", "")
     for lead in leads:
         left = room - len(lead) - len(runs) - 2
