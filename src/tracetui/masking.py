@@ -64,10 +64,10 @@ def excerpt(text: Excerpt, limit: int = 500) -> Clean:
     return gate.one_line(text.exact if redactor is None else redactor.excerpt(text), limit)
 
 
-def masked_errors(run: Run) -> Run:
-    """Mask error messages, which a diff compares as values."""
+def masked_headers(run: Run) -> Run:
+    """Mask the headers of a run, which a diff compares as values."""
     redactor = comparing()
-    return run if redactor is None else masking.masked_errors(run, redactor)
+    return run if redactor is None else masking.masked_headers(run, redactor)
 
 
 def clean(text: str, limit: int | None = None) -> Clean:
