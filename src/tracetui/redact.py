@@ -260,7 +260,9 @@ class Redactor:
 
 # ---- escapes
 
-_ESCAPED_LETTER: Final = r"\\{1,8}u00([2-7][0-9a-fA-F])"
+_ESCAPED_LETTER: Final = r"u00([2-7][0-9a-fA-F])(?<=\\u00..)"
+_MOST_ESCAPES: Final = 8
+"""Backslashes before an escaped letter in JSON in JSON."""
 
 
 def decode_letters(text: str) -> tuple[str, list[int]]:
@@ -272,8 +274,11 @@ def decode_letters(text: str) -> tuple[str, list[int]]:
     places: list[int] = []
     done = 0
     for match in compiled(_ESCAPED_LETTER).finditer(text):
-        pieces += (text[done : match.start()], chr(int(match[1], 16)))
-        places += range(done, match.start() + 1)
+        end = match.start()
+        first = max(done, end - _MOST_ESCAPES)
+        start = first + len(text[first:end].rstrip("\\"))
+        pieces += (text[done:start], chr(int(match[1], 16)))
+        places += range(done, start + 1)
         done = match.end()
     if not places:
         return text, places

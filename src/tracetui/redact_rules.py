@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from functools import cache, lru_cache, partial
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from string import ascii_letters, digits
 from typing import Final, NamedTuple
 
@@ -206,8 +206,8 @@ class Shape(NamedTuple):
     sign: str
     pattern: str
     likely: str = ""
-    needs: str = ""
-    """Text that also occurs in the lowered text."""
+    needs: tuple[str, ...] = ("",)
+    """One of these also occurs in the lowered text."""
 
 
 _SPACE: Final = r"(?:[ \t]|\\{1,8}t)"
@@ -215,6 +215,7 @@ _SPACE: Final = r"(?:[ \t]|\\{1,8}t)"
 _BEARER: Final = rf"bearer{_SPACE}{{1,4}}(?=[a-z0-9._~+/-]{{8}})"
 _KEY_BLOCK: Final = r"[a-z0-9 ]{0,40}private key(?: block)?-----"
 _IN_ADDRESS: Final = r"://[^\s/@:\"'\\<>]*+:(?P<secret>[^\s/@\"'\\<>]++(?:@[^\s/@\"'\\<>]++(?=@))*+)@"
+_QUOTED: Final = r"\\{0,8}['\"](?P<secret>[^'\"\\]{2,200}+)"
 SHAPES: Final = (
     Shape(
         "private key",
@@ -260,12 +261,13 @@ SHAPES: Final = (
         "key in a JWK",
         "name",
         r"[\"'](?:d|k|p|q|dp|dq|qi)\\{0,8}[\"']\s{0,4}:\s{0,4}\\{0,8}[\"'](?P<token>[a-z0-9_-]{16,}+)",
-        needs="kty",
+        needs=("kty",),
     ),
     Shape(
         "value in a cookie file",
         "literal",
         r"(?:\t|\\{1,8}t)(?:true|false)(?:\t|\\{1,8}t)[^\s\"'\\]{1,200}(?:\t|\\{1,8}t)(?:true|false)(?:\t|\\{1,8}t)[0-9]{1,12}(?:\t|\\{1,8}t)[^\s\"'\\]{1,200}(?:\t|\\{1,8}t)(?P<secret>[^\s\"'\\]++)",
+        needs=("\ttrue", "\tfalse", "\\ttrue", "\\tfalse"),
     ),
     Shape(
         "password in .pgpass",
@@ -275,12 +277,34 @@ SHAPES: Final = (
     Shape(
         "password in SQL",
         "literal",
-        r"identified\s{1,4}(?:with\s{1,4}[^\s;]{1,40}\s{1,4})?by\s{1,4}(?:password\s{1,4})?\\{0,8}['\"](?P<secret>[^'\"\\]{2,200}+)|set\s{1,4}password\s{1,4}for\s{1,4}[^=;]{1,120}=\s{0,4}(?:password\()?\\{0,8}['\"](?P<other>[^'\"\\]{2,200}+)|(?:alter|create)\s{1,4}(?:role|user|login|group)\b[^;\n]{1,120}?\bpassword\s{0,4}=?\s{0,4}\\{0,8}['\"](?P<third>[^'\"\\]{2,200}+)",
+        rf"identified\s{{1,4}}(?:with\s{{1,4}}[^\s;]{{1,40}}\s{{1,4}})?by\s{{1,4}}(?:password\s{{1,4}})?{_QUOTED}",
+    ),
+    Shape(
+        "password in SQL",
+        "literal",
+        rf"set\s{{1,4}}password\s{{1,4}}for\s{{1,4}}[^=;]{{1,120}}=\s{{0,4}}(?:password\()?{_QUOTED}",
+    ),
+    *(
+        Shape(
+            "password in SQL",
+            "literal",
+            rf"{verb}\s{{1,4}}(?:role|user|login|group)\b[^;\n]{{1,120}}?\bpassword\s{{0,4}}=?\s{{0,4}}{_QUOTED}",
+        )
+        for verb in ("alter", "create")
     ),
     Shape(
         "password of a command",
         "literal",
-        r"[\"'][a-z_][a-z0-9_-]{0,31}:(?P<other>[^\s\"':]{4,200}+)[\"']\s{0,4}\|\s{0,4}(?:sudo\s{1,4})?chpasswd|securestring\b[^\n]{0,80}?--value\s{1,4}(?P<fifth>[^\s\"']{4,200}+)|keyvault\s{1,4}secret\s{1,4}set\b[^\n]{0,200}?--value\s{1,4}(?P<sixth>[^\s\"']{4,200}+)|htpasswd\s{1,4}-[a-z]{0,4}b[a-z]{0,4}\s{1,4}\S{1,200}\s{1,4}\S{1,100}\s{1,4}(?P<seventh>[^\s\"']{4,200}+)",
+        r"[\"'][a-z_][a-z0-9_-]{0,31}:(?P<secret>[^\s\"':]{4,200}+)[\"']\s{0,4}\|\s{0,4}(?:sudo\s{1,4})?chpasswd",
+        needs=("chpasswd",),
+    ),
+    *(
+        Shape("password of a command", "literal", rf"{words}(?P<secret>[^\s\"']{{4,200}}+)")
+        for words in (
+            r"securestring\b[^\n]{0,80}?--value\s{1,4}",
+            r"keyvault\s{1,4}secret\s{1,4}set\b[^\n]{0,200}?--value\s{1,4}",
+            r"htpasswd\s{1,4}-[a-z]{0,4}b[a-z]{0,4}\s{1,4}\S{1,200}\s{1,4}\S{1,100}\s{1,4}",
+        )
     ),
     Shape("bearer token", "bearer", _BEARER + r"(?P<secret>[a-z0-9._~+/-]{8,}+={0,2})", ".{20}|[0-9]"),
     Shape("SendGrid key", "dots", _begins(r"sg\.") + r"[a-z0-9_-]{22}\.[a-z0-9_-]{40,}+", "^SG"),
@@ -370,7 +394,7 @@ def finders(signs: list[str]) -> list[Finder]:
 
 def find_shape(shape: Shape, scanned: ScannedText) -> Iterator[SecretMatch]:
     """The secrets of one shape."""
-    if shape.needs not in scanned.low:
+    if not any(literal in scanned.low for literal in shape.needs):
         return
     text, likely = scanned.text, compiled(shape.likely)
     for match in compiled(shape.pattern).finditer(scanned.low):
@@ -627,7 +651,23 @@ _ESCAPED_TWICE: Final = re.compile(rb"\\\\(?:u00|/)")
 """Escapes of JSON may hide any sign."""
 _ESCAPED_CONTROL: Final = re.compile(rb"\\u00[01][0-9a-f]")
 _ESCAPED_COLOR: Final = re.compile(rb"\\(?:u001[bB]|x1[bB]|033|e\[)")
-_SEPARATORS: Final = (b":", b"=", b"|", b"%3", b"%253", b"&gt;", b'["', b"['", b"('", b"(b'", b"[b'", b'("')
+
+
+class _Mark(NamedTuple):
+    """Something that may separate a name from its value, with its first letter."""
+
+    letter: bytes
+    pattern: re.Pattern[bytes]
+
+
+_SEPARATORS: Final = (
+    *(_Mark(letter, re.compile(re.escape(letter))) for letter in (b":", b"=", b"|")),
+    _Mark(b"%", re.compile(rb"%(?:25)?3")),
+    _Mark(b"&", re.compile(b"&gt;")),
+    _Mark(b"[", re.compile(rb"\[b?[\"']")),
+    _Mark(b"(", re.compile(rb"\(b?[\"']")),
+)
+_ELEMENTS: Final = (*_SEPARATORS, _Mark(b">", re.compile(b">")))
 _NEAR: Final = 500
 _IN_WORD: Final = rb"[\w\x80-\xff-]"
 
@@ -656,7 +696,7 @@ def find_signs(data: bytes, *, encoded: bool = False) -> list[str]:
         or b":5432" in data
         or _has(_ANY_HOST, b"*", data)
         or _has(_COOKIE_LINE, b"\t", data)
-        or b"TRUE\\" in data
+        or (b"\\" in data and b"TRUE\\" in data)
     ):
         found.add("literal")
     if b"-" in data:
@@ -728,10 +768,10 @@ def _has_name(low: bytes, passwords: set[str | None]) -> bool:
     """Whether a secret's name is followed by a value. If separators are few, only their surroundings are scanned."""
     most = len(low) // (2 * _NEAR)
     elements = _has(_END_OF_ELEMENT, b"<", low)
-    separators = (*_SEPARATORS, b">") if elements else _SEPARATORS
+    separators = _ELEMENTS if elements else _SEPARATORS
     places = _places(low, separators, most)
     if places is not None and b"'" in low and ("quoted" in passwords or _has(_DASHES, b"-", low)):
-        places = _places(low, (*separators, b" '"), most)
+        places = _places(low, (*separators, _AFTER_WORDS), most)
     near = low if places is None else b"\0".join(low[max(0, one - _NEAR) : one + _NEAR] for one in places)
     return near != b"" and (
         _any(_names(), near)
@@ -741,9 +781,14 @@ def _has_name(low: bytes, passwords: set[str | None]) -> bool:
     )
 
 
-_NAMING: Final = (b"#define", b"setx", b"ENV")
-"""Commands that take a name and a value, without a separator between them. `find` is fastest if the last letter is rare.
-"""
+_AFTER_WORDS: Final = _Mark(b"'", re.compile(rb"'(?<= ')"))
+"""Separates ``PASSWORD '…'``."""
+_NAMING: Final = (
+    _Mark(b"#", re.compile(b"#define")),
+    _Mark(b"x", re.compile(rb"x(?<=setx)")),
+    _Mark(b"V", re.compile(rb"V(?<=ENV)")),
+)
+"""Commands that take a name and a value, without a separator between them."""
 
 
 def _has_command(data: bytes, low: bytes) -> bool:
@@ -753,16 +798,13 @@ def _has_command(data: bytes, low: bytes) -> bool:
     return near != b"" and _any(_spaced_names(), near)
 
 
-def _places(data: bytes, separators: tuple[bytes, ...], most: int) -> list[int] | None:
-    """Positions of separators; None if there are more than `most`."""
+def _places(data: bytes, marks: Iterable[_Mark], most: int) -> list[int] | None:
+    """Positions of marks; None if there are more than `most`."""
     places: list[int] = []
-    for separator in separators:
-        place = data.find(separator) if separator[-1:] in data else -1
-        while place >= 0:
-            places.append(place)
-            if len(places) > most:
-                return None
-            place = data.find(separator, place + 1)
+    for mark in marks:
+        places += [match.start() for match in islice(_matches(mark.pattern, mark.letter, data), most + 1)]
+        if len(places) > most:
+            return None
     return places
 
 

@@ -13,6 +13,7 @@ from tests.cli.run import Cli
 from tests.cli.test_secrets import told as follow
 from tests.export.test_document import FORMS, cli  # noqa: F401 - fixture
 from tests.ui.conftest import Opener, opened, press, settle, text_of, until  # noqa: F401 - fixture
+from tracetui.analysis.tasks import as_trials
 from tracetui.cli.mcp import Commands
 from tracetui.cli.tail import _write_json, _write_text
 from tracetui.export.json import Lines
@@ -28,6 +29,8 @@ TEXTS = (
     f' {{"detail": "{{\\"client_secret\\": \\"{CANARY}g7\\"}}"}} ',
 )
 FORMATS = ("ccpa", "claude-code", "hypergraph", "latticeflow", "otlp", "paprika", "penelope", "codex", "inspect")
+
+SCREENS = {"MainScreen", "TriageScreen", "TasksScreen", "HitsScreen", "RunTreeScreen"}
 
 
 @pytest.fixture(scope="module")
@@ -114,45 +117,54 @@ async def test_no_screen_shows_or_copies_a_secret(
     cases: dict[str, Path],
     opened: Opener,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     async with opened(cases[name], size=(160, 40)) as (app, pilot):
         copied: list[str] = []
+        shown: dict[str, set[str]] = {}
+        """Texts by the class of the screen."""
         monkeypatch.setattr(app, "copy", copied.append)
-        shown: dict[str, str] = {}
 
         async def see(*keys: str) -> None:
-            await press(pilot, *keys)
-            shown[" ".join(keys) or "list"] = text_of(app)
+            for key in keys:
+                await press(pilot, key)
+                shown.setdefault(type(app.screen).__name__, set()).add(text_of(app))
 
-        await see()
+        async def leave() -> None:
+            await press(pilot, *["escape"] * 3, "home")
+
+        await see("w")
         for ref in [*app.store.runs][:3]:
             app.main.enter(ref)
             await until(pilot, lambda: app.main.settled, what="the run")
-            for keys in (("t",), ("z", "R"), ("t",), ("y", "y")):
-                await see(*keys)
+            await see("t", "z", "R", "t", "y", "y")
             for _ in range(min(4, len(app.main.steps.rows))):
                 for tab in app.main.detail.tabs:
                     app.main.detail.choose(tab)
-                    await settle(pilot)
-                    shown[f"{ref.address} {tab}"] = text_of(app)
+                    await see("w")
                 app.main.steps.action_move(1)
-                await settle(pilot)
             await press(pilot, "3")
-            for keys in (("j",), ("y", "y"), ("G",), ("y", "y")):
-                await see(*keys)
-            await press(pilot, "escape", "escape", "escape")
-        await press(pilot, "home")
-        for screen in ("T", "M"):
-            for keys in ((screen,), ("enter",), ("j",), ("y", "y"), ("escape",)):
-                await see(*keys)
-            await press(pilot, "escape", "escape")
-        await press(pilot, "home", *"sG", "space", "home", "space")
-        for keys in (("d",), ("j",), ("enter",), ("y", "y"), ("escape",), ("escape",), ("H",), ("j",), ("escape",)):
-            await see(*keys)
-        leaks = {key: excerpt_of(text) for key, text in shown.items() if CANARY in text}
+            await see("j", "y", "y", "G", "y", "y")
+            await leave()
+        await see("T", "enter", "j", "y", "y", "2", "j", "y", "y", "3", "j", "y", "y")
+        await leave()
+        await see("M", "enter", "j", "y", "y")
+        await leave()
+        for screen in "AHiCL":
+            await see(screen, "j", "y", "y")
+            await leave()
+        await see("ampersand", *"login", "enter", "j", "enter", "y", "y")
+        await leave()
+        refs = [*app.store.runs][:2]
+        if len(refs) == 2:
+            await see("space", "j", "space", "d", "j", "enter", "j", "y", "y")
+            await leave()
+        app.show_run_tree(as_trials([*app.store.runs.values()][:4]), title=TEXTS[0])
+        await pilot.pause()
+        await settle(pilot)
+        await see("j", "y", "y", "j", "y", "y")
+        leaks = [excerpt_of(text) for texts in shown.values() for text in texts if CANARY in text]
         assert not leaks
         assert copied
         assert not [text for text in copied if CANARY in text]
-        assert any(MASK[:4] in text for text in shown.values())
+        assert any(MASK in text for text in shown["MainScreen"])
+        assert shown.keys() >= SCREENS, shown.keys()
