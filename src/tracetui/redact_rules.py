@@ -574,7 +574,7 @@ _EXACT_PREFIXES: Final = tuple(prefix.encode() for prefix in _PREFIXES)
 @cache
 def _token_search(mark: str) -> re.Pattern[bytes]:
     """A pattern for possible tokens in lowered text, with a prefix that ends with `mark`."""
-    return re.compile(rf"\{mark}(?:{_MARKED[mark]}|(?=[a-z0-9_-]{{6}}){_after_prefix(mark)})".encode())
+    return re.compile(rf"\{mark}(?=[a-z0-9_+/-]{{6}})(?:{_after_prefix(mark)}|{_MARKED[mark]})".encode())
 
 
 _MARKED: Final = {
@@ -615,6 +615,10 @@ _EXACT_SIGNS: Final = (
             rb"|K(?<=EZAK)(?=[A-Za-z0-9]{54}))"
         ),
     ),
+    ("literal", b"5", re.compile(rb"5432(?<=:5432)")),
+    ("literal", b"*", re.compile(rb"\*(?<=:\*)(?=:[\w*-])")),
+    ("literal", b"\t", re.compile(rb"\t(?<=(?:TRUE|ALSE)\t)")),
+    ("literal", b"T", re.compile(rb"TRUE\\")),
     ("tilde", b"~", re.compile(rb"~(?<=[78]Q~)(?=[A-Za-z0-9_.~-]{31})")),
     ("eyJ", b"J", re.compile(rb"J(?<=eyJ)(?=[A-Za-z0-9_-]{6})")),
     ("hex", b"K", re.compile(rb"K(?<=SK)(?=[0-9a-f]{32})")),
@@ -642,8 +646,6 @@ _NETRC: Final = re.compile(
 )
 _SQL: Final = b"identified b"
 _BY_PASSWORD: Final = (b"passwd", b"create ", b"alter ", b"set password for", _SQL)
-_ANY_HOST: Final = re.compile(rb"\*(?<=:\*)(?=:[\w*-])")
-_COOKIE_LINE: Final = re.compile(rb"\t(?<=(?:TRUE|ALSE)\t)")
 _BEARER_SIGN: Final = re.compile(_BEARER.encode())
 _ESCAPES: Final = re.compile(rb"\\(?:u00|/|x1[bB]|033|e\[)")
 _ESCAPED: Final = re.compile(rb"\\(?:u00|/)")
@@ -690,13 +692,8 @@ def find_signs(data: bytes, *, encoded: bool = False) -> list[str]:
         found.add("hex")
     if "word" in passwords and (b"machine" in low or b"default" in low) and _NETRC.search(low):
         found.add("machine")
-    if (
-        (_SQL in low if "word" not in passwords else any(literal in low for literal in _BY_PASSWORD))
-        or (b"--" in data and (b"securestring" in low or b"keyvault secret" in low))
-        or b":5432" in data
-        or _has(_ANY_HOST, b"*", data)
-        or _has(_COOKIE_LINE, b"\t", data)
-        or (b"\\" in data and b"TRUE\\" in data)
+    if (_SQL in low if "word" not in passwords else any(literal in low for literal in _BY_PASSWORD)) or (
+        b"--" in data and (b"securestring" in low or b"keyvault secret" in low)
     ):
         found.add("literal")
     if b"-" in data:
