@@ -1,7 +1,8 @@
 """Mask secrets (keys, passwords, tokens), recognized by field name and by form.
 
 The structure is preserved: a value becomes another text, JSON stays JSON. Values without secrets are returned as the
-same object after one cheap scan. `tracetui.redact_rules` defines the rules; docs/redaction.md is for users.
+same object after one cheap scan. `tracetui.redact_shapes` and `redact_rules` define the rules; docs/redaction.md is for
+users.
 """
 
 from __future__ import annotations
@@ -19,22 +20,8 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from tracetui.redact_rules import (
-    COLOR,
-    CUT_AT,
-    FIELD_RULE,
-    NameClass,
-    ScannedText,
-    SecretMatch,
-    classify_name,
-    compiled,
-    find_signs,
-    finders,
-    is_label,
-    is_placeholder,
-    scan,
-    truncated_secret,
-)
+from tracetui.redact_rules import COLOR, ScannedText, SecretMatch, find_signs, finders, scan, truncated_secret
+from tracetui.redact_shapes import CUT_AT, FIELD_RULE, NameClass, classify_name, compiled, is_label, is_placeholder
 
 MASK: Final = "••••••••"
 ASCII_MASK: Final = "********"
