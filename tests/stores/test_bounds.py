@@ -17,7 +17,19 @@ from tests.cli.run import Cli
 from tests.stores.test_faults import sentence
 from tracetui.sources.clickhouse import credentials, parse, source
 
-ANSWERS = ("endless", "endless-error", "long", "packed", "lz4", "slow", "redirect", "many-headers", "half", "slow-header")
+HEADERS = ("many-headers", "slow-header")
+ANSWERS = (
+    "endless",
+    "endless-error",
+    "long",
+    "packed",
+    "lz4",
+    "slow",
+    "redirect",
+    "many-headers",
+    "half",
+    "slow-header",
+)
 
 
 class HostileServer:
