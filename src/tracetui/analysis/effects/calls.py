@@ -112,21 +112,21 @@ def call_of(span: Span, body: Body, place: Place, mode: str | None = None) -> Ca
         return None
     commands = sum(effect.kind is Kind.RUN for effect in effects)
     outcome = outcome_of(span, body, commands)
-    shown = _shown_target(body.input)
+    shown = _shown_target(body.input, place)
     effects = [
         msgspec.structs.replace(effect, target=shown(effect.target), at=span.id, outcome=outcome) for effect in effects
     ]
     return Call(span, tuple(effects), body.input, place, outcome, body.output, mode)
 
 
-def _shown_target(arguments: Any) -> Callable[[str], str]:
-    """What masks a target that was cut out of the arguments of a call."""
+def _shown_target(arguments: Any, place: Place) -> Callable[[str], str]:
+    """What masks a target that was made of the arguments of a call and its working directory."""
     redactor = Redactor()
     if redactor.value(arguments) is arguments:
         return str
     command = command_text(arguments)
-    whole = value_text(arguments) if command is None else command[1]
-    return lambda target: redactor.excerpt(Excerpt(target, whole))
+    whole = "\n".join((value_text(arguments) if command is None else command[1], place.root, place.directory))
+    return lambda target: "/".join(redactor.excerpt(Excerpt(part, whole)) for part in target.split("/"))
 
 
 def outcome_of(span: Span, body: Body, commands: int = 1) -> Outcome:
