@@ -43,7 +43,7 @@ def _hidden(tree: ast.AST) -> set[ast.AST]:
             hidden.add(node.value)
         elif isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in TYPES:
             hidden |= {part for argument in node.args for part in ast.walk(argument)}
-        elif isinstance(node, ast.AnnAssign) or (isinstance(node, ast.arg) and node.annotation is not None):
+        elif isinstance(node, ast.AnnAssign | ast.arg) and node.annotation is not None:
             hidden |= {*ast.walk(node.annotation)}
         elif isinstance(node, ast.JoinedStr):
             hidden |= {part for value in node.values for part in ast.walk(value) if isinstance(part, ast.JoinedStr)}

@@ -16,7 +16,8 @@ from tests.canaries import CANARY, CLEAN, IN_TEXT, NAMED, PRIVATE, SHAPED
 from tracetui import redact, redact_rules
 from tracetui.model import Body, Message, Text, ToolCall
 from tracetui.redact import ASCII_MASK, MASK, Redactor, is_mask, masks, split_colors
-from tracetui.redact_rules import SHAPES, NameClass, ScannedText, classify_name, find_signs, finders, scan
+from tracetui.redact_rules import ScannedText, find_signs, finders, scan
+from tracetui.redact_shapes import SHAPES, NameClass, classify_name
 
 SECRETS = [*SHAPED.values(), *IN_TEXT]
 words = st.sampled_from(

@@ -10,7 +10,7 @@ from functools import lru_cache
 from tracetui import text as gate
 from tracetui.model import Run
 from tracetui.model import masked as masking
-from tracetui.redact import ASCII_MASK, MASK, Redactor
+from tracetui.redact import ASCII_MASK, MASK, Excerpt, Redactor
 from tracetui.text import Clean
 
 _screen = Redactor()
@@ -58,16 +58,16 @@ def _on_screen(redactor: Redactor, text: str) -> str:
     return redactor.header(text)
 
 
-def excerpt(part: str, whole: str, limit: int = 500) -> Clean:
-    """A text that was cut out of `whole` or composed of its parts, on one line, without the secrets of `whole`."""
+def excerpt(text: Excerpt, limit: int = 500) -> Clean:
+    """An excerpt on one line, with its secrets and those of the text that it is from masked."""
     redactor = current()
-    return gate.one_line(part if redactor is None else redactor.excerpt(part, whole), limit)
+    return gate.one_line(text.exact if redactor is None else redactor.excerpt(text), limit)
 
 
-def masked_errors(run: Run) -> Run:
-    """Mask error messages, which a diff compares as values."""
+def masked_headers(run: Run) -> Run:
+    """Mask the headers of a run, which a diff compares as values."""
     redactor = comparing()
-    return run if redactor is None else masking.masked_errors(run, redactor)
+    return run if redactor is None else masking.masked_headers(run, redactor)
 
 
 def clean(text: str, limit: int | None = None) -> Clean:

@@ -1,7 +1,8 @@
 """Mask secrets (keys, passwords, tokens), recognized by field name and by form.
 
 The structure is preserved: a value becomes another text, JSON stays JSON. Values without secrets are returned as the
-same object after one cheap scan. `tracetui.redact_rules` defines the rules; docs/redaction.md is for users.
+same object after one cheap scan. `tracetui.redact_shapes` and `redact_rules` define the rules; docs/redaction.md is for
+users.
 """
 
 from __future__ import annotations
@@ -19,22 +20,8 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from tracetui.redact_rules import (
-    COLOR,
-    CUT_AT,
-    FIELD_RULE,
-    NameClass,
-    ScannedText,
-    SecretMatch,
-    classify_name,
-    compiled,
-    find_signs,
-    finders,
-    is_label,
-    is_placeholder,
-    scan,
-    truncated_secret,
-)
+from tracetui.redact_rules import COLOR, ScannedText, SecretMatch, find_signs, finders, scan, truncated_secret
+from tracetui.redact_shapes import CUT_AT, FIELD_RULE, NameClass, classify_name, compiled, is_label, is_placeholder
 
 MASK: Final = "••••••••"
 ASCII_MASK: Final = "********"
@@ -59,6 +46,18 @@ _LARGE: Final = 30_000
 _FEW: Final = 2_000
 _PARTS: Final = 16
 """Number of parts into which texts are split when one of them contains a sign."""
+
+
+class Excerpt(msgspec.Struct, frozen=True, gc=False):
+    """A text that was cut out of a text of a trace, or composed of parts of it.
+
+    What shows a secret in `whole` by its name or form may be missing in the part. So this is no `str`: only
+    `Redactor.excerpt` makes a text of it that functions of `tracetui.text` accept.
+    """
+
+    exact: str
+    """Not masked: for identity, order and exact output."""
+    whole: str
 
 
 class Redactor:
@@ -89,12 +88,12 @@ class Redactor:
         """Mask a header text, which may be truncated."""
         return self.text(text, cut=len(text) >= CUT_AT or text.endswith("…"))
 
-    def excerpt(self, part: str, whole: str) -> str:
-        """Mask a text that was cut out of another, or composed of parts of it.
+    def excerpt(self, excerpt: Excerpt) -> str:
+        """Mask a text as a part of another: words that the masked `whole` has not, or has less often, are masked.
 
-        What shows a secret in `whole` by its name or form may be missing in `part`: words of it that the masked
-        `whole` has not, or has less often, are masked. Placeholders (``<id>``) stay.
+        Placeholders (``<id>``) stay.
         """
+        part, whole = excerpt.exact, excerpt.whole
         shown = self.header(whole)
         if shown is whole or not part:
             return self.header(part)
@@ -248,7 +247,9 @@ class Redactor:
 
 # ---- escapes
 
-_ESCAPED_LETTER: Final = r"\\{1,8}u00([2-7][0-9a-fA-F])"
+_ESCAPED_LETTER: Final = r"u00([2-7][0-9a-fA-F])(?<=\\u00..)"
+_MOST_ESCAPES: Final = 8
+"""Backslashes before an escaped letter in JSON in JSON."""
 
 
 def decode_letters(text: str) -> tuple[str, list[int]]:
@@ -260,8 +261,11 @@ def decode_letters(text: str) -> tuple[str, list[int]]:
     places: list[int] = []
     done = 0
     for match in compiled(_ESCAPED_LETTER).finditer(text):
-        pieces += (text[done : match.start()], chr(int(match[1], 16)))
-        places += range(done, match.start() + 1)
+        end = match.start()
+        first = max(done, end - _MOST_ESCAPES)
+        start = first + len(text[first:end].rstrip("\\"))
+        pieces += (text[done:start], chr(int(match[1], 16)))
+        places += range(done, start + 1)
         done = match.end()
     if not places:
         return text, places

@@ -145,7 +145,7 @@ def test_a_night_of_five_hundred_failures_has_its_twelve_causes(tmp_path: Path) 
 def test_the_causes_of_the_real_samples() -> None:
     found = {}
     for name in ("paprika", "ccpa", "hypergraph", "penelope", "latticeflow"):
-        found[name] = {group.title: len(group.runs) for group in groups(listed(sample(name)))}
+        found[name] = {group.title.exact: len(group.runs) for group in groups(listed(sample(name)))}
 
     assert found == {
         "paprika": {
@@ -168,7 +168,7 @@ def test_the_causes_of_the_built_in_samples(tmp_path: Path) -> None:
     demo.write(tmp_path, datetime(2026, 3, 2, 12, tzinfo=UTC))
     found = groups(listed(tmp_path))
 
-    assert [(group.id, len(group.runs), group.title) for group in found] == [
+    assert [(group.id, len(group.runs), group.title.exact) for group in found] == [
         ("F-1642", 1, "timeout: ended after 2 of 8 turns"),
         ("F-c50f", 3, "TimeoutError: search timed out after 30s · search"),
         ("F-0d46", 2, "exit 101: panic: thread 'parse_empty' · Bash (src/parse.rs)"),
@@ -206,7 +206,7 @@ def test_wrong_answers_are_one_heading_per_scorer_with_a_row_per_task() -> None:
     answers = [wrong("1", "a"), wrong("2", "a"), wrong("3", "a", 1.0), wrong("4", "b"), wrong("5", "b", None)]
     heading, other = sorted(groups([*answers, wrong("6", None), error]), key=lambda group: -len(group.runs))
 
-    assert (heading.title, len(heading.runs)) == ("wrong answers · reward", 4)
+    assert (heading.title.exact, len(heading.runs)) == ("wrong answers · reward", 4)
     assert [(task.name, len(task.runs), task.passed, task.trials) for task in heading.tasks] == [
         ("a", 2, 2, 4),  # the error with reward 1 passed: rates use the outcome
         ("", 1, 0, 0),
@@ -237,7 +237,7 @@ def test_verdicts_on_wrong_answers_are_given_per_task(sidecar: Sidecar) -> None:
 
 def test_causes_are_merged_by_the_user_and_taken_apart_again(sidecar: Sidecar) -> None:
     runs = [run("1", "no such table"), run("2", "no such column"), run("3", "no such column")]
-    column, table = sorted(groups(runs), key=lambda group: group.title)
+    column, table = sorted(groups(runs), key=lambda group: group.title.exact)
     sidecar.merge(column.ref, table.ref)
     sidecar.judge(table.ref, Verdict.REAL)
     (merged,) = groups(runs, sidecar)
@@ -277,12 +277,12 @@ def test_a_cause_is_split_by_the_user_by_what_varies(sidecar: Sidecar) -> None:
     runs = [run(str(number), f"no row {number % 2} in shard {number}") for number in range(4)]
     (group,) = groups(runs)
     assert [(split.by, split.label, split.parts) for split in splits_of(runs)] == [("1", "<n>", 2), ("2", "<n>", 4)]
-    assert variants_of(runs)[0].text == "ValueError: no row 0 in shard 0"
+    assert variants_of(runs)[0].text.exact == "ValueError: no row 0 in shard 0"
     sidecar.judge(group.ref, Verdict.KNOWN)
     sidecar.split(group.ref, "1")
-    even, odd = sorted(groups(runs, sidecar), key=lambda each: each.title)
+    even, odd = sorted(groups(runs, sidecar), key=lambda each: each.title.exact)
 
-    assert (even.title, keys(even)) == ("ValueError: no row 0 in shard <n> = 0 · search", ["0", "2"])
+    assert (even.title.exact, keys(even)) == ("ValueError: no row 0 in shard <n> = 0 · search", ["0", "2"])
     sidecar.judge(odd.ref, Verdict.REAL)
     assert {even.split_of, odd.split_of} == {group.digest}
     verdicts = CauseVerdicts(sidecar)
@@ -293,11 +293,11 @@ def test_a_cause_is_split_by_the_user_by_what_varies(sidecar: Sidecar) -> None:
 def test_equivalent_errors_are_split_by_their_texts(sidecar: Sidecar) -> None:
     runs = [run("1", "request timed out"), run("2", "deadline exceeded"), run("3", "deadline exceeded")]
     (group,) = groups(runs)
-    assert group.title == "timed out · search"
+    assert group.title.exact == "timed out · search"
     assert [(split.by, split.parts) for split in splits_of(runs)] == [("text", 2)]
     sidecar.split(group.ref, "text")
 
-    assert {len(each.runs): each.title for each in groups(runs, sidecar)} == {
+    assert {len(each.runs): each.title.exact for each in groups(runs, sidecar)} == {
         1: "ValueError: request timed out · search",
         2: "ValueError: deadline exceeded · search",
     }
@@ -310,7 +310,7 @@ def test_verdicts_of_version_0_1_still_apply(sidecar: Sidecar) -> None:
     assert digest == old_digest_of(other) != old_digest_of(student)
     sidecar.judge(CauseRef(str(digest)), Verdict.KNOWN)
     verdicts = CauseVerdicts(sidecar)
-    not_found, server = sorted(groups([known, other, student], sidecar), key=lambda group: group.title)
+    not_found, server = sorted(groups([known, other, student], sidecar), key=lambda group: group.title.exact)
 
     assert verdicts.of_group(not_found).verdict == "known"
     assert verdicts.of_group(server).verdict is None  # the student's was never judged

@@ -36,8 +36,10 @@ WRONG = make_summary("w", started_at=NOW - 2 * DAY, time_zone="UTC").replace(
 def shown(arrangement: Arrangement, runs: list[RunSummary] = RUNS) -> list[str]:
     """Error types of the causes, and headings with their numbers."""
     verdicts = {"B": "known"}
-    items = arrange_causes(groups(runs), arrangement, now=NOW, verdict_of=lambda one: verdicts.get(str(one.cause.type)))
-    return [str(one.cause.type) if isinstance(one, Group) else f"{one[0]} {one[1]}" for one in items]
+    items = arrange_causes(
+        groups(runs), arrangement, now=NOW, verdict_of=lambda one: verdicts.get(one.texts.type.exact)
+    )
+    return [one.texts.type.exact if isinstance(one, Group) else f"{one[0]} {one[1]}" for one in items]
 
 
 def test_every_sort_order_and_its_reverse() -> None:

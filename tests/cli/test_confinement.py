@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.run import Cli, write_traces
-from tracetui.sources import local
+from tracetui.sources import local, sqlite
 from tracetui.sources.local import WITHIN, LocalFile, LocalSource
 from tracetui.store.run_cache import NAME, Storage
 
@@ -29,15 +29,20 @@ def confined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     local._allowed.cache_clear()
 
 
+def exchange(folder: Path) -> None:
+    """Exchange `folder` for a link to the outside."""
+    if not folder.is_symlink():
+        folder.rename(folder.with_name("before"))
+        folder.symlink_to(folder.parent.parent / "outside" / "folder")
+
+
 def exchanged(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exchange `folder` for a link to the outside after its path was checked, and before it is opened."""
     check = local.check_allowed
 
     def checked(path: str) -> None:
         check(path)
-        if not folder.is_symlink():
-            folder.rename(folder.with_name("before"))
-            folder.symlink_to(folder.parent.parent / "outside" / "folder")
+        exchange(folder)
 
     monkeypatch.setattr(local, "check_allowed", checked)
 
@@ -60,6 +65,32 @@ def test_a_folder_that_was_exchanged_after_the_check_is_not_listed(
     exchanged(folder, monkeypatch)
     with pytest.raises(PermissionError):
         LocalSource().list(str(folder))
+
+
+@pytest.mark.parametrize("has_log", [False, True])
+def test_a_database_that_was_exchanged_after_the_check_is_not_read(
+    confined: Path, monkeypatch: pytest.MonkeyPatch, has_log: bool
+) -> None:
+    path = confined / "folder" / "a.db"
+    writers = []
+    for place in (path, confined.parent / "outside" / "folder" / "a.db"):
+        writers.append(sqlite3.connect(place, isolation_level=None))
+        writers[-1].execute(f"PRAGMA journal_mode = {'WAL' if has_log else 'DELETE'}")
+        writers[-1].execute(f"CREATE TABLE {place.parent.parent.name} (a)")
+    with sqlite.connect(str(path)) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("inside",)]
+    name = "_copy_differing" if has_log else "open_readonly"
+    opened = getattr(sqlite, name)
+
+    def exchange_first(first: str, *rest: str) -> object:
+        exchange(confined / "folder")
+        return opened(first, *rest)
+
+    monkeypatch.setattr(sqlite, name, exchange_first)
+    with pytest.raises(PermissionError), sqlite.connect(str(path), sqlite.CopyCache()):
+        pass
+    for writer in writers:
+        writer.close()
 
 
 @pytest.mark.parametrize("linked", ["runs", "diffs"])

@@ -105,7 +105,8 @@ def error(request: pytest.FixtureRequest, tmp_path: Path) -> Sample:
 
 
 def test_no_command_prints_a_secret(error: Sample, tmp_path: Path, cli: Cli) -> None:  # noqa: F811
-    (run,) = runs_in(tmp_path)
+    write_run(tmp_path, f"then {error.text}", "other")
+    run, other = runs_in(tmp_path)
     folder, address = str(tmp_path), run.ref.address
     commands = (
         ("ls", folder),
@@ -116,7 +117,12 @@ def test_no_command_prints_a_secret(error: Sample, tmp_path: Path, cli: Cli) -> 
         ("triage", "--json", "--redact", folder),
         ("grep", "e", folder),
         ("grep", "--json", "--redact", "e", folder),
-        ("export", address, "--to", "md"),
+        ("export", folder, "--as", "html"),
+        *(("export", address, "--full", "--as", form) for form in ("md", "html", "json")),
+        *((command, folder) for command in ("tasks", "files", "audit", "stats")),
+        ("context", address),
+        ("diff", address, other.ref.address),
+        ("diff", "--json", "--redact", address, other.ref.address),
     )
     for command in commands:
         output = cli(*command)

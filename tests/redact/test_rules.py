@@ -9,7 +9,7 @@ import pytest
 from tests.redact.corpus import LOOKALIKES, OTHERS, PROMISED, held_out
 from tests.secrets_corpus import Sample
 from tests.test_secrets_corpus import shown
-from tracetui.redact import Redactor
+from tracetui.redact import Excerpt, Redactor
 
 PROMISED_MASKED, ALL_MASKED, LEFT_ALONE = 0.97, 0.85, 0.97
 HALVES = pytest.mark.parametrize("held", [False, True], ids=["tuned", "held out"])
@@ -59,4 +59,4 @@ def test_lookalikes_are_left_alone(held: bool) -> None:
     ],
 )
 def test_what_is_cut_out_of_a_text_is_cut_out_of_its_masked_text(part: str, whole: str, masked: str) -> None:
-    assert Redactor().excerpt(part, whole) == masked
+    assert Redactor().excerpt(Excerpt(part, whole)) == masked

@@ -17,7 +17,19 @@ from tests.cli.run import Cli
 from tests.stores.test_faults import sentence
 from tracetui.sources.clickhouse import credentials, parse, source
 
-ANSWERS = ("endless", "endless-error", "long", "packed", "lz4", "slow", "redirect", "many-headers", "half")
+HEADERS = ("many-headers", "slow-header")
+ANSWERS = (
+    "endless",
+    "endless-error",
+    "long",
+    "packed",
+    "lz4",
+    "slow",
+    "redirect",
+    "many-headers",
+    "half",
+    "slow-header",
+)
 
 
 class HostileServer:
@@ -64,6 +76,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", "0")
             self.end_headers()
             return
+        if kind == "slow-header":
+            for piece in [b"HTTP/1.1 200 OK\r\nX-Slow: ", *[b"x"] * 1000]:
+                self.wfile.write(piece)
+                if state.stopped.wait(0.05):
+                    return
         self.send_response(500 if kind == "endless-error" else 200)
         if kind == "many-headers":
             for i in range(5000):
@@ -105,7 +122,7 @@ def test_an_answer_is_bounded_and_the_reason_one_sentence(hostile_server: Hostil
     assert reason.startswith(f"127.0.0.1:{hostile_server.port}")
     if hostile_server.kind in ("endless", "long", "packed"):
         assert reason.endswith("the answer is larger than 500,000 rows or 512 MiB; narrow it with since:")
-    if hostile_server.kind == "slow":
+    if hostile_server.kind in ("slow", "slow-header"):
         assert reason.endswith("doesn't answer in time")
     assert hostile_server.sent < 64 << 20  # what the system's buffers take included
     assert hostile_server.requests <= 4

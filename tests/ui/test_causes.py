@@ -77,7 +77,7 @@ async def test_header_walk_list_and_triage_show_the_same_causes(opened: Opener, 
         words = re.search(r"causes, top: (.*) (\d+)×", sentence)
         assert words is not None
         assert (words[1].rstrip("…"), int(words[2])) == (
-            one_line(first.title, 200)[: len(words[1].rstrip("…"))],
+            one_line(first.title.exact, 200)[: len(words[1].rstrip("…"))],
             len(first.runs),
         )
         failed = re.search(r"(\d+) of (\d+) failed", sentence)
@@ -86,7 +86,7 @@ async def test_header_walk_list_and_triage_show_the_same_causes(opened: Opener, 
         assert f"{failed[2]} runs" in status
         await press(pilot, "escape")
         await group_by_cause(app, pilot)
-        assert listed_causes(app) == [(f"{one.id} {one.title}", len(one.runs)) for one in found]
+        assert listed_causes(app) == [(f"{one.id} {one.title.exact}", len(one.runs)) for one in found]
         await check_walk(app, pilot, found)
 
 
@@ -105,7 +105,7 @@ async def test_a_merge_changes_all_of_them(opened: Opener, mixed: Path) -> None:
         await settle(pilot)
         assert f"{len(found)} causes" in line(app, 1)
         await group_by_cause(app, pilot)
-        assert listed_causes(app) == [(f"{one.id} {one.title}", len(one.runs)) for one in found]
+        assert listed_causes(app) == [(f"{one.id} {one.title.exact}", len(one.runs)) for one in found]
 
 
 async def test_many_runs_are_grouped_in_a_thread(opened: Opener, mixed: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,7 +151,7 @@ async def test_what_completes_a_query_filters_at_once(opened: Opener, samples: P
 async def test_the_causes_of_the_triage_are_completed_by_id_and_text(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         cause = groups(app.store.runs.values())[0]
-        for typed in (f"cause:{cause.id[:4]}", f'cause:"{cause.title[:12]}'):
+        for typed in (f"cause:{cause.id[:4]}", f'cause:"{cause.title.exact[:12]}'):
             await press(pilot, "f", *keys(typed), "tab", "enter")
             assert set(app.main.runs.refs()) == set(cause.runs)
             await press(pilot, "escape")

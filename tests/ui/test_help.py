@@ -31,17 +31,16 @@ def test_every_command_has_one_slot_below_its_group(columns: int) -> None:
 
 async def test_letters_search_and_run_nothing(opened: Opener, samples: Path) -> None:
     async with opened(samples, size=(120, 40)) as (app, pilot):
-        await open_help(app, pilot)
+        screen = await open_help(app, pilot)
         await pilot.press(*"cost q")
         await settle(pilot)
-        assert isinstance(app.screen, HelpScreen)
         assert "0 of" in text_of(app)
         await pilot.press("escape")
         await settle(pilot)
-        assert isinstance(app.screen, HelpScreen)
+        assert screen.is_current
         await pilot.press("escape")
         await settle(pilot)
-        assert app.screen is app.main
+        assert not screen.is_attached
 
 
 async def test_the_selected_command_has_its_sentence_and_enter_runs_it(opened: Opener, samples: Path) -> None:

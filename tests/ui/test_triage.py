@@ -40,7 +40,7 @@ def lines(folder: Path) -> list[dict[str, object]]:
 
 async def go_to_type(screen: TriageScreen, pilot: Pilot[int], kind: str) -> None:
     """Put the cursor on the signature of an error type."""
-    group = next(one for one in screen.queue.groups if one.cause.type == kind)
+    group = next(one for one in screen.queue.groups if one.texts.type.exact == kind)
     screen.queue.move_to_key(group.digest)
     await settle(pilot)
 
@@ -48,9 +48,9 @@ async def go_to_type(screen: TriageScreen, pilot: Pilot[int], kind: str) -> None
 async def test_failures_are_grouped_by_what_made_them_fail(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await triage(app, pilot)
-        night = next(group for group in screen.queue.groups if group.cause.type == NIGHT)
+        night = next(group for group in screen.queue.groups if group.texts.type.exact == NIGHT)
         assert len(night.runs) == 3
-        assert night.cause.name == "search"
+        assert night.texts.name.exact == "search"
         waste = [group.wasted_ms or 0.0 for group in screen.queue.groups]
         assert waste == sorted(waste, reverse=True)
         failed = sum(len(group.runs) for group in screen.queue.groups)
@@ -339,7 +339,7 @@ async def test_causes_are_merged_and_taken_apart_by_keys(opened: Opener, samples
 async def test_a_cause_is_split_by_a_key_and_joined_again(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await triage(app, pilot)
-        group = next(one for one in screen.queue.groups if len(one.runs) == 2 and "<n>" in one.title)
+        group = next(one for one in screen.queue.groups if len(one.runs) == 2 and "<n>" in one.title.exact)
         screen.queue.move_to_key(group.digest)
         await press(pilot, "|")
         assert line(app, 1).split() == ["split", group.id, "by:", "1"]

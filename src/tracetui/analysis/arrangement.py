@@ -235,6 +235,7 @@ def _by_cause(runs: list[RunSummary], problems: list[Problem], decisions: Sideca
     """
     from tracetui.analysis.cause import cause_digest
     from tracetui.analysis.triage import groups
+    from tracetui.masking import excerpt
 
     found = groups(runs, decisions)
     rows: dict[str | None, list[Item]] = {group.digest: [] for group in found}
@@ -243,7 +244,7 @@ def _by_cause(runs: list[RunSummary], problems: list[Problem], decisions: Sideca
         rows.get(cause_digest(run, decisions), others).append(run)
     items: list[Item] = []
     for group in found:
-        items += [(f"{group.id} {group.title}", len(group.runs)), *rows[group.digest]]
+        items += [(f"{group.id} {excerpt(group.title)}", len(group.runs)), *rows[group.digest]]
     if others:
         items += [("not failed", len(others)), *others]
     return [*items, ("unreadable", len(problems)), *problems] if problems else items

@@ -39,6 +39,7 @@ from tracetui.analysis.error_text import (
 )
 from tracetui.model import CUT, MESSAGE_HEAD, FirstError, Operation, Outcome, RunSummary, Score, Status, Who
 from tracetui.model.run import Evidence
+from tracetui.redact import Excerpt
 from tracetui.store.sidecar import Sidecar
 
 # ---- errors that libraries word differently and that one change fixes
@@ -343,8 +344,7 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
 class Failure(msgspec.Struct, frozen=True, gc=False):
     """How one run failed, or why it was not graded.
 
-    Its texts are exact, since they identify the cause. They are parts of `source_text`: what shows them masks them as
-    such (`Redactor.excerpt`).
+    Its texts are exact, since they identify the cause. `excerpt` makes them displayable.
     """
 
     cause: Cause
@@ -352,6 +352,8 @@ class Failure(msgspec.Struct, frozen=True, gc=False):
     """The same without the table of equivalents."""
     digest: str
     """Digest of `cause`."""
+    whole: str = ""
+    """The text that the trace recorded; those of the cause are parts of it."""
     source: str = ""
     """The text of `plain` with its noise."""
     noise: Noise = ()
@@ -371,6 +373,10 @@ class Failure(msgspec.Struct, frozen=True, gc=False):
         number = int(split) if split.isdecimal() else 0
         value = self.values[number - 1][1] if 0 < number <= len(self.values) else ""
         return msgspec.structs.replace(self.cause, part=(split, value))
+
+    def excerpt(self, part: str) -> Excerpt:
+        """One of its texts, as a part of what the trace recorded."""
+        return Excerpt(part, self.whole)
 
     @property
     def text(self) -> str:
@@ -394,17 +400,6 @@ def failure_of(run: RunSummary) -> Failure | None:
         score = deciding_score(run)
         return _wrong_answer(score.name, shared.task or "", score.evidence)
     return None
-
-
-def source_text(run: RunSummary | None) -> str:
-    """Return the text that the texts of the cause of a run are parts of, not masked; empty if it has none."""
-    failure = None if run is None else failure_of(run)
-    if run is None or failure is None:
-        return ""
-    if run.is_ungraded or failure.cause.wrong:
-        evidence = run.evidence
-        return "" if evidence is None else evidence.text
-    return "" if run.first_error is None else run.first_error.message
 
 
 def digests_of(run: RunSummary, decisions: Sidecar | None = None) -> tuple[str, ...]:
@@ -464,7 +459,8 @@ def _failure_of(error: FirstError, status_word: str | None) -> Failure:
     changed = changed or (frame is not None and frame != _frame(read.frame or ""))
     noise = normal.template.noise
     cause, plain, digest, places = _causes(*_where(error), read.type, normal.text, frame, equivalent)
-    return Failure(cause, plain, digest, normal.source, noise if len(noise) == places else (), changed)
+    noise = noise if len(noise) == places else ()
+    return Failure(cause, plain, digest, error.message, normal.source, noise, changed)
 
 
 def _without_group(leaves: Sequence[ErrorText]) -> ErrorText:
@@ -546,7 +542,7 @@ def _wrong_answer(scorer: str, task: str, evidence: Evidence | None) -> Failure:
     """By scorer, by what the first failed check says, and by task."""
     plain = Cause(type=scorer, part=(task,), wrong=True)
     if evidence is None or not (evidence.text or evidence.check):
-        return Failure(plain, plain, plain.digest)
+        return Failure(plain, plain, plain.digest, "" if evidence is None else evidence.text)
     normal = normalize(evidence.text)
     asserts = evidence.type in (None, "AssertionError")
     text = normal.text if asserts else ": ".join(filter(None, (evidence.type, normal.text)))
@@ -556,7 +552,7 @@ def _wrong_answer(scorer: str, task: str, evidence: Evidence | None) -> Failure:
     if equivalent is None and not asserts:
         equivalent = find_equivalent(ErrorText(evidence.type, evidence.text), normal)
     cause = plain if equivalent is None else msgspec.structs.replace(plain, name=None, text=equivalent)
-    return Failure(cause, plain, cause.digest, normal.source if asserts else "", noise)
+    return Failure(cause, plain, cause.digest, evidence.text, normal.source if asserts else "", noise)
 
 
 def _find_row_of_checks(kind: str | None, text: str) -> str | None:
@@ -579,7 +575,8 @@ def _not_graded(evidence: Evidence) -> Failure:
     cause = Cause(type=found.type, text=normal.text, who=evidence.who, ungraded=True)
     noise = normal.template.noise
     places = len(PLACEHOLDER.findall(normal.text))
-    return Failure(cause, cause, cause.digest, normal.source, noise if len(noise) == places else ())
+    noise = noise if len(noise) == places else ()
+    return Failure(cause, cause, cause.digest, evidence.text, normal.source, noise)
 
 
 _SILENT: Final = FirstError("")

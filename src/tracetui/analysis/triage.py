@@ -25,7 +25,9 @@ from tracetui.analysis.cause import (
     short_ids,
 )
 from tracetui.analysis.error_text import PLACEHOLDER
-from tracetui.model import Outcome, RunRef, RunState, RunSummary, Status, Who
+from tracetui.masking import excerpt
+from tracetui.model import Operation, Outcome, RunRef, RunState, RunSummary, Status, Who
+from tracetui.redact import Excerpt, Redactor
 from tracetui.store.facts import NO_EFFECTS, EffectFacts, run_time
 from tracetui.store.judgement import NOTHING, CauseRef, Judgement, start_of
 from tracetui.store.query import TraceContext, recorded_state
@@ -71,8 +73,40 @@ class Task(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def ref(self) -> CauseRef:
-        """The task as a verdict file names it."""
-        return CauseRef(self.digest, self.id, self.name)
+        """The task as a verdict file names it, secrets masked."""
+        return CauseRef(self.digest, self.id, Redactor().header(self.name))
+
+
+class CauseTexts(msgspec.Struct, frozen=True, gc=False):
+    """What views show of a cause: parts of the text that the trace of an example recorded."""
+
+    operation: Operation | None
+    who: Who
+    wrong: bool
+    ungraded: bool
+    title: Excerpt
+    """Type and text in one line, then the tool."""
+    kind: Excerpt
+    """The deciding word: the failed check of a wrong answer, the type of an error, else its text."""
+    name: Excerpt
+    """Name of the tool, node, policy or hook; empty if it has none."""
+    type: Excerpt
+    """Type of the error; of a wrong answer the scorer."""
+    text: Excerpt
+    """With a placeholder only where the runs differ."""
+    frame: Excerpt
+    """The last frame of its traceback in user code; empty if it has none."""
+    part: Excerpt
+    """The value that the user split by; empty without a split."""
+
+    @classmethod
+    def of(cls, cause: Cause, example: Failure) -> CauseTexts:
+        """The texts of a cause that a failure is an example of."""
+        check = ": ".join(filter(None, (cause.name, cause.text))) if cause.wrong else ""
+        kind = (check or cause.title) if cause.wrong else cause.type or cause.text or cause.name or "failed"
+        texts = cause.title, kind, cause.name, cause.type, cause.text, cause.frame, cause.part[-1] if cause.part else ""
+        cuts = [example.excerpt(text or "") for text in texts]
+        return cls(cause.operation, cause.who, cause.wrong, cause.ungraded, *cuts)
 
 
 class Group(msgspec.Struct, frozen=True, gc=False):
@@ -81,8 +115,7 @@ class Group(msgspec.Struct, frozen=True, gc=False):
     Time and tokens of failed runs that another of them started count there, and nowhere else: nothing is wasted twice.
     """
 
-    cause: Cause
-    """With a placeholder in its text only where the runs differ."""
+    texts: CauseTexts
     digest: str
     """That of the cause; of merged causes that of the one they were merged into."""
     id: str
@@ -115,19 +148,24 @@ class Group(msgspec.Struct, frozen=True, gc=False):
     """Of wrong answers: the tasks, those with most failed runs first."""
 
     @property
-    def title(self) -> str:
-        """Type, tool and text in one line; not cleaned."""
-        return self.cause.title
+    def title(self) -> Excerpt:
+        """Type and text in one line, then the tool."""
+        return self.texts.title
 
     @property
     def who(self) -> Who:
         """Who failed."""
-        return self.cause.who
+        return self.texts.who
+
+    @property
+    def wrong(self) -> bool:
+        """Whether its runs gave wrong answers."""
+        return self.texts.wrong
 
     @property
     def ungraded(self) -> bool:
         """Whether its runs were not graded; they did not fail, but for those whose agent ended in an error as well."""
-        return self.cause.ungraded
+        return self.texts.ungraded
 
     def is_new(self, now: float) -> bool:
         """Whether its first run started in the last `NEW_SECONDS`. False where no run says when it started."""
@@ -135,14 +173,14 @@ class Group(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def ref(self) -> CauseRef:
-        """The cause as a verdict file names it."""
-        return CauseRef(self.digest, self.id, self.title)
+        """The cause as a verdict file names it, secrets masked."""
+        return CauseRef(self.digest, self.id, Redactor().excerpt(self.title))
 
 
 class Variant(msgspec.Struct, frozen=True):
     """A text of a cause, with its noise."""
 
-    text: str
+    text: Excerpt
     count: int
     example: RunRef
 
@@ -251,8 +289,10 @@ def _group(
     started = [run for run in runs if run.started_at is not None]  # newest first
     wasted = _wasted(runs, waste)
     tokens = [count for _, count in wasted if count is not None]
+    failures = [failure for _, failure in own]
+    example = min(failures, key=lambda failure: (failure.plain.text, failure.whole))  # whatever the order of the runs
     return Group(
-        cause=shared_cause(cause, [failure for _, failure in own]),
+        texts=CauseTexts.of(shared_cause(cause, failures), example),
         digest=digest,
         id=name,
         runs=tuple(run.ref for run in runs),
@@ -327,12 +367,20 @@ def _tasks(counted: list[RunSummary], failed: Iterable[_Member], waste: dict[Run
 
 def variants_of(runs: Iterable[RunSummary]) -> list[Variant]:
     """The texts of these runs of one group, the most frequent first: at most `MAX_VARIANTS`."""
+    examples: dict[str, Failure] = {}
     found: dict[str, list[RunRef]] = {}
     for run in _newest_first(runs):
         if (failure := failure_of(run)) is not None and not failure.cause.wrong:
+            examples.setdefault(failure.text, failure)
             found.setdefault(failure.text, []).append(run.ref)
     ordered = sorted(found.items(), key=lambda one: (-len(one[1]), one[0]))
-    return [Variant(text, len(refs), refs[0]) for text, refs in ordered[:MAX_VARIANTS]]
+    return [Variant(examples[text].excerpt(text), len(refs), refs[0]) for text, refs in ordered[:MAX_VARIANTS]]
+
+
+def replaced_values(run: RunSummary) -> list[tuple[str, Excerpt]]:
+    """(Kind, original) of every placeholder in the text of the cause of a run."""
+    failure = failure_of(run)
+    return [] if failure is None else [(kind, failure.excerpt(value)) for kind, value in failure.values]
 
 
 def splits_of(runs: Iterable[RunSummary]) -> list[Split]:
@@ -505,8 +553,9 @@ class QueryContext(TraceContext):
         if self._causes is None:
             self._causes = {}
             for group in groups(self._runs(), self._sidecar):
-                self._causes[group.digest] = (group.title, group.id)
-                self._causes.update((task.digest, (group.title, group.id, task.id)) for task in group.tasks)
+                title = excerpt(group.title)
+                self._causes[group.digest] = (title, group.id)
+                self._causes.update((task.digest, (title, group.id, task.id)) for task in group.tasks)
         return self._causes.get(digests_of(run, self._sidecar)[0], ())
 
     def _judgement(self, run: RunSummary) -> Judgement:
@@ -602,9 +651,9 @@ def _label_of(group: str, now: float, verdict_of: Callable[[Group], str | None])
 def _kind(cause: Group) -> str:
     if cause.ungraded:
         return "ungraded"
-    if cause.cause.wrong:
+    if cause.wrong:
         return "wrong answers"
-    operation = cause.cause.operation
+    operation = cause.texts.operation
     return "errors of runs" if operation is None else f"errors in {operation.value}"
 
 
@@ -618,6 +667,6 @@ _SORT_KEYS: Final[dict[str, Callable[[Group], Any]]] = {
     "newest": lambda cause: (_descending(cause.starts[-1] if cause.starts else None), biggest_first(cause)),
     "first seen": lambda cause: (_descending(cause.starts[0] if cause.starts else None), biggest_first(cause)),
     "tokens": lambda cause: (_descending(cause.wasted_tokens), biggest_first(cause)),
-    "name": lambda cause: (cause.title.lower(), cause.digest),
+    "name": lambda cause: (cause.title.exact.lower(), cause.digest),
     "id": lambda cause: cause.digest,
 }

@@ -6,12 +6,12 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from tracetui.analysis.cause import source_text
 from tracetui.analysis.contrast import NO_FINDINGS, Contrast, Finding
 from tracetui.analysis.triage import (
     NOT_FAILURES,
@@ -19,7 +19,6 @@ from tracetui.analysis.triage import (
     Group,
     Split,
     Task,
-    Variant,
     by_who,
     groups,
     splits_of,
@@ -61,11 +60,11 @@ class Entry(NamedTuple):
     """A cause with its runs, masked or not, and the decisions on them."""
 
     group: Group
-    masked_title: str
+    shown_title: str
     judged: Judgement
     runs: Sequence[tuple[RunSummary, Judgement]]
     tasks: Sequence[tuple[Task, Judgement]]
-    variants: Sequence[Variant]
+    variants: Sequence[Mapping[str, Any]]
     splits: Sequence[Split]
     is_new: bool
     """It has no verdict."""
@@ -82,7 +81,7 @@ class Entry(NamedTuple):
         """The title; of wrong answers with their number."""
         tasks = len(self.group.tasks)
         number = f" · {count(len(self.group.runs))} runs, {count(tasks)} task{_s(tasks)}" if tasks else ""
-        return self.masked_title + number
+        return self.shown_title + number
 
 
 class Triage(NamedTuple):
@@ -155,7 +154,6 @@ def _entry_of(group: Group, runs: Sequence[RunSummary], verdicts: CauseVerdicts,
     judged, is_new = verdicts.of_group(group), verdicts.is_new(group)
     members = [(run, verdicts.of_run(run)) for run in runs]
     tasks = [(task, verdicts.of_task(task)) for task in group.tasks]
-    variants, splits = variants_of(runs), splits_of(runs)
     if redactor is not None:
         hide = redactor.header
         members = [(masked_summary(run, redactor), redactor.value(own)) for run, own in members]
@@ -163,15 +161,13 @@ def _entry_of(group: Group, runs: Sequence[RunSummary], verdicts: CauseVerdicts,
             (replace(task, name=hide(task.name), reasons=tuple(map(hide, task.reasons))), redactor.value(own))
             for task, own in tasks
         ]
-        errors = {run.ref: source_text(run) for run in runs}
-        variants = [
-            replace(variant, text=redactor.excerpt(variant.text, errors[variant.example])) for variant in variants
-        ]
         judged = redactor.value(judged)
         group = replace(group, agents=tuple(map(hide, group.agents)))
-    source = next((source_text(run) for run in runs if run.ref == group.example), "")
-    title = group.title if redactor is None else redactor.excerpt(group.title, source)
-    return Entry(group, title, judged, members, tasks, variants, splits, is_new)
+    shown = attrgetter("exact") if redactor is None else redactor.excerpt
+    variants = [
+        {"text": shown(one.text), "count": one.count, "example": one.example.address} for one in variants_of(runs)
+    ]
+    return Entry(group, shown(group.title), judged, members, tasks, variants, splits_of(runs), is_new)
 
 
 def next_command(triage: Triage, places: Sequence[str]) -> str:
@@ -321,9 +317,9 @@ def _cause(entry: Entry, contrast: Any) -> dict[str, Any]:
     return {
         "id": group.id,
         "digest": group.digest,
-        "kind": "ungraded" if group.ungraded else "wrong_answers" if group.cause.wrong else "error",
+        "kind": "ungraded" if group.ungraded else "wrong_answers" if group.wrong else "error",
         "who": group.who,
-        "title": entry.masked_title,
+        "title": entry.shown_title,
         "count": entry.total,
         "runs": [ref.address for ref in group.runs],
         "first_seen": moment(group.first_seen, zone=zones.get(group.first_seen)),
@@ -339,7 +335,7 @@ def _cause(entry: Entry, contrast: Any) -> dict[str, Any]:
         "judged": {run.ref.address: _own(own) for run, own in entry.runs if own.source == "run"},
         "merged": group.merged,
         "split_of": group.split_of or None,
-        "variants": [{"text": one.text, "count": one.count, "example": one.example.address} for one in entry.variants],
+        "variants": entry.variants,
         "splits": [{"by": one.by, "label": one.label, "parts": one.parts} for one in entry.splits],
         "tasks": [_task_value(task, own) for task, own in entry.tasks],
         "contrast": contrast,

@@ -206,7 +206,7 @@ class Differ:
                     return None
                 run = reader.build()
             runs.append(run)
-        return [masking.masked_errors(run) for run in runs]
+        return [masking.masked_headers(run) for run in runs]
 
     def _read_all(self, ref: RunRef) -> Generator[None, None, Reader]:
         reader = Reader(self._source, ref, redactor=masking.comparing())

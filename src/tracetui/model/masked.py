@@ -6,6 +6,7 @@ The model is masked, not the trace; exact values (`--json`, a revealed value) co
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from msgspec.structs import replace
@@ -72,12 +73,18 @@ def masked(run: Run, redactor: Redactor) -> Run:
     )
 
 
-def masked_errors(run: Run, redactor: Redactor) -> Run:
-    """A run with masked span errors, which a comparison treats as values."""
-    spans = Blocks(
-        span if span.error is None else replace(span, error=masked_error(span.error, redactor)) for span in run.spans
-    )
-    return replace(run, spans=spans, load=_Originals(run))
+def masked_headers(run: Run, redactor: Redactor) -> Run:
+    """A run with a masked summary, and spans without secrets in the texts that a comparison treats as values."""
+    mask = cache(redactor.header)  # few names and models
+
+    def masked(span: Span) -> Span:
+        name, model, word = (text and mask(text) for text in (span.name, span.model, span.status_word))
+        error = None if span.error is None else masked_error(span.error, redactor)
+        same = error is span.error and (name, model, word) == (span.name, span.model, span.status_word)
+        return span if same else replace(span, name=name, model=model, status_word=word, error=error)
+
+    spans = Blocks(map(masked, run.spans))
+    return replace(run, summary=masked_summary(run.summary, redactor), spans=spans, load=_Originals(run))
 
 
 def unmasked(run: Run) -> Run:

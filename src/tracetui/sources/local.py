@@ -83,6 +83,13 @@ def _check_opened(fd: int, path: str) -> None:
         raise
 
 
+def open_checked(path: str) -> int:
+    """Open a file for reading; the descriptor. Raises `PermissionError` outside of the paths that may be read."""
+    fd = os.open(path, _FLAGS)
+    _check_opened(fd, path)
+    return fd
+
+
 def _path_of(fd: int) -> str | None:
     """The path of an open file as the system knows it, None if it doesn't say."""
     try:
@@ -233,8 +240,7 @@ class LocalFile(Closable):
     def _open(self) -> int:
         check_path(self._at)
         check_allowed(self._at)
-        fd = os.open(self._at, _FLAGS)
-        _check_opened(fd, self._at)
+        fd = open_checked(self._at)
         if self._fresh:  # another fstat is a third of the cost of opening
             self._fd, self._fresh = fd, False
             return fd

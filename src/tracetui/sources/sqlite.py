@@ -42,6 +42,7 @@ from urllib.parse import quote
 import msgspec
 
 from tracetui.sources.base import Stat, settled
+from tracetui.sources.local import is_confined, open_checked
 
 ATTEMPTS: Final = 20
 """How often a copy is retried because the writer was faster."""
@@ -116,7 +117,7 @@ class DatabaseCopy:
             return []
         if self._position is None or self._state.identity != state.identity or state.journal or not state.wal:
             return None
-        with suppress(FileNotFoundError), os.fdopen(os.open(path + "-wal", _FLAGS), "rb") as wal:
+        with suppress(FileNotFoundError), os.fdopen(_opened(path + "-wal"), "rb") as wal:
             return new_frames(wal.fileno(), self._position)
         return None
 
@@ -293,7 +294,7 @@ def connect(path: str, copies: CopyCache = _COPIES, name: str | None = None) -> 
     """
     state = DatabaseState.of(path)
     if state.wal is None and state.journal is None:
-        with closing(open_readonly(path)) as connection:
+        with closing(_open_in_place(path)) as connection:
             _refuse_cut(connection, state.main.size)
             connection.version = state if state.settled else None
             yield connection
@@ -313,10 +314,25 @@ def _refuse_cut(connection: sqlite3.Connection, size: int) -> None:
         raise OSError(f"truncated: the database ends within a page, at byte {size}")
 
 
+_FOLDERS: Final[set[str]] = set()
+"""Folders for copies that this process made."""
+
+
+def _is_own(path: str) -> bool:
+    """Whether a file is a private copy."""
+    return path.startswith(tuple(_FOLDERS))
+
+
+def _opened(path: str) -> int:
+    """Open a private copy, or another file as `open_checked` does."""
+    return os.open(path, _FLAGS) if _is_own(path) else open_checked(path)
+
+
 def private_folder(owner: object) -> str:
     """Create a folder for copies (mode 0700), deleted with `owner`, at exit, or by the next process after a kill."""
     _sweep()
     folder = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")
+    _FOLDERS.add(os.path.join(folder, ""))
     weakref.finalize(owner, _remove, folder, os.getpid())
     return folder
 
@@ -346,7 +362,7 @@ def _hot_journal(path: str) -> Stat | None:
 def _read(path: str, size: int, offset: int = 0) -> bytes:
     """Read bytes of a file; empty if it vanished."""
     try:
-        descriptor = os.open(path, _FLAGS)
+        descriptor = _opened(path)
     except FileNotFoundError:
         return b""
     try:
@@ -363,7 +379,7 @@ def _copy_differing(source: str, target: str) -> None:
     descriptor = os.open(target, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "r+b", buffering=0) as outgoing:
         try:
-            incoming = os.fdopen(os.open(source, _FLAGS), "rb", buffering=0)
+            incoming = os.fdopen(_opened(source), "rb", buffering=0)
         except FileNotFoundError:
             outgoing.truncate(0)
             return
@@ -462,6 +478,33 @@ def open_readonly(path: str) -> LimitedConnection:
     """Open a file that no process writes to: SQLite takes no locks, and neither writes nor creates anything."""
     # immutable alone would open the file for writing, and create one that was just deleted
     return _open(path, "mode=ro&immutable=1", "PRAGMA query_only = ON")
+
+
+def _open_in_place(path: str) -> LimitedConnection:
+    """As `open_readonly`; a confined process opens only the file that `open_checked` opens. SQLite goes by its path."""
+    if not is_confined() or _is_own(path):
+        return open_readonly(path)
+    fd = open_checked(path)
+    try:
+        before = _open_files()
+        connection = open_readonly(path)
+        checked = os.fstat(fd)
+        if all(file != (checked.st_dev, checked.st_ino) for file in (one[1:] for one in _open_files() - before)):
+            connection.close()
+            raise PermissionError(errno.EACCES, "exchanged while it was opened", path)
+        return connection
+    finally:
+        os.close(fd)
+
+
+def _open_files() -> set[tuple[int, int, int]]:
+    """(Descriptor, device, inode) of all open files of this process."""
+    files: set[tuple[int, int, int]] = set()
+    for name in os.listdir("/dev/fd"):
+        with suppress(OSError):
+            found = os.fstat(int(name))
+            files.add((int(name), found.st_dev, found.st_ino))
+    return files
 
 
 def open_private(path: str) -> LimitedConnection:

@@ -10,9 +10,8 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
 
 from tracetui import text
-from tracetui.analysis.cause import Cause, failure_of, source_text
 from tracetui.analysis.contrast import NO_FINDINGS
-from tracetui.analysis.triage import CauseOrder, Group, Task
+from tracetui.analysis.triage import CauseOrder, Group, Task, replaced_values
 from tracetui.masking import excerpt, mask, one_line
 from tracetui.model import RunRef, RunSummary, Status, Who
 from tracetui.store.facts import run_time
@@ -217,8 +216,7 @@ class QueueRows:
             return ""
         if isinstance(item, Group | TaskRow):
             judgment = self._judgment(item)
-            example = self._runs.get(item.example) if isinstance(item, Group) else None
-            title = excerpt(item.title, source_text(example)) if isinstance(item, Group) else mask(item.task.name)
+            title = excerpt(item.title) if isinstance(item, Group) else mask(item.task.name)
             name = (item.id if isinstance(item, Group) else item.task.id, title)
             return " ".join(filter(None, (*name, judgment.verdict, judgment.note, *judgment.tags)))
         if not isinstance(item, Member):
@@ -246,7 +244,7 @@ class QueueRows:
         several = [Piece(Clean("+"), "accent bold")] if decided and judgment.verdict is None else None
         words = [*(several or _verdict_mark(judgment, self._glyphs, group)), *self._fold_mark(group.digest)]
         new = not self._two_rows and group.is_new(self._now)
-        words += fill(_title_pieces(group, self._runs.get(group.example), quiet=decided, new=new), room)
+        words += fill(_title_pieces(group, quiet=decided, new=new), room)
         if who:
             words.append(column(Clean(f" {group.who.value}"), who, _WHO_STYLES[group.who]))
         return tuple(fit([*words, *self._numbers(group, group.starts[-1] if group.starts else None)], width))
@@ -271,10 +269,8 @@ class QueueRows:
     def _values(self, group: Group) -> list[Clean]:
         """The first values that differ between the newest runs of a cause, where its texts have placeholders."""
         runs = [run for ref in group.runs[:_COMPARED] if (run := self._runs.get(ref)) is not None]
-        failures = [(run, failure.values) for run in runs if (failure := failure_of(run)) is not None]
-        for places in zip(*(values for _, values in failures), strict=False):
-            pairs = zip(failures, places, strict=True)
-            values = [*dict.fromkeys(excerpt(value, source_text(run), 24) for (run, _), (_, value) in pairs)]
+        for places in zip(*map(replaced_values, runs), strict=False):
+            values = [*dict.fromkeys(excerpt(original, 24) for _, original in places)]
             if len(values) > 1:
                 return [*values[:3], Clean("…")] if len(values) > 3 or len(group.runs) > len(runs) else values
         return []
@@ -388,38 +384,25 @@ def placeholders(whole: Clean, style: str) -> list[Piece]:
     return [piece for piece in (*pieces, Piece(Clean(whole[at:]), style)) if piece.text]
 
 
-def _title_pieces(group: Group, example: RunSummary | None, *, quiet: bool, new: bool) -> list[Piece]:
+def _title_pieces(group: Group, *, quiet: bool, new: bool) -> list[Piece]:
     """The deciding words first, the tool last."""
-    cause, whole = group.cause, source_text(example)
+    cause = group.texts
     loud, plain = ("sec", "sec") if quiet else (f"{_style(group)} bold", "text")
     if cause.wrong:
         tasks = len(group.tasks)
-        pieces = [Piece(one_line(_check(cause) or cause.title, 200), loud), *([_NEW] if new else [])]
+        pieces = [Piece(excerpt(cause.kind, 200), loud), *([_NEW] if new else [])]
         pieces.append(Piece(Clean(f"  {tasks} task{'s' if tasks != 1 else ''}"), "dim"))
-        if _check(cause):
-            pieces += [Piece(Clean("  ")), Piece(one_line(f"{WRONG_ANSWER} · {cause.type}", 60), "dim")]
+        if cause.kind != cause.title:
+            pieces += [Piece(Clean("  ")), Piece(Clean(f"{WRONG_ANSWER} · {excerpt(cause.type, 40)}"), "dim")]
         return pieces
-    kind = _kind(cause)
-    pieces = placeholders(excerpt(kind, whole, 400), loud)
-    if cause.text and cause.text != kind:
-        pieces += [Piece(Clean(" ")), *placeholders(excerpt(cause.text, whole, 400), plain)]
-    if cause.part:
-        pieces.append(Piece(excerpt(f" = {cause.part[-1]}", whole, 40), "status.warn"))
+    pieces = placeholders(excerpt(cause.kind, 400), loud)
+    if cause.text.exact and cause.text != cause.kind:
+        pieces += [Piece(Clean(" ")), *placeholders(excerpt(cause.text, 400), plain)]
+    if cause.part.exact:
+        pieces.append(Piece(Clean(f" = {excerpt(cause.part, 37)}"), "status.warn"))
     pieces += [_NEW] if new else []
-    tool = cause.name if cause.name != kind else None
-    return [*pieces, Piece(Clean("  ")), Piece(one_line(tool, 60), "dim")] if tool else pieces
-
-
-def _kind(cause: Cause) -> str:
-    """The word that decides which cause it is: the type of its error, else its text."""
-    if cause.wrong:
-        return _check(cause) or cause.title
-    return cause.type or cause.text or cause.name or "failed"
-
-
-def _check(cause: Cause) -> str:
-    """What the first failed check of a wrong answer says: ``test_model_size: assert size < MAX``."""
-    return ": ".join(filter(None, (cause.name, cause.text))) if cause.wrong else ""
+    has_tool = cause.name.exact and cause.name != cause.kind
+    return [*pieces, Piece(Clean("  ")), Piece(excerpt(cause.name, 60), "dim")] if has_tool else pieces
 
 
 def passed_trials(task: Task) -> Clean:
@@ -499,7 +482,7 @@ def cause_rows(
     The key of a row with a target is an `Example`.
     """
     lines = _task_lines(task, width) if task is not None else []
-    lines += [*_headline(group, example, width), *_numbers(group, width, now, zone), *_judged(judgment, width)]
+    lines += [*_headline(group, width), *_numbers(group, width, now, zone), *_judged(judgment, width)]
     lines += _evidence(example, width)
     lines += _normalized(example, width)
     keys: list[Hashable] = list(range(len(lines)))
@@ -571,22 +554,21 @@ def contrast_rows(shared: Contrast | None, *, width: int, glyphs: Glyphs = UNICO
     )
 
 
-def _headline(group: Group, example: RunSummary | None, width: int) -> list[Line]:
+def _headline(group: Group, width: int) -> list[Line]:
     """The deciding words in full, then where it failed."""
-    cause, whole, room = group.cause, source_text(example), max(20, width)
-    kind, loud = _kind(cause), f"{_style(group)} bold"
-    lines: list[Line] = [tuple(placeholders(part, loud)) for part in wrap(excerpt(kind, whole, 600), room)]
-    if cause.text and cause.text != kind and not cause.wrong:
-        body = wrap(excerpt(cause.text, whole, 600), room)
-        lines += [tuple(placeholders(part, "text bold")) for part in body]
-    where = [] if cause.wrong else [*filter(None, (cause.operation, cause.name))]
-    pieces = [Piece(Clean(f"in {one_line(' '.join(where), 80)}  "), "sec")] if where else []
-    if cause.frame:
-        pieces.append(Piece(Clean(f"at {one_line(cause.frame, 80)}  "), "sec"))
+    cause, room = group.texts, max(20, width)
+    kind = wrap(excerpt(cause.kind, 600), room)
+    lines: list[Line] = [tuple(placeholders(part, f"{_style(group)} bold")) for part in kind]
+    if cause.text.exact and cause.text != cause.kind and not cause.wrong:
+        lines += [tuple(placeholders(part, "text bold")) for part in wrap(excerpt(cause.text, 600), room)]
+    where = "" if cause.wrong else " ".join(filter(None, (cause.operation, excerpt(cause.name, 80))))
+    pieces = [Piece(Clean(f"in {where}  "), "sec")] if where else []
+    if cause.frame.exact:
+        pieces.append(Piece(Clean(f"at {excerpt(cause.frame, 80)}  "), "sec"))
     if group.ungraded:
         pieces.append(Piece(Clean(f"not graded: {group.who.value}"), _WHO_STYLES[group.who]))
-    elif cause.wrong and cause.type:
-        pieces.append(Piece(one_line(f"{WRONG_ANSWER} · {cause.type}", 80), "sec"))
+    elif cause.wrong and cause.type.exact:
+        pieces.append(Piece(Clean(f"{WRONG_ANSWER} · {excerpt(cause.type, 60)}"), "sec"))
     if group.merged:
         count = len(group.merged)
         pieces.append(Piece(Clean(f"with {count} merged cause{'s' if count != 1 else ''}"), "sec"))
@@ -641,8 +623,7 @@ def _evidence(example: RunSummary | None, width: int) -> list[Line]:
 
 def _normalized(example: RunSummary | None, width: int) -> list[Line]:
     """The values that were replaced by placeholders in the example."""
-    failure = failure_of(example) if example is not None else None
-    replaced = failure.values if failure is not None else ()
+    replaced = [] if example is None else replaced_values(example)
     if example is None or not replaced:
         return []
     pieces = [Piece(Clean(f"e.g. {short_id(example.id)}: "), "dim")]
@@ -650,7 +631,7 @@ def _normalized(example: RunSummary | None, width: int) -> list[Line]:
         pieces += [
             Piece(Clean(f"<{kind}>"), "status.warn"),
             Piece(Clean(" = "), "dim"),
-            Piece(excerpt(original, source_text(example), 40), "text"),
+            Piece(excerpt(original, 40), "text"),
             Piece(Clean("   ")),
         ]
     if len(replaced) > MAX_REPLACED:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -14,6 +14,7 @@ from tracetui.analysis.effects.vocabulary import Effect, Kind, Outcome
 from tracetui.analysis.values import value_text
 from tracetui.model import Body, Operation, Run, Span, Status
 from tracetui.model.span import COUNTS_HERE, plain_word
+from tracetui.redact import Excerpt, Redactor
 
 _DIRECTORIES: Final = ("cwd", "working_directory", "workingDirectory", "workdir", "work_dir", "directory", "folder")
 """Names of the working directory in records of runs and calls."""
@@ -111,8 +112,21 @@ def call_of(span: Span, body: Body, place: Place, mode: str | None = None) -> Ca
         return None
     commands = sum(effect.kind is Kind.RUN for effect in effects)
     outcome = outcome_of(span, body, commands)
-    effects = [msgspec.structs.replace(effect, at=span.id, outcome=outcome) for effect in effects]
+    shown = _shown_target(body.input, place)
+    effects = [
+        msgspec.structs.replace(effect, target=shown(effect.target), at=span.id, outcome=outcome) for effect in effects
+    ]
     return Call(span, tuple(effects), body.input, place, outcome, body.output, mode)
+
+
+def _shown_target(arguments: Any, place: Place) -> Callable[[str], str]:
+    """What masks a target that was made of the arguments of a call and its working directory."""
+    redactor = Redactor()
+    if redactor.value(arguments) is arguments:
+        return str
+    command = command_text(arguments)
+    whole = "\n".join((value_text(arguments) if command is None else command[1], place.root, place.directory))
+    return lambda target: "/".join(redactor.excerpt(Excerpt(part, whole)) for part in target.split("/"))
 
 
 def outcome_of(span: Span, body: Body, commands: int = 1) -> Outcome:

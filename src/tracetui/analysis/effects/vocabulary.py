@@ -121,7 +121,10 @@ class Effect(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     kind: Kind
     target: str
-    """Normalized path (absolute if the trace has a working directory), host or URL, git words, package, process."""
+    """Normalized path (absolute if the trace has a working directory), host or URL, git words, package, process.
+
+    In a `Call` without the secrets of its arguments, which it is a part of.
+    """
     flags: frozenset[Flag] = frozenset()
     added: int | None = None
     """Lines; None if not recorded."""

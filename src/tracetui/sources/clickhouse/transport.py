@@ -7,6 +7,9 @@ import io
 import os
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -32,6 +35,11 @@ class Redirected(OSError):
     """The server names another place, which may belong to someone else: the login isn't sent there."""
 
 
+def _close(answer: Future[BaseHTTPResponse]) -> None:
+    if answer.exception() is None:
+        answer.result().close()
+
+
 class BoundedPool:
     """Connections to a server for clickhouse_connect, which takes this for a pool manager of urllib3.
 
@@ -39,7 +47,7 @@ class BoundedPool:
     """
 
     def __init__(self, host: str, port: int, *, secure: bool, most_bytes: int, seconds: float) -> None:
-        """`most_bytes`: of an answer, unpacked; `seconds`: until its end, counted from its header."""
+        """`most_bytes`: of an answer, unpacked; `seconds`: until the end of its header, and from there to its end."""
         from clickhouse_connect.driver import httputil
 
         http.client._MAXHEADERS = _HEADERS  # type: ignore[attr-defined]  # clickhouse_connect sets 10,000
@@ -53,7 +61,7 @@ class BoundedPool:
         from urllib3 import HTTPResponse
 
         options["preload_content"] = False
-        answer = self._pool.request(method, url, redirect=False, **options)
+        answer = self._header(partial(self._pool.request, method, url, redirect=False, **options))
         if answer.status in _REDIRECTS:
             answer.close()
             raise Redirected(f"HTTP status {answer.status}")
@@ -69,6 +77,25 @@ class BoundedPool:
     def clear(self) -> None:
         """Close the connections."""
         self._pool.clear()
+
+    def _header(self, send: Callable[[], BaseHTTPResponse]) -> BaseHTTPResponse:
+        """Send a request and wait for the header: timeouts of urllib3 are for each piece of it."""
+        answer: Future[BaseHTTPResponse] = Future()
+
+        def work() -> None:
+            try:
+                answer.set_result(send())
+            except BaseException as error:
+                answer.set_exception(error)
+
+        Thread(target=work, name="clickhouse", daemon=True).start()
+        try:
+            return answer.result(self._seconds)
+        except TimeoutError:
+            if answer.done():
+                raise
+            answer.add_done_callback(_close)
+            raise AnswerTooSlow from None
 
     def _body(self, answer: BaseHTTPResponse, most: int, *, cut: bool) -> bytes:
         encoding = answer.headers.get("content-encoding", "")

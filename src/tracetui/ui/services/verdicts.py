@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from msgspec.structs import replace
-
 from tracetui.masking import clean, one_line
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.settings import verdicts_file
@@ -105,11 +103,11 @@ class Verdicts:
     def merge(self, causes: Iterable[Group], into: Group) -> None:
         """Treat these causes as the same as another."""
         for cause in causes:
-            self.sidecar.merge(_cause_ref(cause), _cause_ref(into))
+            self.sidecar.merge(cause.ref, into.ref)
 
     def split(self, cause: Group, by: str) -> None:
         """Split a cause by what varies (`Failure.part`)."""
-        self.sidecar.split(_cause_ref(cause), by)
+        self.sidecar.split(cause.ref, by)
 
     def take_apart(self, cause: Group) -> None:
         """Take the merges of a cause back, or the split that it is a part of."""
@@ -165,11 +163,4 @@ class Verdicts:
 
 def _ref(subject: Subject) -> CauseRef | RunSummary:
     """A subject as the verdict file names it."""
-    return subject if isinstance(subject, RunSummary) else _cause_ref(subject)
-
-
-def _cause_ref(cause: Group | Task) -> CauseRef:
-    """A cause as the verdict file names it, secrets masked."""
-    from tracetui.redact import Redactor
-
-    return replace(cause.ref, title=Redactor().header(cause.ref.title))
+    return subject if isinstance(subject, RunSummary) else subject.ref

@@ -7,7 +7,7 @@ from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Final
 
 from tracetui.analysis.liveness import Liveness, OpenCall, State, rounded, seconds
-from tracetui.masking import clean, one_line
+from tracetui.masking import clean, excerpt, one_line
 from tracetui.model import FirstError, Run, RunSummary, Status, StatusSource
 from tracetui.model.build import CONTAINERS
 from tracetui.store.address import span_reference, span_title
@@ -159,7 +159,7 @@ def causes_words(causes: Sequence[Group], room: int) -> Line:
     common = max(causes, key=lambda cause: len(cause.runs))
     if len(common.runs) == 1:
         return (Piece(Clean(f"  {number}"), "sec"),) if room >= len(number) + 2 else ()
-    runs, title = f" ({grouped(len(common.runs))} runs)", one_line(common.title, 200)
+    runs, title = f" ({grouped(len(common.runs))} runs)", excerpt(common.title, 200)
     leads = (f"{number} · most common: ", "most common: ", "") if len(causes) > 1 else (f"{number}: ", "")
     for lead in leads:
         left = room - len(lead) - len(runs) - 2

@@ -1,0 +1,170 @@
+"""No view of a run of any format shows a secret that is known only by what stands around it; the ways out do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests import hostile
+from tests.canaries import CANARY
+from tests.cli.run import Cli
+from tests.cli.test_secrets import told as follow
+from tests.export.test_document import FORMS, cli  # noqa: F401 - fixture
+from tests.ui.conftest import Opener, opened, press, settle, text_of, until  # noqa: F401 - fixture
+from tracetui.analysis.tasks import as_trials
+from tracetui.cli.mcp import Commands
+from tracetui.cli.tail import _write_json, _write_text
+from tracetui.export.json import Lines
+from tracetui.redact import MASK, Redactor
+
+TEXTS = (
+    f" login failed: password={CANARY}a1 (try 3) ",
+    f' rejected [{{"name":"X-Api-Key","value":"{CANARY}b2"}}] by the proxy ',
+    f' {{"error": {{"message": "bad key", "api_key": "{CANARY}c3", "code": "E401"}}}} ',
+    f' rejected {{"p\\u0061ssword": "{CANARY}d4", "error": "no"}} ',
+    f" invalid settings\n- name: DB_PASSWORD\n  value: {CANARY}e5\n",
+    f" curl -u me:{CANARY}f6 https://db.example/ ",
+    f' {{"detail": "{{\\"client_secret\\": \\"{CANARY}g7\\"}}"}} ',
+)
+FORMATS = ("ccpa", "claude-code", "hypergraph", "latticeflow", "otlp", "paprika", "penelope", "codex", "inspect")
+
+SCREENS = {"MainScreen", "TriageScreen", "TasksScreen", "HitsScreen", "RunTreeScreen"}
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Runs of each format with secrets in all texts for people, and in the names and values of all mappings."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hostile, "ATTACKS", TEXTS)
+        written = hostile.write_cases(tmp_path_factory.mktemp("secrets"))
+    return {name: folders[0].parent for name, folders in written.items() if name in FORMATS}
+
+
+@pytest.fixture(params=FORMATS)
+def traces(request: pytest.FixtureRequest, cases: dict[str, Path]) -> Path:
+    return cases[request.param]
+
+
+def addresses(cli: Cli, folder: Path) -> list[str]:  # noqa: F811
+    return [run["address"] for run in cli("ls", str(folder), "--json").data["runs"]]
+
+
+def test_no_command_prints_a_secret(cli: Cli, traces: Path, tmp_path: Path) -> None:  # noqa: F811
+    folder, runs = str(traces), addresses(cli, traces)
+    places = [(folder,), *((run,) for run in runs[:6])]
+    ways: list[tuple[str, ...]] = []
+    ways += [(command, folder) for command in ("ls", "triage", "tasks", "stats", "audit", "files")]
+    ways += [(command, folder, "--json", "--redact") for command in ("ls", "triage")]
+    ways += [("grep", "-e", "[a-z]{3}", "-m", "50", folder), ("grep", "--json", "--redact", "-e", "[a-z]{3}", folder)]
+    ways += [("export", *place, "--as", form) for place in places for form in FORMS]
+    for run in runs[:6]:
+        ways += [("show", run), ("show", run, "--json", "--redact"), ("show", run, "--raw", "--redact")]
+        ways += [("context", run), ("context", run, "--json", "--redact")]
+        ways += [("diff", runs[0], run), ("diff", runs[0], run, "--json", "--redact")]
+        ways += [("export", "--diff", runs[0], run, "--as", "html")]
+    for way in ways:
+        result = cli(*way)
+        assert CANARY not in result.text + result.err, (way, excerpt_of(result.text + result.err))
+    assert cli("export", folder, "--site", str(tmp_path / "site")).status == 0
+    for path in (tmp_path / "site").rglob("*.html"):
+        assert CANARY not in path.read_text(), path
+
+
+def excerpt_of(text: str) -> str:
+    place = text.index(CANARY)
+    return text[max(0, place - 200) : place + 40]
+
+
+def test_the_ways_out_show_every_text(cli: Cli, traces: Path) -> None:  # noqa: F811
+    runs = addresses(cli, traces)
+    exact = [way for run in runs for way in (("show", run, "--json"), ("show", run, "--raw"))]
+    exact += [("export", run, "--no-redact") for run in runs]
+    shown = {way[0] + way[-1]: False for way in exact if way[0] == "show"} | {"export": False}
+    for way in exact:
+        shown[way[0] + way[-1] if way[0] == "show" else "export"] |= CANARY in cli(*way).text
+    assert all(shown.values()), shown
+
+
+async def test_agents_see_no_secret_but_exactly(cases: dict[str, Path]) -> None:
+    folder = str(cases["otlp"])
+    masked, exact = (Commands([folder], exact=exact) for exact in (False, True))
+    run = (await masked.answer("ls", [], [folder], ["runs"], 0, 100_000))["data"]["runs"][0]["address"]
+    calls = (("ls", [folder]), ("triage", [folder]), ("tasks", [folder]), ("show", [run]), ("diff", [run, run]))
+    for command, words in (*calls, ("grep", ["[a-z]{3}", folder])):
+        answer = json.dumps(await masked.answer(command, [], words, [], 0, 1_000_000))
+        assert CANARY not in answer, (command, excerpt_of(answer))
+    assert CANARY in json.dumps(await exact.answer("show", [], [run], [], 0, 1_000_000))
+
+
+async def test_tail_prints_no_secret(cases: dict[str, Path], capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    ways = {"exact": _write_json(None), "masked": _write_json(Redactor()), "text": _write_text(Lines(), Redactor())}
+    printed = dict.fromkeys(ways, "")
+    for name in ("ccpa", "claude-code", "otlp"):
+        for event in follow(cases[name]):
+            for way, write in ways.items():
+                write(event)
+                printed[way] += capsysbinary.readouterr().out.decode()
+    assert CANARY in printed["exact"]
+    assert CANARY not in printed["masked"], excerpt_of(printed["masked"])
+    assert CANARY not in printed["text"], excerpt_of(printed["text"])
+
+
+@pytest.mark.parametrize("name", FORMATS)
+async def test_no_screen_shows_or_copies_a_secret(
+    name: str,
+    cases: dict[str, Path],
+    opened: Opener,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with opened(cases[name], size=(160, 40)) as (app, pilot):
+        copied: list[str] = []
+        shown: dict[str, set[str]] = {}
+        """Texts by the class of the screen."""
+        monkeypatch.setattr(app, "copy", copied.append)
+
+        async def see(*keys: str) -> None:
+            for key in keys:
+                await press(pilot, key)
+                shown.setdefault(type(app.screen).__name__, set()).add(text_of(app))
+
+        async def leave() -> None:
+            await press(pilot, *["escape"] * 3, "home")
+
+        await see("w")
+        for ref in [*app.store.runs][:3]:
+            app.main.enter(ref)
+            await until(pilot, lambda: app.main.settled, what="the run")
+            await see("t", "z", "R", "t", "y", "y")
+            for _ in range(min(4, len(app.main.steps.rows))):
+                for tab in app.main.detail.tabs:
+                    app.main.detail.choose(tab)
+                    await see("w")
+                app.main.steps.action_move(1)
+            await press(pilot, "3")
+            await see("j", "y", "y", "G", "y", "y")
+            await leave()
+        await see("T", "enter", "j", "y", "y", "2", "j", "y", "y", "3", "j", "y", "y")
+        await leave()
+        await see("M", "enter", "j", "y", "y")
+        await leave()
+        for screen in "AHiCL":
+            await see(screen, "j", "y", "y")
+            await leave()
+        await see("ampersand", *"login", "enter", "j", "enter", "y", "y")
+        await leave()
+        refs = [*app.store.runs][:2]
+        if len(refs) == 2:
+            await see("space", "j", "space", "d", "j", "enter", "j", "y", "y")
+            await leave()
+        app.show_run_tree(as_trials([*app.store.runs.values()][:4]), title=TEXTS[0])
+        await pilot.pause()
+        await settle(pilot)
+        await see("j", "y", "y", "j", "y", "y")
+        leaks = [excerpt_of(text) for texts in shown.values() for text in texts if CANARY in text]
+        assert not leaks
+        assert copied
+        assert not [text for text in copied if CANARY in text]
+        assert any(MASK in text for text in shown["MainScreen"])
+        assert shown.keys() >= SCREENS, shown.keys()
