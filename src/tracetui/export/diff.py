@@ -199,6 +199,7 @@ def run_lines(diff: Diff) -> Iterator[Clean]:
         facts = [one_line(summary.name, 60), Clean(summary.status.value)]
         facts += [duration(summary.duration_ms)] if summary.duration_ms is not None else []
         facts += [Clean(f"{one_line(diff.relation, 20)} of A")] if letter == "B" and diff.relation else []
+        facts += [Clean(f"counts in {clean(summary.counts_in)}")] if summary.counts_in else []
         yield Clean(f"{letter}  {clean(summary.ref.address)}  {' · '.join(facts)}")
 
 

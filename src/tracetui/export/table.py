@@ -220,7 +220,8 @@ def _run_cells(run: RunSummary, notes: Mapping[RunRef, str]) -> tuple[Clean, ...
 
 def _result(run: RunSummary, notes: Mapping[RunRef, str]) -> Clean:
     phrase = "".join(piece.text for piece in result_phrase(run))
-    return Clean(phrase + _put_after(notes.get(run.ref)) + _noted(run.problems))
+    copied = f"[counts in {basename(run.counts_in)}]" if run.counts_in else None
+    return Clean(phrase + _put_after(notes.get(run.ref)) + _put_after(copied) + _noted(run.problems))
 
 
 def _put_after(note: str | None) -> str:
