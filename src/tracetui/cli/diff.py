@@ -137,9 +137,9 @@ def _replays(args: argparse.Namespace) -> int:
             _compare(source, pair, listing.claims, args) for pair in pairs_of(listing.runs, repeats=args.repeats)
         )
         if args.json:
-            pairs = list(results)
-            write_bytes(export.replays_document(value for _, value, _ in pairs))
-            worst = max([worst, *(status for status, _, _ in pairs)])
+            compared = list(results)
+            write_bytes(export.replays_document(value for _, value, _ in compared))
+            worst = max([worst, *(status for status, _, _ in compared)])
         else:
             for status, _, line in results:
                 write_lines([line])
