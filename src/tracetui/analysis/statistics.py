@@ -317,7 +317,9 @@ def _root(run: RunSummary, by: By, task: TaskKey | None) -> str | None:
         return run.source or UNNAMED
     if by is By.DAY:
         return _day(run.started_at)
-    return run.model if by is By.MODEL else None
+    if by is By.MODEL:
+        return run.model or UNNAMED
+    return UNNAMED if by is By.OPERATION else None
 
 
 def _day(at: float | None) -> str:

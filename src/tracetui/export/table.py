@@ -220,7 +220,8 @@ def _run_cells(run: RunSummary, notes: Mapping[RunRef, str]) -> tuple[Clean, ...
 
 def _result(run: RunSummary, notes: Mapping[RunRef, str]) -> Clean:
     phrase = "".join(piece.text for piece in result_phrase(run))
-    copied = f"[counts in {basename(run.counts_in)}]" if run.counts_in else None
+    place = run.counts_in or ""
+    copied = f"[counts in {place if basename(place) == basename(run.ref.path) else basename(place)}]" if place else None
     return Clean(phrase + _put_after(notes.get(run.ref)) + _put_after(copied) + _noted(run.problems))
 
 
