@@ -193,8 +193,8 @@ def tokens(count: int | None, *, at_least: bool = False) -> Clean:
         return Clean("—")
     if at_least:
         unit, scale = next(((unit, scale) for unit, scale in _UNITS if count >= scale), ("", 1))
-        number = count * 10 // scale
-        return Clean(f"≥{number // 10 if scale == 1 or number >= 100 else number / 10}{unit}")
+        tenths = count * 10 // scale
+        return Clean(f"≥{tenths // 10 if scale == 1 or tenths >= 100 else tenths / 10}{unit}")
     if abs(count) < 1000:
         return Clean(str(count))
     if abs(count) >= 10**15:

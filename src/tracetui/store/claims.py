@@ -79,6 +79,8 @@ class Claims:
         """Runs by their first record."""
         self._identities: dict[str, list[RunRef]] = {}
         """Runs by identity."""
+        self._related: set[RunRef] = set()
+        """Runs that have, or had, something in common with others."""
         self._changed: set[RunRef] = set()
         for run in runs:
             self.add(run)
@@ -109,6 +111,7 @@ class Claims:
                 self._sharing.setdefault(first, set()).add(key)
             group.append(ref)
             self._sharing.setdefault(ref, set()).add(key)
+            self._related.update(group)
             self._changed.update(group)
             del keys[key]
         holders.update(keys)
@@ -140,6 +143,7 @@ class Claims:
             group = groups.setdefault(key, [])
             group.append(ref)
             if len(group) > 1:
+                self._related.update(group)
                 self._changed.update(group)
 
     def _leave(self, groups: dict[K, list[RunRef]], key: K | None, ref: RunRef) -> None:
@@ -166,7 +170,7 @@ class Claims:
 
     def net(self, run: RunSummary) -> RunSummary:
         """The summary of an added run with its own usage, calls and relation; `run` itself where nothing changes."""
-        return self.share(run.ref).net(run) if run.claims or run.head.identity is not None else run
+        return self.share(run.ref).net(run) if run.ref in self._related else run
 
     def mark(self, run: Run) -> Run:
         """The run with its net summary, and the spans that other runs count as copies."""
@@ -174,7 +178,7 @@ class Claims:
 
     def share(self, ref: RunRef) -> Share:
         """What other runs count of a run at this time."""
-        run = self._runs.get(ref)
+        run = self._runs.get(ref) if ref in self._related else None
         if run is None:
             return Share()
         if (first := self._same_without_claims(run)) is not None:
