@@ -192,9 +192,9 @@ def tokens(count: int | None, *, at_least: bool = False) -> Clean:
     if count is None:
         return Clean("—")
     if at_least:
-        unit, scale = next(((unit, scale) for unit, scale in _UNITS if count >= scale), ("", 1))
-        tenths = count * 10 // scale
-        return Clean(f"≥{tenths // 10 if scale == 1 or tenths >= 100 else tenths / 10}{unit}")
+        name, whole = next(((name, whole) for name, whole in _UNITS if count >= whole), ("", 1))
+        tenths = count * 10 // whole
+        return Clean(f"≥{tenths // 10 if whole == 1 or tenths >= 100 else tenths / 10}{name}")
     if abs(count) < 1000:
         return Clean(str(count))
     if abs(count) >= 10**15:
