@@ -115,7 +115,7 @@ class TraceApp(HostApp):
         self.links = LinkService(self.store, engine, self._links_changed)
         self.comparisons = Comparisons(self.store, lambda: not self.stage)
         self.surveys = JobService(self.store, engine)
-        self.exporter = Exporter(engine, self.roots)
+        self.exporter = Exporter(engine, self.store.claims, self.roots)
         self.main = MainScreen(commands, state)
         self.stage, self.seen, self.total = "list", 0, None
         self.listed = self.preloaded = False
@@ -241,6 +241,7 @@ class TraceApp(HostApp):
             store.cache(run)
             if run.complete and (run.spans or not run.problems):  # else its file may just have moved away
                 store.put(run.summary, now)
+        mail.runs.update({run.summary.ref: run for run in store.recounted()})
         failed = store.newly_failed()
         if self.listed and self._notify and failed:
             self._notify_failed(failed)
@@ -469,7 +470,8 @@ class TraceApp(HostApp):
         from tracetui.live.jobs import statistics_job
         from tracetui.ui.screens.lists import StatisticsScreen
 
-        job = statistics_job(refs, self.store.rule, self.store.relations.inherited_tasks)
+        shares = {ref: self.store.claims.share(ref) for ref in refs}
+        job = statistics_job(refs, self.store.rule, self.store.relations.inherited_tasks, shares)
         self.push_screen(StatisticsScreen(job, of, self.commands))
         self.surveys.ask(job)
 
