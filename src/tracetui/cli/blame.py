@@ -27,7 +27,7 @@ from tracetui.export.blame import (
     why_lines,
 )
 from tracetui.export.json import encode
-from tracetui.live.effects import effects_of_runs
+from tracetui.live.blame import build_index
 from tracetui.live.load import FileCaches, read_run
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
@@ -97,10 +97,7 @@ def run(args: argparse.Namespace) -> int:
         if not found.runs:
             raise nothing(aim.places, found.problems)
         problems = [*found.problems]
-        index = LineIndex()
-        index.relate(found.runs)
-        for run_summary, effects in effects_of_runs(source, found.runs, problems):
-            index.add(run_summary, effects)
+        index = build_index(source, found.runs, aim.places, cache_limit(args), problems)
         answer, lines = answers(index, target)
         steps = {line.answer.step for line in lines if line.answer.step is not None} if args.why else set()
         reasons = reasons_of(source, steps)

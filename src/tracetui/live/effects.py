@@ -28,14 +28,15 @@ def effects_of_runs(
     Raises `LinkLost`.
     """
     caches, known = FileCaches(), set(problems)
-    for summary in _oldest_first(runs):
+    for summary in oldest_first(runs):
         run = read_run(source, summary.ref, caches.for_run(summary.ref))
         problems += [problem for problem in run.problems if problem not in known]
         if run.spans or not run.problems:
             yield summary, run_effects(run)
 
 
-def _oldest_first(runs: Sequence[RunSummary]) -> list[RunSummary]:
+def oldest_first(runs: Sequence[RunSummary]) -> list[RunSummary]:
+    """The runs without copies of others, oldest first."""
     copies = copies_of(runs)
     ordered = sorted(runs, key=lambda run: (run.started_at is None, run.started_at or 0.0, run.ref))
     return [run for run in ordered if run.ref not in copies]
@@ -74,7 +75,7 @@ def effects_job(runs: Sequence[RunSummary], places: Sequence[str]) -> Job:
 
     `places`: the roots of the traces. Files are compared with the repository of the current folder, see `look_for`.
     """
-    wanted = _oldest_first(runs)
+    wanted = oldest_first(runs)
     changes, audit, problems = FileChanges(), Audit(findings=[], runs=[]), list[Problem]()
     facts: dict[RunRef, EffectFacts] = {}
     latest: EffectsResult | None = None
