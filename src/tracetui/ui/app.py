@@ -477,6 +477,12 @@ class TraceApp(HostApp):
 
         self.push_screen(SCREENS[pane](pane, refs, of, self.commands))
 
+    def show_blame(self, ref: RunRef, span: str, path: str | None = None) -> None:
+        from tracetui.live.blame import Subject
+        from tracetui.ui.screens.effects import BlameScreen
+
+        self.push_screen(BlameScreen(Subject(ref, span, path), self.commands))
+
     def action_today(self) -> None:
         """Open the *today* page."""
         from tracetui.ui.screens.today import TodayScreen
