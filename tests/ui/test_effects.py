@@ -199,6 +199,8 @@ async def test_blame_outside_of_a_repository_says_what_to_do(opened: Opener, tmp
         await screen_of(app, pilot, "A")
         await press(pilot, "B")
         await until(pilot, lambda: "start tracetui in it" in line(app, 1), what="the reason")
+        await press(pilot, "escape")
+        assert isinstance(app.screen, FilesScreen)
 
 
 async def test_next_finding_goes_from_step_to_step(opened: Opener, tmp_path: Path) -> None:

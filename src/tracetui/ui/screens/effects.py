@@ -113,7 +113,11 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
         super().on_mount()
         runs = self.app.store.runs
         self._names = short_names(runs.values())
-        self.begin()
+
+    def on_screen_resume(self) -> None:
+        """Read, or read on after another screen."""
+        if self._progress is None or not self._progress.finished:
+            self.begin()
 
     def begin(self, *, again: bool = False) -> None:
         """Have the runs read."""
@@ -225,7 +229,7 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
         place = self.effects.place
         if place is None or place[1] is None:
             self.say("no step under the cursor", "status.warn")
-        elif self.leave():
+        else:
             self.app.show_blame(place[0], place[1], self.blamed)
 
     @property
@@ -280,9 +284,9 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
         pieces = [*self.sentence(result)] if result is not None else []
         if progress is None or not progress.finished:
             done = f"{grouped(progress.done)} of {grouped(progress.total)} runs" if progress is not None else "…"
-            pieces.append(Piece(Clean(f"   reading {done}"), "status.running"))
+            pieces.append(Piece(Clean(f"{'   ' if pieces else ''}reading {done}"), "status.running"))
         elif progress.lost:
-            pieces.append(Piece(one_line(f"  ·  {progress.lost}", 100), "status.warn"))
+            pieces.append(Piece(one_line(f"{'  ·  ' if pieces else ''}{progress.lost}", 200), "status.warn"))
         elif result is not None and (unread := self.unread(result)):
             pieces.append(Piece(Clean(f"  ·  {grouped(unread)} unreadable"), "status.warn"))
         if self.effects.place is None:
