@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
 from posixpath import basename
 from typing import Any, Final, NamedTuple
@@ -225,12 +225,8 @@ class _Text:
             elif edit.old and edit.new:  # it may begin and end within a line
                 ends = edit.new.split("\n")
                 self.fragments |= {normalize(ends[0]), normalize(ends[-1])} - {""}
-        for line in lines:
-            text = normalize(line[1:])
-            if text and line.startswith("+"):
-                self.lines[text] += 1
-            elif text and line.startswith("-") and self.lines[text]:
-                self.lines[text] -= 1
+        for text, number in net_lines(lines).items():
+            self.lines[text] = max(0, self.lines[text] + number)
         return msgspec.structs.replace(change, effect=effect, lines=lines)
 
 
@@ -266,6 +262,21 @@ def _hunks(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
 def normalize(line: str) -> str:
     """A line without white space, by which lines are compared."""
     return "".join(line.split())
+
+
+def net_lines(lines: Iterable[str]) -> Counter[str]:
+    """The lines of a diff without white space: how often each was added, or removed (below zero)."""
+    exact: Counter[str] = Counter()
+    for line in lines:
+        if line[:1] == "+":
+            exact[line[1:]] += 1
+        elif line[:1] == "-":
+            exact[line[1:]] -= 1
+    net: Counter[str] = Counter()
+    for line, number in exact.items():
+        if number and (text := normalize(line)):
+            net[text] += number
+    return Counter({text: number for text, number in net.items() if number})
 
 
 def shown_text(output: Any) -> str | None:

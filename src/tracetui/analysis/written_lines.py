@@ -6,15 +6,14 @@ Paths, ids of calls and names of commits are as in the trace.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Final
 
 import msgspec
 
 from tracetui.analysis.effects import Call, Kind, Outcome, RunEffects
-from tracetui.analysis.files import FileChanges, normalize
+from tracetui.analysis.files import FileChanges, net_lines
 from tracetui.analysis.values import value_text
 from tracetui.model import RunSummary
 
@@ -118,7 +117,7 @@ def written_lines(summary: RunSummary, effects: RunEffects, key: bytes) -> Writt
         for change in history.done:
             if change.at is None:
                 continue
-            net = _net_lines(change.lines)
+            net = {line: number for line, number in net_lines(change.lines).items() if has_information(line)}
             added = [line_hash(line, key) for line, number in net.items() for _ in range(min(number, _MOST_COPIES))]
             removed = [line_hash(line, key) for line, number in net.items() for _ in range(min(-number, _MOST_COPIES))]
             writings.append(Writing(change.span, change.at, len(files), len(added), len(removed)))
@@ -126,15 +125,6 @@ def written_lines(summary: RunSummary, effects: RunEffects, key: bytes) -> Writt
         files.append(WrittenFile(history.path, history.relative))
     commits = [commit for call in effects.calls for commit in _commits(call, key)]
     return WrittenLines(tuple(files), tuple(writings), b"".join(hashes), tuple(commits))
-
-
-def _net_lines(lines: Sequence[str]) -> Counter[str]:
-    """Lines with information: how often each was added (or removed, below zero) in all."""
-    net: Counter[str] = Counter()
-    for line in lines:
-        if line[:1] in ("+", "-") and has_information(text := normalize(line[1:])):
-            net[text] += 1 if line[0] == "+" else -1
-    return Counter({text: number for text, number in net.items() if number})
 
 
 def _commits(call: Call, key: bytes) -> Iterator[Commitment]:
