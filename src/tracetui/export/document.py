@@ -184,7 +184,7 @@ def run_page(run: Run, *, full: bool = False, links: Links = (), redactor: Redac
     if run.spans:
         yield Heading(2, Clean("Timeline"), "timeline")
         yield run_tree(run, full=full)
-    yield from effects_blocks(run)
+    yield from effects_blocks(run, anchors=True)
     yield from _context(run, redactor, "context")
     yield Heading(2, Clean("Run"), "run")
     yield Facts([one for one in found if one.label in _LATER])

@@ -17,20 +17,23 @@ _MOST: Final = 200
 """Files and findings that a document lists."""
 
 
-def effects_blocks(run: Run) -> Iterator[Block]:
-    """Tables of the files and findings; nothing for a run without effects. Texts are as in `run`: mask it before."""
+def effects_blocks(run: Run, *, anchors: bool = False) -> Iterator[Block]:
+    """Tables of the files and findings, with `anchors` for a page; nothing for a run without effects.
+
+    Texts are as in `run`: mask it before.
+    """
     effects = run_effects(run)
     changes = FileChanges()
     changes.add(run.summary, effects)
     files = [history for history in changes.histories() if not is_temporary(history.path)]
     if files:
-        yield Heading(2, Clean("Files"), "files")
+        yield Heading(2, Clean("Files"), "files" if anchors else "")
         yield Table(("file", "edits", "+", "−", "step"), [*map(_file, files[:_MOST])], frozenset({1, 2, 3}))
         yield from _more(len(files))
     found = Audit([*findings_of(run.summary.ref, effects)]).sorted()
     findings = [finding for finding in found if not finding.is_folded]
     if findings:
-        yield Heading(2, Clean("Findings"), "findings")
+        yield Heading(2, Clean("Findings"), "findings" if anchors else "")
         yield Prose(Clean("Effects are recorded in traces, not observed: a trace can claim what never happened."))
         rows = [*map(_finding, findings[:_MOST])]
         yield Table(("rule", "severity", "outcome", "target", "command", "step"), rows)
