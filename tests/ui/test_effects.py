@@ -41,12 +41,16 @@ def write_runs(folder: Path) -> Path:
     return folder
 
 
+def has_rows(app: TraceApp) -> bool:
+    """Whether the screen shows rows."""
+    return isinstance(app.screen, EffectsScreen) and isinstance(app.screen.list.rows, EffectRows)
+
+
 async def screen_of(app: TraceApp, pilot: Pilot[int], key: str) -> EffectsScreen[Any]:
     """The screen that a key opens, with its rows."""
     await press(pilot, key)
-    await until(
-        pilot, lambda: isinstance(app.screen, EffectsScreen) and isinstance(app.screen.list.rows, EffectRows), what=key
-    )
+    await until(pilot, lambda: isinstance(app.screen, EffectsScreen), what=key)
+    await until(pilot, lambda: "reading" not in line(app, 1) and has_rows(app), what=key)
     await settle(pilot)
     assert isinstance(app.screen, EffectsScreen)
     return app.screen
