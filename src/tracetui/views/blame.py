@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from tracetui.analysis.blame import LineAnswer
+from tracetui.analysis.blame import NOBODY, LineAnswer
 from tracetui.masking import clean
 from tracetui.text import Clean, age, grouped
 from tracetui.views.effects import WIDE, EffectRow, EffectRows, People
@@ -47,8 +47,9 @@ def blame_rows(lines: Sequence[LineAnswer], people: People, glyphs: Glyphs = UNI
     rows = []
     for number, line in enumerate(lines):
         answer = line.answer
-        before = lines[number - 1].answer if number else None
-        repeats = before is not None and (answer.step, answer.candidates) == (before.step, before.candidates)
+        who = answer.step or answer.candidates
+        before = lines[number - 1].answer if number else NOBODY
+        repeats = bool(who) and who == (before.step or before.candidates)
         rows.append(_row(line, people, glyphs, repeats=repeats))
     return BlameRows(rows)
 
