@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from tracetui.model import ModelUsage, Operation, Run, RunRef, RunSummary, Usage
-from tracetui.model.claims import Claim, as_copy, is_among, unpack_claims, unpack_keys
+from tracetui.model.claims import Claim, ClaimKeys, as_copy, is_among, unpack_claims, unpack_keys
 from tracetui.model.tally import size_class
 from tracetui.store.relations import place_of
 
