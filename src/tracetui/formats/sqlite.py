@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from sqlite3 import Connection, Error
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +19,9 @@ from tracetui.sources.sqlite import is_passing, version_of
 
 REST_SECONDS: Final = 0.5
 """How often early rows are compared while the database doesn't change."""
+BUSY_SECONDS: Final = 2.0
+"""How long the next piece of a run waits for a database that is busy; after that it is a failure."""
+BUSY_PAUSE: Final = 0.01
 IN_CHUNK: Final = 400
 """Values in one ``IN (…)``: some builds of SQLite take 999 at most."""
 
@@ -56,6 +59,7 @@ class DatabaseReader:
         self._version: object = None
         """The version of the database that was read, if its state is of one version."""
         self._read_at = -inf
+        self._waits_since = inf
 
     def more(self, file: File) -> Chunk:
         before = self._found
@@ -68,13 +72,20 @@ class DatabaseReader:
                     return Chunk()
                 found, chunk = self._advance(connection, file.path)
         except (Error, OSError) as error:
-            if before is None or not is_passing(error):
+            if before is None or not is_passing(error) or (not before.done and self._has_waited()):
                 raise
-            return Chunk()  # keep the last state
+            return Chunk(done=before.done)  # keep the last state
+        self._waits_since = inf
         whole = found.done and (before is None or before.done)  # else its pieces may be of several versions
         self._found = found if found.held is None else replace(found, spans=found.held)
         self._version, self._read_at = version if whole else None, monotonic()
         return chunk
+
+    def _has_waited(self) -> bool:
+        """Pause; whether a run that is partly read has waited for `BUSY_SECONDS`."""
+        self._waits_since = min(self._waits_since, monotonic())
+        sleep(BUSY_PAUSE)
+        return monotonic() >= self._waits_since + BUSY_SECONDS
 
     @property
     def others(self) -> Any:

@@ -93,7 +93,7 @@ class Table(msgspec.Struct, frozen=True):
         """From where come the rows of the runs ``{keys}`` from row `first` on."""
         if not first:
             return f"FROM {self.source} WHERE {self.run} IN ({{keys}})"
-        return f"FROM {self.source} WHERE +{self.run} IN ({{keys}}) AND {self.rowid} >= {first}"  # by no index of runs
+        return f"FROM {self.source} WHERE +{self.run} IN ({{keys}}) AND {self.rowid} >= {first}"
 
 
 class RunPosition(msgspec.Struct, frozen=True):
@@ -390,7 +390,7 @@ class Tree:
         """Whether the rows of some pages have the same sums as before."""
         rows = f"{table.rowid} >= {start << PAGE_BITS} AND {table.rowid} < {stop << PAGE_BITS}"
         sql = (
-            f"SELECT {table.run}, {table.rowid} >> {PAGE_BITS}, {table.sums} FROM {table.source}"
+            f"SELECT +{table.run}, {table.rowid} >> {PAGE_BITS}, {table.sums} FROM {table.source}"
             f" WHERE {rows} AND +{table.run} IN ({{keys}}) GROUP BY 1, 2"
         )
         found = many(self._database.connection, sql, self._known)
@@ -597,7 +597,8 @@ class Tree:
     def _sum_up(self, name: str, table: Table, loading: list[Rows], *, partly: bool) -> dict[str, set[int]]:
         """Sum up the rows of some runs by page; by run, the pages that are not as they were."""
         first = self._first(name) if partly else 0
-        sql = f"SELECT {table.run}, {table.rowid} >> {PAGE_BITS}, {table.sums} {table.of_runs(first)} GROUP BY 1, 2"
+        run = f"+{table.run}" if first else table.run  # by the numbers of the rows, by no index of runs
+        sql = f"SELECT {run}, {table.rowid} >> {PAGE_BITS}, {table.sums} {table.of_runs(first)} GROUP BY 1, 2"
         for rows in loading:
             rows.pages = {**rows.pages, name: {}}
         by_id = {rows.position.run.id: rows for rows in loading}
