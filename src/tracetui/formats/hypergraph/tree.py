@@ -43,6 +43,7 @@ from tracetui.formats.hypergraph.runs import (
     header_of,
     is_paused,
     last_routes,
+    latest_route,
     pending_span,
     run_span,
     step_span,
@@ -258,13 +259,13 @@ def read(connection: Connection, path: str, before: ReadState | None, *, ref: Ru
         if given or known is None or known.about != about:
             items = [child for child in database.children_of([run.id]) if child.item is not None]
             error = first_errors(database, [run]).get(run.id)
-            first = tree.first_row if tree.partly and (route is None or route.row < tree.first_row) else 0
-            route = last_routes(database, run.id, first).get(run.id, route if first else None)
+            first = tree.first_row if tree.partly else 0
+            route = latest_route(database, run.id, route, first) if first else last_routes(database, run.id).get(run.id)
             header = header_of(run, error, items, route, database.version, paused=is_paused(database, run))
             body = run_body(database, run, error, items, more)
     header = header or header_of(run, None, (), writer=database.version)
     held = tree.settle() if tree.done and tree.size > SMALL else None
-    others = tree.others(Others() if known is None else known.others)
+    others = tree.others(known.others) if compares and known is not None else Others()
     memory = Memory(tree.runs, tree.made, about, route, epoch, sweep, others)
     return ReadState(
         spans=spans,
@@ -273,7 +274,7 @@ def read(connection: Connection, path: str, before: ReadState | None, *, ref: Ru
         header=header,
         body=body,
         done=tree.done,
-        others=others.changes if tree.done and run.parent is None else None,
+        others=others.changes if compares and tree.done and run.parent is None else None,
         compared=not tree.partly or sweep.left <= 0,
         memory=memory,
     )
