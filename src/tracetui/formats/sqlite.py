@@ -38,6 +38,8 @@ class ReadState(msgspec.Struct, frozen=True, kw_only=True):
     """False: there is more to read."""
     memory: Any = None
     """Data for the next read; immutable, because a failed read must not change it."""
+    given: Sequence[Span] | None = None
+    """Those of the spans that are new or have changed, after all siblings; None: `spans` are compared."""
     held: Sequence[Span] | None = None
     """Those of the spans that the next read compares with; None: all. The others stay as they are."""
     others: Any = None
@@ -138,7 +140,7 @@ def is_database(file: File) -> bool:
 
 def chunk_of(before: ReadState | None, now: ReadState) -> Chunk:
     """The changes from `before` to `now`; all of `now` if a span or problem was removed or a span moved."""
-    given = None if before is None else changed(before.spans, now.spans)
+    given = None if before is None else now.given if now.given is not None else changed(before.spans, now.spans)
     reported = () if before is None else before.problems
     reset = before is not None and (given is None or list(now.problems[: len(reported)]) != list(reported))
     if before is None or reset:

@@ -18,10 +18,11 @@ rows, which a cheap look at all rows shows.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from math import inf
 from sqlite3 import Connection
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -36,6 +37,7 @@ from tracetui.formats.opencode.records import (
     Info,
     Part,
     Record,
+    Revert,
     SourceMessage,
     changed,
     decode_record,
@@ -46,6 +48,7 @@ from tracetui.formats.opencode.runs import (
     FORK,
     LEADING,
     STALE_MS,
+    Facts,
     RunSpans,
     Session,
     Tree,
@@ -55,6 +58,7 @@ from tracetui.formats.opencode.runs import (
     runs_of,
 )
 from tracetui.formats.opencode.version2 import converted
+from tracetui.formats.rowlog import PAGE_BITS, Pages, RowLog, Table
 from tracetui.formats.scalars import word
 from tracetui.formats.schema import Unknown
 from tracetui.formats.sqlite import ReadState, many
@@ -212,6 +216,42 @@ class Database:
             order = ", ".join(f"{name} DESC" for name in order.split(", "))
         return self.rows(f"{self._select(table)} WHERE session_id = ? ORDER BY {order} LIMIT {limit}", ident)
 
+    def keys_of(self, ident: str, last: int | None = None) -> list[int]:
+        """The keys of the messages of a session in their order, or of the `last` ones."""
+        table = self.table_of(ident)
+        sql, order = f"SELECT {_key(table)} FROM {table} WHERE session_id = ? ORDER BY ", self.order(table)
+        if last is None:
+            return [key for (key,) in self.rows(sql + order, ident)]
+        order = ", ".join(f"{name} DESC" for name in order.split(", "))
+        return [key for (key,) in self.rows(f"{sql}{order} LIMIT {last}", ident)][::-1]
+
+    def tables(self) -> dict[str, Table]:
+        """The tables with rows of sessions, as they are summed up."""
+        found: dict[str, Table] = {}
+        for name, there in (("message", self.has_old), (MESSAGES_2, self.has_new), ("part", self.has_parts)):
+            if there:
+                in_message = "(SELECT session_id FROM message WHERE id = message_id)"
+                run = "session_id" if self.has(name, "session_id") else in_message
+                sums = f"count(*), max(rowid), total({self.stamp(name)}), max({self.stamp(name)})"
+                if self.has(name, "seq"):
+                    sums += ", total(seq)"
+                if name != "part" or self.has_old:
+                    found[name] = Table(name, run, sums)
+        return found
+
+    def keys_in(self, table: str, ident: str, pages: Iterable[int]) -> set[int]:
+        """The keys of the messages of a session that have rows in some pages of a table."""
+        own = self.table_of(ident)
+        found: set[int] = set()
+        for page in pages:
+            rows = f"rowid >= {page << PAGE_BITS} AND rowid < {(page + 1) << PAGE_BITS}"
+            if table == own:
+                found |= {key for (key,) in self.rows(f"SELECT {_key(own)} FROM {own} WHERE {rows} AND +session_id = ?", ident)}
+            elif table == "part" and own == "message":
+                sql = f"SELECT rowid FROM message WHERE id IN (SELECT message_id FROM part WHERE {rows}) AND +session_id = ?"
+                found |= {key for (key,) in self.rows(sql, ident)}
+        return found
+
     def _select(self, table: str) -> str:
         kind = "type" if table == MESSAGES_2 else "NULL"
         return f"SELECT {_key(table)}, {self.select(table, ('id', 'time_created'))}, {_DATA}, {kind} FROM {table}"
@@ -353,126 +393,148 @@ PIECE_SECONDS: Final = 0.03
 BATCH: Final = 64
 """Messages that are read together."""
 LATEST: Final = 2
-"""Messages at the end of a session that are read again whenever anything came."""
+"""Messages at the end of a session that are read again at each look."""
 MOST: Final = 10_000
 """Sessions of one run."""
-
-Stamp = tuple[Any, ...]
+KEPT: Final = 64
+"""Messages at the end of a session whose facts are added up again at each look."""
 
 
 class ReadMessage(msgspec.Struct, frozen=True):
     """A message that was read."""
 
-    stamp: Stamp
+    place: tuple[Any, ...]
+    """Its id and time, which decide its place in the session."""
     check: int
     """A hash of its rows."""
     message: Message
     problems: tuple[Problem, ...]
 
 
-class ReadSession(Session, frozen=True, kw_only=True):
-    """A session as far as it was read."""
+class ReadSession(Session, kw_only=True):
+    """A session as far as it was read; it grows."""
 
-    stamps: dict[int, Stamp]
-    """Of all of its messages, by row."""
-    read: dict[int, ReadMessage]
-    waiting: tuple[int, ...]
-    """Messages that are not read yet."""
+    messages: list[Message] = []
+    problems: list[Problem] = []
+    read: list[ReadMessage] = []
+    keys: list[int] = []
+    """Of all of its messages, in their order."""
+    at: dict[int, int] = {}
+    """By key: the index of a message that was read."""
+    runs: set[int] = set()
+    """Keys of messages that have not ended."""
+    is_searched: bool = False
+    """The sessions below it were looked for."""
+    facts: Facts = msgspec.field(default_factory=Facts)
+    """Of the first messages."""
+    counted: int = 0
+    """How many these are."""
+
+    def put(self, key: int, one: ReadMessage) -> None:
+        """Take in a message: the next one, or one that has changed."""
+        index = self.at.setdefault(key, len(self.read))
+        if index == len(self.read):
+            self.read.append(one)
+            self.messages.append(one.message)
+            self.problems += one.problems
+        else:
+            self.read[index], self.messages[index] = one, one.message
+            if index < self.counted:
+                self.facts, self.counted = Facts(), 0
+        (self.runs.add if one.message.runs else self.runs.discard)(key)
+
+    def all_facts(self) -> Facts:
+        """Those of all of its messages."""
+        if len(self.messages) > self.counted + 2 * KEPT:
+            last = len(self.messages) - KEPT
+            self.facts = self.facts.add(self.info, self.messages[self.counted : last])
+            self.counted = last
+        return self.facts.add(self.info, self.messages[self.counted :])
 
 
-class ReadRun(msgspec.Struct, frozen=True):
-    """A run as far as it was read."""
+class ReadRun(msgspec.Struct):
+    """A run as far as it was read; it grows."""
 
     tree: Tree
-    spans: RunSpans
     queue: list[Info]
     """Sessions of the run that were found."""
-    done: bool = True
+    above: set[str]
+    """The run's own session and those above it."""
+    log: RowLog = RowLog()
+    spans: RunSpans | None = None
+    done: bool = False
+
+    @property
+    def sessions(self) -> dict[str, Any]:
+        """Those that were read."""
+        return self.tree.sessions
 
 
 class _RunReader:
     """Reads the sessions of a run, in pieces of about `PIECE_SECONDS` if it `keeps` them to follow the run."""
 
-    def __init__(self, database: Database, path: str, before: ReadRun | None = None, *, keeps: bool = False) -> None:
+    def __init__(self, database: Database, path: str, *, keeps: bool = False) -> None:
         self._database, self._path, self._keeps = database, path, keeps
-        self._before = before
-        self._earlier: dict[str, Any] = {} if before is None else before.tree.sessions
-        self._reads_on = before is not None and not before.done
-        in_pieces = keeps and (before is None or self._reads_on)  # later changes are small
-        self._deadline = time.monotonic() + PIECE_SECONDS if in_pieces else inf
+        self._tables = database.tables() if keeps else {}
+        self._deadline = time.monotonic() + PIECE_SECONDS if keeps else inf
 
     def read(self, root: Info, original: str | None) -> ReadRun:
-        """The run of a session."""
-        before, sessions, queue = self._before, dict[str, Any](), [root]
-        if before is not None and self._reads_on:
-            sessions, queue = dict(self._earlier), list(before.queue)
-        above = self._database.ancestors(root)
-        done = True
-        for info in queue:
-            if len(sessions) >= MOST or (info.id in sessions and not sessions[info.id].waiting):
-                continue
-            one = sessions[info.id] = self._session(info)
-            if one.waiting:
-                done = False
-                break
-            tasks = [named for message in one.messages for named, _ in message.tasks]
-            queue += [child for child in self._database.below(info, tasks) if child.id not in above]
-        tree = Tree(sessions, original)
-        if before is not None and self._reads_on:
-            before.spans.take(tree)
-            return ReadRun(tree, before.spans, queue, done)
-        if before is not None and (tree, list(sessions)) == (before.tree, list(before.tree.sessions)):
-            return before
-        return ReadRun(tree, RunSpans(tree, None if before is None else before.spans), queue, done)
+        """The run of a session, as far as there is time."""
+        run = ReadRun(Tree({}, original), [root], self._database.ancestors(root))
+        self.read_on(run)
+        return run
 
-    def _session(self, info: Info) -> ReadSession:
-        """A session with those of its messages for which there was time."""
-        before: ReadSession | None = self._earlier.get(info.id)
-        read = {} if before is None else before.read
-        if before is not None and self._reads_on:
-            stamps, wanted = before.stamps, before.waiting
+    def read_on(self, run: ReadRun) -> None:
+        """Read the next piece."""
+        self._read_queue(run)
+        if run.spans is None:
+            run.spans = RunSpans(run.tree)
         else:
-            stamps = self._stamps(info)
-            latest = set(list(stamps)[-LATEST:])
-            wanted = tuple(
-                [
-                    rowid
-                    for rowid, stamp in stamps.items()
-                    if rowid in latest or (found := read.get(rowid)) is None or found.stamp != stamp
-                ]
-            )
-        there = {rowid: one for rowid, one in read.items() if rowid in stamps}
-        start = 0
-        while start < len(wanted) and (start == 0 or time.monotonic() < self._deadline):
-            for rowid, one in self._messages(wanted[start : start + BATCH], stamps):
-                old = read.get(rowid)
-                same = old is not None and old.check == one.check
-                there[rowid] = replace(old, stamp=one.stamp) if old is not None and same else one
-            start += BATCH
-        ordered = [there[rowid] for rowid in stamps if rowid in there]
-        messages = tuple([one.message for one in ordered])
-        problems = tuple([problem for one in ordered for problem in one.problems])
-        return ReadSession(info, messages, problems, stamps=stamps, read=there, waiting=wanted[start:])
+            run.spans.take(run.tree)
 
-    def _stamps(self, info: Info) -> dict[int, Stamp]:
-        """By message, in their order: numbers that differ when anything of it has changed."""
-        database = self._database
-        table = database.table_of(info.id)
-        sql = f"SELECT {_key(table)}, id, {database.stamp(table)}, length(data) FROM {table} WHERE session_id = ?"
-        rows = database.rows(f"{sql} ORDER BY {database.order(table)}", info.id)
-        if table == MESSAGES_2 or not (self._keeps and database.has_parts):
-            return {key: (stamp, size) for key, _, stamp, size in rows}
-        stamp = database.stamp("part")
-        sql = (
-            f"SELECT message_id, count(*), total(rowid), total({stamp}), max({stamp}) FROM part"
-            " WHERE message_id IN (SELECT id FROM message WHERE session_id = ?) GROUP BY message_id"
-        )
-        sums = {key: tuple(found) for key, *found in database.rows(sql, info.id)}
-        return {rowid: (stamp, *sums.get(key, ())) for rowid, key, stamp, _ in rows}
+    def _read_queue(self, run: ReadRun, earlier: Mapping[str, ReadSession] = MappingProxyType({})) -> None:
+        """Read the sessions of its queue, without the messages that are known from `earlier`."""
+        database, sessions = self._database, run.sessions
+        run.done = True
+        for info in run.queue:
+            if len(sessions) >= MOST and info.id not in sessions:
+                continue
+            one = sessions.get(info.id)
+            if one is None:
+                if self._keeps:
+                    run.log = run.log.add(database.connection, self._tables, [info.id])
+                one = sessions[info.id] = ReadSession(info, keys=database.keys_of(info.id))
+                known = earlier.get(info.id)
+                self._read(one, {} if known is None else {key: known.read[index] for key, index in known.at.items()})
+            else:
+                self._read(one, {})
+            if len(one.read) < len(one.keys):
+                run.done = False
+                break
+            if not one.is_searched:
+                tasks = [named for message in one.messages for named, _ in message.tasks]
+                run.queue += [child for child in database.below(info, tasks) if child.id not in run.above]
+                one.is_searched = True
 
-    def _messages(self, rowids: Sequence[int], stamps: dict[int, Stamp]) -> Iterator[tuple[int, ReadMessage]]:
+    def _read(self, session: ReadSession, known: Mapping[int, ReadMessage]) -> None:
+        """Read the messages of a session for which there is time."""
+        start = count = len(session.read)
+        while count < len(session.keys) and (count == start or time.monotonic() < self._deadline):
+            batch = session.keys[count : count + BATCH]
+            count += len(batch)
+            fresh = dict(self.messages([key for key in batch if key not in known]))
+            there = [(key, one) for key in batch if (one := known.get(key) or fresh.get(key)) is not None]
+            if len(there) < len(batch):  # rows that went meanwhile
+                gone = set(batch) - {key for key, _ in there}
+                session.keys = [key for key in session.keys if key not in gone]
+                count -= len(gone)
+            for key, one in there:
+                session.put(key, one)
+
+    def messages(self, keys: Collection[int]) -> Iterator[tuple[int, ReadMessage]]:
+        """Messages and their keys, in any order."""
         database = self._database
-        rows = database.messages(rowids)
+        rows = database.messages(keys)
         old = [row[1] for row in rows if row[0] >= 0 and row[1] is not None]
         below = database.parts("message_id IN ({keys})", old)
         for row in rows:
@@ -480,30 +542,177 @@ class _RunReader:
             source, wrong = _source(row, parts)
             problems = tuple([Problem(self._path, where, reason) for where, reason in wrong])
             check = hash((row, *parts)) if self._keeps else 0
-            yield row[0], ReadMessage(stamps[row[0]], check, interpret(source), problems)
+            yield row[0], ReadMessage(row[1:3], check, interpret(source), problems)
+
+    # ---- a run that was read to its end
+
+    def follow(self, run: ReadRun, root: Info, original: str | None) -> tuple[ReadRun, list[Span] | None] | None:
+        """The run as it is now, and the spans that came or changed; None for these if they are to be compared.
+
+        None if the run must be read from its start.
+        """
+        database, sessions = self._database, run.sessions
+        log, changes = run.log.look(database.connection, self._tables, sessions.keys())
+        infos = {root.id: root} | {info.id: info for info in database.sessions("WHERE id IN ({keys})", sessions)}
+        dirty = {ident: self._dirty(session, changes.get(ident, {}), run.log, log) for ident, session in sessions.items()}
+        read: dict[str, dict[int, ReadMessage]] = {}
+        for ident, keys in dirty.items():
+            session, found = sessions[ident], dict(self.messages(keys or ()))
+            for key, one in found.items():
+                index = session.at.get(key)
+                if index is None or session.read[index].check != one.check:
+                    read.setdefault(ident, {})[key] = one
+        below = database.sessions("WHERE parent_id IN ({keys})", sessions)
+        named = {task for keys in read.values() for one in keys.values() for task, _ in one.message.tasks}
+        if named - sessions.keys():
+            below += database.sessions("WHERE id IN ({keys})", named)
+        new = {child.id: child for child in below if child.id not in sessions and child.id not in run.above}
+        is_same = infos.keys() >= sessions.keys() and original == run.tree.original and None not in dirty.values()
+        is_same = is_same and all(_is_like(one.info, infos[ident]) for ident, one in sessions.items())
+        is_same = is_same and not any(name in sessions and sessions[name].info.parent != ident
+                                      for ident, keys in read.items() for one in keys.values()
+                                      for name, _ in one.message.tasks)  # fmt: skip
+        added: dict[str, list[int]] = {}
+        for ident, keys in read.items() if is_same else ():
+            session = sessions[ident]
+            added[ident] = self._added(session, keys)
+            is_same = is_same and len(added[ident]) == sum(key not in session.at for key in keys)
+            is_same = is_same and all(
+                session.read[session.at[key]].place == one.place and not (session.read[session.at[key]].problems or one.problems)
+                for key, one in keys.items() if key in session.at
+            )  # fmt: skip
+        if not is_same:
+            return self._again(run, root, original, dirty), None
+        changed = [
+            (ident, sessions[ident].at[key], sessions[ident].messages[sessions[ident].at[key]])
+            for ident, keys in read.items()
+            for key in keys
+            if key in sessions[ident].at
+        ]
+        run.log = log
+        for ident, session in sessions.items():
+            session.info = infos[ident]
+            keys = read.get(ident, {})
+            order = added.get(ident, [])
+            session.keys += order
+            for key in [*(key for key in keys if key in session.at), *order]:
+                session.put(key, keys[key])
+        if new:
+            self._deadline = inf
+            run.queue += new.values()
+            self._read_queue(run)
+        given = _spans_of(run).change(run.tree, changed)
+        return None if given is None else (run, given)
+
+    def _dirty(
+        self, session: ReadSession, changes: Mapping[str, set[int]], before: RowLog, now: RowLog
+    ) -> set[int] | None:
+        """The keys of messages that may have come or changed; None if that is unknown, or if any has gone."""
+        database, ident = self._database, session.info.id
+        keys = {*session.runs, *session.keys[-LATEST:]}
+        for name, pages in changes.items():
+            if _has_lost(before.logs[name].pages, now.logs[name].pages, ident, pages):
+                return None
+            found = database.keys_in(name, ident, pages)
+            keys |= found
+            if name != "part":
+                sign = -1 if name == MESSAGES_2 else 1
+                here = {sign * (page << PAGE_BITS | low) for page in pages for low in range(1 << PAGE_BITS)}
+                if any(key in session.at and key not in found for key in here):
+                    return None
+        return keys
+
+    def _added(self, session: ReadSession, keys: Mapping[int, ReadMessage]) -> list[int]:
+        """Those of the keys that come after all others, in their order."""
+        new = {key for key in keys if key not in session.at}
+        last = self._database.keys_of(session.info.id, len(new)) if new else []
+        return last if set(last) == new else []
+
+    def _again(self, run: ReadRun, root: Info, original: str | None, dirty: Mapping[str, set[int] | None]) -> ReadRun:
+        """The run, put together again; only messages that may have changed are read."""
+        earlier: dict[str, ReadSession] = {}
+        for ident, session in run.sessions.items():
+            keys = dirty[ident]
+            again = set(session.keys) if keys is None else keys & session.at.keys()
+            found = dict(self.messages(again))
+            read = {key: session.read[index] for key, index in session.at.items() if key not in again or key in found}
+            read |= {key: one for key, one in found.items() if one.check != read[key].check}
+            earlier[ident] = ReadSession(session.info, read=list(read.values()), at={key: at for at, key in enumerate(read)})
+        self._deadline = inf
+        later = ReadRun(Tree({}, original), [root], self._database.ancestors(root))
+        before = run.spans
+        self._read_queue(later, earlier)
+        if (later.tree, list(later.sessions)) == (run.tree, list(run.sessions)):
+            run.log = later.log
+            return run
+        later.spans = RunSpans(later.tree, before)
+        later.spans.give()
+        return later
 
 
-def read(connection: Connection, path: str, before: ReadState | None, *, ref: RunRef) -> ReadState:
-    """One session and its sub-agents now; for those that were read before, compares only times."""
+def _has_lost(before: Pages, now: Pages, ident: str, pages: Iterable[int]) -> bool:
+    """Whether rows have gone: there are fewer than before and the new ones."""
+    for page in pages:
+        old, new = before.get((ident, page), (0, -1)), now.get((ident, page), (0, -1))
+        if new[0] < old[0] or (old[0] and new[1] < old[1]):
+            return True
+    return False
+
+
+def _is_like(old: Info, now: Info) -> bool:
+    """Whether the session has the same place and the same parts as before."""
+    names = ("parent", "revert", "fork", "store_key")
+    if old.time.created != now.time.created or (old.revert != Revert() and old != now):
+        return False
+    forks = FORK.match(old.title) is None, FORK.match(now.title) is None
+    return forks[0] == forks[1] and all(getattr(old, name) == getattr(now, name) for name in names)
+
+
+def read(connection: Connection, path: str, before: ReadState | None, *, ref: RunRef) -> ReadState | None:
+    """One session and its sub-agents now; of those that were read before, only rows that may have changed."""
     database = Database(connection)
     info = database.session(ref.key or "")
     if info is None:
         raise FormatError("the session is not in the database", f"session {ref.key}")
-    then: ReadRun | None = before.memory if before is not None else None
-    original = then.tree.original if then is not None and not then.done else Originals(database).of(info)
-    run = _RunReader(database, path, then, keeps=True).read(info, original)
+    run: ReadRun | None = before.memory if before is not None else None
+    reader = _RunReader(database, path, keeps=True)
+    given: list[Span] | None = None
+    if run is None:
+        run = reader.read(info, Originals(database).of(info))
+        _spans_of(run).give()
+    elif not run.done:
+        reader.read_on(run)
+        given = _spans_of(run).give()
+    else:
+        followed = reader.follow(run, info, Originals(database).of(info))
+        if followed is None:
+            return None
+        run, given = followed
     header, body = (before.header, before.body) if before is not None else (None, None)
-    if run.done or header is None:
-        tables = [table for table in database.session_tables if database.has(table, "time_updated")]
-        times = [_time(database.rows(f"SELECT max(time_updated) FROM {table}")[0][0]) for table in tables]
-        latest = max((time for time in times if time is not None), default=None)
-        header = header_of_tree(run.tree, stale=_is_stale(info, latest))
-    if run.done or body is None:
+    if run.done or header is None or body is None:
+        facts = [session.all_facts() for session in run.sessions.values()]
+        if run.done or header is None:
+            tables = [table for table in database.session_tables if database.has(table, "time_updated")]
+            times = [_time(database.rows(f"SELECT max(time_updated) FROM {table}")[0][0]) for table in tables]
+            latest = max((time for time in times if time is not None), default=None)
+            header = header_of_tree(run.tree, stale=_is_stale(info, latest), facts=facts)
         attributes = _session_attributes(database, info, whole=True)
-        body = run_body(run.tree, attributes, rendered(attributes))
+        body = run_body(run.tree, attributes, rendered(attributes), facts[0])
     return ReadState(
-        spans=list(run.spans.spans), problems=run.tree.problems, header=header, body=body, done=run.done, memory=run
+        spans=_spans_of(run).spans,
+        given=given,
+        problems=run.tree.problems,
+        header=header,
+        body=body,
+        done=run.done,
+        memory=run,
+        compared=run.log.behind == 0,
     )
+
+
+def _spans_of(run: ReadRun) -> RunSpans:
+    run.spans = run.spans or RunSpans(run.tree)
+    return run.spans
 
 
 def _is_stale(info: Info, latest: float | None) -> bool:
@@ -593,7 +802,7 @@ def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Pro
                 continue
             run = _RunReader(database, file.path).read(info, original)
             builder, header = RunBuilder(ref, lambda span: Body()), header_of_tree(run.tree, stale=stale)
-            builder.add(run.spans.spans, header=header, problems=run.tree.problems)
+            builder.add(_spans_of(run).spans, header=header, problems=run.tree.problems)
             summary = builder.summary(modified_at=modified_at, moving=moving)
             if cache is not None and header.status is not None and run.tree.sessions.keys() <= revisions.keys():
                 revision = (*map(revisions.get, run.tree.sessions), original, stale)
