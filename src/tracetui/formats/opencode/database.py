@@ -581,14 +581,15 @@ class _RunReader:
                 session.read[session.at[key]].place == one.place and not (session.read[session.at[key]].problems or one.problems)
                 for key, one in keys.items() if key in session.at
             )  # fmt: skip
-        if not is_same:
-            return self._again(run, root, original, dirty), None
-        changed = [
-            (ident, sessions[ident].at[key], sessions[ident].messages[sessions[ident].at[key]])
+        changed = {
+            (ident, index): (sessions[ident].messages[index], one.message)
             for ident, keys in read.items()
-            for key in keys
-            if key in sessions[ident].at
-        ]
+            for key, one in keys.items()
+            if (index := sessions[ident].at.get(key)) is not None
+        }
+        grown = {ident for ident, keys in added.items() if keys}
+        if not is_same or not _spans_of(run).can_change(changed, grown):
+            return self._again(run, root, original, dirty), None
         run.log = log
         for ident, session in sessions.items():
             session.info = infos[ident]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import inf, isclose
 from typing import Any, Final
 
@@ -144,36 +144,39 @@ class RunSpans:
         self._fresh.clear()
         return early + self.spans[start:]
 
-    def change(self, tree: Tree, changes: Sequence[tuple[str, int, Message]]) -> list[Span] | None:
-        """Take messages that have changed (session, index, the message before), and new ones, as `give`.
+    def can_change(self, changes: Mapping[tuple[str, int], tuple[Message, Message]], grown: Collection[str]) -> bool:
+        """Whether `change` can take these messages (session, index → as it was, as it is) and new ones of `grown`.
 
-        None if the run must be made again.
+        A session that no call names stands after all messages of its turn: more of them go before it.
         """
-        indexes = {(ident, index) for ident, index, _ in changes}
+        late = set(self._taken_keys())
+        turns = {self.sessions[ident].turn for ident in grown}
+        loose = {one.above for ident, one in self.sessions.items() if ident not in self.started and not one.is_root}
+        return not turns & loose and all(key in late or _is_alike(*both) for key, both in changes.items())
+
+    def change(
+        self, tree: Tree, changes: Mapping[tuple[str, int], tuple[Message, Message]]
+    ) -> list[Span] | None:
+        """Take messages that have changed and new ones, as `give`; None if a span has gone or moved."""
         late = self._taken_keys()
-        first = next((rank for rank, key in enumerate(late) if key in indexes), None)
-        early = [change for change in changes if change[:2] not in late]
-        if not all(_is_alike(old, tree.sessions[ident].messages[index]) for ident, index, old in early):
-            return None
-        for ident, index, old in early:
-            now = tree.sessions[ident].messages[index]
-            _, placement, _, position = self.place_spans[old.spans[0].id]
-            self.put(now, placement, position)
-            self.sessions[ident].exchange(old, now)
-        old_spans: list[Span] = []
-        start = self._given
+        first = next((rank for rank, key in enumerate(late) if key in changes), None)
+        for (ident, index), (old, now) in changes.items():
+            if (ident, index) not in late:
+                _, placement, _, position = self.place_spans[old.spans[0].id]
+                self.put(now, placement, position)
+                self.sessions[ident].exchange(old, now)
+        start, old_spans = self._given, list[Span]()
         if first is not None:
             start = min(start, self.taken[first].length)
             old_spans = self.spans[start : self._given]
             while len(self.taken) > first:
                 self._undo(self.taken.pop())
         self.take(tree)
-        self._fresh = {position for position in self._fresh if position < start}
         given = changed(old_spans, self.spans[start:])
         self._given = start
-        early_spans = [self.spans[position] for position in sorted(self._fresh)]
+        early = [self.spans[position] for position in sorted(self._fresh) if position < start]
         self.give()
-        return None if given is None else [*early_spans, *given]
+        return None if given is None else [*early, *given]
 
     def _taken_keys(self) -> list[tuple[str, int] | None]:
         """(Session, index of the message) of what came last."""
@@ -231,9 +234,9 @@ class _SessionSpans:
         self._entry = _Taken(self, len(run.spans), None)
         run.taken.append(self._entry)
         root = tree.root.info
-        self._is_root = info.id == root.id
-        self._above, self.copied = self._find_parent(root)
-        self._top = None if self._is_root else info.id
+        self.is_root = info.id == root.id
+        self.above, self.copied = self._find_parent(root)
+        self._top = None if self.is_root else info.id
         self._position = len(run.spans)
         self._is_made = True
         """The span of the sub-agent is that of its messages."""
@@ -251,9 +254,9 @@ class _SessionSpans:
         self._changed: dict[int, Turn] = {}
         self._reverted = False
         named = info.fork is None and FORK.match(info.title) is not None
-        forked = self._is_root and (tree.original is not None or named)
+        forked = self.is_root and (tree.original is not None or named)
         self._forked_at = info.time.created if forked else None
-        if not self._is_root:
+        if not self.is_root:
             run.spans.append(self._agent())
         run.sessions[info.id] = self
 
@@ -263,7 +266,7 @@ class _SessionSpans:
         A session that no call names is in the last turn of its parent that had begun by then.
         """
         info = self._info
-        if self._is_root:
+        if self.is_root:
             return None, False
         if (call := self._run.started.get(info.id)) is not None:
             return call[0], call[1] or info.parent != call[2]
@@ -273,6 +276,11 @@ class _SessionSpans:
         turns = [one for one in parent.prompts if (one.created or 0) <= (info.time.created or 0)]
         top = None if info.parent == root.id else info.parent
         return (turn_id(turns[-1].id) if turns else top), parent.copied
+
+    @property
+    def turn(self) -> str | None:
+        """The span that holds its next messages."""
+        return self._top if self._turn is None else turn_id(self._turn.prompt.id)
 
     def take(self, session: Session) -> None:
         """Take the messages that were not taken yet."""
@@ -285,7 +293,7 @@ class _SessionSpans:
         for turn in self._changed.values():
             self._run.make(self._span(turn), None, turn.position)
         self._changed.clear()
-        if not self._is_root and not (self._is_made and self._taken):
+        if not self.is_root and not (self._is_made and self._taken):
             self._run.make(self._agent(), self._info, self._position)
         self._is_made = True
 
@@ -367,7 +375,7 @@ class _SessionSpans:
     def _begin_turn(self, prompt: Message, *, copied: bool) -> None:
         """A prompt begins a turn, which is a step of the run unless it was reverted."""
         step = None
-        if self._is_root and not self._reverted:
+        if self.is_root and not self._reverted:
             self._steps += 1
             step = self._steps
         self._turn = Turn(prompt, Placement(self._top, step, copied, self._reverted), len(self._run.spans))
@@ -415,7 +423,7 @@ class _SessionSpans:
             id=info.id,
             name=(info.agent or "agent")[:PREVIEW],
             operation=Operation.INVOKE_AGENT,
-            parent_id=self._above,
+            parent_id=self.above,
             started_at=seconds(created),
             duration_ms=None if end.status is Status.UNKNOWN else since(created, self._ended),
             preview=info.title[:PREVIEW],
