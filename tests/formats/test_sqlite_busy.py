@@ -76,4 +76,3 @@ def test_a_run_of_a_database_that_stays_locked_fails_and_is_read_later(
     lock.execute("COMMIT")
     reader.catch_up()
     assert (len(reader), reader.failure) == (2 * PROMPTS, None)
-

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk, Reader
-from tracetui.model import Header, Problem, RunBody, Span
+from tracetui.model import Body, Header, Problem, RunBody, RunRef, Span
+from tracetui.model.build import RunBuilder
 from tracetui.sources.base import SQLITE_MAGIC, File
 from tracetui.sources.sqlite import is_passing, version_of
 
@@ -106,6 +107,30 @@ class DatabaseReader:
         if found is None:
             raise FormatError("the run cannot be read from its start")
         return found, replace(chunk_of(None, found), reset=before is not None)
+
+
+class CountedRun:
+    """A run of a database that the list counts again as it grows."""
+
+    def __init__(self, ref: RunRef) -> None:
+        self._ref = ref
+        self._builder = RunBuilder(ref, lambda span: Body())
+        self._state: ReadState | None = None
+
+    def count(
+        self, connection: Connection, read: Callable[[Connection, str, ReadState | None], ReadState | None]
+    ) -> RunBuilder:
+        """Read on to the end; `read` as in `DatabaseReader`. Raises `FormatError`."""
+        while True:
+            found = read(connection, self._ref.path, self._state)
+            chunk = Chunk() if found is None else chunk_of(self._state, found)
+            if found is None or chunk.reset:
+                self._builder, self._state = RunBuilder(self._ref, lambda span: Body()), None
+                continue
+            self._builder.add(chunk.spans, header=chunk.header, body=chunk.body, problems=chunk.problems)
+            self._state = found
+            if found.done:
+                return self._builder
 
 
 class KindReader:

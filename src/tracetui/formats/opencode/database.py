@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache as cached
+from functools import partial
 from math import inf
 from sqlite3 import Connection
 from types import MappingProxyType
@@ -58,10 +59,11 @@ from tracetui.formats.opencode.runs import (
     runs_of,
 )
 from tracetui.formats.opencode.version2 import converted
+from tracetui.formats.rowlog import LATEST as LATEST_PAGES
 from tracetui.formats.rowlog import PAGE_BITS, Pages, RowLog, Table
 from tracetui.formats.scalars import word
 from tracetui.formats.schema import Unknown
-from tracetui.formats.sqlite import ReadState, many
+from tracetui.formats.sqlite import CountedRun, ReadState, many
 from tracetui.model import Body, Link, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import CACHE, File
@@ -110,7 +112,7 @@ class Database:
         """Ids of the sessions in the table of opencode 2."""
         if self.has_new and self.has("session_v2", "id"):
             self.moved = frozenset(ident for (ident,) in self.rows("SELECT id FROM session_v2"))
-        self._table_of = cache(self._find_table)
+        self._table_of = cached(self._find_table)
 
     def table_of(self, ident: str) -> str:
         """The table with the messages of a session."""
@@ -246,7 +248,10 @@ class Database:
         for page in pages:
             rows = f"rowid >= {page << PAGE_BITS} AND rowid < {(page + 1) << PAGE_BITS}"
             if table == own:
-                found |= {key for (key,) in self.rows(f"SELECT {_key(own)} FROM {own} WHERE {rows} AND +session_id = ?", ident)}
+                found |= {
+                    key
+                    for (key,) in self.rows(f"SELECT {_key(own)} FROM {own} WHERE {rows} AND +session_id = ?", ident)
+                }
             elif table == "part" and own == "message":
                 sql = f"SELECT rowid FROM message WHERE id IN (SELECT message_id FROM part WHERE {rows}) AND +session_id = ?"
                 found |= {key for (key,) in self.rows(sql, ident)}
@@ -554,7 +559,9 @@ class _RunReader:
         database, sessions = self._database, run.sessions
         log, changes = run.log.look(database.connection, self._tables, sessions.keys())
         infos = {root.id: root} | {info.id: info for info in database.sessions("WHERE id IN ({keys})", sessions)}
-        dirty = {ident: self._dirty(session, changes.get(ident, {}), run.log, log) for ident, session in sessions.items()}
+        dirty = {
+            ident: self._dirty(session, changes.get(ident, {}), run.log, log) for ident, session in sessions.items()
+        }
         read: dict[str, dict[int, ReadMessage]] = {}
         for ident, keys in dirty.items():
             session, found = sessions[ident], dict(self.messages(keys or ()))
@@ -638,7 +645,9 @@ class _RunReader:
             found = dict(self.messages(again))
             read = {key: session.read[index] for key, index in session.at.items() if key not in again or key in found}
             read |= {key: one for key, one in found.items() if one.check != read[key].check}
-            earlier[ident] = ReadSession(session.info, read=list(read.values()), at={key: at for at, key in enumerate(read)})
+            earlier[ident] = ReadSession(
+                session.info, read=list(read.values()), at={key: at for at, key in enumerate(read)}
+            )
         self._deadline = inf
         later = ReadRun(Tree({}, original), [root], self._database.ancestors(root))
         before = run.spans
@@ -781,15 +790,20 @@ def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Pro
         connection.execute("BEGIN")  # one state of it for all statements; closing ends it
         database = Database(connection)
         infos = database.sessions()
-        yield from _unlisted(database, file.path, deep=deep)
+        cache: dict[str, Any] | None = file.memo.get(CACHE) if deep else None
+        counting = Counting() if cache is None else cache.setdefault(_COUNTING, Counting())
+        if cache is not None:
+            counting.look(database)
+        yield from _unlisted(database, file.path, counting, deep=deep)
         runs, circular = runs_of(infos)
         for info in circular:
             yield Problem(file.path, f"session {info.id}", "parents form a cycle; listed as a run")
         latest = max((info.time.updated or 0 for info in infos), default=0)
         originals = Originals(database, runs)
-        cache: dict[str, CachedSummary] | None = file.memo.get(CACHE) if deep else None
-        revisions = {} if cache is None else _revisions(database, infos)
+        revisions = {} if cache is None else _revisions(database, infos, counting)
         modified_at, moving = file.stat.mtime, file.moving
+        for ident in counting.followed.keys() - {info.id for info in infos if info.id not in revisions}:
+            del counting.followed[ident]
         for info in runs:
             stale, original = _is_stale(info, latest), originals.of(info)
             cached = cache.get(info.id) if cache is not None else None
@@ -801,6 +815,12 @@ def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Pro
                 header = header_of(info, originals.leading(info), originals.last(info), stale=stale, original=original)
                 yield summary_of(ref, header, None, modified_at=modified_at, moving=moving)
                 continue
+            if cache is not None and info.id not in revisions:  # it goes on
+                follower = counting.followed.pop(info.id, None) or CountedRun(ref)
+                built = follower.count(connection, partial(read, ref=ref))
+                counting.followed[info.id] = follower
+                yield built.summary(modified_at=modified_at, moving=moving)
+                continue
             run = _RunReader(database, file.path).read(info, original)
             builder, header = RunBuilder(ref, lambda span: Body()), header_of_tree(run.tree, stale=stale)
             builder.add(_spans_of(run).spans, header=header, problems=run.tree.problems)
@@ -811,34 +831,64 @@ def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Pro
             yield summary
 
 
-def _revisions(database: Database, infos: Sequence[Info]) -> dict[str, Revision]:
+_COUNTING: Final = "opencode counting"
+
+
+class Counting(msgspec.Struct):
+    """What the list has counted in a database."""
+
+    log: RowLog = RowLog()
+    revisions: dict[Any, int] = {}
+    """By session: how often its rows have changed."""
+    followed: dict[str, CountedRun] = {}
+    """Runs that go on."""
+    lost: dict[str, int] = {}
+    """By table: rows that belong to nothing."""
+    is_recounted: bool = True
+    """Early rows may have changed: all are counted again."""
+
+    def look(self, database: Database) -> None:
+        """Look for changes of all rows."""
+        before = self.log.logs
+        self.log, changes = self.log.look(database.connection, database.tables())
+        self.is_recounted = before.keys() != self.log.logs.keys()
+        for ident, by_table in changes.items():
+            self.revisions[ident] = self.revisions.get(ident, 0) + 1
+            for name, pages in by_table.items():
+                is_early = min(pages) < self.first(name)
+                lost = _has_lost(before[name].pages, self.log.logs[name].pages, ident, pages)
+                self.is_recounted |= is_early or lost
+
+    def first(self, table: str) -> int:
+        """The first of the latest pages of a table."""
+        return self.log.logs[table].end - LATEST_PAGES + 1 if table in self.log.logs else 0
+
+
+def _revisions(database: Database, infos: Sequence[Info], counting: Counting) -> dict[str, Revision]:
     """The revisions of all sessions except recently changed ones, whose parts may change without new rows."""
     old = database.has("message", "time_updated") and database.has("part", "session_id")
     new = database.has_new and database.has(MESSAGES_2, "time_updated")
     if old is not database.has_old or new is not database.has_new:
         return {}
-    messages: dict[str, tuple[Any, ...]] = {}
-    parts: dict[str, tuple[Any, ...]] = {}
-    if old:
-        sql = "SELECT session_id, count(*), max(rowid) FROM part GROUP BY session_id"
-        parts = {ident: tuple(found) for ident, *found in database.rows(sql)}
-    for table in [table for table, there in (("message", old), (MESSAGES_2, new)) if there]:
-        sql = f"SELECT session_id, count(*), total(time_updated), max(time_updated) FROM {table} GROUP BY session_id"
-        rows = database.rows(sql)
-        messages |= {ident: tuple(found) for ident, *found in rows if ident and database.table_of(ident) == table}
+    changed_at: dict[str, float] = {}
+    for table in ("message", MESSAGES_2):
+        log = counting.log.logs.get(table)
+        for (ident, _), sums in log.pages.items() if log is not None else ():
+            if ident and database.table_of(ident) == table:
+                changed_at[ident] = max(changed_at.get(ident, 0), _time(sums[3]) or 0)
     below: dict[str | None, list[str]] = {}
     for info in infos:
         below.setdefault(info.parent, []).append(info.id)
-    updated = {info.id: max(info.time.updated or 0, _time(messages.get(info.id, (None,))[-1]) or 0) for info in infos}
+    updated = {info.id: max(info.time.updated or 0, changed_at.get(info.id, 0)) for info in infos}
     latest = max(updated.values(), default=0)
     return {
-        info.id: (info, messages.get(info.id), parts.get(info.id), below.get(info.id))
+        info.id: (info, counting.revisions.get(info.id, 0), below.get(info.id))
         for info in infos
         if updated[info.id] < latest - STALE_MS
     }
 
 
-def _unlisted(database: Database, path: str, *, deep: bool) -> Iterator[Problem]:
+def _unlisted(database: Database, path: str, counting: Counting, *, deep: bool) -> Iterator[Problem]:
     """Rows that no run shows."""
     for table in database.session_tables:
         idents = [ident for (ident,) in database.rows(f"SELECT id FROM {table}")]
@@ -851,9 +901,9 @@ def _unlisted(database: Database, path: str, *, deep: bool) -> Iterator[Problem]
         return
     for table, key, above in (("part", "message_id", ["message"]), ("message", "session_id", database.session_tables)):
         if database.has(table, key) and (table != "part" or database.has_parts) and database.has_old:
-            yield from _lost(database, path, table, key, above)
+            yield from _lost(database, path, counting, table, key, above)
     if database.has_new:
-        yield from _lost(database, path, MESSAGES_2, "session_id", database.session_tables)
+        yield from _lost(database, path, counting, MESSAGES_2, "session_id", database.session_tables)
     elif database.has(MESSAGES_2, "session_id"):
         sessions = "SELECT session_id FROM message WHERE session_id NOT NULL"
         ((unread,),) = database.rows(f"SELECT count(*) FROM {MESSAGES_2} WHERE session_id NOT IN ({sessions})")
@@ -861,10 +911,15 @@ def _unlisted(database: Database, path: str, *, deep: bool) -> Iterator[Problem]
             yield Problem(path, MESSAGES_2, f"{unread} rows are the only ones of their sessions, and not read")
 
 
-def _lost(database: Database, path: str, table: str, key: str, above: Sequence[str]) -> Iterator[Problem]:
+def _lost(
+    database: Database, path: str, counting: Counting, table: str, key: str, above: Sequence[str]
+) -> Iterator[Problem]:
     """The rows of a table whose `key` is in none of the tables above it."""
     missing = " AND ".join(f"{key} NOT IN (SELECT id FROM {name} WHERE id NOT NULL)" for name in above)
-    ((lost,),) = database.rows(f"SELECT count(*) FROM {table} WHERE {key} IS NULL OR ({missing})")
+    first = 0 if counting.is_recounted or counting.lost.get(table) else counting.first(table) << PAGE_BITS
+    rows = f" AND rowid >= {first}" if first > 0 else ""
+    ((lost,),) = database.rows(f"SELECT count(*) FROM {table} WHERE ({key} IS NULL OR ({missing})){rows}")
+    counting.lost[table] = lost
     if lost:
         yield Problem(path, table, f"{lost} rows belong to no {'message' if table == 'part' else 'session'}")
 
@@ -882,7 +937,7 @@ class Originals:
         self._database, self._infos = database, infos
         self._alike: dict[float | str, list[Info]] | None = None
         """By the time of the first message, and by title."""
-        self._first, self._prompt = cache(self._find_first), cache(self._find_prompt)
+        self._first, self._prompt = cached(self._find_first), cached(self._find_prompt)
 
     def of(self, info: Info) -> str | None:
         """Id of the original, None if there is none."""

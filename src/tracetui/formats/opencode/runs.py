@@ -154,9 +154,7 @@ class RunSpans:
         loose = {one.above for ident, one in self.sessions.items() if ident not in self.started and not one.is_root}
         return not turns & loose and all(key in late or _is_alike(*both) for key, both in changes.items())
 
-    def change(
-        self, tree: Tree, changes: Mapping[tuple[str, int], tuple[Message, Message]]
-    ) -> list[Span] | None:
+    def change(self, tree: Tree, changes: Mapping[tuple[str, int], tuple[Message, Message]]) -> list[Span] | None:
         """Take messages that have changed and new ones, as `give`; None if a span has gone or moved."""
         late = self._taken_keys()
         first = next((rank for rank, key in enumerate(late) if key in changes), None)
@@ -217,7 +215,9 @@ class RunSpans:
 
 def _is_alike(old: Message, now: Message) -> bool:
     """Whether only the spans of a message differ, and these are the same ones."""
-    return [(span.id, span.parent_id) for span in old.spans] == [(span.id, span.parent_id) for span in now.spans] and all(
+    return [(span.id, span.parent_id) for span in old.spans] == [
+        (span.id, span.parent_id) for span in now.spans
+    ] and all(
         getattr(old, name) == getattr(now, name)
         for name in ("id", "role", "created", "parent", "is_prompt", "end", "ended_at", "tasks", "tells_end", "runs")
     )
