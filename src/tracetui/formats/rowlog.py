@@ -1,7 +1,8 @@
 """Changes of the rows of a growing SQLite database, for the same cost however many rows there are.
 
-Rows are summed up by page of row numbers. A look compares the pages to which rows come: the latest ones of the runs that
-are followed, and all from the end of the table at the last look on. Of earlier pages it compares a few, over and over.
+Rows are summed up by page of row numbers. A look compares the pages to which rows come: the latest ones of the runs
+that are followed, and all from the end of the table at the last look on. Of earlier pages it compares a few, over and
+over.
 """
 
 # ruff: noqa: S608 - every name in a statement comes from a format, which writes its own

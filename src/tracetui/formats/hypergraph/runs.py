@@ -253,8 +253,8 @@ def last_routes(database: Database, run_id: str | None = None, first: int = 0) -
         else f" AND {step('run')} = ?"
     )
     sql = (
-        f"SELECT {step('run')}, {step('index')}, rowid, {step('decision')} FROM steps WHERE {step('decision')} IS NOT NULL"
-        f" AND {database.public}{one} ORDER BY {step('index')}, rowid"
+        f"SELECT {step('run')}, {step('index')}, rowid, {step('decision')} FROM steps"
+        f" WHERE {step('decision')} IS NOT NULL AND {database.public}{one} ORDER BY {step('index')}, rowid"
     )
     rows = database.connection.execute(sql, () if run_id is None else (run_id,)).fetchall()
     return {text_id(run): Route((*sortable(index), row), decision) for run, index, row, decision in rows}

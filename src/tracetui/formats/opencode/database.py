@@ -253,7 +253,8 @@ class Database:
                     for (key,) in self.rows(f"SELECT {_key(own)} FROM {own} WHERE {rows} AND +session_id = ?", ident)
                 }
             elif table == "part" and own == "message":
-                sql = f"SELECT rowid FROM message WHERE id IN (SELECT message_id FROM part WHERE {rows}) AND +session_id = ?"
+                ids = f"SELECT message_id FROM part WHERE {rows}"
+                sql = f"SELECT rowid FROM message WHERE id IN ({ids}) AND +session_id = ?"
                 found |= {key for (key,) in self.rows(sql, ident)}
         return found
 
@@ -419,14 +420,14 @@ class ReadMessage(msgspec.Struct, frozen=True):
 class ReadSession(Session, kw_only=True):
     """A session as far as it was read; it grows."""
 
-    messages: list[Message] = []
-    problems: list[Problem] = []
-    read: list[ReadMessage] = []
-    keys: list[int] = []
+    messages: list[Message] = msgspec.field(default_factory=list)
+    problems: list[Problem] = msgspec.field(default_factory=list)
+    read: list[ReadMessage] = msgspec.field(default_factory=list)
+    keys: list[int] = msgspec.field(default_factory=list)
     """Of all of its messages, in their order."""
-    at: dict[int, int] = {}
+    at: dict[int, int] = msgspec.field(default_factory=dict)
     """By key: the index of a message that was read."""
-    runs: set[int] = set()
+    runs: set[int] = msgspec.field(default_factory=set)
     """Keys of messages that have not ended."""
     is_searched: bool = False
     """The sessions below it were looked for."""
@@ -576,18 +577,9 @@ class _RunReader:
         new = {child.id: child for child in below if child.id not in sessions and child.id not in run.above}
         is_same = infos.keys() >= sessions.keys() and original == run.tree.original and None not in dirty.values()
         is_same = is_same and all(_is_like(one.info, infos[ident]) for ident, one in sessions.items())
-        is_same = is_same and not any(name in sessions and sessions[name].info.parent != ident
-                                      for ident, keys in read.items() for one in keys.values()
-                                      for name, _ in one.message.tasks)  # fmt: skip
-        added: dict[str, list[int]] = {}
-        for ident, keys in read.items() if is_same else ():
-            session = sessions[ident]
-            added[ident] = self._added(session, keys)
-            is_same = is_same and len(added[ident]) == sum(key not in session.at for key in keys)
-            is_same = is_same and all(
-                session.read[session.at[key]].place == one.place and not (session.read[session.at[key]].problems or one.problems)
-                for key, one in keys.items() if key in session.at
-            )  # fmt: skip
+        is_same = is_same and all(_is_in_place(sessions, ident, keys) for ident, keys in read.items())
+        added = {ident: self._added(sessions[ident], keys) for ident, keys in read.items()}
+        is_same = is_same and None not in added.values()
         changed = {
             (ident, index): (sessions[ident].messages[index], one.message)
             for ident, keys in read.items()
@@ -601,7 +593,7 @@ class _RunReader:
         for ident, session in sessions.items():
             session.info = infos[ident]
             keys = read.get(ident, {})
-            order = added.get(ident, [])
+            order = added.get(ident) or []
             session.keys += order
             for key in [*(key for key in keys if key in session.at), *order]:
                 session.put(key, keys[key])
@@ -630,11 +622,11 @@ class _RunReader:
                     return None
         return keys
 
-    def _added(self, session: ReadSession, keys: Mapping[int, ReadMessage]) -> list[int]:
-        """Those of the keys that come after all others, in their order."""
+    def _added(self, session: ReadSession, keys: Mapping[int, ReadMessage]) -> list[int] | None:
+        """The keys of new messages in their order; None if these are not the last of the session."""
         new = {key for key in keys if key not in session.at}
         last = self._database.keys_of(session.info.id, len(new)) if new else []
-        return last if set(last) == new else []
+        return last if set(last) == new else None
 
     def _again(self, run: ReadRun, root: Info, original: str | None, dirty: Mapping[str, set[int] | None]) -> ReadRun:
         """The run, put together again; only messages that may have changed are read."""
@@ -658,6 +650,16 @@ class _RunReader:
         later.spans = RunSpans(later.tree, before)
         later.spans.give()
         return later
+
+
+def _is_in_place(sessions: Mapping[str, ReadSession], ident: str, keys: Mapping[int, ReadMessage]) -> bool:
+    """Whether changed messages of a session have their place and no problems, and start no session that was read."""
+    session = sessions[ident]
+    known = [(session.read[session.at[key]], one) for key, one in keys.items() if key in session.at]
+    tasks = [task for one in keys.values() for task, _ in one.message.tasks]
+    return all(old.place == one.place and not (old.problems or one.problems) for old, one in known) and all(
+        sessions[task].info.parent == ident for task in tasks if task in sessions
+    )
 
 
 def _has_lost(before: Pages, now: Pages, ident: str, pages: Iterable[int]) -> bool:
@@ -815,8 +817,10 @@ def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Pro
                 header = header_of(info, originals.leading(info), originals.last(info), stale=stale, original=original)
                 yield summary_of(ref, header, None, modified_at=modified_at, moving=moving)
                 continue
-            if cache is not None and info.id not in revisions:  # it goes on
-                follower = counting.followed.pop(info.id, None) or CountedRun(ref)
+            follower = counting.followed.get(info.id)
+            has_room = cache is not None and len(counting.followed) < FOLLOWED
+            if follower is not None or (has_room and info.id not in revisions):  # it goes on
+                follower = follower or CountedRun(ref)
                 built = follower.count(connection, partial(read, ref=ref))
                 counting.followed[info.id] = follower
                 yield built.summary(modified_at=modified_at, moving=moving)
@@ -832,6 +836,8 @@ def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Pro
 
 
 _COUNTING: Final = "opencode counting"
+FOLLOWED: Final = 16
+"""Runs that the list holds to count their new rows."""
 
 
 class Counting(msgspec.Struct):

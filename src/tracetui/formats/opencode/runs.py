@@ -213,14 +213,13 @@ class RunSpans:
         self.spans[position : position + 1] = [span]
 
 
+_SHAPE: Final = ("id", "role", "created", "parent", "is_prompt", "end", "ended_at", "tasks", "tells_end", "runs")
+
+
 def _is_alike(old: Message, now: Message) -> bool:
     """Whether only the spans of a message differ, and these are the same ones."""
-    return [(span.id, span.parent_id) for span in old.spans] == [
-        (span.id, span.parent_id) for span in now.spans
-    ] and all(
-        getattr(old, name) == getattr(now, name)
-        for name in ("id", "role", "created", "parent", "is_prompt", "end", "ended_at", "tasks", "tells_end", "runs")
-    )
+    spans = [[(span.id, span.parent_id) for span in message.spans] for message in (old, now)]
+    return spans[0] == spans[1] and all(getattr(old, name) == getattr(now, name) for name in _SHAPE)
 
 
 _STATE: Final = ("_taken", "_steps", "_last", "_ended", "_turn", "_turn_of", "_top", "_reverted")
