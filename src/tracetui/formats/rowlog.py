@@ -126,9 +126,9 @@ def _look(
     early = max(0, len(known) - LATEST)
     top = min(early, bisect_left(known, log.swept)) or early
     bottom = max(0, top - number)
-    ranges = [(log.end - LATEST + 1, None)]
-    if early < len(known) and known[early] < ranges[0][0]:
-        ranges.append((known[early], min(known[-1] + 1, ranges[0][0])))
+    ranges: list[tuple[int | None, int | None]] = [(log.end - LATEST + 1, None)]
+    if early < len(known) and known[early] < log.end - LATEST + 1:
+        ranges.append((known[early], min(known[-1], log.end - LATEST) + 1))
     if top > bottom:  # with the gaps before and between
         low = None if bottom == 0 else known[bottom]
         ranges.append((low, known[top] if top < len(known) else known[top - 1] + 1))

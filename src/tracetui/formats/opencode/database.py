@@ -592,11 +592,10 @@ class _RunReader:
         run.log = log
         for ident, session in sessions.items():
             session.info = infos[ident]
-            keys = read.get(ident, {})
-            order = added.get(ident) or []
+            fresh, order = read.get(ident, {}), added.get(ident) or []
             session.keys += order
-            for key in [*(key for key in keys if key in session.at), *order]:
-                session.put(key, keys[key])
+            for key in [*(key for key in fresh if key in session.at), *order]:
+                session.put(key, fresh[key])
         if new:
             self._deadline = inf
             run.queue += new.values()
@@ -921,10 +920,13 @@ def _lost(
     database: Database, path: str, counting: Counting, table: str, key: str, above: Sequence[str]
 ) -> Iterator[Problem]:
     """The rows of a table whose `key` is in none of the tables above it."""
-    missing = " AND ".join(f"{key} NOT IN (SELECT id FROM {name} WHERE id NOT NULL)" for name in above)
     first = 0 if counting.is_recounted or counting.lost.get(table) else counting.first(table) << PAGE_BITS
-    rows = f" AND rowid >= {first}" if first > 0 else ""
-    ((lost,),) = database.rows(f"SELECT count(*) FROM {table} WHERE ({key} IS NULL OR ({missing})){rows}")
+    if first > 0:  # of few rows, each is looked for
+        known = " AND ".join(f"NOT EXISTS (SELECT 1 FROM {name} WHERE id = {table}.{key})" for name in above)
+    else:
+        known = " AND ".join(f"{key} NOT IN (SELECT id FROM {name} WHERE id NOT NULL)" for name in above)
+    sql = f"SELECT count(*) FROM {table} WHERE ({key} IS NULL OR ({known})) AND rowid >= {first}"
+    ((lost,),) = database.rows(sql if first > 0 else sql.removesuffix(f" AND rowid >= {first}"))
     counting.lost[table] = lost
     if lost:
         yield Problem(path, table, f"{lost} rows belong to no {'message' if table == 'part' else 'session'}")
