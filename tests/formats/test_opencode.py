@@ -36,7 +36,7 @@ from tracetui.cli import main
 from tracetui.diff.comparison import compare
 from tracetui.errors import FormatError
 from tracetui.formats.opencode import Opencode
-from tracetui.formats.opencode.database import CachedSummary
+from tracetui.formats.opencode.listing import CachedSummary
 from tracetui.live.load import Reader
 from tracetui.live.scan import Found, look, scan
 from tracetui.model import Operation, Problem, Run, RunRef, RunSummary, Span, Status, StatusSource, Usage
@@ -666,8 +666,8 @@ def test_what_is_read_in_pieces_is_the_same_as_what_is_read_at_once(
     write.user("msg_3", "ses_1", 204, "Rake again")
     write.answer("msg_4", "ses_1", 205, "msg_3", end=206)
     right = {ident: reading.plain_run(read(path, ident)) for ident in listed(path)}
-    monkeypatch.setattr("tracetui.formats.opencode.database.PIECE_SECONDS", 0.0)
-    monkeypatch.setattr("tracetui.formats.opencode.database.BATCH", 1)
+    monkeypatch.setattr("tracetui.formats.opencode.reading.PIECE_SECONDS", 0.0)
+    monkeypatch.setattr("tracetui.formats.opencode.reading.BATCH", 1)
     for ident, run in right.items():
         with LocalFile(str(path)) as file:
             assert not FORMAT.open(file, RunRef(FORMAT.name, str(path), ident)).more(file).done or len(run["spans"]) < 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.formats.opencode_build import Writer, at, call, database, text
 from tracetui.formats import rowlog, sqlite
-from tracetui.formats.opencode import Opencode, runs
+from tracetui.formats.opencode import Opencode, listing, reading, runs
 from tracetui.formats.opencode import database as opencode
 from tracetui.model import RunRef
 from tracetui.sources import base
@@ -28,7 +29,9 @@ def _small_pages() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rowlog, "PAGE_BITS", 2)
         patch.setattr(opencode, "PAGE_BITS", 2)
-        patch.setattr(opencode, "KEPT", 3)
+        patch.setattr(reading, "PAGE_BITS", 2)
+        patch.setattr(listing, "PAGE_BITS", 2)
+        patch.setattr(reading, "KEPT", 3)
         patch.setattr(runs, "KEPT", 5)
         patch.setattr(base, "TICK_NS", 0)
         patch.setattr(sqlite, "REST_SECONDS", 0.0)
@@ -113,7 +116,7 @@ class Program:
 ACTIONS: dict[str, Callable[[Program, int], object]] = {
     "prompt": Program.prompt,
     "answer": Program.answer,
-    "answers": lambda program, which: [program.answer(number) for number in range(which)],
+    "answers": lambda program, which: deque(map(program.answer, range(which))),
     "begin": Program.begin,
     "finish": Program.finish,
     "edit part": lambda program, which: program.edit("part", which),
