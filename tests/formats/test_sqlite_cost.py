@@ -112,7 +112,7 @@ def test_a_new_step_of_hypergraph_costs_the_same_in_a_long_run(tmp_path: Path, s
 
 def test_a_run_of_hypergraph_costs_the_same_in_a_large_database(tmp_path: Path, steps: Steps) -> None:
     costs: list[int] = []
-    for others in (20, 2_000):
+    for others in (3 * 128, 30 * 128):
         writer = hypergraph.Writer(tmp_path / f"{others}.db", 20)
         with closing(writer.db):
             writer.db.execute("BEGIN")

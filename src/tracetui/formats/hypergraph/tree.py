@@ -265,7 +265,8 @@ def read(connection: Connection, path: str, before: ReadState | None, *, ref: Ru
             body = run_body(database, run, error, items, more)
     header = header or header_of(run, None, (), writer=database.version)
     held = tree.settle() if tree.done and tree.size > SMALL else None
-    others = tree.others(known.others) if compares and known is not None else Others()
+    before_others = Others() if known is None else known.others
+    others = tree.others(before_others) if tree.done and run.parent is None else before_others
     memory = Memory(tree.runs, tree.made, about, route, epoch, sweep, others)
     return ReadState(
         spans=spans,
@@ -274,7 +275,7 @@ def read(connection: Connection, path: str, before: ReadState | None, *, ref: Ru
         header=header,
         body=body,
         done=tree.done,
-        others=others.changes if compares and tree.done and run.parent is None else None,
+        others=others.changes if tree.done and run.parent is None else None,
         compared=not tree.partly or sweep.left <= 0,
         memory=memory,
     )
@@ -419,7 +420,8 @@ class Tree:
         pages: dict[str, Pages] = {}
         for name, table in self._tables.items():
             if table.sums:
-                first = self._first(name)
+                (last,) = connection.execute(f"SELECT max({table.rowid}) FROM {table.source}").fetchone()
+                first = max(0, ((last or 0) >> PAGE_BITS) - LATEST + 1) << PAGE_BITS
                 sql = (
                     f"SELECT {table.rowid} >> {PAGE_BITS}, {table.sums} FROM {table.source}"
                     f" WHERE {table.rowid} >= {first} AND {table.run} IS NOT ? GROUP BY 1"

@@ -7,10 +7,9 @@ not moved yet, or written later by an old opencode. A pre-release had ``session`
 Columns come and go with the versions of opencode, so those that are there are selected by name, the others are None.
 The tables of accounts and credentials are never read.
 
-opencode writes a part again whenever something about it changes, and its time with it. So the times of the parts of
-each message, summed up by the database, show which messages must be read again. Times are in milliseconds: the last
-messages of a session are read again in any case. With a cached list, a session is counted again only if it got new
-rows, which a cheap look at all rows shows.
+opencode writes a part again whenever something about it changes, and its time with it. So the times of rows, summed up
+by page (`RowLog`), show which messages must be read again. Times are in milliseconds: the last messages of a session,
+and those that have not ended, are read again in any case.
 """
 
 # ruff: noqa: S608 - every name in a statement is one of our own
