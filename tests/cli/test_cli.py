@@ -48,7 +48,7 @@ def test_the_default_directory(cli: Cli, tmp_path: Path, monkeypatch: pytest.Mon
     ("arguments", "status", "sentence"),
     [
         (["ls", "nowhere"], 1, "no readable run in nowhere: No such file or directory"),
-        (["ls", "empty"], 1, "no traces in empty (formats tried: Paprika"),
+        (["ls", "empty"], 1, "no traces in empty ("),
         (["ls", "empty"], 1, "`tracetui demo`"),
         (["empty"], 1, "no traces in empty"),
         (["ls"], 2, "no path given, and ~/.paprika/traces doesn't exist; `tracetui --help`"),

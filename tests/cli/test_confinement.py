@@ -114,7 +114,7 @@ def test_a_cache_of_another_program_stays_as_it_is(tmp_path: Path, monkeypatch: 
         connection.execute("CREATE TABLE theirs (a)")
     before = path.read_bytes()
     storage = Storage("1", limit=10_000_000)
-    assert storage.check() == "it is a database of another program"
+    assert storage.check() == "not a tracetui cache"
     storage.close()
     assert path.read_bytes() == before
     assert os.listdir(path.parent) == [NAME]

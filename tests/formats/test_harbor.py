@@ -210,6 +210,7 @@ def test_the_run_of_a_log_keeps_what_a_format_must(tmp_path: Path, case: str) ->
         shutil.copytree(source.parent, agent)
         shutil.copytree(CASES / case / "input", agent.parent, dirs_exist_ok=True)
     fmt = InTrial(Atif())
+    shutil.copy(CASES.parent / "atif" / "exceptions.txt", tmp_path.parent)
     testing.check_summaries(fmt, tmp_path)
     testing.check_ledger(fmt, tmp_path)
     testing.check_nothing_lost(fmt, tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -388,6 +389,7 @@ def test_the_order_of_keys_changes_nothing(
     assume(not hidden(pairs))
     case = tmp_path_factory.mktemp("order")
     (case / "input").mkdir()
+    shutil.copy(CASES / "exceptions.txt", case.parent)
     put(case / "input", document(pairs, indent))
     testing.check_summaries(FORMAT, case)
     path = str(case / "input" / "run.json")

@@ -26,9 +26,11 @@ from tests.ui.test_keys import pressed, with_replays
 from tracetui.model import RunRef
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import (
+    BLAME,
     CONTEXT,
     DIFF,
     EVERYWHERE,
+    FILES,
     HITS,
     LISTS,
     MAIN,
@@ -45,6 +47,7 @@ from tracetui.ui.commands import (
 from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.screens.overlay import ChoiceView, Palette
 from tracetui.ui.state import arrange_runs, filter_runs
+from tracetui.views.effects import EffectRows
 
 SCREENS: Final = {RUNS: MAIN, QUEUE: TRIAGE, PAIRS: DIFF, RIVER: CONTEXT, **{pane: frozenset({pane}) for pane in LISTS}}
 """The first pane of every screen, and all of its panes."""
@@ -125,7 +128,13 @@ async def come_to(app: TraceApp, pane: str) -> None:
             app.main.runs.move_to_key(start_of(app, pane))
             if pane == TREE:
                 app.main.become(replace(app.main.state, marked=tuple(app.main.runs.refs()[:3])))
-            for key in WAYS[pane]:
+            for key in WAYS[FILES if pane == BLAME else pane]:
+                await type_alone(app, key)
+        elif pane == BLAME and FILES in screen.views:
+            while not isinstance(screen.views[FILES].rows, EffectRows):
+                assert time.monotonic() < end, "the files are never listed"
+                await asyncio.sleep(0.005)
+            for key in WAYS[BLAME]:
                 await type_alone(app, key)
         else:
             await type_alone(app, "escape")
@@ -198,7 +207,10 @@ async def test_two_keys_at_once_never_end_the_app(
                 assert app.screen_stack[0] is app.main, keys
             await come_to(app, pane)
             stays.clear()
-            burst(app, *(["q"] if pane == RUNS else ["q", "q"]))
+            above = (
+                0 if pane == RUNS else 2 if pane == BLAME else 1
+            )  # screens over the list: the lines are over the files
+            burst(app, *["q"] * (1 + above))
             await drain(app)
             assert (app.screen, stays) == (app.main, ["exit"])
 

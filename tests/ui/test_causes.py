@@ -72,14 +72,12 @@ async def test_header_walk_list_and_triage_show_the_same_causes(opened: Opener, 
         sentence, status = line(app, 1), line(app, 0)
         screen = await triage(app, pilot)
         found = [*screen.queue.groups]
-        first = found[0]
         assert f"{len(found)} causes" in sentence
-        words = re.search(r"causes, top: (.*) (\d+)×", sentence)
+        common = max(found, key=lambda group: len(group.runs))
+        words = re.search(r"most common: (.*) \((\d+) runs\)", sentence)
         assert words is not None
-        assert (words[1].rstrip("…"), int(words[2])) == (
-            one_line(first.title.exact, 200)[: len(words[1].rstrip("…"))],
-            len(first.runs),
-        )
+        title = words[1].rstrip("…")
+        assert (title, int(words[2])) == (one_line(common.title.exact, 200)[: len(title)], len(common.runs))
         failed = re.search(r"(\d+) of (\d+) failed", sentence)
         assert failed is not None
         assert f"{failed[1]} of {failed[2]} runs failed" in line(app, 0)

@@ -152,7 +152,7 @@ async def test_the_walk_counts_and_keeps_pane_and_tab(opened: Opener, samples: P
         for _ in range(20):
             await press(pilot, "e")
             await until(pilot, lambda: app.main.state.goal is None, what="the run")
-            if "no more errors" in line(app, 1):
+            if "Last error" in line(app, 1):
                 break
             run = app.main.steps.run
             assert run is not None

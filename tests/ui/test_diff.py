@@ -475,7 +475,7 @@ async def test_help_shows_the_keys_of_a_comparison(opened: Opener, samples: Path
         screen = await diff_of(app, pilot, MISMATCH)
         await pilot.press("?")
         await until(pilot, lambda: app.screen is not screen)
-        assert "Next differing step" in text_of(app)
+        assert "next step" in text_of(app)
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is screen)
 

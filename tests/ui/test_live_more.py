@@ -356,7 +356,7 @@ async def test_what_a_key_said_does_not_hide_that_the_file_is_gone(opened: Opene
     session = session_of(tmp_path / "s.jsonl", 3)
     async with opened(tmp_path) as (app, pilot):
         await press(pilot, "enter", "e")
-        await shows(app, pilot, "no more errors")
+        await shows(app, pilot, "Last error")
         session.path.unlink()
         await shows(app, pilot, "file deleted")
         await press(pilot, "escape")
@@ -372,7 +372,7 @@ async def test_the_error_walk_unfolds_what_hides_an_error(opened: Opener, tmp_pa
         assert app.main.steps.span is not None
         assert app.main.steps.span.status is Status.ERROR
         await press(pilot, "e")
-        await shows(app, pilot, "no more errors")
+        await shows(app, pilot, "Last error")
 
 
 async def test_what_is_said_of_the_whole_list_is_kept_true_while_nothing_happens(

@@ -53,7 +53,7 @@ async def test_a_loop_is_one_row_that_unfolds_and_folds(opened: Opener, samples:
         await press(pilot, "enter")
         assert numbers(app) == WITHOUT
         assert FOLDED in text_of(app)
-        assert "1.6s lost" in text_of(app)
+        assert "time lost 1.6s" in text_of(app)
         assert step(app) == 11  # the failure, where the cursor begins
 
         await go_to(app, pilot, 5)
@@ -135,16 +135,16 @@ async def test_nothing_is_folded_where_steps_are_filtered_or_ordered(opened: Ope
 async def test_limits_loops_and_the_doomed_step_lead_to_their_steps(opened: Opener, samples: Path) -> None:
     async with opened(sample(samples, POLLER), size=(120, 60)) as (app, pilot):
         await press(pilot, "enter")
-        assert "! doomed here" in text_of(app)
+        assert "! likely lost" in text_of(app)
         await press(pilot, "4")
         shown = text_of(app)
-        assert "4 / 3  violated" in shown
-        assert "loops    ↻ deploy_status ×4 (identical)  930ms lost" in shown
-        assert "doomed   → at step 3 deploy_status" in shown
+        assert "4 / 3  limit reached" in shown
+        assert "loops    ↻ deploy_status ×4 (identical)  time lost 930ms" in shown
+        assert "likely   → lost from step 3 deploy_status" in shown
         assert "likely point of no return (heuristic)" in shown
 
         detail = app.main.detail
-        for words, number in (("exceeded at", 5), ("doomed", 3), ("loops", 2)):
+        for words, number in (("exceeded at", 5), ("likely", 3), ("loops", 2)):
             await press(pilot, "3")
             rows = detail.rows
             detail.move_to(next(i for i in range(len(rows)) if words in rows.plain(i)))
@@ -156,7 +156,7 @@ async def test_limits_loops_and_the_doomed_step_lead_to_their_steps(opened: Open
 async def test_wide_screens_show_limits_beside(opened: Opener, samples: Path) -> None:
     async with opened(sample(samples, POLLER), size=(200, 60)) as (app, pilot):
         await press(pilot, "enter")
-        assert "doomed   → at step 3 deploy_status" in text_of(app)
+        assert "likely   → lost from step 3 deploy_status" in text_of(app)
 
 
 async def test_the_error_walk_goes_through_a_loop(opened: Opener, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_panels_come_before_the_facts(samples: Path) -> None:
     run = load(samples / "paprika" / "0690e0f0-e1bf-4d65-ac52-89138f446e8d.json")
     shown = text(panel_rows(run, width=70, assessment=assess(run, run.load))[0])
     heads = [line.split("─")[0].strip() for line in shown if "──" in line and not line.startswith((" ", "■", "policy"))]
-    names = ["Context", "Tools", "Limits and loops", "Ledger", "Facts"]
+    names = ["Context", "Tools", "Limits and loops", "Coverage", "Facts"]
     found = [next(i for i, head in enumerate(heads) if head.startswith(name)) for name in names]
     assert found == sorted(found)
     assert any(line.startswith("■ search") and " 96%" in line for line in shown)

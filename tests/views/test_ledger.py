@@ -15,7 +15,7 @@ from tracetui.views.labels import ledger_words, share
     ("ledger", "words"),
     [
         (Ledger(1000), "parsed 100 % of bytes"),
-        (Ledger(), "parsed — of bytes"),
+        (Ledger(), "coverage unknown"),
         (
             Ledger(1000, 8, (("gale", 2), ("mist", 1), ("rain", 4)), 1, ("2.1.197",)),
             "parsed 99.2 % of bytes · unknown kinds 3 (rain ×4, gale ×2, mist ×1) · torn lines 1"

@@ -50,6 +50,8 @@ class Glyphs(msgspec.Struct, frozen=True, kw_only=True, dict=False):
     folded: Clean
     above: Clean
     cursor: Clean
+    typing: Clean
+    """The cursor in typed text."""
     role: Clean
     track: Clean
     thumb: Clean
@@ -128,6 +130,7 @@ UNICODE: Final = _set(
     folded="▸",
     above="▴",
     cursor="▌",
+    typing="▏",
     role="▎",
     track="│",
     thumb="┃",
@@ -194,6 +197,7 @@ ASCII: Final = _set(
     folded=">",
     above="^",
     cursor=">",
+    typing="_",
     role="|",
     track=":",
     thumb="|",

@@ -52,7 +52,7 @@ LOOP = make_run([*calls(6, c0={"preview": "first"}, c5={"preview": "last"})])
 def test_a_loop_has_one_row_with_the_time_tokens_and_bar_of_all_its_calls() -> None:
     rows = folded(LOOP)
     assert keys_of(rows) == ["0", "1", "5"]
-    assert texts(rows, 120)[1].startswith('  2 ▸ ↻ search ×4 (identical) "Kf…  3.0s, 300 tokens lost   400  4.0s ')
+    assert texts(rows, 120)[1].startswith("  2 ▸ ↻ search ×4 (identical)  time lost 3.0s, 300 tokens   400  4.0s ")
     assert texts(rows, 110)[1].startswith('  2 ▸ ↻ search ×4 (identical) "KfW 442"               400  4.0s ')
     bars = [text.count("█") for text in texts(rows, 110)]
     assert bars[1] > 5 * bars[0]
@@ -127,13 +127,13 @@ def test_the_step_that_doomed_the_run_is_marked_unless_it_failed_itself() -> Non
     policy = RunBody(limits=(Limit("max_repeat_hashes", 3, 4, violated=True),))
     refused = make_span("p", "max_repeat_hashes", Operation.POLICY, status=Status.ERROR)
     rows = folded(make_run([*calls(4), refused], status=Status.ERROR, body=policy))
-    assert "search ×4 (identical)  ! doomed here" in texts(rows, 100)[0]
+    assert "search ×4 (identical)  ! likely lost" in texts(rows, 100)[0]
     assert texts(rows, 40)[0].split()[-2:] == ["!", "4.0s"]
-    assert [i for i, text in enumerate(texts(rows.reveal("2"), 100)) if "doomed here" in text] == [1]
+    assert [i for i, text in enumerate(texts(rows.reveal("2"), 100)) if "likely lost" in text] == [1]
 
     alone = make_run(calls(2, c1={"status": Status.ERROR, "preview": "other"}), status=Status.ERROR)
     assert assess(alone, body_of).point_of_no_return is not None
-    assert not any("doomed" in text for text in texts(folded(alone)))
+    assert not any("likely lost" in text for text in texts(folded(alone)))
 
 
 # ---- growing

@@ -204,7 +204,7 @@ class HelpScreen(Overlay):
         count = len({slot.command for slot in slots if slot.command is not None})
         fit_count = len({slot.command for slot in fitting})
         where = "everywhere" if self._everywhere else f"in {self._title}"
-        typed = (Piece(clean(self._search), "text bold"), Piece(Clean("▏"), "accent"))
+        typed = (Piece(clean(self._search), "text bold"), Piece(self.app.look.glyphs.typing, "accent"))
         note = f"  {fit_count} of {count} keys fit" if self._search else " type to search"
         left = (Piece(Clean("/ "), "accent bold"), *typed, Piece(Clean(note), "dim"))
         self._bar.show(left, (Piece(Clean(f"{count} keys {where}"), "sec"),))

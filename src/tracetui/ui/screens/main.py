@@ -302,9 +302,9 @@ class MainScreen(RunsScreen):
 
     @property
     def _hidden_columns(self) -> int:
-        """Number of columns for which the list has no room."""
+        """Number of columns for which the list has no room; 0 without runs."""
         width, chosen = self.runs.outer_size.width - 2, self.state.arrangement.columns
-        if self.state.level or width <= 0:
+        if self.state.level or width <= 0 or not self.app.store.runs:
             return 0
         return len({*chosen}.difference(self.runs.columns)) if chosen else hidden_columns(width)
 

@@ -358,7 +358,7 @@ class Palette(Overlay):
         typed: Line = (
             Piece(Clean("› "), "accent bold"),
             Piece(clean(self._text), "text bold"),
-            Piece(Clean("▏"), "accent"),
+            Piece(self.app.look.glyphs.typing, "accent"),
         )
         if not self._text:
             typed = (*typed, Piece(Clean(" type a command, a run or a query"), "dim"))

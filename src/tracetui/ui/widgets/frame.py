@@ -361,8 +361,11 @@ def footer(
     hinted.sort(key=lambda c: here.index(c.id) - len(here) if c.id in here else c.hint)
     if pane == RUNS and not level:
         hinted = [c for c in hinted if c.id != "back"]
-    hides = pane == RUNS and bool(hidden) and width < 180
-    room = width - (31 if hides else 24)
+    right = [Piece(Clean("?"), "key bold"), Piece(Clean(" all keys"), "dim")]
+    if pane == RUNS and hidden and width < 180:
+        columns = f" {hidden} hidden column{'s' if hidden > 1 else ''}   "
+        right = [Piece(Clean("W"), "key bold"), Piece(Clean(columns), "dim"), *right]
+    room = width - width_of(right) - 3
     pieces: list[Piece] = []
     most = 6 if width < 100 else 9 if width < 180 else 14
     for command in hinted[:most]:
@@ -372,10 +375,6 @@ def footer(
         if width_of(pieces) + width_of(more) > room:
             break
         pieces += more
-    right = [Piece(Clean("?"), "key bold"), Piece(Clean(" all keys"), "dim")]
-    if hides:
-        columns = f" {hidden} hidden column{'s' if hidden > 1 else ''}   "
-        right = [Piece(Clean("W"), "key bold"), Piece(Clean(columns), "dim"), *right]
     return tuple(pieces), tuple(right)
 
 

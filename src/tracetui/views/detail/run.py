@@ -580,7 +580,7 @@ def add_doom(sheet: Sheet, assessment: Assessment) -> None:
     point = assessment.notable_point
     if point is None:
         return
-    sheet.fact("likely lost", *_leads(sheet, assessment.run, point.span, "from "), spans=(point.span,))
+    sheet.fact("likely", *_leads(sheet, assessment.run, point.span, "lost from "), spans=(point.span,))
     sheet.prose("", point.reason, "sec")
     sheet.fact("", Piece(Clean("likely point of no return (heuristic)"), "dim"))
 

@@ -629,4 +629,4 @@ def _may_grow(run: Run, loop: Loop) -> bool:
 
 
 def _doom(glyphs: Glyphs) -> Piece:
-    return Piece(Clean(f"  {glyphs.note} likely lost from here"), _WARN)
+    return Piece(Clean(f"  {glyphs.note} likely lost"), _WARN)
