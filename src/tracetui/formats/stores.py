@@ -36,7 +36,6 @@ _TABLES: Final[tuple[tuple[str, dict[str, frozenset[str]]], ...]] = (
     ("Crush sessions", {"sessions": frozenset(), "messages": frozenset({"parts", "session_id"})}),
     ("Google ADK sessions", {"sessions": frozenset({"app_name"}), "events": frozenset({"invocation_id"})}),
     ("Google ADK sessions", {"sessions": frozenset({"app_name"}), "events": frozenset({"event_data"})}),
-    ("MLflow traces", {"trace_info": frozenset(), "spans": frozenset({"content"})}),
     ("OpenAI Agents sessions", {"agent_sessions": frozenset(), "agent_messages": frozenset({"message_data"})}),
 )
 """By what they hold: the tables of a database, and columns of these."""
