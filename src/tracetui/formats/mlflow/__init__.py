@@ -29,7 +29,7 @@ from tracetui.formats.otlp.records import RecordRef, SpanRecord, decoded, loose_
 from tracetui.formats.otlp.trace import Trace, body_of_record
 from tracetui.formats.otlp.vocabulary import preview_of
 from tracetui.formats.scalars import LENGTH, MAX_TAGS, mapping, natural, number, score_value, task_key, text, word
-from tracetui.formats.sqlite import STALE_SECONDS, ReadState, RunTables, as_before, many, renewed
+from tracetui.formats.sqlite import STALE_SECONDS, ReadState, RunTables, as_before, many, quoted, renewed
 from tracetui.model import (
     PREVIEW,
     REASON_LIMIT,
@@ -97,8 +97,7 @@ class MLflow:
         if crc32(content) != at.check:
             raise changed(f"span {span.id}")
         body = body_of_record(span, _record(content), content)
-        rest = {name: value for name, value in columns.items() if value is not None}
-        return replace(body, attributes=body.attributes | {"spans": rest}) if rest else body
+        return replace(body, attributes=body.attributes | {"spans": _there(columns)})
 
 
 class Row(Struct, frozen=True):
@@ -179,7 +178,7 @@ class Facts(Struct, frozen=True):
     def body(self, trace: Trace) -> RunBody:
         """All of it, and what the spans have of the whole."""
         attributes: dict[str, Any] = {"trace_info": _there(self.info), "experiment": self.experiment}
-        attributes |= {"tags": _objects(self.tags), "metadata": _objects(self.metadata)}
+        attributes |= {"tags": _objects(_there(self.tags)), "metadata": _objects(_there(self.metadata))}
         attributes["assessments"] = [_objects(_there(one)) for one in self.assessments]
         attributes = {name: value for name, value in attributes.items() if value}
         return replace(trace.run_body(), attributes=attributes, raw=rendered(attributes))
@@ -263,7 +262,8 @@ class Database(RunTables):
     def _all(self, table: str, ident: str) -> list[dict[str, Any]]:
         """The rows of all traces, or of the one that is asked for."""
         where, values = ("1", ()) if self._key is None else (f"{ident} = ?", (self._key,))
-        rows = self.rows(f"SELECT * FROM {table} WHERE typeof({ident}) = 'text' AND {where} ORDER BY rowid", *values)
+        columns = ", ".join(map(quoted, self.columns[table]))
+        rows = self.rows(f"SELECT {columns} FROM {table} WHERE typeof({ident}) = 'text' AND {where} ORDER BY rowid", *values)
         return [dict(zip(self.columns[table], row, strict=False)) for row in rows]
 
     @cached_property
@@ -343,8 +343,10 @@ def _objects(values: dict[str, Any]) -> dict[str, Any]:
     return {name: decoded(value) for name, value in values.items()}
 
 
-def _there(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
+def _there(row: dict[str, Any]) -> dict[str, Any]:
+    """The values of a row; of bytes, which no column of MLflow has, the size."""
+    found = ((name, value) for name, value in row.items() if value is not None)
+    return {name: f"{len(value)} bytes" if isinstance(value, bytes) else value for name, value in found}
 
 
 def _scores(assessments: Iterable[dict[str, Any]]) -> Iterator[Score]:
