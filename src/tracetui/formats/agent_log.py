@@ -226,6 +226,7 @@ class Rows:
 
     file: File
     ended = False
+    settled = False
     skipped = False
     """Records were skipped (list stage): ids that depend on them are unknown."""
 
@@ -236,6 +237,11 @@ class Rows:
         self.unknown: Unknown = {}
         self.problems: list[Problem] = []
         self._changed: dict[str, Span | Pending] = {}
+
+    @property
+    def begun(self) -> bool:
+        """As in `tracetui.formats.jsonl.Session`."""
+        return self.settled
 
     def skip(self, left_out: bytes) -> None:
         """Note that records were skipped here (list stage)."""

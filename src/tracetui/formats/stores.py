@@ -21,8 +21,6 @@ class Store(NamedTuple):
 
 
 _FOLDERS: Final = (
-    ("Cursor transcripts", re.compile(r"(?:.*?/)?agent-transcripts(?=/.*\.jsonl$)")),
-    ("Antigravity transcripts", re.compile(r".*?(?=/[^/]+/\.system_generated/.*\.jsonl$)")),
     ("LangGraph server state", re.compile(r"(?:.*?/)?\.langgraph_api(?=/.)")),
     ("Cline tasks", re.compile(r".*?(?=/[^/]+/(?:api_conversation_history|ui_messages)\.json$)")),
     ("OpenHands conversations", re.compile(r".*?(?=/[^/]+/events/event-\d+-[^/]*\.json$)")),

@@ -263,7 +263,9 @@ class Database(RunTables):
         """The rows of all traces, or of the one that is asked for."""
         where, values = ("1", ()) if self._key is None else (f"{ident} = ?", (self._key,))
         columns = ", ".join(map(quoted, self.columns[table]))
-        rows = self.rows(f"SELECT {columns} FROM {table} WHERE typeof({ident}) = 'text' AND {where} ORDER BY rowid", *values)
+        rows = self.rows(
+            f"SELECT {columns} FROM {table} WHERE typeof({ident}) = 'text' AND {where} ORDER BY rowid", *values
+        )
         return [dict(zip(self.columns[table], row, strict=False)) for row in rows]
 
     @cached_property
