@@ -226,7 +226,6 @@ class Rows:
 
     file: File
     ended = False
-    settled = False
     skipped = False
     """Records were skipped (list stage): ids that depend on them are unknown."""
 
@@ -241,7 +240,7 @@ class Rows:
     @property
     def begun(self) -> bool:
         """As in `tracetui.formats.jsonl.Session`."""
-        return self.settled
+        return self.records > 0
 
     def skip(self, left_out: bytes) -> None:
         """Note that records were skipped here (list stage)."""

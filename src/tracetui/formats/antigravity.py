@@ -1,7 +1,7 @@
 """Antigravity: transcripts of the agent of the editor and of its command line.
 
 Facts: public readers and fixtures of 2026, no file of the program itself. A conversation is a folder; its full
-transcript is ``.system_generated/logs/transcript_full.jsonl``, of which ``transcript.jsonl`` is a shortened copy. A line
+transcript is ``.system_generated/logs/transcript_full.jsonl``, ``transcript.jsonl`` a shortened copy of it. A line
 is a step, written again when it is done. Calls have no id: the results that follow are theirs, in order. A step that is
 ``DONE`` may have failed; tokens, cost and the end of a conversation are not recorded.
 """
@@ -328,7 +328,8 @@ def outcome_of(record: Record) -> tuple[Status, StatusSource | None, Error | Non
         return Status.RUNNING, StatusSource.EXPLICIT, None
     exited = _EXIT.match(content) if record.type == "RUN_COMMAND" else None
     if exited is not None and exited[1]:
-        return Status.ERROR, StatusSource.EXIT, Error(excerpt(content.strip()), f"exit {exited[1]}")
+        said = content[exited.end() :].strip().removeprefix("Output:").strip()
+        return Status.ERROR, StatusSource.EXIT, Error(excerpt(said), f"exit {exited[1]}")
     if record.status == "ERROR" or record.error:
         return Status.ERROR, StatusSource.EXPLICIT, _error_of(record)
     return (Status.UNKNOWN, None, None) if exited is None else (Status.OK, StatusSource.EXIT, None)

@@ -2,7 +2,8 @@
 
 Facts: public readers and fixtures of 2026, no file of the program itself. ``agent-transcripts/ID/ID.jsonl`` below a
 folder of the project; sub-agents are in ``subagents/ID.jsonl`` beside it. Lines have messages without ids or times, and
-the end of each turn. Results of tools, models and tokens are not recorded. Out of usage, one line with the error is all.
+the end of each turn. Results of tools, models and tokens are not recorded. Out of usage, one line with the error is
+all.
 """
 
 from __future__ import annotations
@@ -109,10 +110,6 @@ class Session(Conversation):
     def settled(self) -> bool:
         """Whether the beginning describes the transcript."""
         return self._prompt is not None
-
-    @property
-    def begun(self) -> bool:
-        return self.records > 0
 
     def take(self, record: Record, line: Line) -> None:
         self.records += 1

@@ -1,7 +1,7 @@
 """Files that programs are known to write, and that no format reads: stores of other agents, companions of sessions.
 
 Stores have many files and are named once, by the folder that they have in common. Facts: real files of LangGraph
-1.2.24, Google ADK 2.13, OpenHands 1.58, MLflow 3.17 and OpenAI Agents 0.24; published sources of the others.
+1.2.24, Google ADK 2.13, OpenHands 1.58 and OpenAI Agents 0.24; published sources of the others.
 """
 
 from __future__ import annotations

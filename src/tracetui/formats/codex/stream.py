@@ -125,6 +125,11 @@ class Session(Rows):
         self._word: str | None = None
         self._answer: str | None = None
 
+    @property
+    def begun(self) -> bool:
+        """Whether the thread is known."""
+        return self.settled
+
     def take(self, record: Record, line: Line) -> None:
         self.records += 1
         kind = record.type or "?"
