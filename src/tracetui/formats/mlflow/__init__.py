@@ -151,7 +151,8 @@ class Facts(Struct, frozen=True):
     def header(self, latest: float) -> Header:
         """The header; a trace without an end is over if others began long after it, at `latest` (seconds)."""
         ident, state = self.info["request_id"], word(self.info.get("status")) or ""
-        status, source = status_of(state), StatusSource.EXPLICIT
+        status: Status | None = status_of(state)
+        source: StatusSource | None = StatusSource.EXPLICIT
         if status is Status.RUNNING:
             is_stale = self.started_at is not None and self.started_at < latest - STALE_SECONDS
             status, source = (Status.UNKNOWN, StatusSource.DERIVED) if is_stale else (None, None)
