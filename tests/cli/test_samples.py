@@ -52,11 +52,16 @@ OWN: Final = {
     "hf-sts": "hf-sts",
     "langgraph": "langgraph",
     "langgraph-sqlite": "langgraph",
+    "mlflow": "mlflow",
+    "antigravity": "antigravity",
+    "cursor": "cursor",
 }
 """Whose files are in a folder of the samples; those of all other folders are of formats that are not read."""
 MIXED: Final = frozenset({"cases", "context-cases", "effects", "terminal-bench"})
 """Folders with files of several formats."""
 ALIKE: Final = {
+    "other-coding-agents/agent-sessions-fixtures/antigravity/": "antigravity",
+    "other-coding-agents/agent-sessions-fixtures/cursor/": "cursor",
     "other-coding-agents/agent-sessions-fixtures/openclaw/": "pi",
     "other-coding-agents/agent-sessions-fixtures/qwen/": "qwen",
     "hf-sts/pi-with-harness.jsonl": "pi",

@@ -46,4 +46,5 @@ def test_hostile_text_anywhere_is_only_text(name: str, attack: str) -> None:
         "hypergraph",
         "google-adk",
         "langgraph",
+        "mlflow",
     )  # databases: their texts are attacked in tests of the commands

@@ -56,14 +56,10 @@ def test_the_shape_of_a_database(names: list[str], shape: str) -> None:
 @pytest.mark.parametrize(
     ("path", "store"),
     [
-        ("/h/p/agent-transcripts/a1/a1.jsonl", Store("Cursor transcripts", "/h/p/agent-transcripts")),
-        ("agent-transcripts/a1/subagents/b.jsonl", Store("Cursor transcripts", "agent-transcripts")),
         ("/p/.langgraph_api/.langgraph_checkpoint.1.pckl", Store("LangGraph server state", "/p/.langgraph_api")),
-        ("/h/brain/1/.system_generated/logs/transcript.jsonl", Store("Antigravity transcripts", "/h/brain")),
         ("/w/conv/ab12/events/event-00000-1f.json", Store("OpenHands conversations", "/w/conv")),
         ("/w/conv/ab12/base_state.json", Store("OpenHands conversations", "/w/conv")),
         ("/h/tasks/17/ui_messages.json", Store("Cline tasks", "/h/tasks")),
-        ("/h/agent-transcripts/readme.txt", None),
         ("/h/events/event.json", None),
     ],
 )  # fmt: skip

@@ -237,6 +237,11 @@ class Rows:
         self.problems: list[Problem] = []
         self._changed: dict[str, Span | Pending] = {}
 
+    @property
+    def begun(self) -> bool:
+        """As in `tracetui.formats.jsonl.Session`."""
+        return self.records > 0
+
     def skip(self, left_out: bytes) -> None:
         """Note that records were skipped here (list stage)."""
         self.skipped = True

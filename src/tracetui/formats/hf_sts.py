@@ -15,7 +15,7 @@ from tracetui.formats.agent_log import Call, Conversation, row
 from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.bodies import SpanRef, argument, kind_of, pack_block, parts_in, records_of, text_in
 from tracetui.formats.decode import decode_value, record_on, records_in
-from tracetui.formats.jsonl import Line, LogReader, counted, listed, skim
+from tracetui.formats.jsonl import Line, LogReader, summaries
 from tracetui.formats.scalars import between, folder_of, mapping, sequence, task_key, text
 from tracetui.formats.schema import NULL, Finite, Loose, Schema, plain, unknown_fields
 from tracetui.model import (
@@ -106,6 +106,11 @@ class Session(Conversation):
         self._user: str | None = None
         self._answer: str | None = None
         self._started: float | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether the first record is there."""
+        return self.begin is not None
 
     @property
     def settled(self) -> bool:
@@ -225,13 +230,7 @@ class HfSts:
         return CERTAIN if kind_of(first) == "session" and text(first.get("harness")) is not None else NO
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        ref = RunRef(self.name, file.path)
-        if not deep:
-            skim(file, SCHEMA, session := Session(file))
-            if session.begin is not None:
-                yield listed(ref, file, session)
-                return
-        yield counted(ref, file, self.open(file, ref))
+        return summaries(RunRef(self.name, file.path), file, SCHEMA, Session, deep=deep)
 
     def open(self, file: File, ref: RunRef) -> LogReader[Session]:
         return LogReader(SCHEMA, Session)

@@ -8,7 +8,7 @@ may have interrupted a record, a new session reads the file from its start.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from math import inf
 from time import perf_counter
@@ -83,6 +83,11 @@ class Session(Protocol):
     @property
     def settled(self) -> bool:
         """No later record changes the list-stage result of the beginning of the file."""
+        ...
+
+    @property
+    def begun(self) -> bool:
+        """The records taken have what the list stage shows of the beginning."""
         ...
 
     @property
@@ -512,6 +517,18 @@ def _first_lines(file: File) -> Iterator[tuple[bytes, int]]:
 def listed(ref: RunRef, file: File, session: Session) -> RunSummary:
     """The summary of a session that was skimmed."""
     return summary_of(ref, session.header(), None, modified_at=file.stat.mtime, moving=file.moving)
+
+
+def summaries(
+    ref: RunRef, file: File, schema: Schema[Any], begin: Callable[[File], Session], *, deep: bool
+) -> Iterable[RunSummary]:
+    """`Format.summarize` of a log: skimmed for the list stage, if its `begun` says that this describes the run."""
+    if not deep:
+        skim(file, schema, session := begin(file))
+        if session.begun:
+            yield listed(ref, file, session)
+            return
+    yield counted(ref, file, LogReader(schema, begin))
 
 
 class Counting(Protocol):

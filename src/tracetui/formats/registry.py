@@ -44,6 +44,9 @@ BUILT_IN: Final[dict[str, str]] = {
     "codex-exec": "tracetui.formats.codex.stream:CodexExec",
     "hf-sts": "tracetui.formats.hf_sts:HfSts",
     "langgraph": "tracetui.formats.langgraph:LangGraph",
+    "mlflow": "tracetui.formats.mlflow:MLflow",
+    "antigravity": "tracetui.formats.antigravity:Antigravity",
+    "cursor": "tracetui.formats.cursor:Cursor",
 }
 """Name → ``module:class``, in the order that decides ties."""
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from math import inf
 from sqlite3 import Connection, Error
 from time import monotonic, sleep
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk, Reader
-from tracetui.model import Body, Header, Problem, RunBody, RunRef, Span
-from tracetui.model.build import RunBuilder
+from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
+from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import SQLITE_MAGIC, File
 from tracetui.sources.sqlite import is_passing, version_of
 
@@ -244,6 +245,58 @@ class Tables:
         cursor = self.connection.execute(sql, values)
         row = cursor.fetchone()
         return None if row is None else dict(zip([column[0] for column in cursor.description], row, strict=True))
+
+
+class RunTables(Tables):
+    """Tables with runs, each with a key: the frame of a format that needs no more than these."""
+
+    @classmethod
+    def of(cls, connection: Connection, key: str | None = None) -> Self:
+        """The tables of a database, of which only the run with that key is asked, if there is one."""
+        raise NotImplementedError
+
+    def unlisted(self, path: str) -> Iterable[Problem]:
+        """Rows that no run shows, and what is left out of all runs."""
+        raise NotImplementedError
+
+    def run_keys(self) -> Iterable[str]:
+        """The keys of all runs, in order."""
+        raise NotImplementedError
+
+    def header(self, key: str) -> Header:
+        """The header of a run for the list stage."""
+        raise NotImplementedError
+
+    def state(self, key: str, path: str, before: ReadState | None, *, seconds: float | None) -> ReadState:
+        """A run now, as far as it is read in so many seconds. Raises `FormatError` if there is none with that key."""
+        raise NotImplementedError
+
+    @classmethod
+    def summaries(cls, name: str, file: File, *, deep: bool) -> Iterator[RunSummary | Problem]:
+        """The runs and problems, for `Format.summarize` of the format of that name."""
+        with file.database() as connection:
+            connection.execute("BEGIN")  # one state of it for all statements; closing ends it
+            tables = cls.of(connection)
+            yield from tables.unlisted(file.path)
+            facts: Any = {"modified_at": file.stat.mtime, "moving": file.moving}
+            for key in tables.run_keys():
+                ref = RunRef(name, file.path, key)
+                if not deep:
+                    yield summary_of(ref, tables.header(key), None, **facts)
+                    continue
+                state = tables.state(key, file.path, None, seconds=None)
+                builder = RunBuilder(ref, lambda span: Body())
+                builder.add(state.spans, header=state.header, problems=state.problems)
+                yield builder.summary(**facts)
+
+    @classmethod
+    def reader(cls, ref: RunRef) -> DatabaseReader:
+        """The reader of a run."""
+        return DatabaseReader(partial(cls._read, ref.key or ""))
+
+    @classmethod
+    def _read(cls, key: str, connection: Connection, path: str, before: ReadState | None) -> ReadState:
+        return cls.of(connection, key).state(key, path, before, seconds=PIECE_SECONDS)
 
 
 def many(connection: Connection, sql: str, keys: Iterable[Any], *more: Any) -> Iterator[tuple[Any, ...]]:

@@ -1,7 +1,7 @@
 """Files that programs are known to write, and that no format reads: stores of other agents, companions of sessions.
 
 Stores have many files and are named once, by the folder that they have in common. Facts: real files of LangGraph
-1.2.24, Google ADK 2.13, OpenHands 1.58, MLflow 3.17 and OpenAI Agents 0.24; published sources of the others.
+1.2.24, Google ADK 2.13, OpenHands 1.58 and OpenAI Agents 0.24; published sources of the others.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ class Store(NamedTuple):
 
 
 _FOLDERS: Final = (
-    ("Cursor transcripts", re.compile(r"(?:.*?/)?agent-transcripts(?=/.*\.jsonl$)")),
-    ("Antigravity transcripts", re.compile(r".*?(?=/[^/]+/\.system_generated/.*\.jsonl$)")),
     ("LangGraph server state", re.compile(r"(?:.*?/)?\.langgraph_api(?=/.)")),
     ("Cline tasks", re.compile(r".*?(?=/[^/]+/(?:api_conversation_history|ui_messages)\.json$)")),
     ("OpenHands conversations", re.compile(r".*?(?=/[^/]+/events/event-\d+-[^/]*\.json$)")),
@@ -36,7 +34,6 @@ _TABLES: Final[tuple[tuple[str, dict[str, frozenset[str]]], ...]] = (
     ("Crush sessions", {"sessions": frozenset(), "messages": frozenset({"parts", "session_id"})}),
     ("Google ADK sessions", {"sessions": frozenset({"app_name"}), "events": frozenset({"invocation_id"})}),
     ("Google ADK sessions", {"sessions": frozenset({"app_name"}), "events": frozenset({"event_data"})}),
-    ("MLflow traces", {"trace_info": frozenset(), "spans": frozenset({"content"})}),
     ("OpenAI Agents sessions", {"agent_sessions": frozenset(), "agent_messages": frozenset({"message_data"})}),
 )
 """By what they hold: the tables of a database, and columns of these."""

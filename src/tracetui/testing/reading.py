@@ -330,8 +330,9 @@ def _statements(path: str, random: Random) -> Iterator[tuple[str, tuple[Any, ...
 
 
 def _rows(db: sqlite3.Connection, table: str) -> Iterator[tuple[str, int, str, list[str], list[Any]]]:
-    cursor = db.execute(f"SELECT * FROM {quoted(table)} ORDER BY rowid")  # noqa: S608
-    names = [column[0] for column in cursor.description]
+    names = [column[1] for column in db.execute(f"PRAGMA table_info({quoted(table)})")]  # without generated ones
+    columns = ", ".join(map(quoted, names))
+    cursor = db.execute(f"SELECT {columns} FROM {quoted(table)} ORDER BY rowid")  # noqa: S608
     first = {"runs": 0, "workflows": 0, "steps": 2}.get(table, 1)
     for values in cursor.fetchall():
         row = dict(zip(names, values, strict=True))

@@ -15,7 +15,7 @@ from tracetui.formats.agent_log import Rows, SpanRow
 from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.bodies import add_field, as_json, kind_of, records_of
 from tracetui.formats.decode import record_on, records_in
-from tracetui.formats.jsonl import Line, LogReader, counted, listed, skim
+from tracetui.formats.jsonl import Line, LogReader, summaries
 from tracetui.formats.scalars import mapping, task_key, text
 from tracetui.formats.schema import NULL, Integer, Loose, Natural, Schema, plain, unknown_fields
 from tracetui.model import (
@@ -124,6 +124,11 @@ class Session(Rows):
         self._status: Status | None = None
         self._word: str | None = None
         self._answer: str | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether the thread is known."""
+        return self.settled
 
     def take(self, record: Record, line: Line) -> None:
         self.records += 1
@@ -286,13 +291,7 @@ class CodexExec:
         return max(map(_claim, records_in(head, _FEW)), default=NO)
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        ref = RunRef(self.name, file.path)
-        if not deep:
-            skim(file, SCHEMA, session := Session(file))
-            if session.settled:
-                yield listed(ref, file, session)
-                return
-        yield counted(ref, file, self.open(file, ref))
+        return summaries(RunRef(self.name, file.path), file, SCHEMA, Session, deep=deep)
 
     def open(self, file: File, ref: RunRef) -> LogReader[Session]:
         return LogReader(SCHEMA, Session)

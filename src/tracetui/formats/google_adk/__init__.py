@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from sqlite3 import Connection
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from msgspec import Struct
 
@@ -34,11 +34,9 @@ from tracetui.formats.google_adk.events import (
 from tracetui.formats.scalars import mapping, moment, number, sequence, task_key, text
 from tracetui.formats.schema import Unknown, unknown_fields
 from tracetui.formats.sqlite import (
-    PIECE_SECONDS,
     STALE_SECONDS,
-    DatabaseReader,
     ReadState,
-    Tables,
+    RunTables,
     as_before,
     many,
     quoted,
@@ -63,7 +61,6 @@ from tracetui.model import (
     ToolCall,
     ToolResult,
 )
-from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import SQLITE_MAGIC, File
 
 _TABLES: Final = frozenset({"sessions", "events", "app_states", "user_states"})
@@ -87,26 +84,10 @@ class GoogleAdk:
         return CERTAIN if file.tables >= _TABLES else NO
 
     def summarize(self, file: File, *, deep: bool) -> Iterator[RunSummary | Problem]:
-        with file.database() as connection:
-            connection.execute("BEGIN")  # one state of it for all statements; closing ends it
-            database = Database(connection)
-            sessions = database.sessions()
-            yield from database.unlisted(file.path, len(sessions))
-            latest = max((one.updated or 0.0 for one in sessions), default=0.0)
-            modified_at, moving = file.stat.mtime, file.moving
-            for session in sessions:
-                ref, stale = RunRef(self.name, file.path, session.key), session.is_stale(latest)
-                if not deep:
-                    header = header_of(session, database.ends(session), stale=stale)
-                    yield summary_of(ref, header, None, modified_at=modified_at, moving=moving)
-                    continue
-                state = database.read(session, file.path, None, stale=stale, seconds=None)
-                builder = RunBuilder(ref, lambda span: Body())
-                builder.add(state.spans, header=state.header, problems=state.problems)
-                yield builder.summary(modified_at=modified_at, moving=moving)
+        return Database.summaries(self.name, file, deep=deep)
 
     def open(self, file: File, ref: RunRef) -> Reader:
-        return DatabaseReader(partial(_read, ref=ref))
+        return Database.reader(ref)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         if span.at is None:
@@ -114,17 +95,7 @@ class GoogleAdk:
         if not isinstance(span.at, At):
             raise changed()
         with file.database() as connection:
-            return _body(Database(connection), span.at)
-
-
-def _read(connection: Connection, path: str, before: ReadState | None, *, ref: RunRef) -> ReadState | None:
-    """One session as far as there is time."""
-    database = Database(connection)
-    session = database.session(ref.key or "")
-    if session is None:
-        raise FormatError("the session is not in the database", f"session {ref.key}")
-    stale = session.is_stale(database.latest())
-    return database.read(session, path, before, stale=stale, seconds=PIECE_SECONDS)
+            return _body(Database.of(connection), span.at)
 
 
 # ---- sessions
@@ -163,7 +134,7 @@ class Memory(Struct, frozen=True):
     waiting: tuple[int, ...] = ()
 
 
-class Database(Tables):
+class Database(RunTables):
     """The tables. Raises `FormatError` if no session can be read in them."""
 
     def __init__(self, connection: Connection) -> None:
@@ -173,6 +144,14 @@ class Database(Tables):
         if not self.is_json and "content" not in self.columns["events"]:
             raise FormatError("the table `events` has neither a column event_data nor content")
 
+    @classmethod
+    def of(cls, connection: Connection, key: str | None = None) -> Self:
+        return cls(connection)
+
+    def run_keys(self) -> list[str]:
+        return [session.key for session in self.sessions]
+
+    @cached_property
     def sessions(self) -> list[Session]:
         """All sessions that have an id."""
         columns = self.select("sessions", "id", "app_name", "user_id", "create_time", "update_time")
@@ -189,17 +168,25 @@ class Database(Tables):
                 found.append(Session(key, rowid, ident, app, user, _seconds(created), _seconds(updated)))
         return found
 
-    def session(self, key: str) -> Session | None:
-        """The session of that key, or None."""
-        return next((one for one in self.sessions() if one.key == key), None)
+    def session(self, key: str) -> Session:
+        """The session of that key. Raises `FormatError` if there is none."""
+        found = self._by_key.get(key)
+        if found is None:
+            raise FormatError("the session is not in the database", f"session {key}")
+        return found
 
+    @cached_property
+    def _by_key(self) -> dict[str, Session]:
+        return {session.key: session for session in self.sessions}
+
+    @cached_property
     def latest(self) -> float:
         """When a session changed last (seconds), 0 if that is not recorded."""
         times = self.rows(f"SELECT max({self.select('sessions', 'update_time')}) FROM sessions")
         return _seconds(times[0][0]) or 0.0
 
-    def unlisted(self, path: str, count: int) -> Iterator[Problem]:
-        """Rows that no run shows, and what is left out of all of them."""
+    def unlisted(self, path: str) -> Iterator[Problem]:
+        count = len(self.sessions)
         ((rows,),) = self.rows("SELECT count(*) FROM sessions")
         if rows > count:
             yield Problem(path, "sessions", f"{rows - count} rows have no id of their own")
@@ -232,10 +219,14 @@ class Database(Tables):
         rows = dict(self._events(order, ""))
         return [event for rowid in order if rowid in rows and (event := rows[rowid].event) is not None]
 
-    def read(
-        self, session: Session, path: str, before: ReadState | None, *, stale: bool, seconds: float | None
-    ) -> ReadState:
+    def header(self, key: str) -> Header:
+        session = self.session(key)
+        return header_of(session, self.ends(session), stale=session.is_stale(self.latest))
+
+    def state(self, key: str, path: str, before: ReadState | None, *, seconds: float | None) -> ReadState:
         """A session now; rows that were read before are compared by time and length."""
+        session = self.session(key)
+        stale = session.is_stale(self.latest)
         deadline = None if seconds is None else time.monotonic() + seconds
         where, values = self._where(session)
         data = "event_data" if self.is_json else "content"

@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cached_property
 from sqlite3 import Connection
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from msgspec import Struct
 
@@ -38,11 +38,9 @@ from tracetui.formats.langgraph.records import (
 from tracetui.formats.langgraph.spans import At, Outcome, Tree, outcome_of
 from tracetui.formats.scalars import integer, layout, mapping, sequence, task_key, text, without
 from tracetui.formats.sqlite import (
-    PIECE_SECONDS,
     STALE_SECONDS,
-    DatabaseReader,
     ReadState,
-    Tables,
+    RunTables,
     as_before,
     many,
     renewed,
@@ -65,7 +63,6 @@ from tracetui.model import (
     ToolCall,
     ToolResult,
 )
-from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import SQLITE_MAGIC, File
 
 _TABLES: Final = frozenset({"checkpoints", "writes"})
@@ -93,24 +90,10 @@ class LangGraph:
         return NO if b"checkpoints" in file.head else _LIKELY
 
     def summarize(self, file: File, *, deep: bool) -> Iterator[RunSummary | Problem]:
-        with file.database() as connection:
-            connection.execute("BEGIN")  # one state of it for all statements; closing ends it
-            database = Database(connection)
-            yield from database.unlisted(file.path)
-            latest, modified_at, moving = database.latest(), file.stat.mtime, file.moving
-            for thread in database.threads():
-                ref = RunRef(self.name, file.path, thread)
-                if not deep:
-                    header = database.ends(thread).header(latest)
-                    yield summary_of(ref, header, None, modified_at=modified_at, moving=moving)
-                    continue
-                state = database.read(thread, file.path, None, latest, seconds=None)
-                builder = RunBuilder(ref, lambda span: Body())
-                builder.add(state.spans, header=state.header, problems=state.problems)
-                yield builder.summary(modified_at=modified_at, moving=moving)
+        return Database.summaries(self.name, file, deep=deep)
 
     def open(self, file: File, ref: RunRef) -> Reader:
-        return DatabaseReader(partial(_read, ref=ref))
+        return Database.reader(ref)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         if span.at is None:
@@ -118,16 +101,7 @@ class LangGraph:
         if not isinstance(span.at, At):
             raise changed()
         with file.database() as connection:
-            return _body(Database(connection), span.at)
-
-
-def _read(connection: Connection, path: str, before: ReadState | None, *, ref: RunRef) -> ReadState | None:
-    """One thread as far as there is time."""
-    database = Database(connection)
-    thread = ref.key or ""
-    if not database.rows("SELECT 1 FROM checkpoints WHERE thread_id IS ? LIMIT 1", thread):
-        raise FormatError("the thread is not in the database", f"thread {thread}")
-    return database.read(thread, path, before, database.latest(), seconds=PIECE_SECONDS)
+            return _body(Database.of(connection), span.at)
 
 
 # ---- threads
@@ -189,13 +163,17 @@ class Memory(Struct, frozen=True):
     """A cache."""
 
 
-class Database(Tables):
+class Database(RunTables):
     """The tables. Raises `FormatError` if no thread can be read in them."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection, _NEEDED)
 
-    def threads(self) -> list[str]:
+    @classmethod
+    def of(cls, connection: Connection, key: str | None = None) -> Self:
+        return cls(connection)
+
+    def run_keys(self) -> list[str]:
         """The ids of all threads, the oldest first."""
         sql = (
             "SELECT thread_id FROM checkpoints WHERE typeof(thread_id) = 'text' GROUP BY thread_id ORDER BY min(rowid)"
@@ -203,7 +181,6 @@ class Database(Tables):
         return [thread for (thread,) in self.rows(sql) if thread]
 
     def unlisted(self, path: str) -> Iterator[Problem]:
-        """Rows that no run shows, and what is left out of all runs."""
         for table, blob in (("checkpoints", "checkpoint"), ("writes", "value")):
             strange = "typeof(thread_id) != 'text' OR thread_id = ''"
             lost = f"({strange} OR thread_id NOT IN (SELECT thread_id FROM checkpoints))"
@@ -215,6 +192,10 @@ class Database(Tables):
                 if pickles:
                     yield Problem(path, f"{table}.{blob}", f"{pickles} rows: pickle, not loaded")
 
+    def header(self, key: str) -> Header:
+        return self.ends(key).header(self.latest)
+
+    @cached_property
     def latest(self) -> float:
         """When a thread changed last (seconds), 0 if that is not recorded."""
         sql = "SELECT rowid FROM checkpoints ORDER BY checkpoint_id DESC LIMIT 1"
@@ -257,10 +238,11 @@ class Database(Tables):
         sql = f"SELECT rowid, {self.select('writes', *names)} FROM writes WHERE rowid IN ({{keys}})"
         return [write_of(*values, messages=messages) for values in many(self.connection, sql, rowids)]
 
-    def read(
-        self, thread: str, path: str, before: ReadState | None, latest: float, *, seconds: float | None
-    ) -> ReadState:
+    def state(self, key: str, path: str, before: ReadState | None, *, seconds: float | None) -> ReadState:
         """A thread now; rows that were read before are compared by rowid and size."""
+        thread, latest = key, self.latest
+        if not self.rows("SELECT 1 FROM checkpoints WHERE thread_id IS ? LIMIT 1", thread):
+            raise FormatError("the thread is not in the database", f"thread {thread}")
         deadline = None if seconds is None else time.monotonic() + seconds
         memory: Memory = Memory({}, {}, Messages()) if before is None else before.memory
         size = "coalesce(length(CAST({} AS BLOB)), 0)"

@@ -65,6 +65,8 @@ _RETRY: Final = "Fix the errors and try again."
 """The end of Pydantic AI's own messages in the user's role."""
 CUT: Final = "cut off in the trace"
 """Note on an attribute whose messages are not all there."""
+_LISTS: Final = ("messages", "choices")
+"""Names of the list of messages in the request and in the answer of a chat API."""
 _MOST: Final = 100_000
 """Messages of a span that are read."""
 
@@ -210,8 +212,10 @@ def _from_json(attrs: Attributes, names: Iterable[str], role: str, *, choices: b
     """The messages of the first of these attributes; `choices`: only those that are choices, or only the others."""
     for name in names:
         found, is_cut = _decoded(content(attrs, name))
+        others: Fields = {}
         if isinstance(found, dict):
-            found = [found]
+            holder = next((key for key in _LISTS if isinstance(found.get(key), list)), None)
+            found, others = ([found], {}) if holder is None else (found[holder], without(found, holder))
         if isinstance(found, list) and found:
             items = list(enumerate(found[:_MOST]))
             if choices is not None:
@@ -219,6 +223,8 @@ def _from_json(attrs: Attributes, names: Iterable[str], role: str, *, choices: b
                 if not items:
                     return None
             rest: Fields = {name: found[_MOST:]} if len(found) > _MOST else {}
+            if others:
+                add_field(rest, name, others)
             if is_cut:
                 rest[name] = CUT
             if messages := Messages(_messages(name, items, role, rest), (name,), rest):

@@ -48,6 +48,7 @@ INPUTS: Final = (
     "user_prompt",
     "langfuse.observation.input",
     "langfuse.trace.input",
+    "mlflow.spanInputs",
     "input",
 )
 OUTPUTS: Final = (
@@ -60,10 +61,11 @@ OUTPUTS: Final = (
     "ai.response.text",
     "langfuse.observation.output",
     "langfuse.trace.output",
+    "mlflow.spanOutputs",
     "output",
 )
-MESSAGES_IN: Final = ("gen_ai.input.messages", "ai.prompt.messages", "langfuse.observation.input")
-MESSAGES_OUT: Final = ("gen_ai.output.messages", "langfuse.observation.output")
+MESSAGES_IN: Final = ("gen_ai.input.messages", "ai.prompt.messages", "langfuse.observation.input", "mlflow.spanInputs")
+MESSAGES_OUT: Final = ("gen_ai.output.messages", "langfuse.observation.output", "mlflow.spanOutputs")
 CONVERSATIONS: Final = ("pydantic_ai.all_messages", "all_messages_events")
 EVENTS: Final = ("events",)
 """Events as JSON in an attribute of the span."""

@@ -868,7 +868,12 @@ def body_of(file: File, span: Span) -> Body:
     record, raw = _record_at(file, at)
     if not isinstance(record, dict) or at.check not in (crc32(raw), crc32(rendered(record))):
         raise changed(f"byte {at.offset}")
-    data = SpanData(loose_record(at.path, record, {}, {}, at.check), events_at(file, at.logs))
+    return body_of_record(span, record, raw, events_at(file, at.logs))
+
+
+def body_of_record(span: Span, record: dict[str, Any], raw: bytes, logged: Sequence[Event] = ()) -> Body:
+    """The body of a span of that record; `logged`: events of it in exports of logs."""
+    data = SpanData(loose_record((0, 0, 0), record, {}, {}, 0), logged)
     sides = data.inputs, data.outputs
     taken = {name for side in sides for name in side.taken}
     fields = {key: value for key, value in data.attrs.items() if key not in taken}

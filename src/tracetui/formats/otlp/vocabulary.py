@@ -1,7 +1,7 @@
 """The meaning of attributes.
 
 By the GenAI conventions of OpenTelemetry, today's and earlier ones, OpenInference, OpenLLMetry (``traceloop.*``),
-Pydantic AI, the AI SDK (``ai.*``) and Claude Code.
+Pydantic AI, the AI SDK (``ai.*``), MLflow and Claude Code.
 """
 
 from __future__ import annotations
@@ -81,6 +81,20 @@ _LANGFUSE: Final = {
     "event": Operation.META,
 }
 """Types of observations of Langfuse's SDK 3 (``langfuse.observation.type``)."""
+_MLFLOW: Final = {
+    "LLM": Operation.CHAT,
+    "CHAT_MODEL": Operation.CHAT,
+    "AGENT": Operation.INVOKE_AGENT,
+    "CHAIN": Operation.INVOKE_WORKFLOW,
+    "WORKFLOW": Operation.INVOKE_WORKFLOW,
+    "TASK": Operation.NODE,
+    "TOOL": Operation.EXECUTE_TOOL,
+    "RETRIEVER": Operation.RETRIEVAL,
+    "RERANKER": Operation.RETRIEVAL,
+    "EMBEDDING": Operation.EMBEDDINGS,
+    "GUARDRAIL": Operation.POLICY,
+}
+"""Types of spans of MLflow (``mlflow.spanType``)."""
 _NO_CALLS: Final = frozenset({"create_agent", "plan"})
 """Operations that name a model without a call of it."""
 _LOGFIRE: Final = {
@@ -94,6 +108,7 @@ _AGENTS_SDK: Final = {"task": Operation.INVOKE_WORKFLOW, "turn": Operation.TURN}
 """The own spans of openai-agents (``sdk_span_type``)."""
 _KINDS: Final = (
     ("langfuse.observation.type", _LANGFUSE, True),
+    ("mlflow.spanType", _MLFLOW, True),
     ("traceloop.span.kind", _TRACELOOP, True),
     ("llm.request.type", _REQUESTS, False),
     ("span.type", _CLAUDE_CODE, True),
@@ -115,6 +130,7 @@ MODELS: Final = (
     "embedding.model_name",
     "ai.model.id",
     "langfuse.observation.model.name",
+    "mlflow.llm.model",
     "model_name",
 )
 AGENTS: Final = ("gen_ai.agent.name", "agent.name", "agent_name")
@@ -177,10 +193,10 @@ _COUNTS: Final = (
     ),
 )
 """In the order of the fields of `Usage`."""
-_DETAILS: Final = "langfuse.observation.usage_details"
-"""An object of counts, in which input leaves out cached tokens unless the total says otherwise."""
-_COST_DETAILS: Final = "langfuse.observation.cost_details"
-"""An object of costs in US dollars."""
+_DETAILS: Final = ("langfuse.observation.usage_details", "mlflow.chat.tokenUsage")
+"""Objects of counts, in which input leaves out cached tokens unless the total says otherwise."""
+_COST_DETAILS: Final = ("langfuse.observation.cost_details", "mlflow.llm.cost")
+"""Objects of costs in US dollars."""
 _DETAIL_NAMES: Final = (
     ("input", "prompt_tokens", "input_tokens", "promptTokens"),
     ("output", "completion_tokens", "output_tokens", "completionTokens"),
@@ -192,7 +208,7 @@ _DETAIL_NAMES: Final = (
 """Names in such an object, in the order of the fields of `Usage`."""
 _COSTS: Final = ("gen_ai.usage.cost", "llm.cost.total", "operation.cost")
 _USED: Final = frozenset(name for names in (*_COUNTS, _COSTS) for name in names)
-_NAMES_OF_USAGE: Final = (_DETAILS, _COST_DETAILS)
+_NAMES_OF_USAGE: Final = (*_DETAILS, *_COST_DETAILS)
 _COUNTED: Final = frozenset(
     {
         Operation.CHAT,
@@ -344,12 +360,14 @@ def usage_of(attrs: Attributes, names: Names, operation: Operation) -> Usage | N
     cost = next((found for name in names.costs if (found := number(attrs[name])) is not None), None)
     is_apart = attrs.get("span.type") == "llm_request"
     if names.has_details:
-        details, costs = (decoded(attrs.get(name)) for name in _NAMES_OF_USAGE)
+        details, costs = (
+            next((decoded(attrs[name]) for name in names if name in attrs), None) for names in (_DETAILS, _COST_DETAILS)
+        )
         if isinstance(details, dict) and counts[:3] == [None, None, None]:
             counts = [next(filter(_is_count, map(parse_int, map(details.get, some))), None) for some in _DETAIL_NAMES]
             is_apart = counts[2] is None
         if isinstance(costs, dict) and cost is None:
-            cost = number(costs.get("total"))
+            cost = number(costs.get("total", costs.get("total_cost")))
             parts = [found for value in costs.values() if (found := number(value)) is not None]
             cost = cost if cost is not None or not parts else sum(parts)
     return _completed(counts, cost, is_apart=is_apart) or None

@@ -45,7 +45,7 @@ from tracetui.formats.bodies import (
 )
 from tracetui.formats.branches import ROOT, BranchedConversation
 from tracetui.formats.decode import record_on, records_in
-from tracetui.formats.jsonl import Line, LogReader, counted, listed, skim
+from tracetui.formats.jsonl import Line, LogReader, summaries
 from tracetui.formats.pi.context import context_of
 from tracetui.formats.pi.records import SCHEMA, Assistant, Begin, Content, text_in
 from tracetui.formats.scalars import between, folder_of, layout, mapping, moment, text, without
@@ -194,6 +194,11 @@ class Session(BranchedConversation):
         return self.copying and ident in self.copies
 
     # ---- the session as a whole
+
+    @property
+    def begun(self) -> bool:
+        """Whether the first record is there."""
+        return self.begin is not None
 
     @property
     def settled(self) -> bool:
@@ -427,13 +432,7 @@ class Pi:
         return max(map(_claim, found), default=NO)
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        ref = RunRef(self.name, file.path)
-        if not deep:
-            skim(file, SCHEMA, session := Session(file))
-            if session.begin is not None:
-                yield listed(ref, file, session)
-                return
-        yield counted(ref, file, self.open(file, ref))
+        return summaries(RunRef(self.name, file.path), file, SCHEMA, Session, deep=deep)
 
     def open(self, file: File, ref: RunRef) -> LogReader[Session]:
         return LogReader(SCHEMA, Session)

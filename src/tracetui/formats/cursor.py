@@ -1,0 +1,294 @@
+"""Cursor: transcripts of its agents.
+
+Facts: public readers and fixtures of 2026, no file of the program itself. ``agent-transcripts/ID/ID.jsonl`` below a
+folder of the project; sub-agents are in ``subagents/ID.jsonl`` beside it. Lines have messages without ids or times, and
+the end of each turn. Results of tools, models and tokens are not recorded. Out of usage, one line with the error is
+all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import PurePath
+from typing import Any, ClassVar, Final
+
+from msgspec import Raw, Struct
+
+from tracetui.formats.agent_log import Conversation, row
+from tracetui.formats.base import CERTAIN, NO
+from tracetui.formats.bodies import (
+    SpanRef,
+    argument,
+    block_of,
+    blocks_of,
+    convert_each,
+    message_body,
+    notes_body,
+    pack_block,
+    part_of,
+    records_of,
+    text_in,
+    type_of,
+)
+from tracetui.formats.decode import records_in
+from tracetui.formats.jsonl import Line, LogReader, summaries
+from tracetui.formats.scalars import mapping, task_key, text, without
+from tracetui.formats.schema import NULL, Loose, Schema, plain, unknown_fields
+from tracetui.model import (
+    PREVIEW,
+    Body,
+    Error,
+    Header,
+    Message,
+    Operation,
+    Problem,
+    RunBody,
+    RunRef,
+    RunSummary,
+    Span,
+    Status,
+    StatusSource,
+    excerpt,
+    status_of,
+)
+from tracetui.sources.base import File
+
+AGENT: Final = "cursor"
+FOLDER: Final = "agent-transcripts"
+_END: Final = "turn_ended"
+_FEW: Final = 4
+"""Lines that are looked at to recognize a transcript."""
+_LIKELY: Final = 70
+_ROLES: Final = ("user", "assistant", "system")
+_SUB_AGENTS: Final = frozenset({"Task", "Agent"})
+_QUERY: Final = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)
+_TIMESTAMP: Final = re.compile(
+    r"<timestamp>\w+, (\w{3})\w* (\d{1,2}), (\d{4}), "
+    r"(\d{1,2}):(\d\d) ([AP])M \(UTC([+-]\d{1,2})?(?::(\d\d))?\)</timestamp>"
+)
+_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+class Said(Struct, gc=False):
+    """A message."""
+
+    other_fields: ClassVar = ""
+    content: Raw = NULL
+
+
+class Record(Struct, gc=False):
+    """A line: a message, or the end of a turn."""
+
+    other_fields: ClassVar = ""
+    role: str | None = None
+    message: Said | Loose = None
+    type: str | None = None
+    status: str | None = None
+    error: str | Loose = None
+
+
+SCHEMA: Final[Schema[Record]] = Schema(Record)
+
+
+class Session(Conversation):
+    """The state of a transcript so far; see `tracetui.formats.jsonl.Session`."""
+
+    has_status = True
+
+    def __init__(self, file: File) -> None:
+        super().__init__(file)
+        self._prompt: str | None = None
+        self._started: float | None = None
+        self._user: str | None = None
+        self._answer: str | None = None
+        self._end: Record | None = None
+        """The end of the last turn, if nothing came after it."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether the beginning describes the transcript."""
+        return self._prompt is not None
+
+    def take(self, record: Record, line: Line) -> None:
+        self.records += 1
+        self._end = None
+        said = record.message
+        if record.type == _END:
+            self._turn_end(record, line)
+        elif record.type is None and isinstance(said, Said) and record.role == "assistant":
+            self._reply(said, line)
+        elif record.type is None and isinstance(said, Said):
+            self._message(record.role or "message", said, line)
+        else:
+            kind = (record.type or record.role or "?")[:PREVIEW]
+            self.emit(row(f"line {line.number}", kind, None, line, operation=Operation.UNKNOWN))
+
+    def _message(self, role: str, said: Said, line: Line) -> None:
+        content = text_in(plain(said.content))
+        when, words = time_in(content), query_in(content)
+        if role == "user":
+            self._user = words or self._user
+            if self._prompt is None and not self.skipped:
+                self._prompt, self._started = words, when
+        facts: dict[str, Any] = {"operation": Operation.MESSAGE, "preview": words[:PREVIEW]}
+        self.put(row(f"line {line.number}", role[:PREVIEW], when, line, **facts))
+
+    def _reply(self, said: Said, line: Line) -> None:
+        self.steps += 1
+        content = plain(said.content)
+        words, ident = text_in(content).strip(), f"line {line.number}"
+        self._answer = words or self._answer
+        facts: dict[str, Any] = {"operation": Operation.CHAT, "step": self.steps, "is_step": True}
+        facts |= {"status": Status.OK, "status_source": StatusSource.DERIVED, "preview": words[:PREVIEW]}
+        self.put(row(ident, "assistant", None, line, **facts))
+        for number, block in enumerate(blocks_of(content)):
+            if type_of(block) != "tool_use":
+                continue
+            name = (text(block.get("name")) or "call")[:PREVIEW]
+            self.emit(
+                Span(
+                    f"{ident}.{number}",
+                    name,
+                    Operation.INVOKE_AGENT if name in _SUB_AGENTS else Operation.EXECUTE_TOOL,
+                    ident,
+                    self.steps,
+                    preview=argument(block.get("input"))[:PREVIEW],
+                    at=pack_block(number) + line.packed(),
+                )
+            )
+
+    def _turn_end(self, record: Record, line: Line) -> None:
+        self._end = record
+        ident, word = f"line {line.number}", record.status or _END
+        if status_of(word) is not Status.ERROR and not record.error:
+            self.note(ident, f"turn ended: {word}"[:PREVIEW], None, line)
+            return
+        facts: dict[str, Any] = {"status": Status.ERROR, "status_word": word[:PREVIEW], "error": _error_of(record)}
+        facts |= {"operation": Operation.OTHER, "status_source": StatusSource.EXPLICIT}
+        self.emit(row(ident, "turn ended", None, line, **self.below_top(), **facts))
+
+    def header(self) -> Header:
+        end, place = self._end, Place.of(self.file)
+        word = None if end is None else end.status
+        failed = end is not None and bool(end.error)
+        status = Status.ERROR if failed else None if word is None else status_of(word)
+        return Header(
+            id=place.id,
+            name=(place.project or AGENT)[:PREVIEW],
+            agent=AGENT,
+            status=status,
+            status_word=word,
+            status_source=None if status is None else StatusSource.EXPLICIT,
+            ended=status is not None,
+            started_at=self._started,
+            parent=place.parent,
+            is_session=place.parent is None,
+            prompt=(self._prompt or "")[:PREVIEW],
+            repeats=task_key(AGENT, self._prompt) if self._prompt else None,
+            identity=task_key(AGENT, place.id) if len(place.id) > 30 else None,
+            source=(place.project or "")[:PREVIEW] or None,
+            size=self.file.stat.size,
+            fields=unknown_fields(self.unknown),
+        )
+
+    def run_body(self) -> RunBody:
+        error = _error_of(self._end) if self._end is not None and self._end.error else None
+        return RunBody(last_user=self._user, last_assistant=self._answer, error=error)
+
+
+class Cursor:
+    """The format; see `tracetui.formats.base.Format`."""
+
+    name = "cursor"
+    title = "Cursor transcript"
+    home_variables = ()
+
+    def sniff(self, file: File) -> int:
+        if b'"role"' not in file.head and b'"turn_ended"' not in file.head:
+            return NO
+        return max(map(_claim, records_in(file.head, _FEW)), default=NO)
+
+    def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
+        return summaries(RunRef(self.name, file.path), file, SCHEMA, Session, deep=deep)
+
+    def open(self, file: File, ref: RunRef) -> LogReader[Session]:
+        return LogReader(SCHEMA, Session)
+
+    def body(self, file: File, ref: RunRef, span: Span) -> Body:
+        """A message, a call, or notes."""
+        records, raw = records_of(file, span.at)
+        at, record = SpanRef.of(span.at), records[0]
+        content = mapping(record.get("message")).get("content")
+        if at.block >= 0:
+            block = block_of(content, at)
+            return Body(input=block.get("input"), attributes=without(block, "type", "name", "input"), raw=raw)
+        if span.operation not in (Operation.CHAT, Operation.MESSAGE):
+            return notes_body(records, raw) if span.operation is Operation.META else Body(attributes=record, raw=raw)
+        attributes = without(record, "role", "message")
+        said = without(mapping(record.get("message")), "content")
+        parts = convert_each("content", enumerate(blocks_of(content)), _part, said)
+        if not isinstance(content, str | list) and content is not None:
+            said["content"] = content
+        attributes |= {"message": said} if said else {}
+        message = Message(text(record.get("role")) or "message", tuple(parts))
+        return message_body(message, attributes, raw, is_output=message.role == "assistant")
+
+    def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
+        return (home / ".cursor" / "projects",)
+
+
+def _part(block: Any) -> Any:
+    return part_of(block, call="tool_use", arguments="input")
+
+
+def _claim(record: dict[str, Any]) -> int:
+    """How surely a record is a line of a transcript. Other programs' messages have a type or an id."""
+    if record.get("type") == _END and record.keys() <= {"type", "status", "error"}:
+        return CERTAIN
+    is_said = record.keys() == {"role", "message"} and record["role"] in _ROLES
+    return _LIKELY if is_said and isinstance(mapping(record["message"]).get("content"), list) else NO
+
+
+class Place(Struct, frozen=True):
+    """What the path of a transcript says."""
+
+    id: str
+    parent: str | None
+    """The id of the transcript whose sub-agent this one is."""
+    project: str | None
+    """The folder of the project, in which ``-`` stands for its separators too."""
+
+    @classmethod
+    def of(cls, file: File) -> Place:
+        *above, name = file.path.replace("\\", "/").split("/")
+        is_child = len(above) > 1 and above[-1] == "subagents"
+        index = len(above) - 1 - above[::-1].index(FOLDER) if FOLDER in above else 0
+        return cls(name.removesuffix(".jsonl"), above[-2] if is_child else None, above[index - 1] if index else None)
+
+
+def query_in(content: str) -> str:
+    """What the user typed; facts about the editor are around it."""
+    asked = _QUERY.search(content)
+    return (asked[1] if asked else content).strip()
+
+
+def time_in(content: str) -> float | None:
+    """The time in a prompt, in seconds since the epoch."""
+    written = _TIMESTAMP.search(content[:1000])
+    if written is None or written[1] not in _MONTHS:
+        return None
+    month, day, year, hour, minute, half, offset, rest = written.groups()
+    hours, minutes = int(hour) % 12 + 12 * (half == "P"), int(minute)
+    try:
+        local = datetime(int(year), _MONTHS.index(month) + 1, int(day), hours, minutes, tzinfo=UTC)
+    except ValueError:
+        return None
+    east = int(offset or 0) * 60
+    east += int(rest or 0) * (-1 if (offset or "").startswith("-") else 1)
+    return local.timestamp() - east * 60
+
+
+def _error_of(record: Record) -> Error:
+    return Error(excerpt(record.error if isinstance(record.error, str) else "error"))
