@@ -16,6 +16,15 @@ from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
+from tracetui.analysis.error_envelopes import (
+    CUT_MARKS,
+    ERRNO_MARKS,
+    cut_additions,
+    open_envelopes,
+    status_said,
+    system_error,
+)
+from tracetui.analysis.error_envelopes import MARKS as ENVELOPE_MARKS
 from tracetui.analysis.error_text import MAX_INPUT, NOT_USER_CODE, ErrorText, contains_any, ends, normalize, unwrap
 
 _MAX_SUBJECT: Final = 120
@@ -27,7 +36,10 @@ _LONGEST: Final = 2 * MAX_INPUT
 def read_error(kind: str | None, text: str) -> tuple[ErrorText, bool]:
     """Return the error inside of all wrappings, and whether its shape was recognized; `kind` as for `unwrap`."""
     if not (
-        contains_any(text, _MARKS)
+        contains_any(text, ENVELOPE_MARKS)
+        or contains_any(text, CUT_MARKS)
+        or contains_any(text, ERRNO_MARKS)
+        or contains_any(text, _MARKS)
         or ("\n" in text and contains_any(text, _MARKS_OF_LINES))
         or ("." in text and _NUMBERED.search(text))
         or ("://" in text and (_STATUS_WORD.search(text) or "connect to" in text))
@@ -43,14 +55,37 @@ def _read(kind: str | None, text: str, depth: int = 0) -> tuple[ErrorText, bool]
             if mark in whole and (error := read_whole(kind, whole, depth + 1)) is not None:
                 return error, True
     plain = unwrap(kind, text)
-    error = plain if len(plain.text) <= MAX_INPUT else plain._replace(text=ends(plain.text, MAX_INPUT))
+    inside = open_envelopes(ends(text, MAX_INPUT)) if contains_any(text, ENVELOPE_MARKS) else text
+    error = plain if inside == text else unwrap(None, inside)
+    if len(error.text) > MAX_INPUT:
+        error = error._replace(text=ends(error.text, MAX_INPUT))
     for marks, read in _READERS:
         if contains_any(error.text, marks) or (read is _untyped and error.type in _DB_API):
             error = read(error)
-    error = _pooled_hosts(error)
+    error = _reduced(_pooled_hosts(error))
     if error.frame is not None:
         error = error._replace(frame=_own_frame(error.frame, text))
     return error, error != plain
+
+
+_UMBRELLA: Final = re.compile(
+    r"(?:Sqlite|Axios|Mcp|SDK|API|APIStatus|Http|HTTP|HTTPStatus|Fetch|Response|Client|Server|Tool|Protocol|RemoteProtocol"
+    r"|CalledProcess|Subprocess|Command|Execution|Request|Service|ClientConnector|ServerDisconnected)(?:Error|Exception)"
+)
+"""Types that only say which library or side reports it."""
+
+
+def _reduced(error: ErrorText) -> ErrorText:
+    """An error of the system in one form; one of a status by status and message; no additions, no umbrella types."""
+    text = cut_additions(error.text) if contains_any(error.text, CUT_MARKS) else error.text
+    kind = error.type
+    if contains_any(text, ERRNO_MARKS) and (system := system_error(text)):
+        kind, text = None, system
+    elif _STATUS_WORD.match(text[text.startswith("code ") and 5 :]) and (said := status_said(text)):
+        kind, text = None, said
+    if kind and len(text.split()) > 1 and _UMBRELLA.fullmatch(kind):
+        kind = None
+    return error._replace(type=kind, text=text)
 
 
 _FRAME: Final = re.compile(

@@ -1,0 +1,206 @@
+"""Opens the envelopes in which SDKs, tools and programs print one error, and cuts what they add to it.
+
+An envelope names how an error got here, never what is wrong: the call of a cloud SDK, the response of a provider, the
+gateway before it, the step of a build. What is added after it is advice, links, places in the input and data of the
+call. Both differ between libraries and versions; what is left is equal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+_Open = Callable[[re.Match[str]], str]
+
+
+def _said(match: re.Match[str]) -> str:
+    return match["said"]
+
+
+def _with_code(match: re.Match[str]) -> str:
+    """The error's own code as its type; the operation only where the message says nothing itself."""
+    operation = f" ({match['operation']})" if len(match["said"].split()) < _FEW_WORDS else ""
+    return f"{_typed(match['code'])}: {match['said']}{operation}"
+
+
+def _typed(code: str) -> str:
+    return code if code.endswith(("Error", "Exception")) else f"{code}Exception"
+
+
+def _with_status(match: re.Match[str]) -> str:
+    return f"Error code: {match['status']} - {match['said']}"
+
+
+_FEW_WORDS: Final = 4
+_TYPES: Final = r"(?:(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception): )*"
+_ENVELOPES: Final[tuple[tuple[str, re.Pattern[str], _Open], ...]] = tuple(
+    (mark, re.compile(pattern, re.DOTALL), opened)
+    for mark, pattern, opened in (
+        (
+            " when calling the ",
+            rf"{_TYPES}An error occurred \((?P<code>\w+)\) when calling the (?P<operation>\w+) operation"
+            r"(?: \(reached max retries: \d+\))?: (?P<said>.*)",
+            _with_code,
+        ),
+        ("Exception - ", rf"{_TYPES}\w+Exception - (?P<said>.*)", _said),
+        (
+            "Error fetching from ",
+            r"\[\w+ Error\]: Error fetching from \S+: \[(?P<status>[45]\d\d) [^\]]*\] (?P<said>.*)",
+            _with_status,
+        ),
+        (
+            "{",
+            rf"{_TYPES}(?:[A-Z][A-Za-z' ]{{0,60}}[:.] )*(?:\(?(?:status|code)\W+)?(?P<status>[45]\d\d)\)?"
+            r"[A-Za-z_ .:-]{0,40}(?P<said>\{.*)",
+            _with_status,
+        ),
+        (
+            "from daemon: ",
+            r"(?:[^\n]*\n)?(?:docker: |ERROR: )?Error response from daemon: (?P<said>.*)",
+            _said,
+        ),
+        ("docker: ", r"docker: (?P<said>.*)", _said),
+        ("failed to solve: ", r"(?:ERROR: |error: )?(?:failed to \w+: )*failed to solve: (?P<said>.*)", _said),
+        (
+            "Failed to execute goal ",
+            r"\[ERROR\] Failed to execute goal [^\n]*?: (?P<said>(?:error: |Could not find artifact)[^\n]*)",
+            _said,
+        ),
+        ("SQLITE_", r"(?:[\w.]+: )*SQLITE_[A-Z]+(?:_[A-Z]+)*: (?P<said>.*)", _said),
+        ("rror near line ", r"(?:Parse|Runtime) error near line \d+: (?P<said>.*)", _said),
+        ("in prepare, ", r"(?:Error: )?in prepare, (?P<said>.*)", _said),
+        ("MCP error -32000: ", r"(?:\w+: )?MCP error -32000: (?P<said>.*)", _said),
+        ("line: ", r"(?:Error: )?Error\((?P<said>\"[^\n]*\"), line: \d+, column: \d+\)", lambda m: m["said"].strip('"')),
+        ('File "', r"\s*File \"[^\"\n]+\", line \d+[^\n]*\n(?:[ \t]+[^\n]*\n)+(?P<said>[A-Za-z].*)", _said),
+        ("\nE  ", r".*?^E +(?P<said>[A-Za-z_.]+(?:Error|Exception)\b[^\n]*).*", _said),
+        ("No matching distribution", r".*?(?P<said>No matching distribution found for [^\n]+).*", _said),
+        ("Os { ", r"(?P<pre>.*?)Os \{ code: (?P<errno>\d+), kind: \w+, message: \"(?P<said>[^\"]*)\" \}.*", lambda m: f"{m['said']} (os error {m['errno']})"),
+    )
+)
+MARKS: Final = tuple(mark for mark, _, _ in _ENVELOPES)
+_MAX_ENVELOPES: Final = 3
+
+
+def open_envelopes(text: str) -> str:
+    """The text inside of all envelopes."""
+    for _ in range(_MAX_ENVELOPES):
+        before = text
+        for mark, pattern, opened in _ENVELOPES:
+            if mark in text and (match := pattern.fullmatch(text)):
+                text = opened(match)
+        if text == before:
+            break
+    return text
+
+
+_ADVICE: Final = re.compile(
+    r"(?:(?<=[\w)\]'\"`’][.!;:])|(?<=[.!?\n]))\s+(?:[×✗╰─>│|\s]*)"
+    r"(?:Please|Try|Use|Add a|See|Visit|Run|Refer|Check|Hint|hint|Note|note|Help|For (?:more|further|help|documentation)"
+    r"|To (?:install|see|fix|add|use|resolve|avoid|learn|set|list|request)|If you|You (?:can|may|could|might)|Did you"
+    r"|Make sure|Consider|Perhaps|It looks like|Looks like|Read more|Learn more|Stopping at|Another \w+ process"
+    r"|Is the|Require stack|A complete log|This error|Contact)\b.*",
+    re.DOTALL,
+)
+_PLACE: Final = re.compile(
+    r"(?:,? \(?(?:at |in \"[^\"\n]*\", |in '[^'\n]*', |: )?|: )\bline:? \d+,? ?(?:column|col):? \d+"
+    r"(?: \(char \d+\))?\)?(?::\n.*)?",
+    re.DOTALL,
+)
+_EXCERPT: Final = re.compile(r"(['\"])(?:(?!\1)[^\n]){0,80}\1?\.\.\.")
+_NUMBERS: Final = re.compile(r"(?<=[(\[])\d+,(?: ?\d+,?)*(?=[)\]])")
+_LIST: Final = re.compile(r"(?<=:)(?:\n[ \t]+\S[^\n]*)+")
+_IDS: Final = re.compile(r"(?<= )(?:[a-z]+_(?=\w*[A-Z\d])\w+)(?:, [a-z]+_\w+)*$")
+_METHOD: Final = re.compile(r"\b(?:\w+\.|<locals>\.)+(?=[a-z]\w*\(\) (?:missing|got|takes))")
+_REQUEST: Final = re.compile(r"\s*\bRequest[ -]?Id: ?\S+|\s+Time: ?\d\S+")
+_CUTS: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...]] = (
+    (("line",), _PLACE, ""),
+    (("...",), _EXCERPT, "<quoted>"),
+    ((", ", "(", "["), _NUMBERS, "<n>"),
+    ((":\n",), _LIST, " <quoted>"),
+    (("_",), _IDS, "<id>"),
+    (("() ",), _METHOD, ""),
+    (("Request",), _REQUEST, ""),
+    ((". ", "\n", "! ", "? ", "; "), _ADVICE, ""),
+)
+CUT_MARKS: Final = tuple(dict.fromkeys(mark for marks, _, _ in _CUTS for mark in marks))
+
+
+def cut_additions(text: str) -> str:
+    """A text without advice, places in its input, excerpts of the input, and lists of any length."""
+    for marks, pattern, instead in _CUTS:
+        if any(mark in text for mark in marks):
+            text = pattern.sub(instead, text)
+    return text.strip()
+
+
+ERRNO: Final = {
+    "EPERM": (1, "Operation not permitted"),
+    "ENOENT": (2, "No such file or directory"),
+    "EAGAIN": (11, "Resource temporarily unavailable"),
+    "EACCES": (13, "Permission denied"),
+    "EBUSY": (16, "Device or resource busy"),
+    "EEXIST": (17, "File exists"),
+    "EXDEV": (18, "Invalid cross-device link"),
+    "ENOTDIR": (20, "Not a directory"),
+    "EISDIR": (21, "Is a directory"),
+    "EMFILE": (24, "Too many open files"),
+    "EFBIG": (27, "File too large"),
+    "EROFS": (30, "Read-only file system"),
+    "EPIPE": (32, "Broken pipe"),
+    "ENAMETOOLONG": (36, "File name too long"),
+    "ENOTEMPTY": (39, "Directory not empty"),
+    "ELOOP": (40, "Too many levels of symbolic links"),
+}
+"""Name: number and words of Linux, as `errno(3)` lists them."""
+_WORDS: Final = dict(ERRNO.values())
+_NAMED_ERRNO: Final = re.compile(
+    rf"(?P<name>{'|'.join(ERRNO)}): [a-z][a-z -]*(?:, (?P<call>\w+))?(?: (?P<operand>'[^'\n]*'))?(?: -> '[^'\n]*')?"
+)
+_NUMBERED_ERRNO: Final = re.compile(r"\[Errno (?P<number>\d+)\] [^:\n]*(?:: (?P<operand>.*))?")
+_RUST_ERRNO: Final = re.compile(r"(?P<operand>.*: )?[A-Z][a-z -]+ \(os error (?P<number>\d+)\)")
+_GO_ERRNO: Final = re.compile(rf"(?:\w+) (?P<operand>/\S*|\S+/\S*|\S+\.\w+): (?P<words>{'|'.join(_WORDS.values())})", re.IGNORECASE)
+_BY_WORDS: Final = {words.lower(): number for number, words in _WORDS.items()}
+ERRNO_MARKS: Final = ("[Errno ", "(os error ", *(f"{name}: " for name in ERRNO), *(w[1:] for w in _WORDS.values()))
+_ANYWHERE: Final = frozenset({24, 30, 32, 39, 17, 16, 11, 21, 20})
+"""The operand does not matter, or some libraries leave it out."""
+
+
+def system_error(text: str) -> str | None:
+    """``[Errno 2] No such file or directory: '…'`` for what Node, Rust and Go print otherwise; else None."""
+    if match := _NAMED_ERRNO.fullmatch(text):
+        number = ERRNO[match["name"]][0]
+    elif match := _GO_ERRNO.fullmatch(text):
+        number = _BY_WORDS[match["words"].lower()]
+    elif (match := _NUMBERED_ERRNO.fullmatch(text)) or (match := _RUST_ERRNO.fullmatch(text)):
+        number = int(match["number"])
+    else:
+        return None
+    if number not in _WORDS:
+        return None
+    operand = (match["operand"] or "").strip(" :'\"")
+    named = "" if number in _ANYWHERE or not operand else f": '{operand}'"
+    return f"[Errno {number}] {_WORDS[number]}{named}"
+
+
+_STATUS: Final = re.compile(
+    r"(?:code |HTTP )?(?P<status>[45]\d\d)(?P<codes>(?: code \d+| [A-Za-z_][\w.\[\]]*)*)?(?P<colon>:?) (?P<said>\S.*)",
+    re.DOTALL,
+)
+_SENTENCE: Final = 4
+"""Words of a message that says more than its status and codes."""
+
+
+def status_said(text: str) -> str | None:
+    """``code 404: The model …`` of a status, codes that only some SDKs show, and a message; else None."""
+    match = _STATUS.fullmatch(text)
+    if match is None:
+        return None
+    said, codes = match["said"], match["codes"] or ""
+    if not match["colon"]:
+        said, codes = f"{codes} {said}".strip(), ""
+    inner = re.match(r"code [45]\d\d(?: [A-Za-z_]\w*)*: (?P<said>.*)", said, re.DOTALL)
+    said = inner["said"] if inner else said
+    if len(said.split()) < _SENTENCE:
+        return None
+    return f"code {match['status']}: {re.sub(r'(?:; [A-Z][A-Z_]+)+$', '', said)}"
