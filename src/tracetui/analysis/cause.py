@@ -71,10 +71,18 @@ TABLE: Final = (
     Equivalent(
         "connection refused",
         r"ConnectionRefusedError",
-        r"connection refused|econnrefused|actively refused|connect call failed",
+        r"connection refused|econnrefused|couldn't connect to server|actively refused|connect call failed",
         codes=frozenset({"61", "111", "10061"}),
         port=True,
         host=True,
+    ),
+    Equivalent(
+        "address in use",
+        r"(?!)",
+        r"address already in use|\beaddrinuse\b|port is already allocated",
+        codes=frozenset({"48", "98", "10048"}),
+        port=True,
+        added=True,
     ),
     Equivalent(
         "connection reset",
@@ -101,16 +109,16 @@ TABLE: Final = (
         added=True,
     ),
     Equivalent(
-        "quota exceeded (OpenAI)",
+        "quota exceeded (Google)",
         r"(?!)",
-        r"insufficient_quota|exceeded your current quota.*openai",
+        r"resource_?exhausted\b.*exceeded your current quota|exceeded your current quota.*(?:google|gemini)",
         codes=frozenset({"429"}),
         added=True,
     ),
     Equivalent(
-        "quota exceeded (Google)",
+        "quota exceeded (OpenAI)",
         r"(?!)",
-        r"resource_?exhausted\b.*exceeded your current quota|exceeded your current quota.*(?:google|gemini)",
+        r"insufficient_quota|exceeded your current quota",
         codes=frozenset({"429"}),
         added=True,
     ),
@@ -176,6 +184,9 @@ _COMPILED: Final = [(row, re.compile(row.type), re.compile(row.text), re.compile
 _STEMS: Final = (
     "refused",
     "call failed",
+    "connect to server",
+    "in use",
+    "already allocated",
     "limit",
     "many requests",
     "throttl",
@@ -204,15 +215,15 @@ _STEMS: Final = (
 )
 """One of them is in every text that fits a row of `TABLE`."""
 _OF_CHECKS: Final = [(row, re.compile(row.type), re.compile(row.text), re.compile(row.unless)) for row in OF_CHECKS]
-_PORT: Final = re.compile(r"\bport[=: ]+(\d{1,5})\b|[\w\].]:(\d{2,5})(?![\w]|[:.]\d)|', (\d{2,5})[,)]")
+_PORT: Final = re.compile(r"\bport[=: ]+(\d{1,5})\b|[\w\].:]:(\d{2,5})(?![\w]|[:.]\d)|', (\d{2,5})[,)]")
 _HOST: Final = re.compile(
     r"\bhost='([^']+)'|://(?:[^/\s@'\"]*@)?([^/\s:'\"?#)]+)"
     r"|\b[Cc]onnection to ([A-Za-z][\w-]*(?:\.[\w-]+)+)|\b(?:connecting to|connect to host|server at"
-    r"|dial tcp:?(?! lookup)|lookup|resolve host(?: address)?:?|host name|ENOTFOUND"
+    r"|dial tcp:?(?! lookup)|lookup|resolve host(?: address)?:?|Failed to resolve|host name|ENOTFOUND"
     r"|ECONNREFUSED|ECONNRESET|ETIMEDOUT)\s[\"']?([A-Za-z][\w-]*(?:\.[\w-]+)*)(?=[\s:,\"')]|\.?$)"
 )
-_OLD_PORT: Final = re.compile(r"\bport[=: ]+(\d{1,5})\b|[\w\].]:(\d{2,5})(?![\w]|[:.]\d)")
-_CONNECTING: Final = re.compile(r"Connect\w*Time")
+_OLD_PORT: Final = re.compile(r"\bport[=: ]+(\d{1,5})\b|[\w\].:]:(\d{2,5})(?![\w]|[:.]\d)")
+_CONNECTING: Final = re.compile(r"(?<!API)Connect\w*Time")
 _CONNECT_TIMEOUT: Final = re.compile(r"\bconnect timeout=|ConnectTimeoutError")
 _MEMORY: Final = re.compile(
     r"Java heap space|GC overhead limit|Metaspace|Direct buffer memory|native thread|array size"

@@ -29,9 +29,18 @@ def _typed(code: str) -> str:
 
 
 def _with_status(match: re.Match[str]) -> str:
-    return f"Error code: {match['status']} - {match['said']}"
+    said = match["said"]
+    return f"Error code: {match['status']} - {said}" if said.startswith("{") else f"code {match['status']}: {said}"
 
 
+def _killed(match: re.Match[str]) -> str:
+    return f"{match['how']}: {match['program']}"
+
+
+_KILLED: Final = (
+    r"(?:\S+: )?line \d+: +\d+ (?P<how>Killed|Segmentation fault|Aborted|Terminated|Bus error|Illegal instruction"
+    r"|Floating point exception)(?: +\(core dumped\))? +(?P<program>\S+).*"
+)
 _FEW_WORDS: Final = 4
 _TYPES: Final = r"(?:(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception): )*"
 _ENVELOPES: Final[tuple[tuple[str, re.Pattern[str], _Open], ...]] = tuple(
@@ -51,7 +60,7 @@ _ENVELOPES: Final[tuple[tuple[str, re.Pattern[str], _Open], ...]] = tuple(
         ),
         (
             "{",
-            rf"{_TYPES}(?:[A-Z][A-Za-z' ]{{0,60}}[:.] )*(?:\(?(?:status|code)\W+)?(?P<status>[45]\d\d)\)?"
+            rf"{_TYPES}(?:[A-Z][A-Za-z' ]{{0,60}}[:.] )*(?i:\(?(?:status|code)\W+)?(?P<status>[45]\d\d)\)?"
             r"[A-Za-z_ .:-]{0,40}(?P<said>\{.*)",
             _with_status,
         ),
@@ -60,6 +69,17 @@ _ENVELOPES: Final[tuple[tuple[str, re.Pattern[str], _Open], ...]] = tuple(
             r"(?:[^\n]*\n)?(?:docker: |ERROR: )?Error response from daemon: (?P<said>.*)",
             _said,
         ),
+        ("pull access denied", r"(?P<said>pull access denied for [^,\n]+),.*", _said),
+        ("rror: ", r"(?:\w+(?:\.|::))+Error: (?P<said>.*)", _said),
+        ("rror [", r"\w*Error \[[A-Z_]+\]: (?P<said>.*)", _said),
+        ("suite failed to run", r"\s*(?:● )?Test suite failed to run\s+(?P<said>.*)", _said),
+        (
+            "lines of output]",
+            r".*?(?:Building wheel|Building editable|Preparing metadata|Getting requirements\b[^(\n]*?)"
+            r"(?: for (?P<package>\S+))? \(.*?lines of output\]\s*.*?(?P<said>[^\n]*)\s*",
+            lambda match: ": ".join(filter(None, (match["package"], match["said"].strip()))),
+        ),
+        (": line ", _KILLED, _killed),
         ("docker: ", r"docker: (?P<said>.*)", _said),
         ("failed to solve: ", r"(?:ERROR: |error: )?(?:failed to \w+: )*failed to solve: (?P<said>.*)", _said),
         (
@@ -95,8 +115,8 @@ def open_envelopes(text: str) -> str:
 
 
 _ADVICE: Final = re.compile(
-    r"(?:(?<=[\w)\]'\"`’][.!;:])|(?<=[.!?\n]))\s+(?:[×✗╰─>│|\s]*)"
-    r"(?:Please|Try|Use|Add a|See|Visit|Run|Refer|Check|Hint|hint|Note|note|Help|For (?:more|further|help|documentation)"
+    r"\n[╔║].*|(?:(?<=[.!?;:])\s+|\n\s*)(?:[×✗╰─>│|\s]*)"
+    r"(?:[Uu]sage:|exit status \d+$|Please|Try|Use|Add a|See|Visit|Run|Refer|Check|Hint|hint|Note|note|Help|For (?:more|further|help|documentation)"
     r"|To (?:install|see|fix|add|use|resolve|avoid|learn|set|list|request)|If you|You (?:can|may|could|might)|Did you"
     r"|Make sure|Consider|Perhaps|It looks like|Looks like|Read more|Learn more|Stopping at|Another \w+ process"
     r"|Is the|Require stack|A complete log|This error|Contact)\b.*",
@@ -113,7 +133,13 @@ _LIST: Final = re.compile(r"(?<=:)(?:\n[ \t]+\S[^\n]*)+")
 _IDS: Final = re.compile(r"(?<= )(?:[a-z]+_(?=\w*[A-Z\d])\w+)(?:, [a-z]+_\w+)*$")
 _METHOD: Final = re.compile(r"\b(?:\w+\.|<locals>\.)+(?=[a-z]\w*\(\) (?:missing|got|takes))")
 _REQUEST: Final = re.compile(r"\s*\bRequest[ -]?Id: ?\S+|\s+Time: ?\d\S+")
+_ORGANIZATION: Final = re.compile(r"(?<=organization )`?org[-_]\w+`?")
+_TAILS: Final = re.compile(r" -> \[Help \d+\]| without sending a response|\n\w+: Error is not recoverable: exiting now")
+_CURVED: Final = re.compile(r"[‘’](?!s )")
 _CUTS: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...]] = (
+    (("‘",), _CURVED, "'"),
+    (("organization ",), _ORGANIZATION, "<id>"),
+    (("[Help ", "without sending", "not recoverable"), _TAILS, ""),
     (("line",), _PLACE, ""),
     (("...",), _EXCERPT, "<quoted>"),
     ((", ", "(", "["), _NUMBERS, "<n>"),
@@ -131,7 +157,7 @@ def cut_additions(text: str) -> str:
     for marks, pattern, instead in _CUTS:
         if any(mark in text for mark in marks):
             text = pattern.sub(instead, text)
-    return text.strip()
+    return text.strip().rstrip(".:;,") or text
 
 
 ERRNO: Final = {
@@ -160,6 +186,11 @@ _NAMED_ERRNO: Final = re.compile(
 _NUMBERED_ERRNO: Final = re.compile(r"\[Errno (?P<number>\d+)\] [^:\n]*(?:: (?P<operand>.*))?")
 _RUST_ERRNO: Final = re.compile(r"(?P<operand>.*: )?[A-Z][a-z -]+ \(os error (?P<number>\d+)\)")
 _GO_ERRNO: Final = re.compile(rf"(?:\w+) (?P<operand>/\S*|\S+/\S*|\S+\.\w+): (?P<words>{'|'.join(_WORDS.values())})", re.IGNORECASE)
+_SHELL_ERRNO: Final = re.compile(
+    r"(?P<tool>[a-z][\w.-]*): (?P<doing>cannot [a-z]+(?: [a-z]+)* )?(?P<operand>'[^'\n]*[/.][^'\n]*'|[^'\n:]*[/.][^'\n:]*): "
+    rf"(?:Cannot \w+: )?(?P<words>{'|'.join(_WORDS.values())})"
+)
+"""``cat: data/a.csv: No such file or directory``"""
 _BY_WORDS: Final = {words.lower(): number for number, words in _WORDS.items()}
 ERRNO_MARKS: Final = ("[Errno ", "(os error ", *(f"{name}: " for name in ERRNO), *(w[1:] for w in _WORDS.values()))
 _ANYWHERE: Final = frozenset({24, 30, 32, 39, 17, 16, 11, 21, 20})
@@ -168,6 +199,8 @@ _ANYWHERE: Final = frozenset({24, 30, 32, 39, 17, 16, 11, 21, 20})
 
 def system_error(text: str) -> str | None:
     """``[Errno 2] No such file or directory: '…'`` for what Node, Rust and Go print otherwise; else None."""
+    if match := _SHELL_ERRNO.fullmatch(text):
+        return f"{match['tool']}: {match['doing'] or ''}<path>: {match['words']}"
     if match := _NAMED_ERRNO.fullmatch(text):
         number = ERRNO[match["name"]][0]
     elif match := _GO_ERRNO.fullmatch(text):
@@ -184,9 +217,11 @@ def system_error(text: str) -> str | None:
 
 
 _STATUS: Final = re.compile(
-    r"(?:code |HTTP )?(?P<status>[45]\d\d)(?P<codes>(?: code \d+| [A-Za-z_][\w.\[\]]*)*)?(?P<colon>:?) (?P<said>\S.*)",
+    r"(?:code (?P<coded>[45]\d\d)(?: code \d+| [A-Za-z_][\w.\[\]]*)*:|(?:HTTP )?(?P<plain>[45]\d\d):?) (?P<said>\S.*)",
     re.DOTALL,
 )
+_INNER: Final = re.compile(r"[A-Z_. :]*code [45]\d\d(?: code \d+| [A-Za-z_][\w.\[\]]*)*: (?P<said>.*)", re.DOTALL)
+_REASONS: Final = re.compile(r"(?:; [A-Z][A-Z_]+)+$")
 _SENTENCE: Final = 4
 """Words of a message that says more than its status and codes."""
 
@@ -196,11 +231,9 @@ def status_said(text: str) -> str | None:
     match = _STATUS.fullmatch(text)
     if match is None:
         return None
-    said, codes = match["said"], match["codes"] or ""
-    if not match["colon"]:
-        said, codes = f"{codes} {said}".strip(), ""
-    inner = re.match(r"code [45]\d\d(?: [A-Za-z_]\w*)*: (?P<said>.*)", said, re.DOTALL)
-    said = inner["said"] if inner else said
+    said = match["said"]
+    if inner := _INNER.fullmatch(said):
+        said = inner["said"]
     if len(said.split()) < _SENTENCE:
         return None
-    return f"code {match['status']}: {re.sub(r'(?:; [A-Z][A-Z_]+)+$', '', said)}"
+    return f"code {match['coded'] or match['plain']}: {_REASONS.sub('', said)}"

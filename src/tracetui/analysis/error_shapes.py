@@ -35,16 +35,6 @@ _LONGEST: Final = 2 * MAX_INPUT
 
 def read_error(kind: str | None, text: str) -> tuple[ErrorText, bool]:
     """Return the error inside of all wrappings, and whether its shape was recognized; `kind` as for `unwrap`."""
-    if not (
-        contains_any(text, ENVELOPE_MARKS)
-        or contains_any(text, CUT_MARKS)
-        or contains_any(text, ERRNO_MARKS)
-        or contains_any(text, _MARKS)
-        or ("\n" in text and contains_any(text, _MARKS_OF_LINES))
-        or ("." in text and _NUMBERED.search(text))
-        or ("://" in text and (_STATUS_WORD.search(text) or "connect to" in text))
-    ):
-        return unwrap(kind, text), False
     return _read(kind, text)
 
 
@@ -70,9 +60,12 @@ def _read(kind: str | None, text: str, depth: int = 0) -> tuple[ErrorText, bool]
 
 _UMBRELLA: Final = re.compile(
     r"(?:Sqlite|Axios|Mcp|SDK|API|APIStatus|Http|HTTP|HTTPStatus|Fetch|Response|Client|Server|Tool|Protocol|RemoteProtocol"
-    r"|CalledProcess|Subprocess|Command|Execution|Request|Service|ClientConnector|ServerDisconnected)(?:Error|Exception)"
+    r"|TargetClosed|CalledProcess|Subprocess|Command|Execution|Request|Service|ClientConnector|ServerDisconnected)(?:Error|Exception)"
 )
 """Types that only say which library or side reports it."""
+
+
+_DRIVEN: Final = re.compile(r"(?:Page|Locator|Frame|BrowserType|BrowserContext|Browser|ElementHandle)\.\w+: ")
 
 
 def _reduced(error: ErrorText) -> ErrorText:
@@ -83,6 +76,10 @@ def _reduced(error: ErrorText) -> ErrorText:
         kind, text = None, system
     elif _STATUS_WORD.match(text[text.startswith("code ") and 5 :]) and (said := status_said(text)):
         kind, text = None, said
+    if text.startswith("[SSL: "):
+        kind = None
+    if _DRIVEN.match(text):
+        text = text[0].lower() + text[1:]
     if kind and len(text.split()) > 1 and _UMBRELLA.fullmatch(kind):
         kind = None
     return error._replace(type=kind, text=text)
@@ -250,6 +247,7 @@ _RESPONSES: Final = tuple(
         rf"(?P<status>\d{{3}}) (?:client|server) error: (?P<phrase>.*?) for url: {_URL_HOST}\S*",
         r"(?:client error|server error|redirect response) '(?P<status>\d{3}) (?P<phrase>[^']*)'"
         rf" for url '{_URL_HOST}[^']*'.*",
+        rf"request failed with status code (?P<status>\d{{3}})(?P<phrase>)\s+url: {_URL_HOST}\S*",
         rf"(?P<status>\d{{3}}), message='(?P<phrase>[^']*)', url=(?:URL\()?'{_URL_HOST}[^']*'\)?",
         rf"(?:fatal: )?unable to access '{_URL_HOST}[^']*': (?P<phrase>)"
         r"the requested url returned error: (?P<status>\d{3})",
@@ -291,6 +289,23 @@ def _pool(error: ErrorText) -> ErrorText:
     elif caused := _CAUSED.search(text):
         text = re.sub(r"<[\w.]+ object at \w+>(?:, |: )?", "", caused["cause"])
     return error._replace(text=text, host=host_name(pool["host"]))
+
+
+_GO_REQUEST: Final = re.compile(
+    rf"(?:error \w+ing [\w ]+: )?(?:Get|Post|Put|Patch|Delete|Head) \"{_URL_HOST}[^\"\n]*\": (?P<said>.*)", re.DOTALL
+)
+_CERTIFICATE: Final = re.compile(r"\[SSL: \w+\][^\n(]*(?=\(_ssl)")
+_OF_STORE: Final = ("local issuer", "self-signed certificate in", "self signed certificate in", "unknown authority")
+"""Said where the client lacks a certificate, whatever the host."""
+
+
+def _tls(error: ErrorText) -> ErrorText:
+    """What a request of Go or a handshake of OpenSSL failed with, and the host unless the client is to be repaired."""
+    if request := _GO_REQUEST.fullmatch(error.text):
+        error = error._replace(text=request["said"], host=host_name(request["host"]))
+    if handshake := _CERTIFICATE.search(error.text):
+        error = error._replace(type=None, text=handshake.group().strip())
+    return error._replace(host="") if contains_any(error.text, _OF_STORE) else error
 
 
 _IN_QUOTES: Final = re.compile(r"(?P<quote>['\"`])(?P<status>[1-5]\d\d [A-Z][A-Za-z' -]{1,40})(?P=quote)")
@@ -352,6 +367,8 @@ _COMMANDS: Final = tuple(
 )
 _SHELL: Final = re.compile(r"^(?:/\S*/)?(?:ba|z|da)?sh -l?c ")
 _PROGRAM: Final = re.compile(r"^/(?:[^\s/]+/)*(?=[^\s/])")
+_PATHS: Final = re.compile(r"(?<=\s)(?![-/])[\w.-]*/\S*")
+"""Relative paths that a command works on."""
 _ARGUMENT: Final = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 
 
@@ -364,7 +381,7 @@ def _command(error: ErrorText) -> ErrorText:
                 line = " ".join(a or b for a, b in _ARGUMENT.findall(line)) or line
             rest = command["rest"]
             text = error.text[: command.start()] + command["head"] + re.sub(r"^\n", ": ", rest)
-            return error._replace(text=text, subject=_subject(_PROGRAM.sub("", _SHELL.sub("", line))))
+            return error._replace(text=text, subject=_subject(_PATHS.sub("", _PROGRAM.sub("", _SHELL.sub("", line)))))
     return error
 
 
@@ -414,12 +431,17 @@ def _shell(error: ErrorText) -> ErrorText:
     return error._replace(text=text)
 
 
+_ASIDE_OF_GIT: Final = re.compile(r"(?<=not a git repository) \(.*|(?<=detect email address) \(got [^\n]*", re.DOTALL)
+_NO_PATCH: Final = re.compile(r"(?:error: )?patch failed: \S+:\d+\nerror: \S+: (?P<said>patch does not apply)")
 _REJECTED: Final = re.compile(r"! \[(?P<how>(?:remote )?rejected)\][^\n(]*(?:\((?P<why>[^)\n]+)\))?")
 _USERNAME: Final = re.compile(r"(could not read (?:Username|Password) for '[^']*'): .*", re.DOTALL)
 
 
 def _git(error: ErrorText) -> ErrorText:
     """Why a push was rejected, whatever the branch; that git lacks a login, whatever the terminal."""
+    if patch := _NO_PATCH.search(error.text):
+        return error._replace(text=f"git: {patch['said']}")
+    error = error._replace(text=_ASIDE_OF_GIT.sub("", error.text))
     if rejected := _REJECTED.search(error.text):
         return error._replace(text=f"git push {rejected['how']}: {rejected['why'] or 'no reason'}")
     if login := _USERNAME.search(error.text):
@@ -592,6 +614,7 @@ _DIAGNOSTIC: Final = re.compile(
 _BUILD: Final = re.compile(
     r"^(?:(?:vet: )?(?P<go>\S+\.go):\d+:\d+:|\[ERROR\] (?P<maven>\S+):\[\d+,\d+\]) (?P<message>[^\n]+)", re.MULTILINE
 )
+_NO_HEADER: Final = re.compile(r"'(\S+\.\w+)' file not found")
 _SYMBOL: Final = re.compile(r"^\s+symbol:\s+(.+)$", re.MULTILINE)
 _NAMES: Final = re.compile(r"['\"`‘]\S|\.h\b|\w: \w|\w\.\w")
 _UNLINKED: Final = re.compile(
@@ -606,7 +629,8 @@ def _compiler(error: ErrorText) -> ErrorText:
     for found in _DIAGNOSTIC.finditer(error.text):
         code, path = found["code"] or found["id"], found["path"] or found["arrow"]
         if code or path:
-            message, symbol = found["message"], _SYMBOL.search(error.text, found.end())
+            message = _NO_HEADER.sub(r"\1: No such file or directory", found["message"])
+            symbol = _SYMBOL.search(error.text, found.end())
             message = f"{message}: {symbol[1]}" if symbol else message
             return _diagnosed(f"error {code}: {message}" if code else f"error: {message}", message, path)
     if built := _BUILD.search(error.text):
@@ -641,7 +665,9 @@ def _report(error: ErrorText) -> ErrorText:
 
 
 _BAD_JSON: Final = re.compile(r"(?P<why>[A-Z][^:\n]*): line \d+ column \d+ \(char \d+\)")
-_NO_MODULE: Final = re.compile(r"No module named '?(?P<python>[\w.]+)'?|Cannot find module '(?P<node>[^'\n]+)'(?! or )")
+_NO_MODULE: Final = re.compile(
+    r"No module named '?(?P<python>[\w.]+)'?|Cannot find (?:module|package) '(?P<node>[^'\n]+)'(?! or )"
+)
 _GIVEN: Final = re.compile(r"(?<=time data )'[^'\n]*'")
 _DEPTH: Final = re.compile(r"(?<=recursion depth exceeded) (?:while|in|during) .*")
 _SELF: Final = re.compile(r"(?P<head>[A-Za-z][^:\n]{2,60}: )(?P=head)+")
@@ -759,6 +785,7 @@ _UNTYPED: Final = (
         "(char ",
         "No module named ",
         "Cannot find module ",
+        "Cannot find package ",
         "Message: ",
         "time data ",
         "recursion depth",
@@ -773,7 +800,9 @@ _UNTYPED: Final = (
 )
 _READERS: Final = (
     _Shape(("ConnectionPool(",), _pool),
-    _Shape((" for url", ", message='", " returned error"), _response),
+    _Shape((" for url", "status code ", ", message='", " returned error"), _response),
+    _Shape(('": ', "_ssl"), _tls),
+    _Shape(('": ', "_ssl"), _tls),
     _Shape((" exit status ", "ommand failed", "did not complete", " died with ", "' timed out", "ommand '"), _command),
     _Shape(
         (
@@ -792,7 +821,7 @@ _READERS: Final = (
     _Shape((": *** ",), _make),
     _Shape(("': ", "’: ", ": line ", "not found", "sh: ", " ENOENT", "bin/"), _shell),
     _Shape(("E: ", "fatal: ", "npm "), _report),
-    _Shape(("rejected]", "could not read "), _git),
+    _Shape(("rejected]", "could not read ", "git repository", "auto-detect", "patch failed"), _git),
     _Shape(("ersions: ", "@", "previous error", "`"), _packages),
     _Shape(("d by ", "Lock Info:"), _lock),
     _Shape(("docker: ",), _docker),
