@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.analysis.cause_families import pairs
 from tests.analysis.cause_pairs import ONE, TWO, Failure
 from tests.analysis.measured_pairs import LATER, PAIRS, REPORTS
 from tests.shared import examples
@@ -192,6 +193,10 @@ EXAMPLES = {
     "context too long": [("", "prompt is too long"), ("ContextWindowExceededError", "")],
     "GPU out of memory": [("", "CUDA out of memory."), ("", "HIP error: out of memory")],
     "out of memory": [("MemoryError", ""), ("", "std::bad_alloc"), ("", "spawn ENOMEM"), ("", "OOMKilled")],
+    "address in use": [
+        ("", "listen EADDRINUSE: address already in use 0.0.0.0"),
+        ("", "Bind failed: port is already allocated"),
+    ],
     "connection reset": [("ConnectionResetError", ""), ("", "read ECONNRESET"), ("", "Connection reset by peer")],
     "host not found": [("", "getaddrinfo ENOTFOUND"), ("gaierror", "[Errno -2] Name or service not known")],
     "name resolution failed": [("", "getaddrinfo EAI_AGAIN"), ("", "[Errno -3] Temporary failure in name resolution")],

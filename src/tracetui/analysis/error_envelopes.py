@@ -80,6 +80,8 @@ _ENVELOPES: Final[tuple[tuple[str, re.Pattern[str], _Open], ...]] = tuple(
             lambda match: ": ".join(filter(None, (match["package"], match["said"].strip()))),
         ),
         (": line ", _KILLED, _killed),
+        ("invalid character", r"(?:json|yaml|toml): (?P<said>.*)", _said),
+        ("sh: fork: ", r"-?\w*sh: fork: (?:retry: )?(?P<said>.*)", _said),
         ("docker: ", r"docker: (?P<said>.*)", _said),
         ("failed to solve: ", r"(?:ERROR: |error: )?(?:failed to \w+: )*failed to solve: (?P<said>.*)", _said),
         (
@@ -116,7 +118,7 @@ def open_envelopes(text: str) -> str:
 
 _ADVICE: Final = re.compile(
     r"\n[╔║].*|(?:(?<=[.!?;:])\s+|\n\s*)(?:[×✗╰─>│|\s]*)"
-    r"(?:[Uu]sage:|exit status \d+$|Please|Try|Use|Add a|See|Visit|Run|Refer|Check|Hint|hint|Note|note|Help|For (?:more|further|help|documentation)"
+    r"(?:[Uu]sage|exit status \d+$|Please|Try|Use|Add a|See|Visit|Run|Refer|Check|Hint|hint|Note|note|Help|For (?:more|further|help|documentation)"
     r"|To (?:install|see|fix|add|use|resolve|avoid|learn|set|list|request)|If you|You (?:can|may|could|might)|Did you"
     r"|Make sure|Consider|Perhaps|It looks like|Looks like|Read more|Learn more|Stopping at|Another \w+ process"
     r"|Is the|Require stack|A complete log|This error|Contact)\b.*",
@@ -134,12 +136,15 @@ _IDS: Final = re.compile(r"(?<= )(?:[a-z]+_(?=\w*[A-Z\d])\w+)(?:, [a-z]+_\w+)*$"
 _METHOD: Final = re.compile(r"\b(?:\w+\.|<locals>\.)+(?=[a-z]\w*\(\) (?:missing|got|takes))")
 _REQUEST: Final = re.compile(r"\s*\bRequest[ -]?Id: ?\S+|\s+Time: ?\d\S+")
 _ORGANIZATION: Final = re.compile(r"(?<=organization )`?org[-_]\w+`?")
+_PHRASE: Final = re.compile(r"(?<=returned error: [45]\d\d) [A-Z][A-Za-z -]+$")
 _TAILS: Final = re.compile(r" -> \[Help \d+\]| without sending a response|\n\w+: Error is not recoverable: exiting now")
 _CURVED: Final = re.compile(r"[‘’](?!s )")
 _CUTS: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...]] = (
     (("‘",), _CURVED, "'"),
     (("organization ",), _ORGANIZATION, "<id>"),
     (("[Help ", "without sending", "not recoverable"), _TAILS, ""),
+    (("returned error: ",), _PHRASE, ""),
+    ((":SIG",), re.compile(r"(?<=\d):(?=SIG)"), ": "),
     (("line",), _PLACE, ""),
     (("...",), _EXCERPT, "<quoted>"),
     ((", ", "(", "["), _NUMBERS, "<n>"),
@@ -155,9 +160,11 @@ CUT_MARKS: Final = tuple(dict.fromkeys(mark for marks, _, _ in _CUTS for mark in
 def cut_additions(text: str) -> str:
     """A text without advice, places in its input, excerpts of the input, and lists of any length."""
     for marks, pattern, instead in _CUTS:
+        if pattern is _ADVICE and "current quota" in text:
+            continue  # the link says which provider
         if any(mark in text for mark in marks):
             text = pattern.sub(instead, text)
-    return text.strip().rstrip(".:;,") or text
+    return text.strip()
 
 
 ERRNO: Final = {
@@ -187,7 +194,7 @@ _NUMBERED_ERRNO: Final = re.compile(r"\[Errno (?P<number>\d+)\] [^:\n]*(?:: (?P<
 _RUST_ERRNO: Final = re.compile(r"(?P<operand>.*: )?[A-Z][a-z -]+ \(os error (?P<number>\d+)\)")
 _GO_ERRNO: Final = re.compile(rf"(?:\w+) (?P<operand>/\S*|\S+/\S*|\S+\.\w+): (?P<words>{'|'.join(_WORDS.values())})", re.IGNORECASE)
 _SHELL_ERRNO: Final = re.compile(
-    r"(?P<tool>[a-z][\w.-]*): (?P<doing>cannot [a-z]+(?: [a-z]+)* )?(?P<operand>'[^'\n]*[/.][^'\n]*'|[^'\n:]*[/.][^'\n:]*): "
+    r"(?P<tool>(?!error:|fatal:)[a-z][\w.-]*): (?P<doing>cannot [a-z]+(?: [a-z]+)* )?(?P<operand>'[^'\n]*[/.][^'\n]*'|[^'\n:]*[/.][^'\n:]*): "
     rf"(?:Cannot \w+: )?(?P<words>{'|'.join(_WORDS.values())})"
 )
 """``cat: data/a.csv: No such file or directory``"""

@@ -82,6 +82,8 @@ def _reduced(error: ErrorText) -> ErrorText:
         text = text[0].lower() + text[1:]
     if kind and len(text.split()) > 1 and _UMBRELLA.fullmatch(kind):
         kind = None
+    if text != error.text:
+        text = text.rstrip(".:;,") or text
     return error._replace(type=kind, text=text)
 
 
@@ -534,11 +536,14 @@ def _browser(error: ErrorText) -> ErrorText:
     action, waited = _ACTION.search(text), _WAITED.search(text)
     name = action["action"] if action else ""
     name = name[:1].lower() + name[1:]
-    target = (waited["target"] or waited["locator"] or host_name(waited["host"])) if waited else ""
+    target = (waited["target"] or waited["locator"] or "") if waited else ""
+    host = host_name(waited["host"]) if waited and waited["host"] else error.host
+    if "Timeout" in text:
+        target, host = target or host, error.host
     if action:
         text = text[action.end() :]
     subject = _subject(f"{name} {target.removesuffix(' to be visible')}")
-    return error._replace(text=_LOG.sub("", text), subject=subject or error.subject)
+    return error._replace(text=_LOG.sub("", text), subject=subject or error.subject, host=host)
 
 
 _EDITED: Final = re.compile(
@@ -646,6 +651,7 @@ _PROGRESS: Final = re.compile(r"^[^\n]*\.\.\.(?: ?(?:Done|\d+%))?[ \t]*(?:\n|$)"
 _REPORTED: Final = re.compile(r"^E: [^\n]+", re.MULTILINE)
 _FATAL: Final = re.compile(r"(^fatal: [^\n]+)\n.*", re.DOTALL | re.MULTILINE)
 _NPM: Final = re.compile(r"^npm (?:ERR!|error)(?: |$)", re.MULTILINE)
+_RESOLVING: Final = re.compile(r"^npm (?:ERR!|error) While resolving: (?P<name>@?[^@\s]+)", re.MULTILINE)
 _NPM_ASIDE: Final = re.compile(
     r"^(?:While resolving: |Found: |A complete log |Fix the upstream|this command with|to accept an).*$\n?",
     re.MULTILINE,
@@ -661,7 +667,9 @@ def _report(error: ErrorText) -> ErrorText:
             text = text[: first.end()]
     elif _NPM.search(text):
         text = "npm error: " + _NPM_ASIDE.sub("", _NPM.sub("", text))
-    return error._replace(text=_FATAL.sub(r"\1", text).strip())
+    resolving = _RESOLVING.search(error.text)
+    subject = resolving["name"] if resolving else error.subject
+    return error._replace(text=_FATAL.sub(r"\1", text).strip(), subject=subject)
 
 
 _BAD_JSON: Final = re.compile(r"(?P<why>[A-Z][^:\n]*): line \d+ column \d+ \(char \d+\)")
