@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 _Open = Callable[[re.Match[str]], str]
@@ -93,14 +94,21 @@ _ENVELOPES: Final[tuple[tuple[str, re.Pattern[str], _Open], ...]] = tuple(
         ("rror near line ", r"(?:Parse|Runtime) error near line \d+: (?P<said>.*)", _said),
         ("in prepare, ", r"(?:Error: )?in prepare, (?P<said>.*)", _said),
         ("MCP error -32000: ", r"(?:\w+: )?MCP error -32000: (?P<said>.*)", _said),
-        ("line: ", r"(?:Error: )?Error\((?P<said>\"[^\n]*\"), line: \d+, column: \d+\)", lambda m: m["said"].strip('"')),
+        (
+            "line: ",
+            r"(?:Error: )?Error\((?P<said>\"[^\n]*\"), line: \d+, column: \d+\)",
+            lambda m: m["said"].strip('"'),
+        ),
         ('File "', r"\s*File \"[^\"\n]+\", line \d+[^\n]*\n(?:[ \t]+[^\n]*\n)+(?P<said>[A-Za-z].*)", _said),
         ("\nE  ", r".*?^E +(?P<said>[A-Za-z_.]+(?:Error|Exception)\b[^\n]*).*", _said),
         ("No matching distribution", r".*?(?P<said>No matching distribution found for [^\n]+).*", _said),
-        ("Os { ", r"(?P<pre>.*?)Os \{ code: (?P<errno>\d+), kind: \w+, message: \"(?P<said>[^\"]*)\" \}.*", lambda m: f"{m['said']} (os error {m['errno']})"),
+        (
+            "Os { ",
+            r"(?P<pre>.*?)Os \{ code: (?P<errno>\d+), kind: \w+, message: \"(?P<said>[^\"]*)\" \}.*",
+            lambda m: f"{m['said']} (os error {m['errno']})",
+        ),
     )
 )
-MARKS: Final = tuple(mark for mark, _, _ in _ENVELOPES)
 _MAX_ENVELOPES: Final = 3
 
 
@@ -108,12 +116,26 @@ def open_envelopes(text: str) -> str:
     """The text inside of all envelopes."""
     for _ in range(_MAX_ENVELOPES):
         before = text
-        for mark, pattern, opened in _ENVELOPES:
-            if mark in text and (match := pattern.fullmatch(text)):
+        for pattern, opened in _envelopes_in(masked(text)):
+            if match := pattern.fullmatch(text):
                 text = opened(match)
         if text == before:
             break
     return text
+
+
+_DIGITS: Final = str.maketrans("0123456789", "1111111111")
+MAX_PLANS: Final = 4096
+
+
+def masked(text: str) -> str:
+    """The same for texts and marks that differ in digits only: the key of what may have to be done with them."""
+    return text.translate(_DIGITS)
+
+
+@lru_cache(maxsize=MAX_PLANS)
+def _envelopes_in(shape: str) -> tuple[tuple[re.Pattern[str], _Open], ...]:
+    return tuple((pattern, opened) for mark, pattern, opened in _ENVELOPES if masked(mark) in shape)
 
 
 _ADVICE: Final = re.compile(
@@ -139,7 +161,7 @@ _ORGANIZATION: Final = re.compile(r"(?<=organization )`?org[-_]\w+`?")
 _PHRASE: Final = re.compile(r"(?<=returned error: [45]\d\d) [A-Z][A-Za-z -]+$")
 _TAILS: Final = re.compile(r" -> \[Help \d+\]| without sending a response|\n\w+: Error is not recoverable: exiting now")
 _CURVED: Final = re.compile(r"[‘’](?!s )")
-_CUTS: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...]] = (
+CUTS: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...]] = (
     (("‘",), _CURVED, "'"),
     (("organization ",), _ORGANIZATION, "<id>"),
     (("[Help ", "without sending", "not recoverable"), _TAILS, ""),
@@ -154,17 +176,12 @@ _CUTS: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...]] = (
     (("Request",), _REQUEST, ""),
     ((". ", "\n", "! ", "? ", "; "), _ADVICE, ""),
 )
-CUT_MARKS: Final = tuple(dict.fromkeys(mark for marks, _, _ in _CUTS for mark in marks))
+"""(Marks, one of which is in every text with an addition, its pattern, what stands for it), in their order."""
 
 
-def cut_additions(text: str) -> str:
-    """A text without advice, places in its input, excerpts of the input, and lists of any length."""
-    for marks, pattern, instead in _CUTS:
-        if pattern is _ADVICE and "current quota" in text:
-            continue  # the link says which provider
-        if any(mark in text for mark in marks):
-            text = pattern.sub(instead, text)
-    return text.strip()
+def cut_addition(pattern: re.Pattern[str], instead: str, text: str) -> str:
+    """A text without one kind of addition. Of an exceeded quota the link says which provider: it stays."""
+    return text if pattern is _ADVICE and "current quota" in text else pattern.sub(instead, text).strip()
 
 
 ERRNO: Final = {
@@ -192,7 +209,9 @@ _NAMED_ERRNO: Final = re.compile(
 )
 _NUMBERED_ERRNO: Final = re.compile(r"\[Errno (?P<number>\d+)\] [^:\n]*(?:: (?P<operand>.*))?")
 _RUST_ERRNO: Final = re.compile(r"(?P<operand>.*: )?[A-Z][a-z -]+ \(os error (?P<number>\d+)\)")
-_GO_ERRNO: Final = re.compile(rf"(?:\w+) (?P<operand>/\S*|\S+/\S*|\S+\.\w+): (?P<words>{'|'.join(_WORDS.values())})", re.IGNORECASE)
+_GO_ERRNO: Final = re.compile(
+    rf"(?:\w+) (?P<operand>/\S*|\S+/\S*|\S+\.\w+): (?P<words>{'|'.join(_WORDS.values())})", re.IGNORECASE
+)
 _SHELL_ERRNO: Final = re.compile(
     r"(?P<tool>(?!error:|fatal:)[a-z][\w.-]*): (?P<doing>cannot [a-z]+(?: [a-z]+)* )?(?P<operand>'[^'\n]*[/.][^'\n]*'|[^'\n:]*[/.][^'\n:]*): "
     rf"(?:Cannot \w+: )?(?P<words>{'|'.join(_WORDS.values())})"

@@ -13,18 +13,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
 from tracetui.analysis.error_envelopes import (
-    CUT_MARKS,
+    CUTS,
     ERRNO_MARKS,
-    cut_additions,
+    MAX_PLANS,
+    cut_addition,
+    masked,
     open_envelopes,
     status_said,
     system_error,
 )
-from tracetui.analysis.error_envelopes import MARKS as ENVELOPE_MARKS
 from tracetui.analysis.error_text import MAX_INPUT, NOT_USER_CODE, ErrorText, contains_any, ends, normalize, unwrap
 
 _MAX_SUBJECT: Final = 120
@@ -39,23 +41,45 @@ def read_error(kind: str | None, text: str) -> tuple[ErrorText, bool]:
 
 
 def _read(kind: str | None, text: str, depth: int = 0) -> tuple[ErrorText, bool]:
+    whole = ends(text, _LONGEST)
     if depth < _MAX_DEPTH:
-        whole = ends(text, _LONGEST)
-        for mark, read_whole in _WHOLE:
-            if mark in whole and (error := read_whole(kind, whole, depth + 1)) is not None:
+        for read_whole in _wholes_in(masked(whole)):
+            if (error := read_whole(kind, whole, depth + 1)) is not None:
                 return error, True
     plain = unwrap(kind, text)
-    inside = open_envelopes(ends(text, MAX_INPUT)) if contains_any(text, ENVELOPE_MARKS) else text
-    error = plain if inside == text else unwrap(None, inside)
+    inside = open_envelopes(ends(text, MAX_INPUT))
+    error = plain if inside == text or len(text) > MAX_INPUT else unwrap(None, inside)
     if len(error.text) > MAX_INPUT:
         error = error._replace(text=ends(error.text, MAX_INPUT))
-    for marks, read in _READERS:
-        if contains_any(error.text, marks) or (read is _untyped and error.type in _DB_API):
-            error = read(error)
-    error = _reduced(_pooled_hosts(error))
+    error = _without_umbrella(_shaped(error))
     if error.frame is not None:
         error = error._replace(frame=_own_frame(error.frame, text))
     return error, error != plain
+
+
+def _shaped(error: ErrorText) -> ErrorText:
+    """The error after all readers of its shape, in their order; a reader may make of it one for another reader."""
+    text, readers, done = error.text, _readers_in(masked(error.text), error.type in _DB_API), -1
+    while (reader := next((each for each in readers if each > done), None)) is not None:
+        error, done = _READERS[reader].read(error), reader
+        if error.text != text:
+            text, readers = error.text, _readers_in(masked(error.text), error.type in _DB_API)
+    return error
+
+
+@lru_cache(maxsize=MAX_PLANS)
+def _wholes_in(shape: str) -> tuple[_Whole, ...]:
+    return tuple(read for mark, read in _WHOLE if masked(mark) in shape)
+
+
+@lru_cache(maxsize=MAX_PLANS)
+def _readers_in(shape: str, is_of_database: bool) -> tuple[int, ...]:
+    """The numbers of the readers with a mark in texts of this shape."""
+    return tuple(
+        number
+        for number, (marks, read) in enumerate(_READERS)
+        if contains_any(shape, map(masked, marks)) or (read is _untyped and is_of_database)
+    )
 
 
 _UMBRELLA: Final = re.compile(
@@ -68,23 +92,35 @@ _UMBRELLA: Final = re.compile(
 _DRIVEN: Final = re.compile(r"(?:Page|Locator|Frame|BrowserType|BrowserContext|Browser|ElementHandle)\.\w+: ")
 
 
-def _reduced(error: ErrorText) -> ErrorText:
-    """An error of the system in one form; one of a status by status and message; no additions, no umbrella types."""
-    text = cut_additions(error.text) if contains_any(error.text, CUT_MARKS) else error.text
-    kind = error.type
-    if contains_any(text, ERRNO_MARKS) and (system := system_error(text)):
-        kind, text = None, system
-    elif _STATUS_WORD.match(text[text.startswith("code ") and 5 :]) and (said := status_said(text)):
-        kind, text = None, said
-    if text.startswith("[SSL: "):
-        kind = None
-    if _DRIVEN.match(text):
-        text = text[0].lower() + text[1:]
-    if kind and len(text.split()) > 1 and _UMBRELLA.fullmatch(kind):
-        kind = None
-    if text != error.text:
-        text = text.rstrip(".:;,") or text
-    return error._replace(type=kind, text=text)
+def _without_umbrella(error: ErrorText) -> ErrorText:
+    if error.type and len(error.text.split()) > 1 and _UMBRELLA.fullmatch(error.type):
+        return error._replace(type=None)
+    return error
+
+
+def _driven(error: ErrorText) -> ErrorText:
+    """What a browser is told, as its client in JavaScript names it."""
+    text = error.text
+    return error._replace(text=text[0].lower() + text[1:]) if _DRIVEN.match(text) else error
+
+
+def _cut(pattern: re.Pattern[str], instead: str, error: ErrorText) -> ErrorText:
+    text = cut_addition(pattern, instead, error.text)
+    return error if text == error.text else error._replace(text=text.rstrip(".:;,") or text)
+
+
+def _system(error: ErrorText) -> ErrorText:
+    text = system_error(error.text)
+    return error if text is None else error._replace(type=None, text=text)
+
+
+def _said_with_status(error: ErrorText) -> ErrorText:
+    """Status and message, without codes that only some SDKs show."""
+    text = status_said(error.text) if _STATUS_BEGINS.match(error.text) else None
+    return error if text is None else error._replace(type=None, text=text.rstrip(".:;,"))
+
+
+_STATUS_BEGINS: Final = re.compile(r"(?:code )?[45]\d\d\b")
 
 
 _FRAME: Final = re.compile(
@@ -772,13 +808,6 @@ _WHOLE: Final[tuple[tuple[str, _Whole], ...]] = (
     ("psycopg", _postgres),
     ("asyncpg.", _postgres),
 )
-_WHOLE_LINES: Final = frozenset(
-    {"ExceptionGroup(", "sub-exception", "Exception in thread ", "rpc error: code", "Uncaught ", "Unhandled ", " {"}
-    | {"psycopg", "asyncpg."}
-)
-"""Marks of whole texts that may be one line."""
-
-
 _Reader = Callable[[ErrorText], ErrorText]
 
 
@@ -842,11 +871,9 @@ _READERS: Final = (
     _Shape(("://",), _requested),
     _Shape(("`", '"', ", '"), _quotes),
     _Shape(_UNTYPED, _untyped),
+    _Shape(("1.", "1:11"), _pooled_hosts),
+    *(_Shape(marks, partial(_cut, pattern, instead)) for marks, pattern, instead in CUTS),
+    _Shape(("age.", "ocator.", "rame.", "rowser", "lementHandle."), _driven),
+    _Shape(ERRNO_MARKS, _system),
+    _Shape(("4", "5"), _said_with_status),
 )
-_OF_LINES: Final = frozenset({"Lock Info:", "Call log:", "Locator: ", "\n=", "```", "rejected]"})
-"""Marks of texts of several lines."""
-_ALL_MARKS: Final = frozenset(mark for mark, _ in _WHOLE) | {mark for shape in _READERS for mark in shape.marks}
-_MARKS: Final = tuple(
-    sorted(_ALL_MARKS - _OF_LINES - {"://"} - {mark for mark, _ in _WHOLE if mark not in _WHOLE_LINES})
-)
-_MARKS_OF_LINES: Final = ("Traceback (", "\n    at ", *sorted(_ALL_MARKS - {*_MARKS, "://"}))
