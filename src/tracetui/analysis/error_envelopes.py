@@ -112,30 +112,34 @@ _ENVELOPES: Final[tuple[tuple[str, re.Pattern[str], _Open], ...]] = tuple(
 _MAX_ENVELOPES: Final = 3
 
 
-def open_envelopes(text: str) -> str:
-    """The text inside of all envelopes."""
+def open_envelopes(text: str, shape: bytes) -> str:
+    """The text inside of all envelopes; `shape` is the masked text."""
     for _ in range(_MAX_ENVELOPES):
         before = text
-        for pattern, opened in _envelopes_in(masked(text)):
+        for pattern, opened in _envelopes_in(shape):
             if match := pattern.fullmatch(text):
                 text = opened(match)
         if text == before:
             break
+        shape = masked(text)
     return text
 
 
-_DIGITS: Final = str.maketrans("0123456789", "1111111111")
+_DIGITS: Final = bytes.maketrans(b"0123456789", b"1111111111")
 MAX_PLANS: Final = 4096
 
 
-def masked(text: str) -> str:
+def masked(text: str) -> bytes:
     """The same for texts and marks that differ in digits only: the key of what may have to be done with them."""
-    return text.translate(_DIGITS)
+    return text.encode(errors="surrogatepass").translate(_DIGITS)
 
 
 @lru_cache(maxsize=MAX_PLANS)
-def _envelopes_in(shape: str) -> tuple[tuple[re.Pattern[str], _Open], ...]:
-    return tuple((pattern, opened) for mark, pattern, opened in _ENVELOPES if masked(mark) in shape)
+def _envelopes_in(shape: bytes) -> tuple[tuple[re.Pattern[str], _Open], ...]:
+    return tuple((pattern, opened) for mark, pattern, opened in _BY_MARK if mark in shape)
+
+
+_BY_MARK: Final = tuple((masked(mark), pattern, opened) for mark, pattern, opened in _ENVELOPES)
 
 
 _ADVICE: Final = re.compile(

@@ -12,7 +12,7 @@ don't.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from http import HTTPStatus
 from typing import Final, NamedTuple
@@ -42,16 +42,17 @@ def read_error(kind: str | None, text: str) -> tuple[ErrorText, bool]:
 
 def _read(kind: str | None, text: str, depth: int = 0) -> tuple[ErrorText, bool]:
     whole = ends(text, _LONGEST)
+    shape = masked(whole)
     if depth < _MAX_DEPTH:
-        for read_whole in _wholes_in(masked(whole)):
+        for read_whole in _wholes_in(shape):
             if (error := read_whole(kind, whole, depth + 1)) is not None:
                 return error, True
     plain = unwrap(kind, text)
-    inside = open_envelopes(ends(text, MAX_INPUT))
-    error = plain if inside == text or len(text) > MAX_INPUT else unwrap(None, inside)
+    inside = open_envelopes(text, shape) if len(text) <= MAX_INPUT else text
+    error = plain if inside == text else unwrap(None, inside)
     if len(error.text) > MAX_INPUT:
         error = error._replace(text=ends(error.text, MAX_INPUT))
-    error = _without_umbrella(_shaped(error))
+    error = _without_umbrella(_said_with_status(_shaped(error)))
     if error.frame is not None:
         error = error._replace(frame=_own_frame(error.frame, text))
     return error, error != plain
@@ -59,26 +60,28 @@ def _read(kind: str | None, text: str, depth: int = 0) -> tuple[ErrorText, bool]
 
 def _shaped(error: ErrorText) -> ErrorText:
     """The error after all readers of its shape, in their order; a reader may make of it one for another reader."""
-    text, readers, done = error.text, _readers_in(masked(error.text), error.type in _DB_API), -1
-    while (reader := next((each for each in readers if each > done), None)) is not None:
-        error, done = _READERS[reader].read(error), reader
+    is_of_database = error.type in _DB_API
+    left: Sequence[int] = _readers_in(masked(error.text), is_of_database)
+    while left:
+        number, *left = left
+        text, error = error.text, _READERS[number].read(error)
         if error.text != text:
-            text, readers = error.text, _readers_in(masked(error.text), error.type in _DB_API)
+            left = [each for each in _readers_in(masked(error.text), is_of_database) if each > number]
     return error
 
 
 @lru_cache(maxsize=MAX_PLANS)
-def _wholes_in(shape: str) -> tuple[_Whole, ...]:
-    return tuple(read for mark, read in _WHOLE if masked(mark) in shape)
+def _wholes_in(shape: bytes) -> tuple[_Whole, ...]:
+    return tuple(read for mark, read in _WHOLE_BY_MARK if mark in shape)
 
 
 @lru_cache(maxsize=MAX_PLANS)
-def _readers_in(shape: str, is_of_database: bool) -> tuple[int, ...]:
+def _readers_in(shape: bytes, is_of_database: bool) -> tuple[int, ...]:
     """The numbers of the readers with a mark in texts of this shape."""
     return tuple(
         number
-        for number, (marks, read) in enumerate(_READERS)
-        if contains_any(shape, map(masked, marks)) or (read is _untyped and is_of_database)
+        for number, marks in enumerate(_MASKED)
+        if any(map(shape.__contains__, marks)) or (is_of_database and _READERS[number].read is _untyped)
     )
 
 
@@ -116,7 +119,7 @@ def _system(error: ErrorText) -> ErrorText:
 
 def _said_with_status(error: ErrorText) -> ErrorText:
     """Status and message, without codes that only some SDKs show."""
-    text = status_said(error.text) if _STATUS_BEGINS.match(error.text) else None
+    text = status_said(error.text) if error.text[:1] in ("4", "5", "c") and _STATUS_BEGINS.match(error.text) else None
     return error if text is None else error._replace(type=None, text=text.rstrip(".:;,"))
 
 
@@ -452,6 +455,8 @@ _NO_COMMAND: Final = re.compile(
     r"(?:(?:\S*/)?zsh:(?:\d+:)? command not found: (?P<a>\S+)|(?P<b>[^\s:]+): (?:command )?not found\b"
     r"|exec: \"(?P<c>[^\"/]+)\": executable file not found in \$PATH|\bspawn (?P<d>[^\s/]+) ENOENT)"
 )
+_MISSING: Final = ("not found", "ENOENT")
+"""One of them is in every text that `_NO_COMMAND` fits."""
 _OPERAND: Final = re.compile(r"^(?P<tool>[a-z]\w*): ['‘](?P<name>[\w.-]+)['’]: ")
 _EXIT: Final = re.compile(r"^Exit code 127\s+")
 
@@ -460,7 +465,7 @@ def _shell(error: ErrorText) -> ErrorText:
     """What a shell or script says, without its name and line; a missing command in one form."""
     text = _SCRIPT.sub("", re.sub(r"^/(?:[^\s/:]+/)*bin/(?=[\w.-]+: )", "", error.text))
     text = _OPERAND.sub(r"\g<tool>: \g<name>: ", text)
-    if (missing := _NO_COMMAND.search(text)) and (
+    if contains_any(text, _MISSING) and (missing := _NO_COMMAND.search(text)) and (
         missing["b"] is None or "command not found" in text or text != error.text
     ):
         name = next(filter(None, missing.groups()))
@@ -733,7 +738,7 @@ _STATUS_FIRST: Final = re.compile(r"^(?=[45]\d\d: )")
 def _untyped(error: ErrorText) -> ErrorText:
     """Errors that say the same with a type of their own as without one."""
     kind, text, frame = error.type, error.text, error.frame
-    if "rror" in text or "xception" in text:
+    if text.count(": ") > 1 and ("rror" in text or "xception" in text):
         text = _SELF.sub(r"\g<head>", text)
     if bad := _BAD_JSON.search(text):
         return error._replace(type=None, text=f"invalid JSON: {bad['why']}")
@@ -875,5 +880,6 @@ _READERS: Final = (
     *(_Shape(marks, partial(_cut, pattern, instead)) for marks, pattern, instead in CUTS),
     _Shape(("age.", "ocator.", "rame.", "rowser", "lementHandle."), _driven),
     _Shape(ERRNO_MARKS, _system),
-    _Shape(("4", "5"), _said_with_status),
 )
+_MASKED: Final = tuple(tuple(dict.fromkeys(map(masked, shape.marks))) for shape in _READERS)
+_WHOLE_BY_MARK: Final = tuple((masked(mark), read) for mark, read in _WHOLE)
