@@ -184,10 +184,17 @@ def duration(ms: float | None) -> Clean:
     return Clean(f"{days}d{whole % 86400 // 3600:02d}h")
 
 
-def tokens(count: int | None) -> Clean:
-    """A token count in at most five cells: ``346 9.8k 84.1k 190k 1.2M``; ``—`` for None."""
+_UNITS: Final = (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3))
+
+
+def tokens(count: int | None, *, at_least: bool = False) -> Clean:
+    """A token count in at most five cells: ``346 9.8k 84.1k 190k 1.2M``; ``—`` for None; `at_least`: ``≥84k``."""
     if count is None:
         return Clean("—")
+    if at_least:
+        name, whole = next(((name, whole) for name, whole in _UNITS if count >= whole), ("", 1))
+        tenths = count * 10 // whole
+        return Clean(f"≥{tenths // 10 if whole == 1 or tenths >= 100 else tenths / 10}{name}")
     if abs(count) < 1000:
         return Clean(str(count))
     if abs(count) >= 10**15:

@@ -14,7 +14,7 @@ import msgspec
 
 from tracetui.analysis import spending
 from tracetui.model import RUNNING_STATES, Problem, RunRef, RunState, RunSummary, Status
-from tracetui.store.facts import OutcomeCounts, recorded_state, run_time, total_tokens
+from tracetui.store.facts import OutcomeCounts, recorded_state, run_time, start_of, total_tokens
 
 if TYPE_CHECKING:
     from tracetui.store import query
@@ -301,6 +301,10 @@ def _status_label(run: RunSummary, state: StateOf) -> str:
     return (Status.RUNNING if state(run) in RUNNING_STATES else Status.UNKNOWN).value
 
 
+UNDATED: Final = "undated"
+"""Label of runs without a recorded start."""
+
+
 def _day_label(now: float, state: StateOf) -> Callable[[RunSummary], str]:
     """Label a run ``live`` or by its day."""
     day = day_label(now)
@@ -309,7 +313,8 @@ def _day_label(now: float, state: StateOf) -> Callable[[RunSummary], str]:
         status = run.shared.status
         if (status is _RUNNING or status is _UNKNOWN) and state(run) in RUNNING_STATES:
             return "live"
-        return day(run_time(run))
+        start = start_of(run)
+        return UNDATED if start is None else day(start)
 
     return label
 

@@ -35,7 +35,7 @@ from tracetui.masking import one_line
 from tracetui.model import Operation, Run, RunState, RunSummary, Span, Status, StatusSource
 from tracetui.model.build import CONTAINERS
 from tracetui.model.tally import COPY_SECONDS as SESSION_COPY_SECONDS
-from tracetui.store.facts import changed_at
+from tracetui.store.facts import changed_at, recorded_state
 from tracetui.text import Clean, age, duration
 
 RUNNING_MS: Final = 10_000.0
@@ -72,6 +72,11 @@ class State(StrEnum):
     STALLED = "stalled?"
     ENDED = "ended"
     UNKNOWN = "unknown"
+
+
+def recorded_liveness(run: RunSummary) -> State:
+    """The liveness of a run as its trace records it, without a clock."""
+    return State.RUNNING if recorded_state(run) is RunState.RUNNING else State.ENDED
 
 
 GOING: Final = (State.RUNNING, State.QUIET, State.STALLED)

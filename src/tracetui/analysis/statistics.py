@@ -2,8 +2,7 @@
 
 Nothing is counted twice. The usage of a container (agent, workflow, turn) counts only if no call in it records its own.
 A call nested in a call of the same name adds no time to the row. A span counts for the run that owns it
-(`tracetui.model.build.ownership`), not for a fork that inherited it or for the parent of a nested run. A run stored in
-several files counts once.
+(`tracetui.model.build.ownership`), not for a fork that inherited it or for the parent of a nested run.
 """
 
 from __future__ import annotations
@@ -98,16 +97,13 @@ class Statistics:
         self.by = by
         self._listed, self._inherited = listed, inherited
         self._totals: dict[str, _Totals] = {}
-        self._seen: set[str] = set()
         self.runs = 0
 
     def add(self, run: Run) -> None:
-        """Add a whole run, unless a copy of it was added before."""
-        identity = run.summary.identity
-        if identity is not None:
-            if identity in self._seen:
-                return
-            self._seen.add(identity)
+        """Add a whole run, in which what other runs count is marked (`tracetui.store.claims`); none that is a copy."""
+        whole = run.summary
+        if whole.identity is not None and whole.counts_in and not (whole.usage or whole.llm_calls or whole.tool_calls):
+            return
         self.runs += 1
         seen: set[str] = set()
         task = self._inherited.get(run.summary.ref) or run.summary.task_key
@@ -321,7 +317,9 @@ def _root(run: RunSummary, by: By, task: TaskKey | None) -> str | None:
         return run.source or UNNAMED
     if by is By.DAY:
         return _day(run.started_at)
-    return run.model if by is By.MODEL else None
+    if by is By.MODEL:
+        return run.model or UNNAMED
+    return UNNAMED if by is By.OPERATION else None
 
 
 def _day(at: float | None) -> str:

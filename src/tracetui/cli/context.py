@@ -10,12 +10,11 @@ from tracetui.analysis.context import Ledger
 from tracetui.analysis.context_feed import ledger_of
 from tracetui.cli.output import terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_place, add_redact
-from tracetui.cli.reading import run_at, source_at
+from tracetui.cli.reading import read_counted, run_at, source_at
 from tracetui.cli.tasks import hint_folder
 from tracetui.errors import UsageError
 from tracetui.export.context import break_table, call_table, content_table, context_value, file_table, title
 from tracetui.export.json import encode
-from tracetui.live.load import read_run
 from tracetui.model import Run
 from tracetui.redact import Redactor
 from tracetui.store.address import step_number
@@ -54,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         summary, parts = run_at(source, args.address, args)
         if parts:
             raise UsageError(f"{args.address} is a part of a run; use the whole run: {summary.ref.address}")
-        opened = read_run(source, summary.ref)
+        (opened,) = read_counted(source, [summary], [args.address], args)
         prices.load()
         ledger = ledger_of(opened)
     if args.json:

@@ -8,7 +8,17 @@ from typing import Any
 from tracetui.cli.failing import complain_of
 from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_place, add_redact
-from tracetui.cli.reading import listing_of, only, original_of, replays_of, run_at, source_of, sources_at
+from tracetui.cli.reading import (
+    cache_limit,
+    listing_of,
+    only,
+    original_of,
+    read_counted,
+    replays_of,
+    run_at,
+    source_of,
+    sources_at,
+)
 from tracetui.diff.comparison import Comparison
 from tracetui.errors import NothingReadable, TracetuiError, UsageError
 from tracetui.export import diff as export
@@ -17,6 +27,7 @@ from tracetui.model import Run, RunSummary
 from tracetui.model.masked import masked
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
+from tracetui.store.claims import Claims
 from tracetui.store.relations import Pair, has_original, pairs_of
 
 HELP = "compare two runs, or a replay with its original"
@@ -65,7 +76,8 @@ def _pair(args: argparse.Namespace) -> int:
         runs = [_run_at(source, text, args) for text in args.addresses]
         if len(runs) == 1:
             runs = _with_counterpart(source, runs[0], args)
-        comparison = Comparison(*_read(source, runs, args), strict=args.strict)
+        opened = _masked(read_counted(source, runs, args.addresses, args), args)
+        comparison = Comparison(*opened, strict=args.strict)
         found = comparison.result()
         if args.json:
             write_bytes(export.diff_document(found, comparison.changes))
@@ -74,9 +86,8 @@ def _pair(args: argparse.Namespace) -> int:
     return SAME if found.same else DIFFERENT
 
 
-def _read(source: Source, summaries: list[RunSummary], args: argparse.Namespace) -> list[Run]:
-    """Read the runs, masked unless exact output was requested; different secrets get different masks."""
-    runs = [read_run(source, one.ref) for one in summaries]
+def _masked(runs: list[Run], args: argparse.Namespace) -> list[Run]:
+    """Mask the runs unless exact output was requested; different secrets get different masks."""
     if args.json and not args.redact:
         return runs
     redactor = Redactor(compared=True)
@@ -117,16 +128,18 @@ def _replays(args: argparse.Namespace) -> int:
     places = [args.replays, *args.trace_dir]
     worst = SAME
     with source_of(places) as source:
-        listing = listing_of(source, places, only(args), deep=False)
+        listing = listing_of(source, places, only(args), deep=True, cache_bytes=cache_limit(args))
         if not listing.runs:
             raise nothing(places, listing.problems)
         if args.exit_code and complain_of(listing.problems, args.format):
             worst = FAILURE
-        results = (_compare(source, pair, args) for pair in pairs_of(listing.runs, repeats=args.repeats))
+        results = (
+            _compare(source, pair, listing.claims, args) for pair in pairs_of(listing.runs, repeats=args.repeats)
+        )
         if args.json:
-            pairs = list(results)
-            write_bytes(export.replays_document(value for _, value, _ in pairs))
-            worst = max([worst, *(status for status, _, _ in pairs)])
+            compared = list(results)
+            write_bytes(export.replays_document(value for _, value, _ in compared))
+            worst = max([worst, *(status for status, _, _ in compared)])
         else:
             for status, _, line in results:
                 write_lines([line])
@@ -134,12 +147,12 @@ def _replays(args: argparse.Namespace) -> int:
     return worst
 
 
-def _compare(source: Source, pair: Pair, args: argparse.Namespace) -> tuple[int, dict[str, Any], Any]:
+def _compare(source: Source, pair: Pair, claims: Claims, args: argparse.Namespace) -> tuple[int, dict[str, Any], Any]:
     """Exit status, JSON value and line of one pair."""
     replay = pair.replay
     if pair.original is None:
         missing = (replay.ref.address, pair.relation, pair.missing or "")
         return FAILURE, export.missing_value(*missing), export.missing_line(*missing, terminal_width())
-    a, b = _read(source, [pair.original, replay], args)
+    a, b = _masked([claims.mark(read_run(source, run.ref)) for run in (pair.original, replay)], args)
     found = Comparison(a, b, relation=pair.relation, strict=args.strict).result()
     return (SAME if found.same else DIFFERENT), export.pair_value(found), export.pair_line(found, terminal_width())

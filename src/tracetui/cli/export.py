@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from tracetui.analysis.tasks import matrix
 from tracetui.cli.output import complain, nothing, write_bytes, write_document
 from tracetui.cli.parser import add_place, default_directory
-from tracetui.cli.reading import Listing, cache_limit, listing_of, only, run_at, source_of, sources_at
+from tracetui.cli.reading import Listing, cache_limit, listing_of, only, read_counted, run_at, source_of, sources_at
 from tracetui.errors import UsageError
 from tracetui.export import document
 from tracetui.export.document import Form
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     redactor = None if args.no_redact else document.redactor_for(compared=args.diff is not None)
     if args.diff is not None:
         with sources_at(args.diff, args) as source:
-            a, b = (_run(source, text, args) for text in args.diff)
+            a, b = _runs(source, args.diff, args)
             _output(document.export_diff(a, b, form, redactor, relation=_relation(a, b)), args, [a, b])
         return 0
     with source_of([args.target, *args.trace_dir]) as source:
@@ -76,16 +76,20 @@ def run(args: argparse.Namespace) -> int:
         elif source.is_folder(args.target):
             _output(_triage(source, args, form, redactor), args, [])
         else:
-            found = _run(source, args.target, args)
+            (found,) = _runs(source, [args.target], args)
             _output(document.export_run(found, form, redactor, full=args.full), args, [found])
     return 0
 
 
-def _run(source: Source, text: str, args: argparse.Namespace) -> Run:
-    found, parts = run_at(source, text, args)
-    if parts:
-        raise UsageError(f"{text} is part of a run; export the whole run: {found.ref.address}")
-    return read_run(source, found.ref)
+def _runs(source: Source, texts: Sequence[str], args: argparse.Namespace) -> list[Run]:
+    """Read the runs at these addresses."""
+    runs = []
+    for text in texts:
+        found, parts = run_at(source, text, args)
+        if parts:
+            raise UsageError(f"{text} is part of a run; export the whole run: {found.ref.address}")
+        runs.append(found)
+    return read_counted(source, runs, texts, args)
 
 
 def _relation(a: Run, b: Run) -> str | None:
@@ -132,14 +136,15 @@ def _site(source: Source, args: argparse.Namespace) -> int:
     check_outside(args.site, roots)
     if not args.force and os.path.lexists(args.site) and not (os.path.isdir(args.site) and not os.listdir(args.site)):
         raise UsageError(f"{args.site} isn't an empty directory; choose another one or pass --force")
-    runs = _listing(source, args).runs
+    listing = _listing(source, args)
+    runs = listing.runs
     redactor = None if args.no_redact else document.redactor_for()
     triage, shared, _ = _triaged(source, args, runs, redactor)
     content = Content(args.target, runs, triage, shared, matrix(runs), redactor)
     for folder in ("", *FOLDERS):
         create_directory(os.path.join(args.site, folder), roots=roots)
     pages = written = 0
-    for page in Site(content, lambda ref: read_run(source, ref)).pages():
+    for page in Site(content, lambda ref: listing.claims.mark(read_run(source, ref))).pages():
         _check_folder(args.site, page.path)
         written += write(os.path.join(args.site, page.path), page.pieces, roots=roots, replace=args.force)
         pages += 1

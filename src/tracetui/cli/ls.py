@@ -32,7 +32,6 @@ from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.model.masked import masked_problem, masked_summary, masked_task
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
-from tracetui.store.claims import marked
 from tracetui.store.facts import EffectFacts
 from tracetui.store.relations import Relations
 
@@ -188,7 +187,7 @@ def _inside(cache: Outlines, found: Listing) -> tuple[list[Problem], dict[RunRef
         priced = prices.takes_reading(summary)
         if not summary.problems and not priced:
             continue
-        run = marked(cache.read(summary.ref), found.claims.copied(summary.ref))
+        run = found.claims.mark(cache.read(summary.ref))
         problems += [problem for problem in run.problems if problem not in listed]
         if priced:
             from tracetui.analysis.statistics import estimate_of

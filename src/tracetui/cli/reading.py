@@ -21,8 +21,9 @@ from tracetui.errors import NothingReadable, UsageError, nearest
 from tracetui.export.table import Screen, newest_first
 from tracetui.formats import registry
 from tracetui.formats.base import Format
+from tracetui.live.load import read_run
 from tracetui.live.scan import Found, look, scan
-from tracetui.model import PassRule, Problem, RunRef, RunSummary
+from tracetui.model import PassRule, Problem, Run, RunRef, RunSummary
 from tracetui.redact import Redactor
 from tracetui.sources.base import Entry, Source
 from tracetui.sources.local import STDIN, LocalSource, StdinSource
@@ -299,6 +300,33 @@ def run_at(source: Source, text: str, args: argparse.Namespace) -> tuple[RunSumm
     if places == [text]:
         return address.pick(listing.runs, None, text), ()
     return address.find(text, listing.runs, ", ".join(places))
+
+
+def read_counted(
+    source: Source, runs: Sequence[RunSummary], texts: Sequence[str], args: argparse.Namespace
+) -> list[Run]:
+    """Read whole runs, with the same net counts as `ls` of the places in which `texts`, their addresses, were looked
+    up: those places are listed if other files may have responses of the runs. Raises `LinkLost`.
+    """
+    opened = [read_run(source, one.ref) for one in runs]
+    places = dict.fromkeys(place for text in texts for place in places_of(source, text, args))
+    paths = {run.ref.path for run in runs if run.ref.key is None}
+    claims = Claims()
+    if not places.keys() <= paths and any(run.summary.claims for run in opened):
+        claims = listing_of(source, [*places], only(args), deep=True, cache_bytes=cache_limit(args)).claims
+    for run in opened:
+        claims.add(run.summary)
+    return [claims.mark(run) for run in opened]
+
+
+def places_of(source: Source, text: str, args: argparse.Namespace) -> list[str]:
+    """Return the places in which `run_at` looks up an address or id, and those beside it."""
+    parsed = address.parse(text, source.is_file)
+    if parsed is not None:
+        return [parsed.path, *args.trace_dir]
+    folder, _ = in_folder(source, text)
+    place = folder or (text if source.is_folder(text) else "")
+    return [place, *args.trace_dir] if place else _places_for(text, args)
 
 
 def _places_for(text: str, args: argparse.Namespace) -> list[str]:

@@ -21,7 +21,18 @@ from tracetui.analysis.links import (
 from tracetui.cli.failing import add_fail_on, status_of
 from tracetui.cli.output import write_bytes, write_lines
 from tracetui.cli.parser import add_pass, add_place, add_redact
-from tracetui.cli.reading import cache_limit, check_rule, listing_of, only, original_of, rule_of, run_at, source_at
+from tracetui.cli.reading import (
+    cache_limit,
+    check_rule,
+    listing_of,
+    only,
+    original_of,
+    places_of,
+    read_counted,
+    rule_of,
+    run_at,
+    source_at,
+)
 from tracetui.errors import UsageError
 from tracetui.export import json, text
 from tracetui.export.text import value_lines
@@ -72,7 +83,8 @@ def run(args: argparse.Namespace) -> int:
     rule = rule_of(args)
     with source_at(args.address, args) as source:
         summary, parts = run_at(source, args.address, args)
-        opened = exact = read_run(source, summary.ref).with_rule(rule)
+        (found,) = read_counted(source, [summary], [args.address], args)
+        opened = exact = found.with_rule(rule)
         check_rule(args, [opened.summary])
         if args.redact or not (args.json or args.raw):
             opened = masked(opened, Redactor())
@@ -96,7 +108,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _document(source: Source, run: Run, exact: RunSummary, args: argparse.Namespace) -> Iterator[bytes]:
     """Return the run as JSON; `exact` is its summary before masking, by which its original is found."""
-    original = original_of(source, exact, only(args)) if has_original(exact) else None
+    places = places_of(source, args.address, args)
+    original = original_of(source, exact, only(args), places) if has_original(exact) else None
     task = Relations([exact, original]).task(exact) if original is not None else exact.task_key
     if task is not None and args.redact:
         task = masked_task(task, Redactor())

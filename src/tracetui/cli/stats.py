@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -34,8 +34,8 @@ from tracetui.model.build import is_part, part_of
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.store.address import target
-from tracetui.store.claims import Claims, families, keys_in, marked, order_of
-from tracetui.store.relations import Relations, copies_of
+from tracetui.store.claims import Claims
+from tracetui.store.relations import Relations
 from tracetui.text import Clean, cost, count, duration, one_line, tokens, truncate
 
 HELP = "count calls, errors, time and tokens by tool, model, agent, task, project, day …"
@@ -96,13 +96,12 @@ def run(args: argparse.Namespace) -> int:
         listed, shared = {one.ref for one in found if not one.parts}, FileCaches()
         tables = [Statistics(by, listed, tasks) for by in args.by]
         with outlines(source, places, args) as cache:
-            counted = _Counted(found, {summary.ref: summary for summary in summaries}, claims)
-            for one in counted.order:
+            for one in found:
                 if one.parts:
                     whole = read_run(source, one.ref, shared.for_run(one.ref)).with_rule(rule)
                     part = _part(whole, one.parts, one.place)
                 else:
-                    part = counted.own(cache.read(one.ref).with_rule(rule))
+                    part = claims.mark(cache.read(one.ref).with_rule(rule))
                 for statistics in tables:
                     statistics.add(part)
     runs = tables[0].runs
@@ -146,15 +145,14 @@ def _runs(
     wanted: Any,
     rule: PassRule | None,
     problems: list[Problem],
-) -> tuple[list[_Selection], list[RunSummary], Claims | None]:
-    """The selected runs, each once, the summaries of all listed runs, and their claims if all were read."""
+) -> tuple[list[_Selection], list[RunSummary], Claims]:
+    """The selected runs, each once, the summaries of all listed runs, and which run counts what several have."""
     named: dict[_Selection, None] = {}
     listed: dict[RunRef, RunSummary] = {}
-    gross: list[RunSummary] = []
+    claims = Claims()
     for place in places:
         if source.is_folder(place) or source.is_file(place):
-            deep, limit = wanted is not None, cache_limit(args)
-            listing = listing_of(source, [place], only(args), deep=deep, rule=rule, cache_bytes=limit)
+            listing = listing_of(source, [place], only(args), deep=True, rule=rule, cache_bytes=cache_limit(args))
         else:
             summary, parts = run_at(source, place, args)
             if parts:
@@ -163,37 +161,12 @@ def _runs(
             listing = Listing([summary.with_rule(rule)], [])
         problems.extend(listing.problems)
         listed |= {summary.ref: summary for summary in listing.runs}
-        gross.extend(listing.claims.runs)
+        for gross in listing.claims.runs:
+            claims.add(gross)
         found = (wanted(listing, source) if wanted is not None else listing).runs
-        copies = copies_of(found)
-        named |= dict.fromkeys(_Selection(summary.ref) for summary in found if summary.ref not in copies)
+        named |= dict.fromkeys(_Selection(summary.ref) for summary in found)
     check_rule(args, [*listed.values()])
-    return [*named], [*listed.values()], Claims(gross) if wanted is not None else None
-
-
-class _Counted:
-    """Counts what several runs have in the run that wrote it first."""
-
-    def __init__(
-        self, selected: Sequence[_Selection], listed: Mapping[RunRef, RunSummary], claims: Claims | None
-    ) -> None:
-        """`claims`: those of all listed runs; None: they are taken from the runs as they are read, in `order`."""
-        self._claims, self._seen = claims, set[int]()
-        self.order = [*selected]
-        """Runs that have a beginning in common with others are read last, the first one of them first."""
-        if claims is None:
-            summaries = {one.ref: listed[one.ref] for one in selected if one.ref in listed}
-            related = families(summaries.values())
-            self.order.sort(key=lambda one: (True, *order_of(summaries[one.ref])) if one.ref in related else (False,))
-
-    def own(self, run: Run) -> Run:
-        """The run with spans that others count marked as copies."""
-        if self._claims is not None:
-            return marked(run, self._claims.copied(run.summary.ref))
-        keys = keys_in(run)
-        copied = keys & self._seen
-        self._seen |= keys
-        return marked(run, copied)
+    return [*named], [*listed.values()], claims
 
 
 def _part(run: Run, parts: Sequence[str], text: str) -> Run:

@@ -9,12 +9,11 @@ from shlex import quote
 from typing import Final, NamedTuple
 
 from tracetui.model import Problem, RunRef, RunSummary
-from tracetui.store.facts import OutcomeCounts
+from tracetui.store.facts import OutcomeCounts, total_tokens
 from tracetui.store.relations import counted, split_traces
 from tracetui.text import Clean, age, cells, clean, count, duration, one_line, pad, tokens, truncate, truncate_middle
 from tracetui.views.labels import run_label, score_cell, start_label, status_word
 from tracetui.views.list.runs import result_phrase
-from tracetui.views.timeline.chart import tokens_of
 
 _GAP: Final = 2
 
@@ -211,7 +210,7 @@ def _run_cells(run: RunSummary, notes: Mapping[RunRef, str]) -> tuple[Clean, ...
         started(run),
         duration(run.duration_ms),
         count(run.steps),
-        tokens(tokens_of(run.usage)),
+        tokens(total_tokens(run), at_least=run.usage is not None and run.usage.output_at_least),
         truncate(run_label(run), _NAME.most),
         clean(run.ref.address),
         _result(run, notes),
@@ -220,7 +219,9 @@ def _run_cells(run: RunSummary, notes: Mapping[RunRef, str]) -> tuple[Clean, ...
 
 def _result(run: RunSummary, notes: Mapping[RunRef, str]) -> Clean:
     phrase = "".join(piece.text for piece in result_phrase(run))
-    return Clean(phrase + _put_after(notes.get(run.ref)) + _noted(run.problems))
+    place = run.counts_in or ""
+    copied = f"[counts in {place if basename(place) == basename(run.ref.path) else basename(place)}]" if place else None
+    return Clean(phrase + _put_after(notes.get(run.ref)) + _put_after(copied) + _noted(run.problems))
 
 
 def _put_after(note: str | None) -> str:

@@ -255,6 +255,7 @@ def _facts(run: Run) -> Iterator[Fact]:
     yield Fact("started", [Clean(" · ".join([when, *naive, *took]))] if when else [])
     yield Fact("took", [duration(summary.duration_ms)] if took and not when else [])
     yield Fact(summary.relation or "replay", [one_line(f"of {summary.replay_of}")] if summary.replay_of else [])
+    yield Fact("counts in", [clean(summary.counts_in)] if summary.counts_in else [])
     if (task := summary.task_key) is not None and not task.derived:
         yield Fact("task", [one_line(task.name, 300)])
     yield Fact("trial", [one_line(summary.trial, 300)] if summary.trial else [])

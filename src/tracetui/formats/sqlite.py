@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from sqlite3 import Connection, Error
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -13,13 +13,17 @@ from msgspec.structs import replace
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk, Reader
-from tracetui.model import Header, Problem, RunBody, Span
+from tracetui.model import Body, Header, Problem, RunBody, RunRef, Span
+from tracetui.model.build import RunBuilder
 from tracetui.sources.base import SQLITE_MAGIC, File
 from tracetui.sources.sqlite import is_passing, version_of
 
 _Row = TypeVar("_Row")
 REST_SECONDS: Final = 0.5
 """How often early rows are compared while the database doesn't change."""
+BUSY_SECONDS: Final = 2.0
+"""How long the next piece of a run waits for a database that is busy; after that it is a failure."""
+BUSY_PAUSE: Final = 0.01
 IN_CHUNK: Final = 400
 """Values in one ``IN (…)``: some builds of SQLite take 999 at most."""
 PIECE_SECONDS: Final = 0.03
@@ -40,6 +44,8 @@ class ReadState(msgspec.Struct, frozen=True, kw_only=True):
     """False: there is more to read."""
     memory: Any = None
     """Data for the next read; immutable, because a failed read must not change it."""
+    given: Sequence[Span] | None = None
+    """Those of the spans that are new or have changed, after all siblings; None: `spans` are compared."""
     held: Sequence[Span] | None = None
     """Those of the spans that the next read compares with; None: all. The others stay as they are."""
     others: Any = None
@@ -61,6 +67,7 @@ class DatabaseReader:
         self._version: object = None
         """The version of the database that was read, if its state is of one version."""
         self._read_at = -inf
+        self._waits_since = inf
 
     def more(self, file: File) -> Chunk:
         before = self._found
@@ -73,13 +80,20 @@ class DatabaseReader:
                     return Chunk()
                 found, chunk = self._advance(connection, file.path)
         except (Error, OSError) as error:
-            if before is None or not is_passing(error):
+            if before is None or not is_passing(error) or (not before.done and self._has_waited()):
                 raise
-            return Chunk()  # keep the last state
+            return Chunk(done=before.done)  # keep the last state
+        self._waits_since = inf
         whole = found.done and (before is None or before.done)  # else its pieces may be of several versions
         self._found = found if found.held is None else replace(found, spans=found.held)
         self._version, self._read_at = version if whole else None, monotonic()
         return chunk
+
+    def _has_waited(self) -> bool:
+        """Pause; whether a run that is partly read has waited for `BUSY_SECONDS`."""
+        self._waits_since = min(self._waits_since, monotonic())
+        sleep(BUSY_PAUSE)
+        return monotonic() >= self._waits_since + BUSY_SECONDS
 
     @property
     def others(self) -> Any:
@@ -98,6 +112,30 @@ class DatabaseReader:
         if found is None:
             raise FormatError("the run cannot be read from its start")
         return found, replace(chunk_of(None, found), reset=before is not None)
+
+
+class CountedRun:
+    """A run of a database that the list counts again as it grows."""
+
+    def __init__(self, ref: RunRef) -> None:
+        self._ref = ref
+        self._builder = RunBuilder(ref, lambda span: Body())
+        self._state: ReadState | None = None
+
+    def count(
+        self, connection: Connection, read: Callable[[Connection, str, ReadState | None], ReadState | None]
+    ) -> RunBuilder:
+        """Read on to the end; `read` as in `DatabaseReader`. Raises `FormatError`."""
+        while True:
+            found = read(connection, self._ref.path, self._state)
+            chunk = Chunk() if found is None else chunk_of(self._state, found)
+            if found is None or chunk.reset:
+                self._builder, self._state = RunBuilder(self._ref, lambda span: Body()), None
+                continue
+            self._builder.add(chunk.spans, header=chunk.header, body=chunk.body, problems=chunk.problems)
+            self._state = found
+            if found.done:
+                return self._builder
 
 
 class KindReader:
@@ -132,7 +170,7 @@ def is_database(file: File) -> bool:
 
 def chunk_of(before: ReadState | None, now: ReadState) -> Chunk:
     """The changes from `before` to `now`; all of `now` if a span or problem was removed or a span moved."""
-    given = None if before is None else changed(before.spans, now.spans)
+    given = None if before is None else now.given if now.given is not None else changed(before.spans, now.spans)
     reported = () if before is None else before.problems
     reset = before is not None and (given is None or list(now.problems[: len(reported)]) != list(reported))
     if before is None or reset:

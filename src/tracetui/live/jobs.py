@@ -33,6 +33,7 @@ from tracetui.model.masked import masked_bodies, unmasked
 from tracetui.redact import Redactor
 from tracetui.sources.base import LinkLost, Source
 from tracetui.store.address import span_title
+from tracetui.store.claims import Share
 from tracetui.store.relations import Relations
 
 NEWS_SECONDS: Final = 0.05
@@ -226,11 +227,15 @@ class Counted(NamedTuple):
 
 
 def statistics_job(
-    refs: Sequence[RunRef], rule: PassRule | None = None, inherited: Mapping[RunRef, TaskKey] = MappingProxyType({})
+    refs: Sequence[RunRef],
+    rule: PassRule | None = None,
+    inherited: Mapping[RunRef, TaskKey] = MappingProxyType({}),
+    shares: Mapping[RunRef, Share] = MappingProxyType({}),
 ) -> Job:
     """Count these runs; `JobProgress.result` is a `Counted`, `new` each `Problem`.
 
-    `rule` decides outcomes, `inherited` has the tasks of replays (`Relations.inherited_tasks`).
+    `rule` decides outcomes, `inherited` has the tasks of replays (`Relations.inherited_tasks`), `shares` what other
+    runs count of them.
     """
     listed = {*refs}
     counters = {by: Statistics(by, listed, inherited) for by in By}
@@ -242,8 +247,9 @@ def statistics_job(
         for ref in by_file(refs):
             run = yield from read_steps(source, ref, shared.for_run(ref))
             if run is not None:
+                counted = shares.get(ref, Share()).mark(run.with_rule(rule))
                 for one in counters.values():
-                    one.add(run.with_rule(rule))
+                    one.add(counted)
             yield Step(done=1)
         ended = True
 

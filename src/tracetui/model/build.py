@@ -547,7 +547,8 @@ class Ownership(Enum):
 def ownership(run: Run, listed: Container[RunRef] = ()) -> list[Ownership]:
     """The ownership of every span of a run, given that the runs of `listed` are counted separately.
 
-    Descendants of a span owned by another run are never the run's own. An unlisted nested run counts to the innermost
+    Of the descendants of a span owned by another run only those are the run's own that have a claim which no other run
+    counts. An unlisted nested run counts to the innermost
     listed run that contains it.
     """
     ref, found = run.summary.ref, list[Ownership]()
@@ -558,8 +559,9 @@ def ownership(run: Run, listed: Container[RunRef] = ()) -> list[Ownership]:
                 listed_end = i + run.sizes[i]
             elif i >= taken_over_end and is_taken_over(span):
                 taken_over_end = i + run.sizes[i]
-        taken_over = Ownership.TAKEN_OVER if i < taken_over_end else Ownership.OWN
-        found.append(Ownership.LISTED if i < listed_end else taken_over)
+        is_own = i >= taken_over_end or (span.claim is not None and not is_taken_over(span))
+        here = Ownership.OWN if is_own else Ownership.TAKEN_OVER
+        found.append(Ownership.LISTED if i < listed_end else here)
     return found
 
 

@@ -74,10 +74,13 @@ def counts_elsewhere(span: Span) -> bool:
     return span.taken_over and COUNTS_HERE not in span.notes
 
 
-def mark_copy(span: Span, copied: Container[int]) -> Span:
-    """The span; if its key is one of `copied`, as a copy, whose usage counts in another run."""
-    if span.claim is None or key_of(span) not in copied or counts_elsewhere(span):
-        return span
+def is_among(span: Span, keys: Container[int]) -> bool:
+    """Whether the span has one of these keys, and counts in its run as far as its own trace shows."""
+    return span.claim is not None and key_of(span) in keys and not counts_elsewhere(span)
+
+
+def as_copy(span: Span) -> Span:
+    """The span as a copy, whose usage counts in another run."""
     notes = [COPIED, *(note for note in span.notes if note not in (COPIED, COUNTS_HERE))]
     return replace(span, usage=None, note=" · ".join(notes))
 

@@ -327,10 +327,13 @@ def _own_facts(header: Header, tally: Tally | None, last: LastEvent | None, *, m
         if tally.usage:
             usage = tally.usage if usage is None else usage.or_else(tally.usage)
         error = error or tally.first_error
+    steps = header.steps if tally is None or not header.tells_steps else tally.steps
+    if not steps and tally is not None and (tally.llm_calls or tally.tool_calls):
+        steps = None  # the trace doesn't number its steps
     return OwnFacts(
         id=header.id,
         usage=usage,
-        steps=header.steps if tally is None or not header.tells_steps else tally.steps,
+        steps=steps,
         spans=None if tally is None else tally.spans,
         llm_calls=tally.llm_calls if tally is not None and header.tells_calls else None,
         tool_calls=tally.tool_calls if tally is not None and header.tells_calls else None,

@@ -7,21 +7,57 @@ Runs are compared by the tables of their summaries (`tracetui.model.claims`), no
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from math import inf
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
 from tracetui.model import ModelUsage, Operation, Run, RunRef, RunSummary, Usage
-from tracetui.model.claims import Claim, key_of, mark_copy, unpack_claims, unpack_keys
+from tracetui.model.claims import Claim, ClaimKeys, as_copy, is_among, unpack_claims, unpack_keys
 from tracetui.model.tally import size_class
+from tracetui.store.relations import place_of
+
+K = TypeVar("K", int, str)
 
 FORK: Final = "fork"
 COPY: Final = "copy"
+_NOTHING: Final = ClaimKeys()
 _COUNTS: Final = tuple(name for name in Usage.__struct_fields__ if name not in ("cost_usd", "output_at_least"))
+_CALLS: Final = ("llm_calls", "tool_calls")
 _LEAST: Final = 1e-9
 """US dollars below which a difference of costs is rounding."""
+
+
+class Share(NamedTuple):
+    """What other runs count of one run. It doesn't change with the claims that it was made from."""
+
+    copied: Collection[int] = ()
+    """The keys of those claims."""
+    fields: Mapping[str, Any] = MappingProxyType({})
+    """Fields of the net summary: where the claims count, and the run of which the beginning was copied."""
+    whole: bool = False
+    """Nothing of the run counts: it is a copy without claims."""
+
+    def net(self, run: RunSummary) -> RunSummary:
+        """The net summary for the gross one `run`; `run` itself where nothing changes."""
+        if self.whole:
+            return run.replace(**{name: None if getattr(run, name) is None else 0 for name in _CALLS}, **self.fields)
+        fields = {**_deduction(run, self.copied), **self.fields} if self.copied and run.claims else self.fields
+        return run.replace(**fields) if fields else run
+
+    def mark(self, run: Run) -> Run:
+        """The run with its net summary, and the spans that other runs count as copies; `run` is gross."""
+        if self.whole:
+            copies = {i: as_copy(span) for i, span in enumerate(run.spans) if span.usage is not None}
+        else:
+            spans = enumerate(run.spans if self.copied else ())
+            copies = {i: as_copy(span) for i, span in spans if is_among(span, self.copied)}
+        summary = self.net(run.summary)
+        if not copies and summary is run.summary:
+            return run
+        return replace(run, spans=run.spans.replaced(copies) if copies else run.spans, summary=summary)
 
 
 class Claims:
@@ -33,7 +69,7 @@ class Claims:
 
     def __init__(self, runs: Iterable[RunSummary] = ()) -> None:
         self._runs: dict[RunRef, RunSummary] = {}
-        """The gross summaries of runs with a table."""
+        """The gross summaries of runs with a table or an identity."""
         self._holders: dict[int, RunRef] = {}
         """One run that has the claim: the only one, unless the claim is in `_shared`."""
         self._shared: dict[int, list[RunRef]] = {}
@@ -44,6 +80,10 @@ class Claims:
         """Runs by their first record."""
         self._origin_of: dict[RunRef, int | None] = {}
         """The first record of a run with a table."""
+        self._identities: dict[str, list[RunRef]] = {}
+        """Runs by identity."""
+        self._related: set[RunRef] = set()
+        """Runs that have, or had, something in common with others."""
         self._changed: set[RunRef] = set()
         for run in runs:
             self.add(run)
@@ -51,24 +91,21 @@ class Claims:
 
     def add(self, run: RunSummary) -> None:
         """Add a run, or a new version of it; `run` is gross."""
-        ref, before = run.ref, self._runs.get(run.ref)
+        ref, identity, before = run.ref, run.head.identity, self._runs.get(run.ref)
         if before is not None:
-            if before.claims == run.claims:
+            if before.claims == run.claims and before.head.identity == identity:
                 self._runs[ref] = run
                 if order_of(before) != order_of(run):
                     self._changed |= self._relatives(ref)
                 return
             self.remove(ref)
-        if not run.claims:
+        if not run.claims and identity is None:
             return
         self._runs[ref] = run
-        table = unpack_keys(run.claims)
+        self._join(self._identities, identity, ref)
+        table = unpack_keys(run.claims) if run.claims else _NOTHING
         self._origin_of[ref] = table.origin
-        if table.origin is not None:
-            family = self._origins.setdefault(table.origin, [])
-            family.append(ref)
-            if len(family) > 1:
-                self._changed.update(family)
+        self._join(self._origins, table.origin, ref)
         holders = self._holders
         keys = dict.fromkeys(table.keys, ref)
         for key in holders.keys() & keys.keys():
@@ -79,6 +116,7 @@ class Claims:
                 self._sharing.setdefault(first, set()).add(key)
             group.append(ref)
             self._sharing.setdefault(ref, set()).add(key)
+            self._related.update(group)
             self._changed.update(group)
             del keys[key]
         holders.update(keys)
@@ -88,14 +126,9 @@ class Claims:
         run = self._runs.pop(ref, None)
         if run is None:
             return
-        table = unpack_keys(run.claims)
-        del self._origin_of[ref]
-        if table.origin is not None:
-            family = self._origins[table.origin]
-            family.remove(ref)
-            self._changed.update(family)
-            if not family:
-                del self._origins[table.origin]
+        self._leave(self._identities, run.head.identity, ref)
+        table = unpack_keys(run.claims) if run.claims else _NOTHING
+        self._leave(self._origins, self._origin_of.pop(ref), ref)
         sharing = self._sharing.pop(ref, set())
         for key in table.keys:
             if key not in sharing:
@@ -110,9 +143,25 @@ class Claims:
                 self._sharing[group[0]].discard(key)
         self._changed.discard(ref)
 
+    def _join(self, groups: dict[K, list[RunRef]], key: K | None, ref: RunRef) -> None:
+        if key is not None:
+            group = groups.setdefault(key, [])
+            group.append(ref)
+            if len(group) > 1:
+                self._related.update(group)
+                self._changed.update(group)
+
+    def _leave(self, groups: dict[K, list[RunRef]], key: K | None, ref: RunRef) -> None:
+        if key is not None:
+            group = groups[key]
+            group.remove(ref)
+            self._changed.update(group)
+            if not group:
+                del groups[key]
+
     @property
     def runs(self) -> Collection[RunSummary]:
-        """The gross summaries of all runs with a table."""
+        """The gross summaries of all runs that were added and may count elsewhere."""
         return self._runs.values()
 
     def take_changed(self) -> list[RunSummary]:
@@ -121,22 +170,27 @@ class Claims:
         return [self._runs[ref] for ref in changed if ref in self._runs]
 
     def gross(self, ref: RunRef) -> RunSummary | None:
-        """The summary of a run with a table as it was added."""
+        """The summary of a run as it was added; None without a table and an identity."""
         return self._runs.get(ref)
-
-    def copied(self, ref: RunRef) -> Collection[int]:
-        """The keys of the claims of `ref` that other runs count."""
-        return self._owners(ref).keys()
 
     def net(self, run: RunSummary) -> RunSummary:
         """The summary of an added run with its own usage, calls and relation; `run` itself where nothing changes."""
-        owners = self._owners(run.ref) if run.claims else {}  # a run read from its beginning again may have none yet
+        return self.share(run.ref).net(run) if run.ref in self._related else run
+
+    def mark(self, run: Run) -> Run:
+        """The run with its net summary, and the spans that other runs count as copies."""
+        return self.share(run.summary.ref).mark(run)
+
+    def share(self, ref: RunRef) -> Share:
+        """What other runs count of a run at this time."""
+        run = self._runs.get(ref) if ref in self._related else None
+        if run is None:
+            return Share()
+        if (first := self._same_without_claims(run)) is not None:
+            return Share(fields={"usage": None, "model_usage": (), "counts_in": first.address}, whole=True)
+        owners = self._owners(ref)
         original = self._original(run, owners)
-        if not owners and original is None:
-            return run
-        fields: dict[str, Any] = {}
-        if owners:
-            fields = {**_deduction(run, owners), "counts_in": self._main_owner(owners).address}
+        fields: dict[str, Any] = {"counts_in": self._main_owner(owners).address} if owners else {}
         if original is not None:
             is_copy = bool(owners) and len(owners) == len({*unpack_keys(run.claims).keys})
             fields |= {
@@ -144,12 +198,15 @@ class Claims:
                 "replay_of_path": original.ref.path,
                 "relation": COPY if is_copy else FORK,
             }
-        return run.replace(**fields)
+        return Share(owners.keys(), fields)
 
-    def mark(self, run: Run) -> Run:
-        """The run with its net summary, and the spans that other runs count as copies."""
-        summary = self.net(run.summary) if run.summary.ref in self._runs else run.summary
-        return marked(run, self.copied(run.summary.ref), summary)
+    def _same_without_claims(self, run: RunSummary) -> RunRef | None:
+        """The run with the identity of `run` that counts; None if it is `run`, or if the claims of `run` decide."""
+        group = self._identities.get(run.head.identity or "", ())
+        if len(group) < 2 or (run.claims and unpack_keys(run.claims).packed):
+            return None
+        first = min(group, key=place_of)
+        return None if first == run.ref else first
 
     def _owners(self, ref: RunRef) -> dict[int, RunRef]:
         """By the keys of the claims of `ref` that other runs count, which run does."""
@@ -178,16 +235,16 @@ class Claims:
             first = self._main_owner(owners) if owners else None
         return None if first is None else self._runs[first]
 
-    def _family(self, ref: RunRef) -> Sequence[RunRef]:
+    def _family(self, ref: RunRef) -> list[RunRef]:
         """The runs with the first record of a run, with the run itself; empty without a first record."""
         origin = self._origin_of.get(ref)
-        return self._origins[origin] if origin is not None else ()
+        return self._origins[origin] if origin is not None else []
 
     def _relatives(self, ref: RunRef) -> set[RunRef]:
         """The runs that have a claim or the first record in common with a run, with the run itself if there are any."""
         groups = [self._shared[key] for key in self._sharing.get(ref, ())]
-        family = self._family(ref)
-        return set[RunRef]().union(*groups, family if len(family) > 1 else ())
+        groups += [self._family(ref), self._identities.get(self._runs[ref].head.identity or "", [])]
+        return set[RunRef]().union(*(group for group in groups if len(group) > 1))
 
     def _main_owner(self, owners: dict[int, RunRef]) -> RunRef:
         """The run that counts most of these claims; of several the first."""
@@ -205,34 +262,6 @@ def order_of(run: RunSummary) -> tuple[Any, ...]:
     head, start = run.head, inf if run.started_at is None else run.started_at
     depends = head.replay_of is not None or head.replay_of_path is not None or run.shared.parent is not None
     return depends, start, start + (run.duration_ms or 0.0) / 1000, run.ref.path, run.ref
-
-
-def marked(run: Run, copied: Collection[int], summary: RunSummary | None = None) -> Run:
-    """The run with the spans of the keys `copied` as copies, which don't count; `summary` is its net one, if known."""
-    found = {
-        i: span
-        for i, before in enumerate(run.spans if copied else ())
-        if before.claim is not None and (span := mark_copy(before, copied)) is not before
-    }
-    if summary is None:
-        summary = run.summary.replace(**_deduction(run.summary, copied)) if found else run.summary
-    if not found and summary is run.summary:
-        return run
-    return replace(run, spans=run.spans.replaced(found) if found else run.spans, summary=summary)
-
-
-def families(runs: Iterable[RunSummary]) -> set[RunRef]:
-    """The runs that have the first record in common with another."""
-    by_origin: dict[int, list[RunRef]] = {}
-    for run in runs:
-        if run.claims and (origin := unpack_keys(run.claims).origin) is not None:
-            by_origin.setdefault(origin, []).append(run.ref)
-    return {ref for family in by_origin.values() if len(family) > 1 for ref in family}
-
-
-def keys_in(run: Run) -> set[int]:
-    """The keys of the claims of a run."""
-    return {key for span in run.spans if span.claim is not None and (key := key_of(span)) is not None}
 
 
 def _deduction(run: RunSummary, owners: Collection[int]) -> dict[str, Any]:

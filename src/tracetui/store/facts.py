@@ -35,11 +35,15 @@ _STATE_BY_STATUS: Final = {Status.RUNNING: RunState.RUNNING, Status.PAUSED: RunS
 
 
 def run_time(run: RunSummary) -> float:
-    """The time of a run: its start, else the modification time of its file (UTC seconds)."""
+    """Sort key of a run by time: its start, else the modification time of its file (UTC seconds)."""
+    start = start_of(run)
+    return run.modified_at if start is None else start
+
+
+def start_of(run: RunSummary) -> float | None:
+    """The start of a run in UTC seconds; None if it is undated."""
     start = run.started_at
-    if start is None:
-        return run.modified_at
-    if run.shared.time_zone is None:  # a naive time is the writer's local time: most likely ours
+    if start is not None and run.shared.time_zone is None:  # a naive time is the writer's local time: most likely ours
         try:
             return (datetime(1970, 1, 1) + timedelta(seconds=start)).timestamp()
         except (OverflowError, ValueError, OSError):

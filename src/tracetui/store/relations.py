@@ -102,7 +102,7 @@ class Relations:
         """`runs`: a dict may change later, with `remove` before and `add` after each change of `relation_key`."""
         self._runs = runs if isinstance(runs, dict) else {run.ref: run for run in runs}
         self._formats: dict[str, None] = {}
-        self._keyed = _Groups[str](_where)
+        self._keyed = _Groups[str](place_of)
         """By path, the runs of files with several; others are found by path and format."""
         self._ids: _Groups[int] | None = None
         """Runs by the hash of their id; made when a new run refers to another."""
@@ -110,11 +110,11 @@ class Relations:
         """Ids that runs refer to."""
         self._new_ids: set[str] = set()
         """Those of them that `_candidates` doesn't have yet."""
-        self._candidates = _Groups[tuple[str, int, str]](_where)
+        self._candidates = _Groups[tuple[str, int, str]](place_of)
         """Runs with an id that runs refer to, by the id and each search level."""
-        self._referring = _Groups[str](_where)
+        self._referring = _Groups[str](place_of)
         """Runs that refer to another, by its id."""
-        self._referring_by_path = _Groups[str](_where)
+        self._referring_by_path = _Groups[str](place_of)
         """Runs that refer to another, by its path."""
         self._unsettled: dict[RunRef, None] = {}
         """Referring runs that may have another original or parent now."""
@@ -124,9 +124,9 @@ class Relations:
         """Of all runs that name one."""
         self._replays = _Groups[RunRef](self._when)
         self._children = _Groups[RunRef](self._when)
-        self._same = _Groups[str](_where)
+        self._same = _Groups[str](place_of)
         """By identity; the first one counts, the others are its copies."""
-        self._split = _Groups[str](_where)
+        self._split = _Groups[str](place_of)
         """Runs that may be parts of a trace, by its id."""
         self._tasks = _Groups[TaskKey | str](self._when)
         """Runs that name no original and are no copies, by task."""
@@ -261,7 +261,7 @@ class Relations:
         """Find the originals and parents that may have changed."""
         if self._new_ids:
             if self._ids is None:
-                self._ids = _Groups[int](_where)
+                self._ids = _Groups[int](place_of)
                 for run in self._runs.values():
                     self._ids.add(hash(run.head.id), run.ref)
                 self._ids.sort()
@@ -409,8 +409,8 @@ class Relations:
         """Sort key: start time, runs without one last."""
         start = self._runs[ref].started_at
         if start is None or isnan(start):
-            return True, 0.0, _where(ref)
-        return False, start, _where(ref)
+            return True, 0.0, place_of(ref)
+        return False, start, place_of(ref)
 
 
 def relation_key(run: RunSummary) -> tuple[object, ...]:
@@ -482,7 +482,7 @@ def copies_of(runs: Iterable[RunSummary]) -> dict[RunRef, RunRef]:
     for run in runs:
         if (identity := run.head.identity) is not None:
             by_identity.setdefault(identity, []).append(run)
-    found = (sorted((run.ref for run in same), key=_where) for same in by_identity.values() if len(same) > 1)
+    found = (sorted((run.ref for run in same), key=place_of) for same in by_identity.values() if len(same) > 1)
     return {ref: first for first, *others in found for ref in others}
 
 
@@ -522,7 +522,7 @@ def _ended_first(run: RunSummary) -> tuple[bool, str]:
     return not has_end(run), run.ref.path
 
 
-def _where(ref: RunRef) -> tuple[bool, str, str, str, str]:
+def place_of(ref: RunRef) -> tuple[bool, str, str, str, str]:
     """Sort key of references, all different: files of many runs first, then by path."""
     return ref.key is None, ref.path, ref.key or "", ref.format, ref.span or ""
 

@@ -107,7 +107,9 @@ class Store:
         """The runs of each file, except for files that are one run: most are, and `runs` has those."""
         self._unseen: set[str] = set()
         self._relations: Relations | None = None
-        self._open: OrderedDict[RunRef, Run] = OrderedDict()
+        self._open: OrderedDict[RunRef, tuple[Run, Run]] = OrderedDict()
+        """Cached runs, gross and net."""
+        self._recounted: list[Run] = []
         self._bodies: OrderedDict[tuple[RunRef, str], tuple[Span, Body]] = OrderedDict()
 
     def begin_scan(self) -> None:
@@ -152,6 +154,13 @@ class Store:
         for run in self.claims.take_changed():
             if run.ref in self.runs and (net := self.claims.net(run)) != self.runs[run.ref]:
                 self._enter(net, now, has_changed=False)
+            if run.ref in self._open:
+                self._recounted.append(self._mark(run.ref))
+
+    def recounted(self) -> list[Run]:
+        """Cached runs of which other runs count more or less since the last call."""
+        recounted, self._recounted = self._recounted, []
+        return recounted
 
     def _replace(self, found: ScannedFile) -> None:
         """Replace the runs and problems of a file."""
@@ -181,13 +190,9 @@ class Store:
 
     def _put(self, run: RunSummary, now: float) -> None:
         run = run if self.rule is None else run.with_rule(self.rule)
-        if run.claims or self.claims.gross(run.ref) is not None:
-            before = self.claims.gross(run.ref)
-            self.claims.add(run)
-            self._enter(self.claims.net(run), now, has_changed=before is None or _changed(before, run))
-        else:
-            before = self.runs.get(run.ref)
-            self._enter(run, now, has_changed=before is None or _changed(before, run))
+        before = self.claims.gross(run.ref) or self.runs.get(run.ref)
+        self.claims.add(run)
+        self._enter(self.claims.net(run), now, has_changed=before is None or _changed(before, run))
 
     def _enter(self, run: RunSummary, now: float, *, has_changed: bool) -> None:
         """List a net summary; `has_changed`: the run itself changed."""
@@ -281,20 +286,28 @@ class Store:
 
     def cache(self, run: Run) -> None:
         """Cache an open run; its summary is more complete than that of the list. What other runs count is marked."""
-        self._open[run.summary.ref] = self.claims.mark(run.with_rule(self.rule))
-        self._open.move_to_end(run.summary.ref)
+        ref, run = run.summary.ref, run.with_rule(self.rule)
+        self._open[ref] = run, run
+        self._mark(ref)
+        self._open.move_to_end(ref)
         while len(self._open) > OPEN_RUNS:
             self._open.popitem(last=False)
 
+    def _mark(self, ref: RunRef) -> Run:
+        gross, _ = self._open[ref]
+        net = self.claims.mark(gross)
+        self._open[ref] = gross, net
+        return net
+
     def opened(self, ref: RunRef) -> Run | None:
         """The whole run, if cached."""
-        return self._open.get(ref)
+        return self._open[ref][1] if ref in self._open else None
 
     def summary(self, ref: RunRef | None) -> RunSummary | None:
         """The most complete summary of a run: that of the cached run, else that of the list."""
         if ref is None:
             return None
-        run = self._open.get(ref)
+        run = self.opened(ref)
         return run.summary if run is not None else self.runs.get(ref)
 
     def cache_body(self, ref: RunRef, span: Span, body: Body) -> None:

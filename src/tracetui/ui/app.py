@@ -115,7 +115,7 @@ class TraceApp(HostApp):
         self.links = LinkService(self.store, engine, self._links_changed)
         self.comparisons = Comparisons(self.store, lambda: not self.stage)
         self.surveys = JobService(self.store, engine)
-        self.exporter = Exporter(engine, self.roots)
+        self.exporter = Exporter(engine, self.store.claims, self.roots)
         self.main = MainScreen(commands, state)
         self.stage, self.seen, self.total = "list", 0, None
         self.listed = self.preloaded = False
@@ -241,6 +241,7 @@ class TraceApp(HostApp):
             store.cache(run)
             if run.complete and (run.spans or not run.problems):  # else its file may just have moved away
                 store.put(run.summary, now)
+        mail.runs.update({run.summary.ref: run for run in store.recounted()})
         failed = store.newly_failed()
         if self.listed and self._notify and failed:
             self._notify_failed(failed)
@@ -334,19 +335,18 @@ class TraceApp(HostApp):
         )
 
     def _effects_of(self, run: RunSummary) -> EffectFacts:
-        """What a run did, for queries; asks for all runs to be read if that isn't known. Any thread may call it."""
-        facts = self.surveys.facts.get(run.ref)
-        if facts is None and not self._wants_effects:
+        """What a run did, for queries; asks for runs to be read if that isn't known. Any thread may call it."""
+        facts, is_current = self.surveys.facts_of(run)
+        if not is_current and not self._wants_effects:
             self._wants_effects = True
             self.post_message(EffectsWanted())
         return facts or NO_EFFECTS
 
     def on_effects_wanted(self) -> None:
-        """Read all runs for a query, unless they are being read."""
+        """Read runs for a query, unless they are being read."""
         self._wants_effects = False
-        if not self.surveys.is_finding_effects:
-            self.surveys.find_effects([*self.store.runs.values()], self.roots, again=True)
-            self.main.say("reading all runs for this query")
+        if self.surveys.find_facts(self.roots):
+            self.main.say("reading runs for this query")
 
     def found(self) -> list[RunSummary]:
         from tracetui.store import query
@@ -469,7 +469,8 @@ class TraceApp(HostApp):
         from tracetui.live.jobs import statistics_job
         from tracetui.ui.screens.lists import StatisticsScreen
 
-        job = statistics_job(refs, self.store.rule, self.store.relations.inherited_tasks)
+        shares = {ref: self.store.claims.share(ref) for ref in refs}
+        job = statistics_job(refs, self.store.rule, self.store.relations.inherited_tasks, shares)
         self.push_screen(StatisticsScreen(job, of, self.commands))
         self.surveys.ask(job)
 
@@ -484,6 +485,12 @@ class TraceApp(HostApp):
         from tracetui.ui.screens.effects import SCREENS
 
         self.push_screen(SCREENS[pane](pane, refs, of, self.commands))
+
+    def show_blame(self, ref: RunRef, span: str, path: str | None = None) -> None:
+        from tracetui.live.blame import Subject
+        from tracetui.ui.screens.effects import BlameScreen
+
+        self.push_screen(BlameScreen(Subject(ref, span, path), self.commands))
 
     def action_today(self) -> None:
         """Open the *today* page."""

@@ -452,11 +452,6 @@ def standing_of(run: RunSummary, state: State, now: float | None, glyphs: Glyphs
     return Standing(status, *run_sign(run, status, glyphs), words, False)
 
 
-def recorded_state(run: RunSummary) -> State:
-    """The state of a run from its recorded status alone."""
-    return State.RUNNING if run.status is Status.RUNNING else State.ENDED
-
-
 def status_now(run: RunSummary, state: State) -> Status:
     """The status to show: running or unknown for a run without an end record."""
     if state is State.ENDED:

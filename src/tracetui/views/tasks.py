@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
 from tracetui import text
+from tracetui.analysis.liveness import recorded_liveness
 from tracetui.analysis.tasks import ORIGINAL, Group, Matrix, Result, Task, Trial
 from tracetui.masking import one_line
 from tracetui.model import Status
@@ -17,7 +18,7 @@ from tracetui.store.facts import total_tokens
 from tracetui.text import Clean, cells, grouped, wrap
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
-from tracetui.views.labels import WRONG_ANSWER, WRONG_STYLE, StateOf, recorded_state, status_now, value_of
+from tracetui.views.labels import WRONG_ANSWER, WRONG_STYLE, StateOf, status_now, value_of
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
 
 COPIES: Final = ("copy", "part")
@@ -83,7 +84,7 @@ def _short_paths(paths: Iterable[str]) -> dict[str, str]:
 # ---- one run
 
 
-def trial_sign(trial: Trial, glyphs: Glyphs = UNICODE, state_of: StateOf = recorded_state) -> tuple[Clean, str]:
+def trial_sign(trial: Trial, glyphs: Glyphs = UNICODE, state_of: StateOf = recorded_liveness) -> tuple[Clean, str]:
     """Glyph and style of a trial: its result, of a running one its status. A replay or copy, which is in no rate, has
     the glyph of one in the style of its result.
     """
@@ -111,7 +112,7 @@ _WORDS: Final = {
 
 
 def trial_line(
-    task: Task, trial: Trial, label: str, width: int, glyphs: Glyphs = UNICODE, state_of: StateOf = recorded_state
+    task: Task, trial: Trial, label: str, width: int, glyphs: Glyphs = UNICODE, state_of: StateOf = recorded_liveness
 ) -> tuple[Line, Line]:
     """The outcome of a run in one line, and facts about it, as many as fit. `label`: that of its column group."""
     run, (sign, style) = trial.run, _result_sign(trial, glyphs, state_of)
@@ -223,7 +224,7 @@ class TaskRows:
         *,
         cursor: Callable[[], tuple[int, int]] = lambda: (-1, 0),
         glyphs: Glyphs = UNICODE,
-        state_of: StateOf = recorded_state,
+        state_of: StateOf = recorded_liveness,
     ) -> None:
         """`tasks`: those of the matrix, in the order of the rows."""
         self.matrix, self.tasks = matrix, tasks

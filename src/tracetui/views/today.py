@@ -11,13 +11,13 @@ from typing import Final, NamedTuple
 from tracetui import text
 from tracetui.analysis import spending
 from tracetui.analysis.arrangement import Item
-from tracetui.analysis.liveness import CurrentState, Liveness, State, current_state, seconds
+from tracetui.analysis.liveness import CurrentState, Liveness, State, current_state, recorded_liveness, seconds
 from tracetui.masking import clean, one_line
 from tracetui.model import RUNNING_STATES, Operation, Run, RunRef, RunState, RunSummary, Span, Status
 from tracetui.store.facts import run_time, total_tokens
 from tracetui.text import Clean, tokens, truncate_middle
 from tracetui.views.glyphs import UNICODE, Glyphs, kind_of
-from tracetui.views.labels import StateOf, recorded_state, run_label
+from tracetui.views.labels import StateOf, run_label
 from tracetui.views.list.runs import RunRows, cost_text
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
 
@@ -61,7 +61,7 @@ class Sections(NamedTuple):
     recent: list[RunSummary]
 
 
-def sections(runs: Iterable[RunSummary], *, now: float, state_of: StateOf = recorded_state) -> Sections:
+def sections(runs: Iterable[RunSummary], *, now: float, state_of: StateOf = recorded_liveness) -> Sections:
     """Sort the top-level runs of the last days into sections."""
     found = Sections([], [], [], [])
     midnight = _midnight(now)
@@ -141,7 +141,7 @@ class TodayRows:
         *,
         now: float,
         glyphs: Glyphs = UNICODE,
-        state_of: StateOf = recorded_state,
+        state_of: StateOf = recorded_liveness,
         room: int = 0,
     ) -> None:
         """`room`: rows of the page; sections have more rows than their maximum where they fit."""

@@ -167,7 +167,7 @@ def _parsed(text: str, tool: Tool | None) -> Any:
     """Arguments recorded as text: JSON, else what the only argument of such a tool is called."""
     try:
         value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):  # half of a surrogate pair can't be encoded
         value = None
     if isinstance(value, dict):
         return value

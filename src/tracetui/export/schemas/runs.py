@@ -196,6 +196,20 @@ class WholeRun(PlainRun):
     node_stats: NotRequired[dict[str, dict[str, Any]]]
 
 
+class LinkEnd(TypedDict):
+    """A place in a run that a link starts from or leads to."""
+
+    run: str | None
+    span: str
+    part: str
+    quote: str
+
+
+StepLink = TypedDict(
+    "StepLink", {"kind": str, "from": LinkEnd, "to": Sequence[LinkEnd], "quote": str, "match": str}
+)  # a link of a step, see docs/links.md
+
+
 class RunDocument(Masked):
     """``tracetui show ADDRESS --json``."""
 
@@ -204,6 +218,7 @@ class RunDocument(Masked):
     steps: Sequence[Step]
     spans: Sequence[Span]
     problems: Sequence[Problem]
+    links: NotRequired[Sequence[StepLink]]
 
 
 class RunEvent(TypedDict):

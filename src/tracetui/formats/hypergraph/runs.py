@@ -23,6 +23,7 @@ from tracetui.formats.hypergraph.rows import (
     StepRow,
     json_of,
     name_of,
+    sortable,
     standing,
     text_id,
 )
@@ -232,10 +233,11 @@ def is_paused(database: Database, run: RunRow) -> bool:
 
 
 class Route(NamedTuple):
-    """The decision of a step, and the row of the step."""
+    """The decision of a step, and where the step is."""
 
+    order: tuple[int, Any, int]
+    """By index, then by row."""
     decision: Any
-    row: int
 
 
 def last_routes(database: Database, run_id: str | None = None, first: int = 0) -> dict[str, Route]:
@@ -251,11 +253,19 @@ def last_routes(database: Database, run_id: str | None = None, first: int = 0) -
         else f" AND {step('run')} = ?"
     )
     sql = (
-        f"SELECT {step('run')}, {step('decision')}, rowid FROM steps WHERE {step('decision')} IS NOT NULL"
-        f" AND {database.public}{one} ORDER BY {step('index')}, rowid"
+        f"SELECT {step('run')}, {step('index')}, rowid, {step('decision')} FROM steps"
+        f" WHERE {step('decision')} IS NOT NULL AND {database.public}{one} ORDER BY {step('index')}, rowid"
     )
     rows = database.connection.execute(sql, () if run_id is None else (run_id,)).fetchall()
-    return {text_id(run): Route(decision, row) for run, decision, row in rows}
+    return {text_id(run): Route((*sortable(index), row), decision) for run, index, row, decision in rows}
+
+
+def latest_route(database: Database, run_id: str, before: Route | None, first: int) -> Route | None:
+    """The last route of a run whose last one was `before`; only rows from `first` on have changed since."""
+    latest = last_routes(database, run_id, first).get(run_id)
+    if before is None or (latest is not None and latest.order >= before.order):
+        return latest
+    return before if before.order[-1] < first else last_routes(database, run_id).get(run_id)
 
 
 # ---- causes

@@ -43,6 +43,7 @@ from tracetui.formats.hypergraph.runs import (
     header_of,
     is_paused,
     last_routes,
+    latest_route,
     pending_span,
     run_span,
     step_span,
@@ -93,7 +94,7 @@ class Table(msgspec.Struct, frozen=True):
         """From where come the rows of the runs ``{keys}`` from row `first` on."""
         if not first:
             return f"FROM {self.source} WHERE {self.run} IN ({{keys}})"
-        return f"FROM {self.source} WHERE +{self.run} IN ({{keys}}) AND {self.rowid} >= {first}"  # by no index of runs
+        return f"FROM {self.source} WHERE +{self.run} IN ({{keys}}) AND {self.rowid} >= {first}"
 
 
 class RunPosition(msgspec.Struct, frozen=True):
@@ -258,13 +259,14 @@ def read(connection: Connection, path: str, before: ReadState | None, *, ref: Ru
         if given or known is None or known.about != about:
             items = [child for child in database.children_of([run.id]) if child.item is not None]
             error = first_errors(database, [run]).get(run.id)
-            first = tree.first_row if tree.partly and (route is None or route.row < tree.first_row) else 0
-            route = last_routes(database, run.id, first).get(run.id, route if first else None)
+            first = tree.first_row if tree.partly else 0
+            route = latest_route(database, run.id, route, first) if first else last_routes(database, run.id).get(run.id)
             header = header_of(run, error, items, route, database.version, paused=is_paused(database, run))
             body = run_body(database, run, error, items, more)
     header = header or header_of(run, None, (), writer=database.version)
     held = tree.settle() if tree.done and tree.size > SMALL else None
-    others = tree.others(Others() if known is None else known.others)
+    before_others = Others() if known is None else known.others
+    others = tree.others(before_others) if tree.done and run.parent is None else before_others
     memory = Memory(tree.runs, tree.made, about, route, epoch, sweep, others)
     return ReadState(
         spans=spans,
@@ -390,7 +392,7 @@ class Tree:
         """Whether the rows of some pages have the same sums as before."""
         rows = f"{table.rowid} >= {start << PAGE_BITS} AND {table.rowid} < {stop << PAGE_BITS}"
         sql = (
-            f"SELECT {table.run}, {table.rowid} >> {PAGE_BITS}, {table.sums} FROM {table.source}"
+            f"SELECT +{table.run}, {table.rowid} >> {PAGE_BITS}, {table.sums} FROM {table.source}"
             f" WHERE {rows} AND +{table.run} IN ({{keys}}) GROUP BY 1, 2"
         )
         found = many(self._database.connection, sql, self._known)
@@ -418,7 +420,8 @@ class Tree:
         pages: dict[str, Pages] = {}
         for name, table in self._tables.items():
             if table.sums:
-                first = self._first(name)
+                (last,) = connection.execute(f"SELECT max({table.rowid}) FROM {table.source}").fetchone()
+                first = max(0, ((last or 0) >> PAGE_BITS) - LATEST + 1) << PAGE_BITS
                 sql = (
                     f"SELECT {table.rowid} >> {PAGE_BITS}, {table.sums} FROM {table.source}"
                     f" WHERE {table.rowid} >= {first} AND {table.run} IS NOT ? GROUP BY 1"
@@ -597,7 +600,8 @@ class Tree:
     def _sum_up(self, name: str, table: Table, loading: list[Rows], *, partly: bool) -> dict[str, set[int]]:
         """Sum up the rows of some runs by page; by run, the pages that are not as they were."""
         first = self._first(name) if partly else 0
-        sql = f"SELECT {table.run}, {table.rowid} >> {PAGE_BITS}, {table.sums} {table.of_runs(first)} GROUP BY 1, 2"
+        run = f"+{table.run}" if first else table.run  # by the numbers of the rows, by no index of runs
+        sql = f"SELECT {run}, {table.rowid} >> {PAGE_BITS}, {table.sums} {table.of_runs(first)} GROUP BY 1, 2"
         for rows in loading:
             rows.pages = {**rows.pages, name: {}}
         by_id = {rows.position.run.id: rows for rows in loading}

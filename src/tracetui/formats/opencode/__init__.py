@@ -21,7 +21,7 @@ from tracetui.formats.base import CERTAIN, NO, Chunk, Reader
 from tracetui.formats.bodies import cached
 from tracetui.formats.decode import record_on, top_names
 from tracetui.formats.document import DocumentReader, Outline, summary
-from tracetui.formats.opencode import database, storage
+from tracetui.formats.opencode import database, listing, reading, storage
 from tracetui.formats.opencode.context import context_of
 from tracetui.formats.opencode.messages import Message, SpanRef, body_of, interpret
 from tracetui.formats.opencode.records import MESSAGES, PARTS, Part, SourceMessage, changed, decode_record, info_of
@@ -52,12 +52,12 @@ class Opencode:
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         if _is_database(file):
-            return database.summarize(file, self.name, deep=deep)
+            return listing.summarize(file, self.name, deep=deep)
         chunk = _read_export(file, file.read_all()) if _is_export(file) else storage.StorageReader().more(file)
         return [summary(RunRef(self.name, file.path), file, chunk, deep=True)]
 
     def open(self, file: File, ref: RunRef) -> Reader:
-        rows = partial(DatabaseReader, partial(database.read, ref=ref))
+        rows = partial(DatabaseReader, partial(reading.read, ref=ref))
         readers: dict[str, Callable[[], Reader]]
         readers = {"database": rows, "export": partial(DocumentReader, _read_export), "storage": storage.StorageReader}
         return KindReader(_kind_of, readers)

@@ -7,24 +7,20 @@ not moved yet, or written later by an old opencode. A pre-release had ``session`
 Columns come and go with the versions of opencode, so those that are there are selected by name, the others are None.
 The tables of accounts and credentials are never read.
 
-opencode writes a part again whenever something about it changes, and its time with it. So the times of the parts of
-each message, summed up by the database, show which messages must be read again. Times are in milliseconds: the last
-messages of a session are read again in any case. With a cached list, a session is counted again only if it got new
-rows, which a cheap look at all rows shows.
+opencode writes a part again whenever something about it changes, and its time with it. So the times of rows, summed up
+by page (`RowLog`), show which messages must be read again. Times are in milliseconds: the last messages of a session,
+and those that have not ended, are read again in any case.
 """
 
 # ruff: noqa: S608 - every name in a statement is one of our own
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
-from math import inf
+from functools import cache as cached
 from sqlite3 import Connection
 from typing import Any, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from tracetui.errors import FormatError
@@ -46,21 +42,15 @@ from tracetui.formats.opencode.runs import (
     FORK,
     LEADING,
     STALE_MS,
-    RunSpans,
-    Session,
-    Tree,
-    header_of,
-    header_of_tree,
-    run_body,
     runs_of,
 )
 from tracetui.formats.opencode.version2 import converted
+from tracetui.formats.rowlog import PAGE_BITS, Table
 from tracetui.formats.scalars import word
 from tracetui.formats.schema import Unknown
-from tracetui.formats.sqlite import ReadState, many
-from tracetui.model import Body, Link, Problem, RunRef, RunSummary, Span
-from tracetui.model.build import RunBuilder, summary_of
-from tracetui.sources.base import CACHE, File
+from tracetui.formats.sqlite import many
+from tracetui.model import Body, Link, Span
+from tracetui.sources.base import File
 
 TABLES: Final = (
     frozenset({"session", "message", "part"}),
@@ -106,7 +96,7 @@ class Database:
         """Ids of the sessions in the table of opencode 2."""
         if self.has_new and self.has("session_v2", "id"):
             self.moved = frozenset(ident for (ident,) in self.rows("SELECT id FROM session_v2"))
-        self._table_of = cache(self._find_table)
+        self._table_of = cached(self._find_table)
 
     def table_of(self, ident: str) -> str:
         """The table with the messages of a session."""
@@ -164,7 +154,7 @@ class Database:
         for table in self.session_tables:
             if "parent_id" in where and not self.has(table, "parent_id"):
                 continue
-            key = _key(table)
+            key = key_of(table)
             sql = f"SELECT {key}, {self.select(table, _SESSION)} FROM {table} {where.replace('rowid', key)}"
             rows = self.rows(sql) if wanted is None else many(self.connection, sql, wanted)
             infos = [_info(row, branches) for row in rows if word(row[1]) is not None]
@@ -212,9 +202,49 @@ class Database:
             order = ", ".join(f"{name} DESC" for name in order.split(", "))
         return self.rows(f"{self._select(table)} WHERE session_id = ? ORDER BY {order} LIMIT {limit}", ident)
 
+    def keys_of(self, ident: str, last: int | None = None) -> list[int]:
+        """The keys of the messages of a session in their order, or of the `last` ones."""
+        table = self.table_of(ident)
+        sql, order = f"SELECT {key_of(table)} FROM {table} WHERE session_id = ? ORDER BY ", self.order(table)
+        if last is None:
+            return [key for (key,) in self.rows(sql + order, ident)]
+        order = ", ".join(f"{name} DESC" for name in order.split(", "))
+        return [key for (key,) in self.rows(f"{sql}{order} LIMIT {last}", ident)][::-1]
+
+    def tables(self) -> dict[str, Table]:
+        """The tables with rows of sessions, as they are summed up."""
+        found: dict[str, Table] = {}
+        for name, there in (("message", self.has_old), (MESSAGES_2, self.has_new), ("part", self.has_parts)):
+            if there:
+                in_message = "(SELECT session_id FROM message WHERE id = message_id)"
+                run = "session_id" if self.has(name, "session_id") else in_message
+                sums = f"count(*), max(rowid), total({self.stamp(name)}), max({self.stamp(name)})"
+                if self.has(name, "seq"):
+                    sums += ", total(seq)"
+                if name != "part" or self.has_old:
+                    found[name] = Table(name, run, sums)
+        return found
+
+    def keys_in(self, table: str, ident: str, pages: Iterable[int]) -> set[int]:
+        """The keys of the messages of a session that have rows in some pages of a table."""
+        own = self.table_of(ident)
+        found: set[int] = set()
+        for page in pages:
+            rows = f"rowid >= {page << PAGE_BITS} AND rowid < {(page + 1) << PAGE_BITS}"
+            if table == own:
+                found |= {
+                    key
+                    for (key,) in self.rows(f"SELECT {key_of(own)} FROM {own} WHERE {rows} AND +session_id = ?", ident)
+                }
+            elif table == "part" and own == "message":
+                ids = f"SELECT message_id FROM part WHERE {rows}"
+                sql = f"SELECT rowid FROM message WHERE id IN ({ids}) AND +session_id = ?"
+                found |= {key for (key,) in self.rows(sql, ident)}
+        return found
+
     def _select(self, table: str) -> str:
         kind = "type" if table == MESSAGES_2 else "NULL"
-        return f"SELECT {_key(table)}, {self.select(table, ('id', 'time_created'))}, {_DATA}, {kind} FROM {table}"
+        return f"SELECT {key_of(table)}, {self.select(table, ('id', 'time_created'))}, {_DATA}, {kind} FROM {table}"
 
     def parts(self, where: str, keys: Iterable[Any]) -> dict[Any, list[Row]]:
         """Rows of parts, by message: rowid, id, message, time, data."""
@@ -226,7 +256,7 @@ class Database:
         return found
 
 
-def _key(table: str) -> str:
+def key_of(table: str) -> str:
     """The key of a row, in SQL."""
     return "-rowid" if table in ("session_v2", MESSAGES_2) else "rowid"
 
@@ -263,7 +293,7 @@ def _shown(row: Record) -> Record:
     return {name: _value(name, value) for name, value in row.items() if name != "rowid"}
 
 
-def _source(row: Row, parts: Iterable[Row]) -> tuple[SourceMessage, list[tuple[str, str]]]:
+def source_of(row: Row, parts: Iterable[Row]) -> tuple[SourceMessage, list[tuple[str, str]]]:
     """A message with its parts, and (where, why) of unreadable parts."""
     wrong: list[tuple[str, str]] = []
     unknown: Unknown = {}
@@ -281,8 +311,8 @@ def _source(row: Row, parts: Iterable[Row]) -> tuple[SourceMessage, list[tuple[s
         part, other, problem = decode_record(PARTS, content, unknown)
         if problem is not None:
             wrong.append((f"part {ident}", problem))
-        found.append(Part(ident, part, store_key, content or b"", other, _time(written)))
-    return SourceMessage(message, data, key, value or b"", beside, _time(created), tuple(found), unknown), wrong
+        found.append(Part(ident, part, store_key, content or b"", other, time_of(written)))
+    return SourceMessage(message, data, key, value or b"", beside, time_of(created), tuple(found), unknown), wrong
 
 
 def _record_of(content: Any) -> tuple[Record, str | None]:
@@ -309,10 +339,10 @@ def _source_2(row: Row, message: str, *, whole: bool = False) -> tuple[SourceMes
     raw = rendered(data) if whole else content or b""
     beside = {"data": content.decode("utf-8", "replace")} if problem and not record and content else {}
     read = MESSAGES.convert(data, unknown)
-    return SourceMessage(message, read, key, raw, beside, _time(created), tuple(parts), unknown), problem
+    return SourceMessage(message, read, key, raw, beside, time_of(created), tuple(parts), unknown), problem
 
 
-def _time(value: Any) -> float | None:
+def time_of(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and 0 < value < 1e14 else None
 
 
@@ -329,7 +359,7 @@ def _stored(database: Database, at: SpanRef) -> tuple[SourceMessage, Record]:
         source, _ = _source_2(rows[0], word(rows[0][1]) or f"message row {-at.message}", whole=True)
         return replace(source, own=_beside(row) | source.own), _plain(row)
     where, key = ("message_id IN ({keys})", rows[0][1]) if at.part is None else ("rowid IN ({keys})", at.part)
-    source, _ = _source(rows[0], [row for found in database.parts(where, [key]).values() for row in found])
+    source, _ = source_of(rows[0], [row for found in database.parts(where, [key]).values() for row in found])
     (row,) = database.records("message", "rowid = ?", at.message)
     below = [database.records("part", "rowid = ?", part.store_key)[0] for part in source.parts]
     parts = [replace(part, own=_beside(one) | part.own) for part, one in zip(source.parts, below, strict=True)]
@@ -347,171 +377,12 @@ def _plain(row: Record) -> Record:
             for name, value in row.items() if name != "rowid"}  # fmt: skip
 
 
-# ---- a run, as far as there is time
-
-PIECE_SECONDS: Final = 0.03
-BATCH: Final = 64
-"""Messages that are read together."""
-LATEST: Final = 2
-"""Messages at the end of a session that are read again whenever anything came."""
-MOST: Final = 10_000
-"""Sessions of one run."""
-
-Stamp = tuple[Any, ...]
-
-
-class ReadMessage(msgspec.Struct, frozen=True):
-    """A message that was read."""
-
-    stamp: Stamp
-    check: int
-    """A hash of its rows."""
-    message: Message
-    problems: tuple[Problem, ...]
-
-
-class ReadSession(Session, frozen=True, kw_only=True):
-    """A session as far as it was read."""
-
-    stamps: dict[int, Stamp]
-    """Of all of its messages, by row."""
-    read: dict[int, ReadMessage]
-    waiting: tuple[int, ...]
-    """Messages that are not read yet."""
-
-
-class ReadRun(msgspec.Struct, frozen=True):
-    """A run as far as it was read."""
-
-    tree: Tree
-    spans: RunSpans
-    queue: list[Info]
-    """Sessions of the run that were found."""
-    done: bool = True
-
-
-class _RunReader:
-    """Reads the sessions of a run, in pieces of about `PIECE_SECONDS` if it `keeps` them to follow the run."""
-
-    def __init__(self, database: Database, path: str, before: ReadRun | None = None, *, keeps: bool = False) -> None:
-        self._database, self._path, self._keeps = database, path, keeps
-        self._before = before
-        self._earlier: dict[str, Any] = {} if before is None else before.tree.sessions
-        self._reads_on = before is not None and not before.done
-        in_pieces = keeps and (before is None or self._reads_on)  # later changes are small
-        self._deadline = time.monotonic() + PIECE_SECONDS if in_pieces else inf
-
-    def read(self, root: Info, original: str | None) -> ReadRun:
-        """The run of a session."""
-        before, sessions, queue = self._before, dict[str, Any](), [root]
-        if before is not None and self._reads_on:
-            sessions, queue = dict(self._earlier), list(before.queue)
-        above = self._database.ancestors(root)
-        done = True
-        for info in queue:
-            if len(sessions) >= MOST or (info.id in sessions and not sessions[info.id].waiting):
-                continue
-            one = sessions[info.id] = self._session(info)
-            if one.waiting:
-                done = False
-                break
-            tasks = [named for message in one.messages for named, _ in message.tasks]
-            queue += [child for child in self._database.below(info, tasks) if child.id not in above]
-        tree = Tree(sessions, original)
-        if before is not None and self._reads_on:
-            before.spans.take(tree)
-            return ReadRun(tree, before.spans, queue, done)
-        if before is not None and (tree, list(sessions)) == (before.tree, list(before.tree.sessions)):
-            return before
-        return ReadRun(tree, RunSpans(tree, None if before is None else before.spans), queue, done)
-
-    def _session(self, info: Info) -> ReadSession:
-        """A session with those of its messages for which there was time."""
-        before: ReadSession | None = self._earlier.get(info.id)
-        read = {} if before is None else before.read
-        if before is not None and self._reads_on:
-            stamps, wanted = before.stamps, before.waiting
-        else:
-            stamps = self._stamps(info)
-            latest = set(list(stamps)[-LATEST:])
-            wanted = tuple(
-                [
-                    rowid
-                    for rowid, stamp in stamps.items()
-                    if rowid in latest or (found := read.get(rowid)) is None or found.stamp != stamp
-                ]
-            )
-        there = {rowid: one for rowid, one in read.items() if rowid in stamps}
-        start = 0
-        while start < len(wanted) and (start == 0 or time.monotonic() < self._deadline):
-            for rowid, one in self._messages(wanted[start : start + BATCH], stamps):
-                old = read.get(rowid)
-                same = old is not None and old.check == one.check
-                there[rowid] = replace(old, stamp=one.stamp) if old is not None and same else one
-            start += BATCH
-        ordered = [there[rowid] for rowid in stamps if rowid in there]
-        messages = tuple([one.message for one in ordered])
-        problems = tuple([problem for one in ordered for problem in one.problems])
-        return ReadSession(info, messages, problems, stamps=stamps, read=there, waiting=wanted[start:])
-
-    def _stamps(self, info: Info) -> dict[int, Stamp]:
-        """By message, in their order: numbers that differ when anything of it has changed."""
-        database = self._database
-        table = database.table_of(info.id)
-        sql = f"SELECT {_key(table)}, id, {database.stamp(table)}, length(data) FROM {table} WHERE session_id = ?"
-        rows = database.rows(f"{sql} ORDER BY {database.order(table)}", info.id)
-        if table == MESSAGES_2 or not (self._keeps and database.has_parts):
-            return {key: (stamp, size) for key, _, stamp, size in rows}
-        stamp = database.stamp("part")
-        sql = (
-            f"SELECT message_id, count(*), total(rowid), total({stamp}), max({stamp}) FROM part"
-            " WHERE message_id IN (SELECT id FROM message WHERE session_id = ?) GROUP BY message_id"
-        )
-        sums = {key: tuple(found) for key, *found in database.rows(sql, info.id)}
-        return {rowid: (stamp, *sums.get(key, ())) for rowid, key, stamp, _ in rows}
-
-    def _messages(self, rowids: Sequence[int], stamps: dict[int, Stamp]) -> Iterator[tuple[int, ReadMessage]]:
-        database = self._database
-        rows = database.messages(rowids)
-        old = [row[1] for row in rows if row[0] >= 0 and row[1] is not None]
-        below = database.parts("message_id IN ({keys})", old)
-        for row in rows:
-            parts = below.get(row[1], []) if row[0] >= 0 else []
-            source, wrong = _source(row, parts)
-            problems = tuple([Problem(self._path, where, reason) for where, reason in wrong])
-            check = hash((row, *parts)) if self._keeps else 0
-            yield row[0], ReadMessage(stamps[row[0]], check, interpret(source), problems)
-
-
-def read(connection: Connection, path: str, before: ReadState | None, *, ref: RunRef) -> ReadState:
-    """One session and its sub-agents now; for those that were read before, compares only times."""
-    database = Database(connection)
-    info = database.session(ref.key or "")
-    if info is None:
-        raise FormatError("the session is not in the database", f"session {ref.key}")
-    then: ReadRun | None = before.memory if before is not None else None
-    original = then.tree.original if then is not None and not then.done else Originals(database).of(info)
-    run = _RunReader(database, path, then, keeps=True).read(info, original)
-    header, body = (before.header, before.body) if before is not None else (None, None)
-    if run.done or header is None:
-        tables = [table for table in database.session_tables if database.has(table, "time_updated")]
-        times = [_time(database.rows(f"SELECT max(time_updated) FROM {table}")[0][0]) for table in tables]
-        latest = max((time for time in times if time is not None), default=None)
-        header = header_of_tree(run.tree, stale=_is_stale(info, latest))
-    if run.done or body is None:
-        attributes = _session_attributes(database, info, whole=True)
-        body = run_body(run.tree, attributes, rendered(attributes))
-    return ReadState(
-        spans=list(run.spans.spans), problems=run.tree.problems, header=header, body=body, done=run.done, memory=run
-    )
-
-
-def _is_stale(info: Info, latest: float | None) -> bool:
+def is_stale(info: Info, latest: float | None) -> bool:
     """Whether other sessions continued for long after the last change of this one."""
     return info.time.updated is not None and latest is not None and info.time.updated < latest - STALE_MS
 
 
-def _session_attributes(database: Database, info: Info, *, whole: bool) -> Record:
+def session_attributes(database: Database, info: Info, *, whole: bool) -> Record:
     """The row of a session; with `whole` also those of its project, its workspace and its tasks to do."""
     table = "session_v2" if info.store_key < 0 else "session"
     own = next(iter(database.attributes(table, "rowid = ?", abs(info.store_key))), {})
@@ -544,119 +415,14 @@ def body(file: File, span: Span) -> Body:
         infos = database.sessions("WHERE rowid IN ({keys})", [at.session])
         if not infos:
             raise changed(f"session {span.id}")
-        attributes = _session_attributes(database, infos[0], whole=False)
+        attributes = session_attributes(database, infos[0], whole=False)
         if at.shows == "revert":
             return Body(attributes=attributes["revert"])
         links = (Link("started by", span=span.parent_id),) if span.parent_id else ()
         return Body(attributes=attributes, links=links, raw=rendered(attributes))
 
 
-# ---- the list
-
-Revision = tuple[Any, ...]
-"""Changes when a session gets rows, or a session below it."""
-
-
-class CachedSummary(msgspec.Struct, frozen=True):
-    """A run that was counted, with all of its sessions."""
-
-    sessions: tuple[str, ...]
-    revision: Revision
-    summary: RunSummary
-
-
-def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Problem]:
-    """Every session that is no sub-agent of another one."""
-    with file.database() as connection:
-        connection.execute("BEGIN")  # one state of it for all statements; closing ends it
-        database = Database(connection)
-        infos = database.sessions()
-        yield from _unlisted(database, file.path, deep=deep)
-        runs, circular = runs_of(infos)
-        for info in circular:
-            yield Problem(file.path, f"session {info.id}", "parents form a cycle; listed as a run")
-        latest = max((info.time.updated or 0 for info in infos), default=0)
-        originals = Originals(database, runs)
-        cache: dict[str, CachedSummary] | None = file.memo.get(CACHE) if deep else None
-        revisions = {} if cache is None else _revisions(database, infos)
-        modified_at, moving = file.stat.mtime, file.moving
-        for info in runs:
-            stale, original = _is_stale(info, latest), originals.of(info)
-            cached = cache.get(info.id) if cache is not None else None
-            if cached is not None and cached.revision == (*map(revisions.get, cached.sessions), original, stale):
-                yield replace(cached.summary, modified_at=modified_at)
-                continue
-            ref = RunRef(name, file.path, info.id)
-            if not deep:
-                header = header_of(info, originals.leading(info), originals.last(info), stale=stale, original=original)
-                yield summary_of(ref, header, None, modified_at=modified_at, moving=moving)
-                continue
-            run = _RunReader(database, file.path).read(info, original)
-            builder, header = RunBuilder(ref, lambda span: Body()), header_of_tree(run.tree, stale=stale)
-            builder.add(run.spans.spans, header=header, problems=run.tree.problems)
-            summary = builder.summary(modified_at=modified_at, moving=moving)
-            if cache is not None and header.status is not None and run.tree.sessions.keys() <= revisions.keys():
-                revision = (*map(revisions.get, run.tree.sessions), original, stale)
-                cache[info.id] = CachedSummary(tuple(run.tree.sessions), revision, summary)
-            yield summary
-
-
-def _revisions(database: Database, infos: Sequence[Info]) -> dict[str, Revision]:
-    """The revisions of all sessions except recently changed ones, whose parts may change without new rows."""
-    old = database.has("message", "time_updated") and database.has("part", "session_id")
-    new = database.has_new and database.has(MESSAGES_2, "time_updated")
-    if old is not database.has_old or new is not database.has_new:
-        return {}
-    messages: dict[str, tuple[Any, ...]] = {}
-    parts: dict[str, tuple[Any, ...]] = {}
-    if old:
-        sql = "SELECT session_id, count(*), max(rowid) FROM part GROUP BY session_id"
-        parts = {ident: tuple(found) for ident, *found in database.rows(sql)}
-    for table in [table for table, there in (("message", old), (MESSAGES_2, new)) if there]:
-        sql = f"SELECT session_id, count(*), total(time_updated), max(time_updated) FROM {table} GROUP BY session_id"
-        rows = database.rows(sql)
-        messages |= {ident: tuple(found) for ident, *found in rows if ident and database.table_of(ident) == table}
-    below: dict[str | None, list[str]] = {}
-    for info in infos:
-        below.setdefault(info.parent, []).append(info.id)
-    updated = {info.id: max(info.time.updated or 0, _time(messages.get(info.id, (None,))[-1]) or 0) for info in infos}
-    latest = max(updated.values(), default=0)
-    return {
-        info.id: (info, messages.get(info.id), parts.get(info.id), below.get(info.id))
-        for info in infos
-        if updated[info.id] < latest - STALE_MS
-    }
-
-
-def _unlisted(database: Database, path: str, *, deep: bool) -> Iterator[Problem]:
-    """Rows that no run shows."""
-    for table in database.session_tables:
-        idents = [ident for (ident,) in database.rows(f"SELECT id FROM {table}")]
-        lost = sum(word(ident) is None for ident in idents)
-        if lost:
-            yield Problem(path, table, f"{lost} rows have no id")
-    if database.has_old and not database.has_parts:
-        yield Problem(path, "part", "no columns message_id, data: message parts can't be read")
-    if not deep:
-        return
-    for table, key, above in (("part", "message_id", ["message"]), ("message", "session_id", database.session_tables)):
-        if database.has(table, key) and (table != "part" or database.has_parts) and database.has_old:
-            yield from _lost(database, path, table, key, above)
-    if database.has_new:
-        yield from _lost(database, path, MESSAGES_2, "session_id", database.session_tables)
-    elif database.has(MESSAGES_2, "session_id"):
-        sessions = "SELECT session_id FROM message WHERE session_id NOT NULL"
-        ((unread,),) = database.rows(f"SELECT count(*) FROM {MESSAGES_2} WHERE session_id NOT IN ({sessions})")
-        if unread:
-            yield Problem(path, MESSAGES_2, f"{unread} rows are the only ones of their sessions, and not read")
-
-
-def _lost(database: Database, path: str, table: str, key: str, above: Sequence[str]) -> Iterator[Problem]:
-    """The rows of a table whose `key` is in none of the tables above it."""
-    missing = " AND ".join(f"{key} NOT IN (SELECT id FROM {name} WHERE id NOT NULL)" for name in above)
-    ((lost,),) = database.rows(f"SELECT count(*) FROM {table} WHERE {key} IS NULL OR ({missing})")
-    if lost:
-        yield Problem(path, table, f"{lost} rows belong to no {'message' if table == 'part' else 'session'}")
+# ---- forks
 
 
 class Originals:
@@ -672,7 +438,7 @@ class Originals:
         self._database, self._infos = database, infos
         self._alike: dict[float | str, list[Info]] | None = None
         """By the time of the first message, and by title."""
-        self._first, self._prompt = cache(self._find_first), cache(self._find_prompt)
+        self._first, self._prompt = cached(self._find_first), cached(self._find_prompt)
 
     def of(self, info: Info) -> str | None:
         """Id of the original, None if there is none."""
@@ -704,7 +470,7 @@ class Originals:
         table = self._database.table_of(ident)
         if not self._database.has(table, "time_created"):
             return None
-        return _time(self._database.rows(f"SELECT min(time_created) FROM {table} WHERE session_id = ?", ident)[0][0])
+        return time_of(self._database.rows(f"SELECT min(time_created) FROM {table} WHERE session_id = ?", ident)[0][0])
 
     def _find_prompt(self, ident: str) -> str:
         """The first prompt of a session."""
@@ -724,7 +490,7 @@ class Originals:
         prompted = False
         for row in self._database.messages_of(ident, LEADING):
             parts = {} if prompted or row[0] < 0 else self._database.parts("message_id IN ({keys})", [row[1]])
-            message = interpret(_source(row, parts.get(row[1], ()))[0])
+            message = interpret(source_of(row, parts.get(row[1], ()))[0])
             prompted = prompted or message.is_prompt
             yield message
 
@@ -733,7 +499,7 @@ class Originals:
         for limit in (1, 64, -1):
             rows = self._database.messages_of(info.id, limit, last=True)
             for row in rows:
-                message = interpret(_source(row, ())[0])
+                message = interpret(source_of(row, ())[0])
                 if message.tells_end:
                     return message
             if len(rows) < limit:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import inf, isclose
 from typing import Any, Final
 
@@ -13,7 +14,8 @@ from msgspec.structs import replace
 from tracetui.formats.opencode.messages import RUNNING, Message, Outcome, SpanRef, seconds, since
 from tracetui.formats.opencode.records import Info, Record
 from tracetui.formats.scalars import folder_of, task_key
-from tracetui.formats.schema import unknown_fields
+from tracetui.formats.schema import Unknown, unknown_fields
+from tracetui.formats.sqlite import changed
 from tracetui.model import (
     COPIED,
     PREVIEW,
@@ -33,12 +35,12 @@ FORK: Final = re.compile(r"^(.*) \(fork #(\d{1,6})\)$", re.DOTALL)
 """How opencode names a fork; a fork of a fork has the next number."""
 
 
-class Session(msgspec.Struct, frozen=True):
+class Session(msgspec.Struct):
     """One session with its messages, in their order."""
 
     info: Info
-    messages: tuple[Message, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    messages: Sequence[Message] = ()
+    problems: Sequence[Problem] = ()
 
 
 class Tree(msgspec.Struct, frozen=True):
@@ -87,6 +89,24 @@ class Turn(msgspec.Struct):
     """A later response follows, of another turn perhaps."""
 
 
+KEPT: Final = 32
+"""Messages at the end of a run whose effects on its spans can be undone."""
+
+
+class _Taken(msgspec.Struct):
+    """A message that was taken, or the begin of a session; and all that undoes it."""
+
+    session: _SessionSpans
+    length: int
+    """Spans before it."""
+    state: dict[str, Any] | None
+    """Of the session; None at its begin."""
+    turns: list[tuple[Turn, dict[str, Any]]] = []
+    """Those that it changed, as they were."""
+    started: list[str] = []
+    """Sub-agents that it started."""
+
+
 class RunSpans:
     """The spans of a run, in order. Unchanged spans are the same objects as in `before`."""
 
@@ -95,30 +115,90 @@ class RunSpans:
         self.sessions: dict[str, _SessionSpans] = {}
         self.started: dict[str, tuple[str, bool, str]] = {}
         """By sub-agent that a call started: id of the call, whether that is a copy, and its session."""
-        self.place_spans: dict[str, tuple[Message, Placement, tuple[Span, ...]]] = {}
+        self.place_spans: dict[str, tuple[Message, Placement, tuple[Span, ...], int]] = {}
+        """By first span of a message: its spans, and their position."""
         self.made: dict[str, tuple[Info | None, Span]] = {}
         """Spans of no message, and the session that their body shows."""
+        self.taken: deque[_Taken] = deque(maxlen=KEPT)
+        """What came last, over all sessions."""
+        self._fresh: set[int] = set()
+        """Positions of spans that were replaced."""
+        self._given = 0
+        """Spans that were given."""
         self._before = before
         self.take(tree)
 
     def take(self, tree: Tree) -> None:
-        """Take the messages that are new at the end of the last session, and the sessions after it."""
+        """Take the messages that are new at the end of their sessions, and new sessions."""
         for session in tree.sessions.values():
             ident = session.info.id
             if ident not in self.sessions:
-                self.sessions[ident] = _SessionSpans(self, session.info, tree)
+                _SessionSpans(self, session.info, tree)
             self.sessions[ident].take(session)
         self._before = None
+
+    def give(self) -> list[Span]:
+        """The spans that came or changed since the last call."""
+        early = [self.spans[position] for position in sorted(self._fresh) if position < self._given]
+        start, self._given = self._given, len(self.spans)
+        self._fresh.clear()
+        return early + self.spans[start:]
+
+    def can_change(self, changes: Mapping[tuple[str, int], tuple[Message, Message]], grown: Collection[str]) -> bool:
+        """Whether `change` can take these messages (session, index → as it was, as it is) and new ones of `grown`.
+
+        A session that no call names stands after all messages of its turn: more of them go before it.
+        """
+        late = set(self._taken_keys())
+        turns = {self.sessions[ident].turn for ident in grown}
+        loose = {one.above for ident, one in self.sessions.items() if ident not in self.started and not one.is_root}
+        return not turns & loose and all(key in late or _is_alike(*both) for key, both in changes.items())
+
+    def change(self, tree: Tree, changes: Mapping[tuple[str, int], tuple[Message, Message]]) -> list[Span] | None:
+        """Take messages that have changed and new ones, as `give`; None if a span has gone or moved."""
+        late = self._taken_keys()
+        first = next((rank for rank, key in enumerate(late) if key in changes), None)
+        for (ident, index), (old, now) in changes.items():
+            if (ident, index) not in late:
+                _, placement, _, position = self.place_spans[old.spans[0].id]
+                self.put(now, placement, position)
+                self.sessions[ident].exchange(old, now)
+        start, old_spans = self._given, list[Span]()
+        if first is not None:
+            start = min(start, self.taken[first].length)
+            old_spans = self.spans[start : self._given]
+            while len(self.taken) > first:
+                self._undo(self.taken.pop())
+        self.take(tree)
+        given = changed(old_spans, self.spans[start:])
+        self._given = start
+        early = [self.spans[position] for position in sorted(self._fresh) if position < start]
+        self.give()
+        return None if given is None else [*early, *given]
+
+    def _taken_keys(self) -> list[tuple[str, int] | None]:
+        """(Session, index of the message) of what came last."""
+        return [None if one.state is None else (one.session.ident, one.state["_taken"]) for one in self.taken]
+
+    def _undo(self, taken: _Taken) -> None:
+        del self.spans[taken.length :]
+        for name in taken.started:
+            del self.started[name]
+        if taken.state is None:
+            del self.sessions[taken.session.ident]
+        else:
+            taken.session.undo(taken)
 
     def put(self, message: Message, placement: Placement, position: int | None = None) -> None:
         """Add the spans of a message at the end, or replace those at `position`."""
         key = message.spans[0].id
-        cached = None if self._before is None else self._before.place_spans.get(key)
-        spans = (
-            cached[2] if cached is not None and cached[:2] == (message, placement) else place_spans(message, placement)
-        )
-        self.place_spans[key] = message, placement, spans
+        caches = [self] if self._before is None else [self, self._before]
+        known = [cached for one in caches if (cached := one.place_spans.get(key)) is not None]
+        same = next((one[2] for one in known if one[:2] == (message, placement)), None)
+        spans = place_spans(message, placement) if same is None else same
         position = len(self.spans) if position is None else position
+        self.place_spans[key] = message, placement, spans, position
+        self._fresh.update(range(position, position + len(spans)))
         self.spans[position : position + len(spans)] = spans
 
     def make(self, span: Span, info: Info | None = None, position: int | None = None) -> None:
@@ -128,19 +208,37 @@ class RunSpans:
             span = cached[1]
         self.made[span.id] = info, span
         position = len(self.spans) if position is None else position
+        if position == len(self.spans) or self.spans[position] is not span:
+            self._fresh.add(position)
         self.spans[position : position + 1] = [span]
+
+
+_SHAPE: Final = ("id", "role", "created", "parent", "is_prompt", "end", "ended_at", "tasks", "tells_end", "runs")
+
+
+def _is_alike(old: Message, now: Message) -> bool:
+    """Whether only the spans of a message differ, and these are the same ones."""
+    spans = [[(span.id, span.parent_id) for span in message.spans] for message in (old, now)]
+    return spans[0] == spans[1] and all(getattr(old, name) == getattr(now, name) for name in _SHAPE)
+
+
+_STATE: Final = ("_taken", "_steps", "_last", "_ended", "_turn", "_turn_of", "_top", "_reverted")
 
 
 class _SessionSpans:
     """The spans of one session, taken message after message."""
 
     def __init__(self, run: RunSpans, info: Info, tree: Tree) -> None:
-        self._run, self._info = run, info
+        self._run, self._info, self.ident = run, info, info.id
+        self._entry = _Taken(self, len(run.spans), None)
+        run.taken.append(self._entry)
         root = tree.root.info
-        self._is_root = info.id == root.id
-        self._above, self.copied = self._find_parent(root)
-        self._top = None if self._is_root else info.id
+        self.is_root = info.id == root.id
+        self.above, self.copied = self._find_parent(root)
+        self._top = None if self.is_root else info.id
         self._position = len(run.spans)
+        self._is_made = True
+        """The span of the sub-agent is that of its messages."""
         self._taken = self._steps = 0
         self._last: Message | None = None
         self._ended: float | None = None
@@ -155,10 +253,11 @@ class _SessionSpans:
         self._changed: dict[int, Turn] = {}
         self._reverted = False
         named = info.fork is None and FORK.match(info.title) is not None
-        forked = self._is_root and (tree.original is not None or named)
+        forked = self.is_root and (tree.original is not None or named)
         self._forked_at = info.time.created if forked else None
-        if not self._is_root:
+        if not self.is_root:
             run.spans.append(self._agent())
+        run.sessions[info.id] = self
 
     def _find_parent(self, root: Info) -> tuple[str | None, bool]:
         """The span above the session, and whether it is a copy: a fork copies the call of its original's sub-agent.
@@ -166,7 +265,7 @@ class _SessionSpans:
         A session that no call names is in the last turn of its parent that had begun by then.
         """
         info = self._info
-        if self._is_root:
+        if self.is_root:
             return None, False
         if (call := self._run.started.get(info.id)) is not None:
             return call[0], call[1] or info.parent != call[2]
@@ -177,19 +276,58 @@ class _SessionSpans:
         top = None if info.parent == root.id else info.parent
         return (turn_id(turns[-1].id) if turns else top), parent.copied
 
+    @property
+    def turn(self) -> str | None:
+        """The span that holds its next messages."""
+        return self._top if self._turn is None else turn_id(self._turn.prompt.id)
+
     def take(self, session: Session) -> None:
         """Take the messages that were not taken yet."""
         new = session.messages[self._taken :]
-        self._taken += len(new)
+        self._is_made &= not new and session.info == self._info
+        self._info = session.info
         for message in new:
             self._take(message)
+            self._taken += 1
         for turn in self._changed.values():
             self._run.make(self._span(turn), None, turn.position)
         self._changed.clear()
-        if not self._is_root and (new or not self._taken):
+        if not self.is_root and not (self._is_made and self._taken):
             self._run.make(self._agent(), self._info, self._position)
+        self._is_made = True
+
+    def undo(self, taken: _Taken) -> None:
+        """Be as before a message."""
+        state = taken.state or {}
+        for name in _STATE:
+            setattr(self, name, state[name])
+        self._is_made = False
+        del self.prompts[state["prompts"] :]
+        for turn, before in reversed(taken.turns):
+            turn.response, turn.idle, turn.settled = before["response"], before["idle"], before["settled"]
+            self._changed[turn.position] = turn
+        self._changed = {position: turn for position, turn in self._changed.items() if position < taken.length}
+        self._unsettled = state["unsettled"]
+        for position, message, placement in state["running"] if not self._running else ():
+            self._run.put(message, placement, position)
+        self._running = state["running"]
+
+    def exchange(self, old: Message, now: Message) -> None:
+        """A message was read again."""
+        self._running = [(at, now if one is old else one, placement) for at, one, placement in self._running]
+
+    def _change(self, turn: Turn, **fields: Any) -> None:
+        before = {"response": turn.response, "idle": turn.idle, "settled": turn.settled}
+        self._entry.turns.append((turn, before))
+        for name, value in fields.items():
+            setattr(turn, name, value)
+        self._changed[turn.position] = turn
 
     def _take(self, message: Message) -> None:
+        state = {name: getattr(self, name) for name in _STATE} | {"prompts": len(self.prompts)}
+        state |= {"running": list(self._running), "unsettled": list(self._unsettled)}
+        self._entry = _Taken(self, len(self._run.spans), state, [], [])
+        self._run.taken.append(self._entry)
         revert = self._info.revert
         part = revert.partID if message.id == revert.messageID else ""
         if message.id == revert.messageID and not part:
@@ -207,17 +345,17 @@ class _SessionSpans:
             placement = replace(placement, parent=turn_id(turn.prompt.id), step=turn.placement.step)
             self._turn_of[message.id] = turn
             if is_end:
-                turn.idle, turn.settled = message, True
-                self._changed[turn.position] = turn
+                self._change(turn, idle=message, settled=True)
             elif is_response:
-                turn.response, turn.idle, turn.settled = message, None, False
-                self._changed[turn.position] = turn
+                self._change(turn, response=message, idle=None, settled=False)
                 self._unsettled.append(turn)
         if message.runs:
             self._running.append((len(self._run.spans), message, placement))
         self._run.put(message, placement)
         for named, call in message.tasks:
-            self._run.started.setdefault(named, (call, copied, self._info.id))
+            if named not in self._run.started:
+                self._run.started[named] = call, copied, self._info.id
+                self._entry.started.append(named)
         if message.tells_end:
             self._last = message
         if message.ended_at is not None:
@@ -230,14 +368,13 @@ class _SessionSpans:
         for position, message, placement in self._running:
             self._run.put(message, replace(placement, settled=True), position)
         for turn in self._unsettled:
-            turn.settled = True
-            self._changed[turn.position] = turn
+            self._change(turn, settled=True)
         self._running, self._unsettled = [], []
 
     def _begin_turn(self, prompt: Message, *, copied: bool) -> None:
         """A prompt begins a turn, which is a step of the run unless it was reverted."""
         step = None
-        if self._is_root and not self._reverted:
+        if self.is_root and not self._reverted:
             self._steps += 1
             step = self._steps
         self._turn = Turn(prompt, Placement(self._top, step, copied, self._reverted), len(self._run.spans))
@@ -285,7 +422,7 @@ class _SessionSpans:
             id=info.id,
             name=(info.agent or "agent")[:PREVIEW],
             operation=Operation.INVOKE_AGENT,
-            parent_id=self._above,
+            parent_id=self.above,
             started_at=seconds(created),
             duration_ms=None if end.status is Status.UNKNOWN else since(created, self._ended),
             preview=info.title[:PREVIEW],
@@ -371,25 +508,58 @@ def header_of(
     )
 
 
-def header_of_tree(tree: Tree, *, stale: bool) -> Header:
+class Facts(msgspec.Struct):
+    """What the messages of a session add to its header and body."""
+
+    size: int = 0
+    unknown: Unknown = {}
+    """Unknown fields."""
+    last: Message | None = None
+    """The last one that tells how the session ended."""
+    last_user: str | None = None
+    last_assistant: str | None = None
+    usage: Usage = Usage()
+    """Of the messages that count; of a fork that opencode 2 made, those that it did not copy."""
+
+    def add(self, info: Info, messages: Iterable[Message]) -> Facts:
+        """The same with more messages."""
+        facts = replace(self, unknown=dict(self.unknown))
+        since_fork = info.time.created if info.fork is not None else None
+        for message in messages:
+            facts.size += message.size
+            for name, count in message.unknown.items():
+                facts.unknown[name] = facts.unknown.get(name, 0) + count
+            if message.tells_end:
+                facts.last = message
+            if message.text and message.is_prompt:
+                facts.last_user = message.text
+            elif message.text and message.role == "assistant":
+                facts.last_assistant = message.text
+            if since_fork is None or (message.created or inf) >= since_fork:
+                facts.usage += message.usage
+        return facts
+
+
+def facts_of(tree: Tree) -> list[Facts]:
+    """Those of all sessions, the run's own first."""
+    return [Facts().add(session.info, session.messages) for session in tree.sessions.values()]
+
+
+def header_of_tree(tree: Tree, *, stale: bool, facts: Sequence[Facts] | None = None) -> Header:
     """The header of a run all of which was read."""
-    own, messages = tree.root, [message for session in tree.sessions.values() for message in session.messages]
-    last = next((message for message in reversed(own.messages) if message.tells_end), None)
-    header = header_of(own.info, own.messages[:LEADING], last, stale=stale, original=tree.original)
-    fields = unknown_fields(*(message.unknown for message in messages))
-    return replace(header, size=sum([message.size for message in messages]), fields=fields)
+    own, facts = tree.root, facts_of(tree) if facts is None else facts
+    header = header_of(own.info, own.messages[:LEADING], facts[0].last, stale=stale, original=tree.original)
+    fields = unknown_fields(*(one.unknown for one in facts))
+    return replace(header, size=sum(one.size for one in facts), fields=fields)
 
 
-def run_body(tree: Tree, attributes: Record, raw: bytes = b"") -> RunBody:
-    """The body of the run."""
-    own, info = tree.root.messages, tree.root.info
-    counted = own
-    if info.fork is not None and info.time.created is not None:
-        counted = tuple([one for one in own if (one.created or inf) >= info.time.created])
+def run_body(tree: Tree, attributes: Record, raw: bytes = b"", facts: Facts | None = None) -> RunBody:
+    """The body of the run; `facts` are those of its own session."""
+    own = Facts().add(tree.root.info, tree.root.messages) if facts is None else facts
     return RunBody(
-        last_user=next((one.text for one in reversed(own) if one.is_prompt and one.text), None),
-        last_assistant=next((one.text for one in reversed(own) if one.role == "assistant" and one.text), None),
-        totals=tuple(totals(info, sum((one.usage for one in counted), Usage()))),
+        last_user=own.last_user,
+        last_assistant=own.last_assistant,
+        totals=tuple(totals(tree.root.info, own.usage)),
         attributes=attributes,
         raw=raw,
     )

@@ -317,13 +317,14 @@ def _test(key: Key[Any], term: Term, value: Value, now: float, end: int) -> Test
 
 
 def _time_test(name: str, begin: float, end: float) -> Test:
+    """The test of a start; an undated run matches no time."""
     if name == "since":
-        return lambda value: value >= begin
+        return lambda value: value is not None and value >= begin
     if name == "before":
-        return lambda value: value < begin
+        return lambda value: value is not None and value < begin
     if name == "until":
-        return lambda value: value < end
-    return lambda value: begin <= value < end
+        return lambda value: value is not None and value < end
+    return lambda value: value is not None and begin <= value < end
 
 
 def _name_test(value: Value, fold: Callable[[str], str]) -> Test:

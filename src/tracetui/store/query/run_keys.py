@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from tracetui.model import RUNNING_STATES, Outcome, RunState, RunSummary, Status, Who
 from tracetui.model.span import STATUS_WORDS, plain_word
-from tracetui.store.facts import NO_EFFECTS, EffectFacts, failure, haystack, recorded_state, run_time, total_tokens
+from tracetui.store.facts import NO_EFFECTS, EffectFacts, failure, haystack, recorded_state, start_of, total_tokens
 from tracetui.store.query.keys import Fact, Getter, Key, Kind, Table, computed, has_key, has_value, recorded
 from tracetui.store.relations import COPY, REPEAT, STUDENT, Relations, has_original
 
@@ -342,9 +342,9 @@ _EFFECTS: Final[tuple[RunKey, ...]] = (
     Key("does", Kind.NAME, _effects("rules"), "a rule of the audit that it matches", choices=AUDIT_RULES, unique=True),
 )
 _TIME_KEYS: Final[tuple[RunKey, ...]] = tuple(
-    Key(name, Kind.TIME, computed(run_time), about, aliases, _TIMES, cache_as="moment")
+    Key(name, Kind.TIME, computed(start_of), about, aliases, _TIMES, cache_as="moment")
     for name, about, aliases in (
-        ("since", "started then or later", ("after",)),
+        ("since", "started then or later; runs without a recorded start match no time", ("after",)),
         ("until", "started by then; of a date, by the end of that day", ()),
         ("before", "started earlier", ()),
         ("on", "started on that day, in that month or year", ()),

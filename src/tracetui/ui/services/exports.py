@@ -13,6 +13,7 @@ from tracetui.text import size
 if TYPE_CHECKING:
     from tracetui.live.engine import Engine
     from tracetui.live.mailbox import Compare
+    from tracetui.store.claims import Claims
     from tracetui.ui.services.verdicts import Verdicts
 
 T = TypeVar("T")
@@ -29,8 +30,8 @@ class Dialog(Protocol):
 class Exporter:
     """Exports runs, comparisons and the triage to files that the user names."""
 
-    def __init__(self, engine: Engine, roots: Sequence[str]) -> None:
-        self._engine, self._roots = engine, roots
+    def __init__(self, engine: Engine, claims: Claims, roots: Sequence[str]) -> None:
+        self._engine, self._claims, self._roots = engine, claims, roots
         self._failed_paths: dict[str, str] = {}
         """Last failed path of each kind of export: the default of the next prompt."""
 
@@ -38,8 +39,10 @@ class Exporter:
         """Export a run."""
         from tracetui.export.document import export_run, file_name, form_of, redactor_for
 
+        share = self._claims.share(run.ref)
+
         def pieces(path: str) -> Iterable[bytes]:
-            return export_run(self._engine.read(run.ref), form_of(path), redactor_for())
+            return export_run(share.mark(self._engine.read(run.ref)), form_of(path), redactor_for())
 
         self._export("this run", file_name(run, "md"), pieces, dialog)
 
@@ -47,8 +50,10 @@ class Exporter:
         """Export a comparison."""
         from tracetui.export.document import export_diff, form_of, redactor_for
 
+        shares = {ref: self._claims.share(ref) for ref in (ask.a, ask.b)}
+
         def pieces(path: str) -> Iterable[bytes]:
-            a, b = self._engine.read(ask.a), self._engine.read(ask.b)
+            a, b = (share.mark(self._engine.read(ref)) for ref, share in shares.items())
             redactor = redactor_for(compared=True)
             return export_diff(a, b, form_of(path), redactor, relation=ask.relation, strict=ask.strict)
 

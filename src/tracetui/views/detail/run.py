@@ -198,6 +198,8 @@ def _origin(sheet: Sheet, run: RunSummary) -> None:
     if run.replay_of is not None:
         words = Clean(f"{sheet.glyphs.replay} {clean(run.replay_of, 200)}")
         sheet.fact(run.relation or "replay", Piece(words, "accent"), run=run.replay_of)
+    if run.counts_in is not None:
+        sheet.prose("counts in", run.counts_in, "sec")
     if run.parent is not None:
         sheet.fact("parent", Piece(clean(run.parent, 200), "accent"), run=run.parent)
 

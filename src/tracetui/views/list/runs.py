@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple
 from tracetui import text
 from tracetui.analysis import spending
 from tracetui.analysis.arrangement import Item, parents
-from tracetui.analysis.liveness import State
+from tracetui.analysis.liveness import State, recorded_liveness
 from tracetui.masking import clean, one_line
 from tracetui.model import Problem, RunRef, RunSummary, Status, StatusSource
 from tracetui.store.facts import haystack, run_time, total_tokens
@@ -25,7 +25,6 @@ from tracetui.views.labels import (
     Standing,
     StateOf,
     outcome_sign,
-    recorded_state,
     score_cell,
     short_id,
     standing_of,
@@ -84,7 +83,7 @@ class RunRows:
         glyphs: Glyphs = UNICODE,
         chosen: Sequence[str] = (),
         sorted_by: str = "",
-        state_of: StateOf = recorded_state,
+        state_of: StateOf = recorded_liveness,
         relationship_of: RelationshipOf = no_relationship,
     ) -> None:
         self._items = items
@@ -513,7 +512,12 @@ _CELLS: Final[dict[str, Callable[[RunSummary, int, float], Piece]]] = {
         text.age(_age(run, now), estimated=run.started_at is None), size, "dim", right=True
     ),
     "tok": lambda run, size, now: column(
-        text.tokens(total_tokens(run)) if run.deep or run.usage else Clean("·"), size, "sec", right=True
+        text.tokens(total_tokens(run), at_least=run.usage is not None and run.usage.output_at_least)
+        if run.deep or run.usage
+        else Clean("·"),
+        size,
+        "sec",
+        right=True,
     ),
     "cost": lambda run, size, now: column(_cost_cell(spending.of_run(run), size), size, "sec", right=True),
     "project": lambda run, size, now: column(text.truncate_middle(clean(run.source or "—", 200), size), size, "dim"),

@@ -1,0 +1,165 @@
+"""Changes of the rows of a growing SQLite database, for the same cost however many rows there are.
+
+Rows are summed up by page of row numbers. A look compares the pages to which rows come: the latest ones of the runs
+that are followed, and all from the end of the table at the last look on. Of earlier pages it compares a few, over and
+over.
+"""
+
+# ruff: noqa: S608 - every name in a statement comes from a format, which writes its own
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Mapping
+from sqlite3 import Connection
+from typing import Any, Final
+
+import msgspec
+
+from tracetui.formats.sqlite import many
+from tracetui.sources.sqlite import version_of
+
+PAGE_BITS: Final = 7
+"""Bits of a row number below its page: a page is compared as a unit."""
+LATEST: Final = 2
+"""Pages at the end that are compared at each look."""
+SWEPT: Final = 1
+"""Earlier pages that are compared at each look when the database has changed."""
+SWEPT_AT_REST: Final = 16
+"""The same when it has not changed again."""
+
+Pages = dict[tuple[Any, int], tuple[Any, ...]]
+"""By run and page: sums over their rows."""
+Changes = dict[Any, dict[str, set[int]]]
+"""By run and table: the pages with other sums than before."""
+
+
+class Table(msgspec.Struct, frozen=True):
+    """A table with rows of runs, in SQL."""
+
+    source: str
+    run: str
+    """The id of the run of a row."""
+    sums: str
+    """Aggregates that differ when a row has come, changed or gone."""
+    rowid: str = "rowid"
+
+    def select(self, *, indexed: bool = False) -> str:
+        """The sums, by the index of runs or else by the numbers of rows; the condition is to be added."""
+        run = self.run if indexed else f"+{self.run}"
+        return f"SELECT {run}, {self.rowid} >> {PAGE_BITS}, {self.sums} FROM {self.source}"
+
+
+class Log(msgspec.Struct, frozen=True):
+    """The sums of one table."""
+
+    pages: Pages
+    end: int
+    """The last page of the table."""
+    swept: int = 0
+    """The page up to which earlier ones were compared last; they are compared from the end to the start."""
+
+
+class RowLog(msgspec.Struct, frozen=True):
+    """The rows of some runs as they were at the last look. A look makes a new one: it may fail."""
+
+    logs: Mapping[str, Log] = {}
+    version: object = None
+    """Of the database."""
+    behind: int = 0
+    """Earlier pages that are not compared since the database changed."""
+
+    def look(
+        self, connection: Connection, tables: Mapping[str, Table], runs: Collection[Any] | None = None
+    ) -> tuple[RowLog, Changes]:
+        """The log as it is now, and the changes; of `runs` or of all. The first look at a table finds no changes."""
+        version = version_of(connection)
+        rests = version is not None and version == self.version
+        number = SWEPT_AT_REST if rests else SWEPT
+        logs: dict[str, Log] = {}
+        changes: Changes = {}
+        behind = 0
+        for name, table in tables.items():
+            log = self.logs.get(name)
+            if log is None:
+                logs[name] = Log(_all(connection, table, runs), _end(connection, table))
+                continue
+            logs[name], early = _look(connection, table, runs, log, number, changes, name)
+            behind = max(behind, early)
+        left = max(0, (self.behind if rests else behind) - number)
+        return RowLog(logs, version, left), changes
+
+    def add(self, connection: Connection, tables: Mapping[str, Table], runs: Collection[Any]) -> RowLog:
+        """The log with more runs."""
+        logs = dict(self.logs)
+        for name, table in tables.items():
+            log = logs.get(name) or Log({}, _end(connection, table))
+            logs[name] = msgspec.structs.replace(log, pages=log.pages | _all(connection, table, runs))
+        return msgspec.structs.replace(self, logs=logs)
+
+
+def _end(connection: Connection, table: Table) -> int:
+    """The last page of a table."""
+    (last,) = connection.execute(f"SELECT max({table.rowid}) FROM {table.source}").fetchone()
+    return (last or 0) >> PAGE_BITS
+
+
+def _all(connection: Connection, table: Table, runs: Collection[Any] | None) -> Pages:
+    if runs is None:
+        rows: Iterator[tuple[Any, ...]] = connection.execute(f"{table.select()} GROUP BY 1, 2")
+    else:
+        rows = many(connection, f"{table.select(indexed=True)} WHERE {table.run} IN ({{keys}}) GROUP BY 1, 2", runs)
+    return {(run, page): tuple(sums) for run, page, *sums in rows}
+
+
+def _look(
+    connection: Connection,
+    table: Table,
+    runs: Collection[Any] | None,
+    log: Log,
+    number: int,
+    changes: Changes,
+    name: str,
+) -> tuple[Log, int]:
+    """The log of a table as it is now, and the number of its early pages."""
+    known = sorted({page for _, page in log.pages})
+    early = max(0, len(known) - LATEST)
+    top = min(early, bisect_left(known, log.swept)) or early
+    bottom = max(0, top - number)
+    ranges: list[tuple[int | None, int | None]] = [(log.end - LATEST + 1, None)]
+    if early < len(known) and known[early] < log.end - LATEST + 1:
+        ranges.append((known[early], min(known[-1], log.end - LATEST) + 1))
+    if top > bottom:  # with the gaps before and between
+        low = None if bottom == 0 else known[bottom]
+        ranges.append((low, known[top] if top < len(known) else known[top - 1] + 1))
+    now = dict[tuple[Any, int], tuple[Any, ...]]()
+    pages = set[int]()
+    for low, high in ranges:
+        rows = _between(connection, table, runs, low, high)
+        now |= {(run, page): tuple(sums) for run, page, *sums in rows}
+        first = 0 if low is None else bisect_left(known, low)
+        last = len(known) if high is None else bisect_left(known, high)
+        pages.update(known[first:last])
+    before = log.pages
+    later = before | now
+    if pages:
+        for key in [key for key in before if key[1] in pages and key not in now]:
+            del later[key]
+            changes.setdefault(key[0], {}).setdefault(name, set()).add(key[1])
+    for key, sums in now.items():
+        if before.get(key) != sums:
+            changes.setdefault(key[0], {}).setdefault(name, set()).add(key[1])
+    return Log(later, _end(connection, table), known[bottom] if known and bottom else 0), early
+
+
+def _between(
+    connection: Connection, table: Table, runs: Collection[Any] | None, low: int | None, high: int | None
+) -> Iterator[tuple[Any, ...]]:
+    """Sums of the rows in a range of pages."""
+    bounds = [f"{table.rowid} >= {low << PAGE_BITS}"] if low is not None else []
+    bounds += [f"{table.rowid} < {high << PAGE_BITS}"] if high is not None else []
+    sql = f"{table.select()} WHERE {' AND '.join(bounds)}"
+    if runs is None:
+        yield from connection.execute(f"{sql} GROUP BY 1, 2")
+    else:
+        yield from many(connection, f"{sql} AND +{table.run} IN ({{keys}}) GROUP BY 1, 2", runs)
