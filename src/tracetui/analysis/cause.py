@@ -548,6 +548,10 @@ def _causes(
     return cause, plain, cause.digest, len(PLACEHOLDER.findall(text))
 
 
+_OF_MODULES: Final = frozenset({"ModuleNotFoundError", "ImportError", "SyntaxError"})
+"""Types of exceptions that say all, whichever check meets them."""
+
+
 @lru_cache(maxsize=4096)
 def _wrong_answer(scorer: str, task: str, evidence: Evidence | None) -> Failure:
     """By scorer, by what the first failed check says, and by task."""
@@ -557,7 +561,7 @@ def _wrong_answer(scorer: str, task: str, evidence: Evidence | None) -> Failure:
     normal = normalize(evidence.text)
     asserts = evidence.type in (None, "AssertionError")
     text = normal.text if asserts else ": ".join(filter(None, (evidence.type, normal.text)))
-    plain = msgspec.structs.replace(plain, name=evidence.check or None if asserts else None, text=text)
+    plain = msgspec.structs.replace(plain, name=None if evidence.type in _OF_MODULES else evidence.check or None, text=text)
     noise = normal.template.noise if asserts else ()
     equivalent = _find_row_of_checks(evidence.type, normal.text)
     if equivalent is None and not asserts:
@@ -575,8 +579,9 @@ def _find_row_of_checks(kind: str | None, text: str) -> str | None:
 
 
 def of_wrong_answer(cause: Cause) -> tuple[str, ...]:
-    """The digests under which a wrong answer is judged: its own, then that of the task with this scorer."""
-    return tuple(dict.fromkeys((cause.digest, msgspec.structs.replace(cause, name=None, text="").digest)))
+    """The digests under which a wrong answer is judged: its own, that without its check, that of task and scorer."""
+    plain = msgspec.structs.replace(cause, name=None)
+    return tuple(dict.fromkeys((cause.digest, plain.digest, msgspec.structs.replace(plain, text="").digest)))
 
 
 @lru_cache(maxsize=4096)

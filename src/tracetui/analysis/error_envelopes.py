@@ -42,6 +42,18 @@ _KILLED: Final = (
     r"(?:\S+: )?line \d+: +\d+ (?P<how>Killed|Segmentation fault|Aborted|Terminated|Bus error|Illegal instruction"
     r"|Floating point exception)(?: +\(core dumped\))? +(?P<program>\S+).*"
 )
+def _composed(match: re.Match[str]) -> str:
+    """Without the environment: the last line of what Docker said."""
+    output = next((said for said in (match["stderr"], match["stdout"]) if said.strip() not in ("", "None")), "")
+    last = output.strip().rpartition("\n")[2].strip()
+    return ": ".join(filter(None, (f"docker compose failed with exit status {match['status']}", last)))
+
+
+_COMPOSE: Final = (
+    r"Docker compose command failed for environment .*?\. Command: .*?\. Return code: (?P<status>-?\d+)\. "
+    r"Stdout: (?P<stdout>.*?)\. Stderr: (?P<stderr>.*?)\.?\s*"
+)
+"""What Harbor reports of an environment that did not start."""
 _FEW_WORDS: Final = 4
 _TYPES: Final = r"(?:(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception): )*"
 _ENVELOPES: Final[tuple[tuple[str, re.Pattern[str], _Open], ...]] = tuple(
@@ -72,7 +84,7 @@ _ENVELOPES: Final[tuple[tuple[str, re.Pattern[str], _Open], ...]] = tuple(
         ),
         ("pull access denied", r"(?P<said>pull access denied for [^,\n]+),.*", _said),
         ("rror: ", r"(?:\w+(?:\.|::))+Error: (?P<said>.*)", _said),
-        ("rror [", r"\w*Error \[[A-Z_]+\]: (?P<said>.*)", _said),
+        ("rror [", r"\w*Error \[ERR_[A-Z_]+\]: (?P<said>.*)", _said),
         ("suite failed to run", r"\s*(?:● )?Test suite failed to run\s+(?P<said>.*)", _said),
         (
             "lines of output]",
@@ -83,6 +95,7 @@ _ENVELOPES: Final[tuple[tuple[str, re.Pattern[str], _Open], ...]] = tuple(
         (": line ", _KILLED, _killed),
         ("invalid character", r"(?:json|yaml|toml): (?P<said>.*)", _said),
         ("sh: fork: ", r"-?\w*sh: fork: (?:retry: )?(?P<said>.*)", _said),
+        ("Docker compose command failed", _COMPOSE, _composed),
         ("docker: ", r"docker: (?P<said>.*)", _said),
         ("failed to solve: ", r"(?:ERROR: |error: )?(?:failed to \w+: )*failed to solve: (?P<said>.*)", _said),
         (
@@ -173,7 +186,7 @@ CUTS: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...]] = (
     ((":SIG",), re.compile(r"(?<=\d):(?=SIG)"), ": "),
     (("line",), _PLACE, ""),
     (("...",), _EXCERPT, "<quoted>"),
-    ((", ", "(", "["), _NUMBERS, "<n>"),
+    (("(1", "[1"), _NUMBERS, "<n>"),
     ((":\n",), _LIST, " <quoted>"),
     (("_",), _IDS, "<id>"),
     (("() ",), _METHOD, ""),

@@ -718,6 +718,7 @@ _NO_MODULE: Final = re.compile(
     r"No module named '?(?P<python>[\w.]+)'?|Cannot find (?:module|package) '(?P<node>[^'\n]+)'(?! or )"
 )
 _GIVEN: Final = re.compile(r"(?<=time data )'[^'\n]*'")
+_UNFOUND: Final = ("No module", "Cannot find")
 _DEPTH: Final = re.compile(r"(?<=recursion depth exceeded) (?:while|in|during) .*")
 _SELF: Final = re.compile(r"(?P<head>[A-Za-z][^:\n]{2,60}: )(?P=head)+")
 _UNCAUGHT: Final = re.compile(r"^(?:Uncaught|Unhandled)(?: \(in promise\)| exception:?| promise rejection:?)? (?=\w)")
@@ -740,10 +741,11 @@ def _untyped(error: ErrorText) -> ErrorText:
     kind, text, frame = error.type, error.text, error.frame
     if text.count(": ") > 1 and ("rror" in text or "xception" in text):
         text = _SELF.sub(r"\g<head>", text)
-    if bad := _BAD_JSON.search(text):
+    if "(char " in text and (bad := _BAD_JSON.search(text)):
         return error._replace(type=None, text=f"invalid JSON: {bad['why']}")
-    text = _GIVEN.sub("<quoted>", _DEPTH.sub("", text))
-    if missing := _NO_MODULE.search(text):
+    if "time data " in text or "recursion depth" in text:
+        text = _GIVEN.sub("<quoted>", _DEPTH.sub("", text))
+    if contains_any(text, _UNFOUND) and (missing := _NO_MODULE.search(text)):
         names = missing["python"], missing["node"]
         what = f"No module named '{names[0]}'" if names[0] else f"Cannot find module '{names[1]}'"
         if missing.start() == 0 or re.fullmatch(r"\S*python[\d.]*: ", text[: missing.start()]):
