@@ -157,7 +157,8 @@ _BY_MARK: Final = tuple((masked(mark), pattern, opened) for mark, pattern, opene
 
 _ADVICE: Final = re.compile(
     r"\n[╔║].*|(?:(?<=[.!?;:])\s+|\n\s*)(?:[×✗╰─>│|\s]*)"
-    r"(?:[Uu]sage|exit status \d+$|Please|Try|Use|Add a|See|Visit|Run|Refer|Check|Hint|hint|Note|note|Help|For (?:more|further|help|documentation)"
+    r"(?:[Uu]sage|exit status \d+$|Please|Try|Use|Add a|See|Visit|Run|Refer|Check|Hint|hint|Note|note|Help"
+    r"|For (?:more|further|help|documentation)"
     r"|To (?:install|see|fix|add|use|resolve|avoid|learn|set|list|request)|If you|You (?:can|may|could|might)|Did you"
     r"|Make sure|Consider|Perhaps|It looks like|Looks like|Read more|Learn more|Stopping at|Another \w+ process"
     r"|Is the|Require stack|A complete log|This error|Contact)\b.*",
@@ -230,7 +231,8 @@ _GO_ERRNO: Final = re.compile(
     rf"(?:\w+) (?P<operand>/\S*|\S+/\S*|\S+\.\w+): (?P<words>{'|'.join(_WORDS.values())})", re.IGNORECASE
 )
 _SHELL_ERRNO: Final = re.compile(
-    r"(?P<tool>(?!error:|fatal:)[a-z][\w.-]*): (?P<doing>cannot [a-z]+(?: [a-z]+)* )?(?P<operand>'[^'\n]*[/.][^'\n]*'|[^'\n:]*[/.][^'\n:]*): "
+    r"(?P<tool>(?!error:|fatal:)[a-z][\w.-]*): (?P<doing>cannot [a-z]+(?: [a-z]+)* )?"
+    r"(?P<operand>'[^'\n]*[/.][^'\n]*'|[^'\n:]*[/.][^'\n:]*): "
     rf"(?:Cannot \w+: )?(?P<words>{'|'.join(_WORDS.values())})"
 )
 """``cat: data/a.csv: No such file or directory``"""

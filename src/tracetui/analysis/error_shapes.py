@@ -86,8 +86,9 @@ def _readers_in(shape: bytes, is_of_database: bool) -> tuple[int, ...]:
 
 
 _UMBRELLA: Final = re.compile(
-    r"(?:Sqlite|Axios|Mcp|SDK|API|APIStatus|Http|HTTP|HTTPStatus|Fetch|Response|Client|Server|Tool|Protocol|RemoteProtocol"
-    r"|TargetClosed|CalledProcess|Subprocess|Command|Execution|Request|Service|ClientConnector|ServerDisconnected)(?:Error|Exception)"
+    r"(?:Sqlite|Axios|Mcp|SDK|API|APIStatus|Http|HTTP|HTTPStatus|Fetch|Response|Client|Server|Tool|Protocol"
+    r"|RemoteProtocol|TargetClosed|CalledProcess|Subprocess|Command|Execution|Request|Service|ClientConnector"
+    r"|ServerDisconnected)(?:Error|Exception)"
 )
 """Types that only say which library or side reports it."""
 
@@ -127,7 +128,8 @@ _STATUS_BEGINS: Final = re.compile(r"(?:code )?[45]\d\d\b")
 
 
 _FRAME: Final = re.compile(
-    r"(?:File \"(?P<python>[^\"\n]+)\", line \d+, in (?P<name>.+)|^\s+at (?:[^(\n]*\()?(?P<node>[^()\n]+?):\d+:\d+\)?$)",  # noqa: E501
+    r"(?:File \"(?P<python>[^\"\n]+)\", line \d+, in (?P<name>.+)"
+    r"|^\s+at (?:[^(\n]*\()?(?P<node>[^()\n]+?):\d+:\d+\)?$)",
     re.MULTILINE,
 )
 
@@ -495,7 +497,8 @@ def _git(error: ErrorText) -> ErrorText:
 
 _VERSIONS: Final = re.compile(r" ?\((?:from )?versions?: (?!none\))[^()]*(?:\([^()]*\)[^()]*)*\)")
 _AT_VERSION: Final = re.compile(
-    r"(?P<name>(?:@[A-Za-z][\w.-]*/)?(?<![\w.-])[A-Za-z][\w.-]*)@(?!\d+\.\d+\.\d+\.\d)[\^~<>=v]*\d+(?:\.[\dx*]+)*(?:[-+][\w.+-]+)?(?![\w@])"
+    r"(?P<name>(?:@[A-Za-z][\w.-]*/)?(?<![\w.-])[A-Za-z][\w.-]*)@(?!\d+\.\d+\.\d+\.\d)"
+    r"[\^~<>=v]*\d+(?:\.[\dx*]+)*(?:[-+][\w.+-]+)?(?![\w@])"
 )
 _QUOTED_VERSION: Final = re.compile(r"`(?P<name>[\w-]+) v?\d+\.\d+[\w.+-]*(?: \([^`\n]*\))?`")
 _PREVIOUS: Final = re.compile(r"due to (?:\d+ )?previous errors?(?:; \d+ warnings? emitted)?")
@@ -825,22 +828,8 @@ class _Shape(NamedTuple):
 
 
 _UNTYPED: Final = (
-    *(
-        "(char ",
-        "No module named ",
-        "Cannot find module ",
-        "Cannot find package ",
-        "Message: ",
-        "time data ",
-        "recursion depth",
-        "HTTP ",
-        "ERROR ",
-        "MCP error ",
-        "code 4",
-        "code 5",
-    ),
-    *(f"{status}: " for status in (400, 401, 403, 404, 409, 413, 422, 429, 500, 502, 503, 504)),
-    *sorted(_DB_API),
+    *("(char ", "No module named ", "Cannot find module ", "Cannot find package ", "Message: ", "time data "),
+    *("recursion depth", "HTTP ", "ERROR ", "MCP error ", "code 4", "404: ", *sorted(_DB_API)),
 )
 _READERS: Final = (
     _Shape(("ConnectionPool(",), _pool),
@@ -848,20 +837,7 @@ _READERS: Final = (
     _Shape(('": ', "_ssl"), _tls),
     _Shape(('": ', "_ssl"), _tls),
     _Shape((" exit status ", "ommand failed", "did not complete", " died with ", "' timed out", "ommand '"), _command),
-    _Shape(
-        (
-            "error: ",
-            "error[",
-            "error TS",
-            "error CS",
-            "error C",
-            ".go:",
-            "[ERROR] ",
-            "undefined reference",
-            "cannot find -l",
-        ),
-        _compiler,
-    ),
+    _Shape(("error: ", "error[", "error TS", "error C", ".go:", "[ERROR] ", "undefined ref", "find -l"), _compiler),
     _Shape((": *** ",), _make),
     _Shape(("': ", "’: ", ": line ", "not found", "sh: ", " ENOENT", "bin/"), _shell),
     _Shape(("E: ", "fatal: ", "npm "), _report),
