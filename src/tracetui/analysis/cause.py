@@ -71,7 +71,7 @@ TABLE: Final = (
     Equivalent(
         "connection refused",
         r"ConnectionRefusedError",
-        r"connection refused|econnrefused|couldn't connect to server|actively refused|connect call failed",
+        r"connection refused|econnrefused|couldn't connect to server|\d was refused|actively refused|connect call failed",
         codes=frozenset({"61", "111", "10061"}),
         port=True,
         host=True,
@@ -162,7 +162,8 @@ TABLE: Final = (
     Equivalent(
         "timed out",
         r"\w*Time(?:d)?[oO]ut(?:Error|Exception|Expired)?",
-        r"\btimed[ -]out\b|\be(?:socket)?timedout\b|deadline exceeded|\btimeout (?:of )?\S+ exceeded",
+        r"\btimed[ -]out\b|\be(?:socket)?timedout\b|deadline exceeded|\btimeout (?:of )?\S+ exceeded"
+        r"|client\.timeout exceeded",
         codes=frozenset({"60", "110", "10060", "-32001"}),
         unless=r"queuepool|gateway time-?out|lock (?:wait )?time",
     ),
@@ -561,7 +562,9 @@ def _wrong_answer(scorer: str, task: str, evidence: Evidence | None) -> Failure:
     normal = normalize(evidence.text)
     asserts = evidence.type in (None, "AssertionError")
     text = normal.text if asserts else ": ".join(filter(None, (evidence.type, normal.text)))
-    plain = msgspec.structs.replace(plain, name=None if evidence.type in _OF_MODULES else evidence.check or None, text=text)
+    plain = msgspec.structs.replace(
+        plain, name=None if evidence.type in _OF_MODULES else evidence.check or None, text=text
+    )
     noise = normal.template.noise if asserts else ()
     equivalent = _find_row_of_checks(evidence.type, normal.text)
     if equivalent is None and not asserts:

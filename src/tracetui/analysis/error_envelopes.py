@@ -22,11 +22,7 @@ def _said(match: re.Match[str]) -> str:
 def _with_code(match: re.Match[str]) -> str:
     """The error's own code as its type; the operation only where the message says nothing itself."""
     operation = f" ({match['operation']})" if len(match["said"].split()) < _FEW_WORDS else ""
-    return f"{_typed(match['code'])}: {match['said']}{operation}"
-
-
-def _typed(code: str) -> str:
-    return code if code.endswith(("Error", "Exception")) else f"{code}Exception"
+    return f"{match['code']}: {match['said']}{operation}"
 
 
 def _with_status(match: re.Match[str]) -> str:
@@ -42,6 +38,12 @@ _KILLED: Final = (
     r"(?:\S+: )?line \d+: +\d+ (?P<how>Killed|Segmentation fault|Aborted|Terminated|Bus error|Illegal instruction"
     r"|Floating point exception)(?: +\(core dumped\))? +(?P<program>\S+).*"
 )
+
+
+def _after_status(match: re.Match[str]) -> str:
+    return f"Exit code {match['status']}\n{match['said']}"
+
+
 def _composed(match: re.Match[str]) -> str:
     """Without the environment: the last line of what Docker said."""
     output = next((said for said in (match["stderr"], match["stdout"]) if said.strip() not in ("", "None")), "")
@@ -95,6 +97,19 @@ _ENVELOPES: Final[tuple[tuple[str, re.Pattern[str], _Open], ...]] = tuple(
         (": line ", _KILLED, _killed),
         ("invalid character", r"(?:json|yaml|toml): (?P<said>.*)", _said),
         ("sh: fork: ", r"-?\w*sh: fork: (?:retry: )?(?P<said>.*)", _said),
+        (".exceptions.", r"(?:\w+\.)+exceptions\.\w+: (?P<said>[45]\d\d .*)", _said),
+        ("tool_use_error>", r"<tool_use_error>(?P<said>.*)</tool_use_error>", _said),
+        ("FATAL:  ", r".*: (?P<said>FATAL:  [^\n]*).*", _said),
+        ("from server (", r"Error from server \(\w+\): (?P<said>.*)", _said),
+        (".go:1", r"[EWIF]\d{4} [\d:.]+\s+\d+ \S+\.go:\d+\] (?P<said>.*)", _said),
+        ("CMake Error at ", r"CMake Error at \S+:\d+ \(\w+\):\s+(?P<said>.*)", _said),
+        ("Cloning into ", r"Cloning into [^\n]*\n(?P<said>.*)", _said),
+        ("CONFLICT (", r".*?(?P<said>CONFLICT \([^)\n]*\): [^\n]*?)(?: in [^\n]*)?(?:\n.*)?", _said),
+        ("FAILED ", r"(?s:.*?\n)?(?P<said>FAILED \S+::\S+ - [^\n]*)(?:\n\d+ failed.*)?", _said),
+        ("ERROR ", r"ERROR \S+\.py - (?P<said>ModuleNotFoundError: [^\n]*).*", _said),
+        ("E   ", r"(?:.*\n)?E {2,}(?P<said>(?!assert)\S[^\n]*).*", _said),
+        ("Exit code 1", r"(?P<said>.*)\nExit code (?P<status>\d+)", _after_status),
+        ("Permission denied", r"(?:\S*/)?\w*sh: (?P<said>\S*/\S*: Permission denied)", _said),
         ("Docker compose command failed", _COMPOSE, _composed),
         ("docker: ", r"docker: (?P<said>.*)", _said),
         ("failed to solve: ", r"(?:ERROR: |error: )?(?:failed to \w+: )*failed to solve: (?P<said>.*)", _said),
@@ -156,8 +171,8 @@ _BY_MARK: Final = tuple((masked(mark), pattern, opened) for mark, pattern, opene
 
 
 _ADVICE: Final = re.compile(
-    r"\n[╔║].*|(?:(?<=[.!?;:])\s+|\n\s*)(?:[×✗╰─>│|\s]*)"
-    r"(?:[Uu]sage|exit status \d+$|Please|Try|Use|Add a|See|Visit|Run|Refer|Check|Hint|hint|Note|note|Help"
+    r"\n[╔║].*|(?:(?<=[.!?;:])\s+|\n\s*)(?:[×✗╰─>│|=\s]*)"
+    r"(?:[Uu]sage|Current working|On instance|exit status \d+$|Please|Try|Use|Add a|See|Visit|Run|Refer|Check|Hint|hint|Note|note|Help"
     r"|For (?:more|further|help|documentation)"
     r"|To (?:install|see|fix|add|use|resolve|avoid|learn|set|list|request)|If you|You (?:can|may|could|might)|Did you"
     r"|Make sure|Consider|Perhaps|It looks like|Looks like|Read more|Learn more|Stopping at|Another \w+ process"
@@ -177,12 +192,20 @@ _METHOD: Final = re.compile(r"\b(?:\w+\.|<locals>\.)+(?=[a-z]\w*\(\) (?:missing|
 _REQUEST: Final = re.compile(r"\s*\bRequest[ -]?Id: ?\S+|\s+Time: ?\d\S+")
 _ORGANIZATION: Final = re.compile(r"(?<=organization )`?org[-_]\w+`?")
 _PHRASE: Final = re.compile(r"(?<=returned error: [45]\d\d) [A-Z][A-Za-z -]+$")
+_TOKEN: Final = re.compile(r"(Unexpected token) '?(\S)'?(?:, .* is not valid JSON| in JSON at position \d+)")
+_VALUE: Final = re.compile(r"^'[^'\n]*'(?= is not (?:of type|valid under|one of) )|(?<=pathspec )'[^'\n]*'")
+_DIALED: Final = re.compile(
+    r": (?:Get|Post|Put|Head|Delete) \"[^\"\n]*\": dial unix.*|\nlocation searched: .*", re.DOTALL
+)
 _TAILS: Final = re.compile(r" -> \[Help \d+\]| without sending a response|\n\w+: Error is not recoverable: exiting now")
 _CURVED: Final = re.compile(r"[‘’](?!s )")
 CUTS: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...]] = (
     (("‘",), _CURVED, "'"),
     (("organization ",), _ORGANIZATION, "<id>"),
     (("[Help ", "without sending", "not recoverable"), _TAILS, ""),
+    (("Unexpected token",), _TOKEN, r"\1 \2 in JSON"),
+    (("' is not ", "pathspec "), _VALUE, "<quoted>"),
+    (("dial unix", "location searched"), _DIALED, ""),
     (("returned error: ",), _PHRASE, ""),
     ((":SIG",), re.compile(r"(?<=\d):(?=SIG)"), ": "),
     (("line",), _PLACE, ""),

@@ -438,12 +438,14 @@ _MAKE: Final = re.compile(
     re.MULTILINE,
 )
 
+_OWN_ERROR_OF_MAKE: Final = re.compile(r"^\w*make(?:\[\d+\])?: \*\*\* ")
+
 
 def _make(error: ErrorText) -> ErrorText:
     """Target and exit status of the command that failed first; the makes around it repeat it."""
     first = _MAKE.search(error.text)
     if first is None:
-        return error._replace(text=error.text.replace("make: *** ", "make: "))
+        return error._replace(text=_OWN_ERROR_OF_MAKE.sub("make: ", error.text))
     line = f"make {first['target']}: {re.sub(r'^Error (?=[0-9])', 'exit status ', first['how'])}"
     return error._replace(text=f"{_MAKE.sub('', error.text[: first.start()])}{line}".strip())
 
@@ -467,8 +469,10 @@ def _shell(error: ErrorText) -> ErrorText:
     """What a shell or script says, without its name and line; a missing command in one form."""
     text = _SCRIPT.sub("", re.sub(r"^/(?:[^\s/:]+/)*bin/(?=[\w.-]+: )", "", error.text))
     text = _OPERAND.sub(r"\g<tool>: \g<name>: ", text)
-    if contains_any(text, _MISSING) and (missing := _NO_COMMAND.search(text)) and (
-        missing["b"] is None or "command not found" in text or text != error.text
+    if (
+        contains_any(text, _MISSING)
+        and (missing := _NO_COMMAND.search(text))
+        and (missing["b"] is None or "command not found" in text or text != error.text)
     ):
         name = next(filter(None, missing.groups()))
         text = f"{text[: missing.start()]}{name}: command not found{text[missing.end() :]}"
@@ -695,6 +699,7 @@ _PROGRESS: Final = re.compile(r"^[^\n]*\.\.\.(?: ?(?:Done|\d+%))?[ \t]*(?:\n|$)"
 _REPORTED: Final = re.compile(r"^E: [^\n]+", re.MULTILINE)
 _FATAL: Final = re.compile(r"(^fatal: [^\n]+)\n.*", re.DOTALL | re.MULTILINE)
 _NPM: Final = re.compile(r"^npm (?:ERR!|error)(?: |$)", re.MULTILINE)
+_UNPUBLISHED: Final = re.compile(r"'(?P<name>@?[^'@\s]+)@[^'\n]*' is not in (?:this|the npm) registry")
 _RESOLVING: Final = re.compile(r"^npm (?:ERR!|error) While resolving: (?P<name>@?[^@\s]+)", re.MULTILINE)
 _NPM_ASIDE: Final = re.compile(
     r"^(?:While resolving: |Found: |A complete log |Fix the upstream|this command with|to accept an).*$\n?",
@@ -710,6 +715,8 @@ def _report(error: ErrorText) -> ErrorText:
         if (first := _REPORTED.search(text)) is not None:
             text = text[: first.end()]
     elif _NPM.search(text):
+        if unpublished := _UNPUBLISHED.search(text):
+            return error._replace(text=f"npm error: E404 {unpublished['name']} is not in this registry")
         text = "npm error: " + _NPM_ASIDE.sub("", _NPM.sub("", text))
     resolving = _RESOLVING.search(error.text)
     subject = resolving["name"] if resolving else error.subject
@@ -726,7 +733,7 @@ _DEPTH: Final = re.compile(r"(?<=recursion depth exceeded) (?:while|in|during) .
 _SELF: Final = re.compile(r"(?P<head>[A-Za-z][^:\n]{2,60}: )(?P=head)+")
 _UNCAUGHT: Final = re.compile(r"^(?:Uncaught|Unhandled)(?: \(in promise\)| exception:?| promise rejection:?)? (?=\w)")
 _SESSION: Final = re.compile(r"\s*(?:\(Session info: |Stacktrace:|; For documentation on this error).*", re.DOTALL)
-_SQL_CODE: Final = re.compile(r"^ERROR (?P<code>\d{4}) \(\w{5}\)(?: at line \d+)?: ")
+_SQL_CODE: Final = re.compile(r"^(?:ERROR )?(?P<code>\d{4}) \(\w{5}\)(?: at line \d+)?: ")
 _DB_API: Final = frozenset(
     {
         "DatabaseError", "DataError", "IntegrityError", "InterfaceError", "InternalError", "NotSupportedError",
