@@ -1167,9 +1167,10 @@ def pairs() -> list[tuple[str, bool, str, str]]:
 
 
 def halves() -> tuple[list[tuple[str, bool, str, str]], list[tuple[str, bool, str, str]]]:
-    """Pairs by which rules were written, and as many that were set aside and measured when these were done.
+    """Pairs by which rules were written, and as many that were set aside until these were done.
 
-    Of those set aside the rules before recognized 75 of 148 that are the same, and merged none of 129 others.
+    Of the 148 pairs set aside that are the same, the rules before merged 75, those by the first half 104 (recall .70);
+    the rest of the kinds were written with both halves in view. Neither merged any of the 129 others.
     """
     shuffled = pairs()
     random.Random(34).shuffle(shuffled)

@@ -71,7 +71,8 @@ TABLE: Final = (
     Equivalent(
         "connection refused",
         r"ConnectionRefusedError",
-        r"connection refused|econnrefused|couldn't connect to server|\d was refused|actively refused|connect call failed",
+        r"connection refused|econnrefused|couldn't connect to server|\d was refused|actively refused"
+        r"|connect call failed",
         codes=frozenset({"61", "111", "10061"}),
         port=True,
         host=True,

@@ -172,7 +172,8 @@ _BY_MARK: Final = tuple((masked(mark), pattern, opened) for mark, pattern, opene
 
 _ADVICE: Final = re.compile(
     r"\n[╔║].*|(?:(?<=[.!?;:])\s+|\n\s*)(?:[×✗╰─>│|=\s]*)"
-    r"(?:[Uu]sage|Current working|On instance|exit status \d+$|Please|Try|Use|Add a|See|Visit|Run|Refer|Check|Hint|hint|Note|note|Help"
+    r"(?:[Uu]sage|Current working|On instance|exit status \d+$|Please|Try|Use"
+    r"|Add a|See|Visit|Run|Refer|Check|Hint|hint|Note|note|Help"
     r"|For (?:more|further|help|documentation)"
     r"|To (?:install|see|fix|add|use|resolve|avoid|learn|set|list|request)|If you|You (?:can|may|could|might)|Did you"
     r"|Make sure|Consider|Perhaps|It looks like|Looks like|Read more|Learn more|Stopping at|Another \w+ process"

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk
 from tracetui.formats.bodies import rendered
-from tracetui.formats.inspect_ai.events import EventRef, SpanWriter, limit_outcome, sum_usage
 from tracetui.formats.grading import first_failure
+from tracetui.formats.inspect_ai.events import EventRef, SpanWriter, limit_outcome, sum_usage
 from tracetui.formats.inspect_ai.grading import ended_ungraded, without_tests
 from tracetui.formats.inspect_ai.log import (
     Entry,
