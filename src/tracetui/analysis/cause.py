@@ -71,12 +71,15 @@ TABLE: Final = (
     Equivalent(
         "connection refused",
         r"ConnectionRefusedError",
-        r"connection refused|econnrefused|couldn't connect to server|\d was refused|actively refused"
-        r"|connect call failed",
+        r"connection refused|econnrefused|actively refused|connect call failed",
         codes=frozenset({"61", "111", "10061"}),
         port=True,
         host=True,
     ),
+    Equivalent(
+        "connection refused", r"(?!)", r"couldn't connect to server|\d was refused", port=True, host=True, added=True
+    ),
+    Equivalent("timed out", r"(?!)", r"client\.timeout exceeded", added=True),
     Equivalent(
         "address in use",
         r"(?!)",
@@ -163,8 +166,7 @@ TABLE: Final = (
     Equivalent(
         "timed out",
         r"\w*Time(?:d)?[oO]ut(?:Error|Exception|Expired)?",
-        r"\btimed[ -]out\b|\be(?:socket)?timedout\b|deadline exceeded|\btimeout (?:of )?\S+ exceeded"
-        r"|client\.timeout exceeded",
+        r"\btimed[ -]out\b|\be(?:socket)?timedout\b|deadline exceeded|\btimeout (?:of )?\S+ exceeded",
         codes=frozenset({"60", "110", "10060", "-32001"}),
         unless=r"queuepool|gateway time-?out|lock (?:wait )?time",
     ),
