@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.analysis.cause_families import halves
 from tests.analysis.cause_pairs import ONE, TWO, Failure
 from tests.analysis.measured_pairs import LATER, PAIRS, REPORTS
 from tests.shared import examples
@@ -124,6 +125,31 @@ def test_pairs_are_grouped_as_a_triager_would(pairs: list[tuple[str, bool, str, 
     assert right / sum(labels) >= 0.95, wrong
 
 
+@pytest.mark.parametrize("pairs", halves(), ids=["rules", "set aside"])
+def test_families_of_errors_are_grouped_by_cause(pairs: list[tuple[str, bool, str, str]]) -> None:
+    merged = [cause_of(a, type=None).key == cause_of(b, type=None).key for _, _, a, b in pairs]
+    labels = [same for _, same, _, _ in pairs]
+    right = sum(map(min, merged, labels))
+
+    assert right / sum(merged) >= 0.95
+    assert right / sum(labels) >= 0.85
+
+
+def test_a_compose_that_failed_is_one_cause_of_the_environment() -> None:
+    message = (
+        "Docker compose command failed for environment {0}. Command: docker compose -p {0} up -d. Return code: {1}. "
+        "Stdout: None. Stderr: None. "
+    )
+
+    first, second, other = (
+        cause_of(message.format(name, status), type="RuntimeError")
+        for name, status in (("fix-git", 1), ("build-linux", 1), ("fix-git", 17))
+    )
+
+    assert first.key == second.key != other.key
+    assert "docker compose failed with exit status 1" in first.title
+
+
 @pytest.mark.parametrize(
     ("text", "title"),
     [
@@ -192,6 +218,10 @@ EXAMPLES = {
     "context too long": [("", "prompt is too long"), ("ContextWindowExceededError", "")],
     "GPU out of memory": [("", "CUDA out of memory."), ("", "HIP error: out of memory")],
     "out of memory": [("MemoryError", ""), ("", "std::bad_alloc"), ("", "spawn ENOMEM"), ("", "OOMKilled")],
+    "address in use": [
+        ("", "listen EADDRINUSE: address already in use 0.0.0.0"),
+        ("", "Bind failed: port is already allocated"),
+    ],
     "connection reset": [("ConnectionResetError", ""), ("", "read ECONNRESET"), ("", "Connection reset by peer")],
     "host not found": [("", "getaddrinfo ENOTFOUND"), ("gaierror", "[Errno -2] Name or service not known")],
     "name resolution failed": [("", "getaddrinfo EAI_AGAIN"), ("", "[Errno -3] Temporary failure in name resolution")],

@@ -77,6 +77,18 @@ TABLE: Final = (
         host=True,
     ),
     Equivalent(
+        "connection refused", r"(?!)", r"couldn't connect to server|\d was refused", port=True, host=True, added=True
+    ),
+    Equivalent("timed out", r"(?!)", r"client\.timeout exceeded", added=True),
+    Equivalent(
+        "address in use",
+        r"(?!)",
+        r"address already in use|\beaddrinuse\b|port is already allocated",
+        codes=frozenset({"48", "98", "10048"}),
+        port=True,
+        added=True,
+    ),
+    Equivalent(
         "connection reset",
         r"ConnectionResetError",
         r"connection[ _]reset|\beconnreset\b",
@@ -101,16 +113,16 @@ TABLE: Final = (
         added=True,
     ),
     Equivalent(
-        "quota exceeded (OpenAI)",
+        "quota exceeded (Google)",
         r"(?!)",
-        r"insufficient_quota|exceeded your current quota.*openai",
+        r"resource_?exhausted\b.*exceeded your current quota|exceeded your current quota.*(?:google|gemini)",
         codes=frozenset({"429"}),
         added=True,
     ),
     Equivalent(
-        "quota exceeded (Google)",
+        "quota exceeded (OpenAI)",
         r"(?!)",
-        r"resource_?exhausted\b.*exceeded your current quota|exceeded your current quota.*(?:google|gemini)",
+        r"insufficient_quota|exceeded your current quota",
         codes=frozenset({"429"}),
         added=True,
     ),
@@ -176,6 +188,9 @@ _COMPILED: Final = [(row, re.compile(row.type), re.compile(row.text), re.compile
 _STEMS: Final = (
     "refused",
     "call failed",
+    "connect to server",
+    "in use",
+    "already allocated",
     "limit",
     "many requests",
     "throttl",
@@ -204,15 +219,15 @@ _STEMS: Final = (
 )
 """One of them is in every text that fits a row of `TABLE`."""
 _OF_CHECKS: Final = [(row, re.compile(row.type), re.compile(row.text), re.compile(row.unless)) for row in OF_CHECKS]
-_PORT: Final = re.compile(r"\bport[=: ]+(\d{1,5})\b|[\w\].]:(\d{2,5})(?![\w]|[:.]\d)|', (\d{2,5})[,)]")
+_PORT: Final = re.compile(r"\bport[=: ]+(\d{1,5})\b|[\w\].:]:(\d{2,5})(?![\w]|[:.]\d)|', (\d{2,5})[,)]")
 _HOST: Final = re.compile(
     r"\bhost='([^']+)'|://(?:[^/\s@'\"]*@)?([^/\s:'\"?#)]+)"
     r"|\b[Cc]onnection to ([A-Za-z][\w-]*(?:\.[\w-]+)+)|\b(?:connecting to|connect to host|server at"
-    r"|dial tcp:?(?! lookup)|lookup|resolve host(?: address)?:?|host name|ENOTFOUND"
+    r"|dial tcp:?(?! lookup)|lookup|resolve host(?: address)?:?|Failed to resolve|host name|ENOTFOUND"
     r"|ECONNREFUSED|ECONNRESET|ETIMEDOUT)\s[\"']?([A-Za-z][\w-]*(?:\.[\w-]+)*)(?=[\s:,\"')]|\.?$)"
 )
-_OLD_PORT: Final = re.compile(r"\bport[=: ]+(\d{1,5})\b|[\w\].]:(\d{2,5})(?![\w]|[:.]\d)")
-_CONNECTING: Final = re.compile(r"Connect\w*Time")
+_OLD_PORT: Final = re.compile(r"\bport[=: ]+(\d{1,5})\b|[\w\].:]:(\d{2,5})(?![\w]|[:.]\d)")
+_CONNECTING: Final = re.compile(r"(?<!API)Connect\w*Time")
 _CONNECT_TIMEOUT: Final = re.compile(r"\bconnect timeout=|ConnectTimeoutError")
 _MEMORY: Final = re.compile(
     r"Java heap space|GC overhead limit|Metaspace|Direct buffer memory|native thread|array size"
@@ -537,6 +552,10 @@ def _causes(
     return cause, plain, cause.digest, len(PLACEHOLDER.findall(text))
 
 
+_OF_MODULES: Final = frozenset({"ModuleNotFoundError", "ImportError", "SyntaxError"})
+"""Types of exceptions that say all, whichever check meets them."""
+
+
 @lru_cache(maxsize=4096)
 def _wrong_answer(scorer: str, task: str, evidence: Evidence | None) -> Failure:
     """By scorer, by what the first failed check says, and by task."""
@@ -546,7 +565,9 @@ def _wrong_answer(scorer: str, task: str, evidence: Evidence | None) -> Failure:
     normal = normalize(evidence.text)
     asserts = evidence.type in (None, "AssertionError")
     text = normal.text if asserts else ": ".join(filter(None, (evidence.type, normal.text)))
-    plain = msgspec.structs.replace(plain, name=evidence.check or None if asserts else None, text=text)
+    plain = msgspec.structs.replace(
+        plain, name=None if evidence.type in _OF_MODULES else evidence.check or None, text=text
+    )
     noise = normal.template.noise if asserts else ()
     equivalent = _find_row_of_checks(evidence.type, normal.text)
     if equivalent is None and not asserts:
@@ -564,8 +585,9 @@ def _find_row_of_checks(kind: str | None, text: str) -> str | None:
 
 
 def of_wrong_answer(cause: Cause) -> tuple[str, ...]:
-    """The digests under which a wrong answer is judged: its own, then that of the task with this scorer."""
-    return tuple(dict.fromkeys((cause.digest, msgspec.structs.replace(cause, name=None, text="").digest)))
+    """The digests under which a wrong answer is judged: its own, that without its check, that of task and scorer."""
+    plain = msgspec.structs.replace(cause, name=None)
+    return tuple(dict.fromkeys((cause.digest, plain.digest, msgspec.structs.replace(plain, text="").digest)))
 
 
 @lru_cache(maxsize=4096)

@@ -12,10 +12,21 @@ don't.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache, partial
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
+from tracetui.analysis.error_envelopes import (
+    CUTS,
+    ERRNO_MARKS,
+    MAX_PLANS,
+    cut_addition,
+    masked,
+    open_envelopes,
+    status_said,
+    system_error,
+)
 from tracetui.analysis.error_text import MAX_INPUT, NOT_USER_CODE, ErrorText, contains_any, ends, normalize, unwrap
 
 _MAX_SUBJECT: Final = 120
@@ -26,35 +37,99 @@ _LONGEST: Final = 2 * MAX_INPUT
 
 def read_error(kind: str | None, text: str) -> tuple[ErrorText, bool]:
     """Return the error inside of all wrappings, and whether its shape was recognized; `kind` as for `unwrap`."""
-    if not (
-        contains_any(text, _MARKS)
-        or ("\n" in text and contains_any(text, _MARKS_OF_LINES))
-        or ("." in text and _NUMBERED.search(text))
-        or ("://" in text and (_STATUS_WORD.search(text) or "connect to" in text))
-    ):
-        return unwrap(kind, text), False
     return _read(kind, text)
 
 
 def _read(kind: str | None, text: str, depth: int = 0) -> tuple[ErrorText, bool]:
+    whole = ends(text, _LONGEST)
+    shape = masked(whole)
     if depth < _MAX_DEPTH:
-        whole = ends(text, _LONGEST)
-        for mark, read_whole in _WHOLE:
-            if mark in whole and (error := read_whole(kind, whole, depth + 1)) is not None:
+        for read_whole in _wholes_in(shape):
+            if (error := read_whole(kind, whole, depth + 1)) is not None:
                 return error, True
     plain = unwrap(kind, text)
-    error = plain if len(plain.text) <= MAX_INPUT else plain._replace(text=ends(plain.text, MAX_INPUT))
-    for marks, read in _READERS:
-        if contains_any(error.text, marks) or (read is _untyped and error.type in _DB_API):
-            error = read(error)
-    error = _pooled_hosts(error)
+    inside = open_envelopes(text, shape) if len(text) <= MAX_INPUT else text
+    error = plain if inside == text else unwrap(None, inside)
+    if len(error.text) > MAX_INPUT:
+        error = error._replace(text=ends(error.text, MAX_INPUT))
+    error = _without_umbrella(_said_with_status(_shaped(error)))
     if error.frame is not None:
         error = error._replace(frame=_own_frame(error.frame, text))
     return error, error != plain
 
 
+def _shaped(error: ErrorText) -> ErrorText:
+    """The error after all readers of its shape, in their order; a reader may make of it one for another reader."""
+    is_of_database = error.type in _DB_API
+    left: Sequence[int] = _readers_in(masked(error.text), is_of_database)
+    while left:
+        number, *left = left
+        text, error = error.text, _READERS[number].read(error)
+        if error.text != text:
+            left = [each for each in _readers_in(masked(error.text), is_of_database) if each > number]
+    return error
+
+
+@lru_cache(maxsize=MAX_PLANS)
+def _wholes_in(shape: bytes) -> tuple[_Whole, ...]:
+    return tuple(read for mark, read in _WHOLE_BY_MARK if mark in shape)
+
+
+@lru_cache(maxsize=MAX_PLANS)
+def _readers_in(shape: bytes, is_of_database: bool) -> tuple[int, ...]:
+    """The numbers of the readers with a mark in texts of this shape."""
+    return tuple(
+        number
+        for number, marks in enumerate(_MASKED)
+        if any(map(shape.__contains__, marks)) or (is_of_database and _READERS[number].read is _untyped)
+    )
+
+
+_UMBRELLA: Final = re.compile(
+    r"(?:Sqlite|Axios|Mcp|SDK|API|APIStatus|Http|HTTP|HTTPStatus|Fetch|Response|Client|Server|Tool|Protocol"
+    r"|RemoteProtocol|TargetClosed|CalledProcess|Subprocess|Command|Execution|Request|Service|ClientConnector"
+    r"|ServerDisconnected)(?:Error|Exception)"
+)
+"""Types that only say which library or side reports it."""
+
+
+_DRIVEN: Final = re.compile(r"(?:Page|Locator|Frame|BrowserType|BrowserContext|Browser|ElementHandle)\.\w+: ")
+
+
+def _without_umbrella(error: ErrorText) -> ErrorText:
+    if error.type and len(error.text.split()) > 1 and _UMBRELLA.fullmatch(error.type):
+        return error._replace(type=None)
+    return error
+
+
+def _driven(error: ErrorText) -> ErrorText:
+    """What a browser is told, as its client in JavaScript names it."""
+    text = error.text
+    return error._replace(text=text[0].lower() + text[1:]) if _DRIVEN.match(text) else error
+
+
+def _cut(pattern: re.Pattern[str], instead: str, error: ErrorText) -> ErrorText:
+    text = cut_addition(pattern, instead, error.text)
+    return error if text == error.text else error._replace(text=text.rstrip(".:;,") or text)
+
+
+def _system(error: ErrorText) -> ErrorText:
+    text = system_error(error.text)
+    return error if text is None else error._replace(type=None, text=text)
+
+
+def _said_with_status(error: ErrorText) -> ErrorText:
+    """Status and message, without codes that only some SDKs show."""
+    text = status_said(error.text) if error.text[:1] in ("4", "5", "c") and _STATUS_BEGINS.match(error.text) else None
+    return error if text is None else error._replace(type=None, text=text.rstrip(".:;,"))
+
+
+_STATUS_BEGINS: Final = re.compile(r"(?:code )?[45]\d\d\b")
+
+
 _FRAME: Final = re.compile(
-    r"(?:File \"(?P<python>[^\"\n]+)\", line \d+, in (?P<name>.+)|^\s+at (?:[^(\n]*\()?(?P<node>[^()\n]+?):\d+:\d+\)?$)",  # noqa: E501
+    r"(?:File \"(?P<python>[^\"\n]+)\", line \d+, in (?P<name>.+)"
+    r"|^\s+at (?:[^(\n]*\()?(?P<node>[^()\n]+?):\d+:\d+\)?$)",
     re.MULTILINE,
 )
 
@@ -215,6 +290,7 @@ _RESPONSES: Final = tuple(
         rf"(?P<status>\d{{3}}) (?:client|server) error: (?P<phrase>.*?) for url: {_URL_HOST}\S*",
         r"(?:client error|server error|redirect response) '(?P<status>\d{3}) (?P<phrase>[^']*)'"
         rf" for url '{_URL_HOST}[^']*'.*",
+        rf"request failed with status code (?P<status>\d{{3}})(?P<phrase>)\s+url: {_URL_HOST}\S*",
         rf"(?P<status>\d{{3}}), message='(?P<phrase>[^']*)', url=(?:URL\()?'{_URL_HOST}[^']*'\)?",
         rf"(?:fatal: )?unable to access '{_URL_HOST}[^']*': (?P<phrase>)"
         r"the requested url returned error: (?P<status>\d{3})",
@@ -256,6 +332,23 @@ def _pool(error: ErrorText) -> ErrorText:
     elif caused := _CAUSED.search(text):
         text = re.sub(r"<[\w.]+ object at \w+>(?:, |: )?", "", caused["cause"])
     return error._replace(text=text, host=host_name(pool["host"]))
+
+
+_GO_REQUEST: Final = re.compile(
+    rf"(?:error \w+ing [\w ]+: )?(?:Get|Post|Put|Patch|Delete|Head) \"{_URL_HOST}[^\"\n]*\": (?P<said>.*)", re.DOTALL
+)
+_CERTIFICATE: Final = re.compile(r"\[SSL: \w+\][^\n(]*(?=\(_ssl)")
+_OF_STORE: Final = ("local issuer", "self-signed certificate in", "self signed certificate in", "unknown authority")
+"""Said where the client lacks a certificate, whatever the host."""
+
+
+def _tls(error: ErrorText) -> ErrorText:
+    """What a request of Go or a handshake of OpenSSL failed with, and the host unless the client is to be repaired."""
+    if request := _GO_REQUEST.fullmatch(error.text):
+        error = error._replace(text=request["said"], host=host_name(request["host"]))
+    if handshake := _CERTIFICATE.search(error.text):
+        error = error._replace(type=None, text=handshake.group().strip())
+    return error._replace(host="") if contains_any(error.text, _OF_STORE) else error
 
 
 _IN_QUOTES: Final = re.compile(r"(?P<quote>['\"`])(?P<status>[1-5]\d\d [A-Z][A-Za-z' -]{1,40})(?P=quote)")
@@ -317,6 +410,8 @@ _COMMANDS: Final = tuple(
 )
 _SHELL: Final = re.compile(r"^(?:/\S*/)?(?:ba|z|da)?sh -l?c ")
 _PROGRAM: Final = re.compile(r"^/(?:[^\s/]+/)*(?=[^\s/])")
+_PATHS: Final = re.compile(r"(?<=\s)(?![-/])[\w.-]*/\S*")
+"""Relative paths that a command works on."""
 _ARGUMENT: Final = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 
 
@@ -329,7 +424,7 @@ def _command(error: ErrorText) -> ErrorText:
                 line = " ".join(a or b for a, b in _ARGUMENT.findall(line)) or line
             rest = command["rest"]
             text = error.text[: command.start()] + command["head"] + re.sub(r"^\n", ": ", rest)
-            return error._replace(text=text, subject=_subject(_PROGRAM.sub("", _SHELL.sub("", line))))
+            return error._replace(text=text, subject=_subject(_PATHS.sub("", _PROGRAM.sub("", _SHELL.sub("", line)))))
     return error
 
 
@@ -343,12 +438,14 @@ _MAKE: Final = re.compile(
     re.MULTILINE,
 )
 
+_OWN_ERROR_OF_MAKE: Final = re.compile(r"^\w*make(?:\[\d+\])?: \*\*\* ")
+
 
 def _make(error: ErrorText) -> ErrorText:
     """Target and exit status of the command that failed first; the makes around it repeat it."""
     first = _MAKE.search(error.text)
     if first is None:
-        return error._replace(text=error.text.replace("make: *** ", "make: "))
+        return error._replace(text=_OWN_ERROR_OF_MAKE.sub("make: ", error.text))
     line = f"make {first['target']}: {re.sub(r'^Error (?=[0-9])', 'exit status ', first['how'])}"
     return error._replace(text=f"{_MAKE.sub('', error.text[: first.start()])}{line}".strip())
 
@@ -362,6 +459,8 @@ _NO_COMMAND: Final = re.compile(
     r"(?:(?:\S*/)?zsh:(?:\d+:)? command not found: (?P<a>\S+)|(?P<b>[^\s:]+): (?:command )?not found\b"
     r"|exec: \"(?P<c>[^\"/]+)\": executable file not found in \$PATH|\bspawn (?P<d>[^\s/]+) ENOENT)"
 )
+_MISSING: Final = ("not found", "ENOENT")
+"""One of them is in every text that `_NO_COMMAND` fits."""
 _OPERAND: Final = re.compile(r"^(?P<tool>[a-z]\w*): ['‘](?P<name>[\w.-]+)['’]: ")
 _EXIT: Final = re.compile(r"^Exit code 127\s+")
 
@@ -370,8 +469,10 @@ def _shell(error: ErrorText) -> ErrorText:
     """What a shell or script says, without its name and line; a missing command in one form."""
     text = _SCRIPT.sub("", re.sub(r"^/(?:[^\s/:]+/)*bin/(?=[\w.-]+: )", "", error.text))
     text = _OPERAND.sub(r"\g<tool>: \g<name>: ", text)
-    if (missing := _NO_COMMAND.search(text)) and (
-        missing["b"] is None or "command not found" in text or text != error.text
+    if (
+        contains_any(text, _MISSING)
+        and (missing := _NO_COMMAND.search(text))
+        and (missing["b"] is None or "command not found" in text or text != error.text)
     ):
         name = next(filter(None, missing.groups()))
         text = f"{text[: missing.start()]}{name}: command not found{text[missing.end() :]}"
@@ -379,12 +480,17 @@ def _shell(error: ErrorText) -> ErrorText:
     return error._replace(text=text)
 
 
+_ASIDE_OF_GIT: Final = re.compile(r"(?<=not a git repository) \(.*|(?<=detect email address) \(got [^\n]*", re.DOTALL)
+_NO_PATCH: Final = re.compile(r"(?:error: )?patch failed: \S+:\d+\nerror: \S+: (?P<said>patch does not apply)")
 _REJECTED: Final = re.compile(r"! \[(?P<how>(?:remote )?rejected)\][^\n(]*(?:\((?P<why>[^)\n]+)\))?")
 _USERNAME: Final = re.compile(r"(could not read (?:Username|Password) for '[^']*'): .*", re.DOTALL)
 
 
 def _git(error: ErrorText) -> ErrorText:
     """Why a push was rejected, whatever the branch; that git lacks a login, whatever the terminal."""
+    if patch := _NO_PATCH.search(error.text):
+        return error._replace(text=f"git: {patch['said']}")
+    error = error._replace(text=_ASIDE_OF_GIT.sub("", error.text))
     if rejected := _REJECTED.search(error.text):
         return error._replace(text=f"git push {rejected['how']}: {rejected['why'] or 'no reason'}")
     if login := _USERNAME.search(error.text):
@@ -395,7 +501,8 @@ def _git(error: ErrorText) -> ErrorText:
 
 _VERSIONS: Final = re.compile(r" ?\((?:from )?versions?: (?!none\))[^()]*(?:\([^()]*\)[^()]*)*\)")
 _AT_VERSION: Final = re.compile(
-    r"(?P<name>(?:@[A-Za-z][\w.-]*/)?(?<![\w.-])[A-Za-z][\w.-]*)@(?!\d+\.\d+\.\d+\.\d)[\^~<>=v]*\d+(?:\.[\dx*]+)*(?:[-+][\w.+-]+)?(?![\w@])"
+    r"(?P<name>(?:@[A-Za-z][\w.-]*/)?(?<![\w.-])[A-Za-z][\w.-]*)@(?!\d+\.\d+\.\d+\.\d)"
+    r"[\^~<>=v]*\d+(?:\.[\dx*]+)*(?:[-+][\w.+-]+)?(?![\w@])"
 )
 _QUOTED_VERSION: Final = re.compile(r"`(?P<name>[\w-]+) v?\d+\.\d+[\w.+-]*(?: \([^`\n]*\))?`")
 _PREVIOUS: Final = re.compile(r"due to (?:\d+ )?previous errors?(?:; \d+ warnings? emitted)?")
@@ -477,11 +584,14 @@ def _browser(error: ErrorText) -> ErrorText:
     action, waited = _ACTION.search(text), _WAITED.search(text)
     name = action["action"] if action else ""
     name = name[:1].lower() + name[1:]
-    target = (waited["target"] or waited["locator"] or host_name(waited["host"])) if waited else ""
+    target = (waited["target"] or waited["locator"] or "") if waited else ""
+    host = host_name(waited["host"]) if waited and waited["host"] else error.host
+    if "Timeout" in text:
+        target, host = target or host, error.host
     if action:
         text = text[action.end() :]
     subject = _subject(f"{name} {target.removesuffix(' to be visible')}")
-    return error._replace(text=_LOG.sub("", text), subject=subject or error.subject)
+    return error._replace(text=_LOG.sub("", text), subject=subject or error.subject, host=host)
 
 
 _EDITED: Final = re.compile(
@@ -557,6 +667,7 @@ _DIAGNOSTIC: Final = re.compile(
 _BUILD: Final = re.compile(
     r"^(?:(?:vet: )?(?P<go>\S+\.go):\d+:\d+:|\[ERROR\] (?P<maven>\S+):\[\d+,\d+\]) (?P<message>[^\n]+)", re.MULTILINE
 )
+_NO_HEADER: Final = re.compile(r"'(\S+\.\w+)' file not found")
 _SYMBOL: Final = re.compile(r"^\s+symbol:\s+(.+)$", re.MULTILINE)
 _NAMES: Final = re.compile(r"['\"`‘]\S|\.h\b|\w: \w|\w\.\w")
 _UNLINKED: Final = re.compile(
@@ -571,7 +682,8 @@ def _compiler(error: ErrorText) -> ErrorText:
     for found in _DIAGNOSTIC.finditer(error.text):
         code, path = found["code"] or found["id"], found["path"] or found["arrow"]
         if code or path:
-            message, symbol = found["message"], _SYMBOL.search(error.text, found.end())
+            message = _NO_HEADER.sub(r"\1: No such file or directory", found["message"])
+            symbol = _SYMBOL.search(error.text, found.end())
             message = f"{message}: {symbol[1]}" if symbol else message
             return _diagnosed(f"error {code}: {message}" if code else f"error: {message}", message, path)
     if built := _BUILD.search(error.text):
@@ -587,6 +699,8 @@ _PROGRESS: Final = re.compile(r"^[^\n]*\.\.\.(?: ?(?:Done|\d+%))?[ \t]*(?:\n|$)"
 _REPORTED: Final = re.compile(r"^E: [^\n]+", re.MULTILINE)
 _FATAL: Final = re.compile(r"(^fatal: [^\n]+)\n.*", re.DOTALL | re.MULTILINE)
 _NPM: Final = re.compile(r"^npm (?:ERR!|error)(?: |$)", re.MULTILINE)
+_UNPUBLISHED: Final = re.compile(r"'(?P<name>@?[^'@\s]+)@[^'\n]*' is not in (?:this|the npm) registry")
+_RESOLVING: Final = re.compile(r"^npm (?:ERR!|error) While resolving: (?P<name>@?[^@\s]+)", re.MULTILINE)
 _NPM_ASIDE: Final = re.compile(
     r"^(?:While resolving: |Found: |A complete log |Fix the upstream|this command with|to accept an).*$\n?",
     re.MULTILINE,
@@ -601,18 +715,25 @@ def _report(error: ErrorText) -> ErrorText:
         if (first := _REPORTED.search(text)) is not None:
             text = text[: first.end()]
     elif _NPM.search(text):
+        if unpublished := _UNPUBLISHED.search(text):
+            return error._replace(text=f"npm error: E404 {unpublished['name']} is not in this registry")
         text = "npm error: " + _NPM_ASIDE.sub("", _NPM.sub("", text))
-    return error._replace(text=_FATAL.sub(r"\1", text).strip())
+    resolving = _RESOLVING.search(error.text)
+    subject = resolving["name"] if resolving else error.subject
+    return error._replace(text=_FATAL.sub(r"\1", text).strip(), subject=subject)
 
 
 _BAD_JSON: Final = re.compile(r"(?P<why>[A-Z][^:\n]*): line \d+ column \d+ \(char \d+\)")
-_NO_MODULE: Final = re.compile(r"No module named '?(?P<python>[\w.]+)'?|Cannot find module '(?P<node>[^'\n]+)'(?! or )")
+_NO_MODULE: Final = re.compile(
+    r"No module named '?(?P<python>[\w.]+)'?|Cannot find (?:module|package) '(?P<node>[^'\n]+)'(?! or )"
+)
 _GIVEN: Final = re.compile(r"(?<=time data )'[^'\n]*'")
+_UNFOUND: Final = ("No module", "Cannot find")
 _DEPTH: Final = re.compile(r"(?<=recursion depth exceeded) (?:while|in|during) .*")
 _SELF: Final = re.compile(r"(?P<head>[A-Za-z][^:\n]{2,60}: )(?P=head)+")
 _UNCAUGHT: Final = re.compile(r"^(?:Uncaught|Unhandled)(?: \(in promise\)| exception:?| promise rejection:?)? (?=\w)")
 _SESSION: Final = re.compile(r"\s*(?:\(Session info: |Stacktrace:|; For documentation on this error).*", re.DOTALL)
-_SQL_CODE: Final = re.compile(r"^ERROR (?P<code>\d{4}) \(\w{5}\)(?: at line \d+)?: ")
+_SQL_CODE: Final = re.compile(r"^(?:ERROR )?(?P<code>\d{4}) \(\w{5}\)(?: at line \d+)?: ")
 _DB_API: Final = frozenset(
     {
         "DatabaseError", "DataError", "IntegrityError", "InterfaceError", "InternalError", "NotSupportedError",
@@ -628,12 +749,13 @@ _STATUS_FIRST: Final = re.compile(r"^(?=[45]\d\d: )")
 def _untyped(error: ErrorText) -> ErrorText:
     """Errors that say the same with a type of their own as without one."""
     kind, text, frame = error.type, error.text, error.frame
-    if "rror" in text or "xception" in text:
+    if text.count(": ") > 1 and ("rror" in text or "xception" in text):
         text = _SELF.sub(r"\g<head>", text)
-    if bad := _BAD_JSON.search(text):
+    if "(char " in text and (bad := _BAD_JSON.search(text)):
         return error._replace(type=None, text=f"invalid JSON: {bad['why']}")
-    text = _GIVEN.sub("<quoted>", _DEPTH.sub("", text))
-    if missing := _NO_MODULE.search(text):
+    if "time data " in text or "recursion depth" in text:
+        text = _GIVEN.sub("<quoted>", _DEPTH.sub("", text))
+    if contains_any(text, _UNFOUND) and (missing := _NO_MODULE.search(text)):
         names = missing["python"], missing["node"]
         what = f"No module named '{names[0]}'" if names[0] else f"Cannot find module '{names[1]}'"
         if missing.start() == 0 or re.fullmatch(r"\S*python[\d.]*: ", text[: missing.start()]):
@@ -703,13 +825,6 @@ _WHOLE: Final[tuple[tuple[str, _Whole], ...]] = (
     ("psycopg", _postgres),
     ("asyncpg.", _postgres),
 )
-_WHOLE_LINES: Final = frozenset(
-    {"ExceptionGroup(", "sub-exception", "Exception in thread ", "rpc error: code", "Uncaught ", "Unhandled ", " {"}
-    | {"psycopg", "asyncpg."}
-)
-"""Marks of whole texts that may be one line."""
-
-
 _Reader = Callable[[ErrorText], ErrorText]
 
 
@@ -720,44 +835,20 @@ class _Shape(NamedTuple):
 
 
 _UNTYPED: Final = (
-    *(
-        "(char ",
-        "No module named ",
-        "Cannot find module ",
-        "Message: ",
-        "time data ",
-        "recursion depth",
-        "HTTP ",
-        "ERROR ",
-        "MCP error ",
-        "code 4",
-        "code 5",
-    ),
-    *(f"{status}: " for status in (400, 401, 403, 404, 409, 413, 422, 429, 500, 502, 503, 504)),
-    *sorted(_DB_API),
+    *("(char ", "No module named ", "Cannot find module ", "Cannot find package ", "Message: ", "time data "),
+    *("recursion depth", "HTTP ", "ERROR ", "MCP error ", "code 4", "404: ", *sorted(_DB_API)),
 )
 _READERS: Final = (
     _Shape(("ConnectionPool(",), _pool),
-    _Shape((" for url", ", message='", " returned error"), _response),
+    _Shape((" for url", "status code ", ", message='", " returned error"), _response),
+    _Shape(('": ', "_ssl"), _tls),
+    _Shape(('": ', "_ssl"), _tls),
     _Shape((" exit status ", "ommand failed", "did not complete", " died with ", "' timed out", "ommand '"), _command),
-    _Shape(
-        (
-            "error: ",
-            "error[",
-            "error TS",
-            "error CS",
-            "error C",
-            ".go:",
-            "[ERROR] ",
-            "undefined reference",
-            "cannot find -l",
-        ),
-        _compiler,
-    ),
+    _Shape(("error: ", "error[", "error TS", "error C", ".go:", "[ERROR] ", "undefined ref", "find -l"), _compiler),
     _Shape((": *** ",), _make),
     _Shape(("': ", "’: ", ": line ", "not found", "sh: ", " ENOENT", "bin/"), _shell),
     _Shape(("E: ", "fatal: ", "npm "), _report),
-    _Shape(("rejected]", "could not read "), _git),
+    _Shape(("rejected]", "could not read ", "git repository", "auto-detect", "patch failed"), _git),
     _Shape(("ersions: ", "@", "previous error", "`"), _packages),
     _Shape(("d by ", "Lock Info:"), _lock),
     _Shape(("docker: ",), _docker),
@@ -770,11 +861,10 @@ _READERS: Final = (
     _Shape(("://",), _requested),
     _Shape(("`", '"', ", '"), _quotes),
     _Shape(_UNTYPED, _untyped),
+    _Shape(("1.", "1:11"), _pooled_hosts),
+    *(_Shape(marks, partial(_cut, pattern, instead)) for marks, pattern, instead in CUTS),
+    _Shape(("age.", "ocator.", "rame.", "rowser", "lementHandle."), _driven),
+    _Shape(ERRNO_MARKS, _system),
 )
-_OF_LINES: Final = frozenset({"Lock Info:", "Call log:", "Locator: ", "\n=", "```", "rejected]"})
-"""Marks of texts of several lines."""
-_ALL_MARKS: Final = frozenset(mark for mark, _ in _WHOLE) | {mark for shape in _READERS for mark in shape.marks}
-_MARKS: Final = tuple(
-    sorted(_ALL_MARKS - _OF_LINES - {"://"} - {mark for mark, _ in _WHOLE if mark not in _WHOLE_LINES})
-)
-_MARKS_OF_LINES: Final = ("Traceback (", "\n    at ", *sorted(_ALL_MARKS - {*_MARKS, "://"}))
+_MASKED: Final = tuple(tuple(dict.fromkeys(map(masked, shape.marks))) for shape in _READERS)
+_WHOLE_BY_MARK: Final = tuple((masked(mark), read) for mark, read in _WHOLE)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk
 from tracetui.formats.bodies import rendered
+from tracetui.formats.grading import first_failure
 from tracetui.formats.inspect_ai.events import EventRef, SpanWriter, limit_outcome, sum_usage
 from tracetui.formats.inspect_ai.grading import ended_ungraded, without_tests
 from tracetui.formats.inspect_ai.log import (
@@ -429,6 +430,7 @@ def graded(scores: Any, single: Any, binary: frozenset[str]) -> Iterator[tuple[S
             passed, rule = _judged(item, label in binary or (key is not None and f"{name} *" in binary))
             metric = Metric(label, _number_of(item), None, passed, *(("", item) if index else (reason, details)))
             place = f"{parent}{name}.{source}"[:PREVIEW]
+            explained = f"{parent}{name}.explanation"[:PREVIEW]
             yield (
                 Score(
                     label[:PREVIEW],
@@ -437,6 +439,7 @@ def graded(scores: Any, single: Any, binary: frozenset[str]) -> Iterator[tuple[S
                     place,
                     rule,
                     reason[:REASON_LIMIT],
+                    evidence=first_failure(reason, explained) if passed is False else None,
                 ),
                 metric,
             )

@@ -18,7 +18,7 @@ from tracetui.errors import FormatError
 from tracetui.formats.bodies import parts_in, text_in
 from tracetui.formats.decode import decode, decode_value
 from tracetui.formats.document import Outline, Record
-from tracetui.formats.grading import MOST_BYTES, is_environment, why_no_test_ran
+from tracetui.formats.grading import MOST_BYTES, is_environment, plain_name, why_no_test_ran
 from tracetui.formats.scalars import (
     between,
     child,
@@ -604,7 +604,9 @@ def _report(file: File, path: str) -> dict[str, Any]:
 def _score(path: str, report: dict[str, Any], instance: str) -> Score | None:
     one = mapping(report.get(instance))
     if isinstance(resolved := one.get("resolved"), bool):
-        return Score("resolved", resolved, resolved, f"{path} {instance}.resolved"[:PREVIEW], reason=_failures(one))
+        evidence = None if resolved else _first_failed(one, f"{path} {instance}.tests_status"[:PREVIEW])
+        place = f"{path} {instance}.resolved"[:PREVIEW]
+        return Score("resolved", resolved, resolved, place, reason=_failures(one), evidence=evidence)
     if instance in sequence(report.get("resolved_ids")):
         resolved = True
     elif "resolved_ids" in report and any(instance in sequence(report.get(name)) for name in _UNRESOLVED):
@@ -617,6 +619,11 @@ def _score(path: str, report: dict[str, Any], instance: str) -> Score | None:
 def _tests(one: dict[str, Any], result: str) -> list[str]:
     groups = (mapping(mapping(one.get("tests_status")).get(name)) for name in _COUNTED)
     return [test for group in groups for test in sequence(group.get(result)) if isinstance(test, str)]
+
+
+def _first_failed(one: dict[str, Any], place: str) -> Evidence | None:
+    tests = _tests(one, "failure")
+    return Evidence("", place, check=plain_name(tests[0])) if tests else None
 
 
 def _failures(one: dict[str, Any]) -> str:
