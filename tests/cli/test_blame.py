@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from tests.claude_sessions import REFUSED, Step, bash, write_session
 from tests.cli.run import Cli
 from tests.cli.test_files import edit, write
+from tracetui.live.load import Reader
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
@@ -287,3 +289,17 @@ def test_failed_edits_are_no_evidence(cli: Cli) -> None:
     )
     commit("First", "19:30", a_py="limit = 12\n")
     assert writers(cli, "a.py") == [None]
+
+
+def test_the_index_is_kept_in_the_cache_without_text(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = write_session(Path("runs/one.jsonl"), [write("a.py", "total = 0\nprice = 1\n")])
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    time.sleep(0.06)  # later than the file in the clock of the disk
+    commit("First", "09:30", a_py="total = 0\nprice = 1\n")
+    first = blame(cli, "a.py")
+    pages = b"".join(file.read_bytes() for file in (tmp_path / "cache").rglob("*.sqlite*"))
+    assert b"one-t0" in pages
+    assert b"total=0" not in pages
+    monkeypatch.setattr(Reader, "read", lambda self: pytest.fail("the session was read again"))
+    assert blame(cli, "a.py") == first

@@ -123,6 +123,14 @@ def test_the_repository_of_the_current_folder_is_the_default(cli: Cli, monkeypat
     assert cli("files", runs, "--json").data["files"][0]["state"] == "as written"
 
 
+def test_a_foreign_repository_is_not_looked_at(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_session(Path("runs/one.jsonl"), [write(name, "one\n") for name in ("a.py", "b.py", "c.py")])
+    runs = os.path.abspath("runs")
+    monkeypatch.chdir(repository(a_py="another\n"))
+    assert {file["state"] for file in cli("files", runs, "--json").data["files"]} == {"not looked at"}
+    assert {file["state"] for file in cli("files", runs, "--repo", ".", "--json").data["files"]} == {"changed", "gone"}
+
+
 def test_links_and_other_kinds_of_files_are_not_followed(cli: Cli) -> None:
     write_session(Path("runs/one.jsonl"), [write(name, "root:x\n") for name in ("link", "folder/passwd", "pipe")])
     repo = repository()

@@ -18,7 +18,9 @@ import pytest
 
 from tests import hostile
 from tests.canaries import CANARY, SHAPED
+from tests.claude_sessions import bash, write_session
 from tests.cli.run import Cli
+from tests.cli.test_files import write as write_file
 from tests.shared import SHARED, needs_shared
 from tests.views.test_masking import secret_trace
 from tracetui.errors import NotWritten, UsageError
@@ -284,3 +286,16 @@ def test_a_folder_that_cannot_be_written_to_is_said(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="already exists"):
         write(str(tmp_path / "link.md"), [b"x"])
     assert not (tmp_path / "elsewhere.md").exists()
+
+
+def test_the_document_of_a_run_lists_files_and_findings(cli: Cli) -> None:
+    steps = [write_file("src/a.py", "one\ntwo\n"), bash("git push -f origin main"), bash("rm -rf /tmp/x")]
+    write_session(Path("runs/one.jsonl"), steps)
+    for form in ("md", "html"):
+        assert cli("export", "runs/one.jsonl", "--to", f"one.{form}").status == 0
+    text = Path("one.md").read_text()
+    files, findings = text.partition("## Files")[2].partition("## Findings")[::2]
+    assert "src/a.py" in files
+    assert "push-force" in findings
+    assert "/tmp/x" not in findings.partition("## ")[0]
+    assert 'id="findings"' in Path("one.html").read_text()

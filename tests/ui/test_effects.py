@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -12,7 +16,7 @@ from tests.cli.test_files import edit, write
 from tests.ui.conftest import Opener, press, settle, text_of, until
 from tests.ui.test_filtering import line
 from tracetui.ui.app import TraceApp
-from tracetui.ui.screens.effects import AuditScreen, EffectsScreen, FilesScreen
+from tracetui.ui.screens.effects import AuditScreen, BlameScreen, EffectsScreen, FilesScreen
 from tracetui.views.effects import EffectRows
 
 SIZE = (120, 40)
@@ -37,12 +41,16 @@ def write_runs(folder: Path) -> Path:
     return folder
 
 
-async def screen_of(app: TraceApp, pilot: Pilot[int], key: str) -> EffectsScreen:
+def has_rows(app: TraceApp) -> bool:
+    """Whether the screen shows rows."""
+    return isinstance(app.screen, EffectsScreen) and isinstance(app.screen.list.rows, EffectRows)
+
+
+async def screen_of(app: TraceApp, pilot: Pilot[int], key: str) -> EffectsScreen[Any]:
     """The screen that a key opens, with its rows."""
     await press(pilot, key)
-    await until(
-        pilot, lambda: isinstance(app.screen, EffectsScreen) and isinstance(app.screen.list.rows, EffectRows), what=key
-    )
+    await until(pilot, lambda: isinstance(app.screen, EffectsScreen), what=key)
+    await until(pilot, lambda: "reading" not in line(app, 1) and has_rows(app), what=key)
     await settle(pilot)
     assert isinstance(app.screen, EffectsScreen)
     return app.screen
@@ -149,3 +157,64 @@ async def test_a_filter_by_effects_reads_all_runs(opened: Opener, tmp_path: Path
     async with opened(write_runs(tmp_path / "runs"), size=SIZE) as (app, pilot):
         await press(pilot, "f", *"does:push-force", "enter")
         await until(pilot, lambda: [ref.path[-9:] for ref in app.main.runs.refs()] == ["one.jsonl"], what="the match")
+
+
+def write_repository(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository ``shop`` with a commit of what two sessions wrote, as the current folder; returns their folder."""
+    monkeypatch.chdir(folder)
+    (folder / "shop" / "src").mkdir(parents=True)
+    (folder / "shop" / "src" / "a.py").write_text("total = 0\nprice = 2\nby_hand = 3\n")
+    for words in (["init", "-q"], ["add", "-A"], ["-c", "user.name=d", "-c", "user.email=d", "commit", "-qm", "All"]):
+        environment = os.environ | dict.fromkeys(("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"), "2026-05-04T12:00:00Z")
+        subprocess.run(["git", *words], cwd=folder / "shop", env=environment, check=True)
+    write_session(folder / "runs" / "one.jsonl", [bash("ls"), write("src/a.py", "total = 0\nprice = 1\n")])
+    write_session(folder / "runs" / "two.jsonl", [edit("src/a.py", "price = 1\n", "price = 2\n")], hour=10)
+    monkeypatch.chdir(folder / "shop")
+    return folder / "runs"
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+@pytest.mark.parametrize("keys", [("A", "B"), ("enter", "B")], ids=["a file", "a step"])
+async def test_blame_names_the_session_of_each_line(
+    opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: tuple[str, str]
+) -> None:
+    async with opened(write_repository(tmp_path, monkeypatch), size=SIZE) as (app, pilot):
+        if keys[0] == "A":
+            await screen_of(app, pilot, "A")
+        else:
+            await press(pilot, "enter", "G")
+        screen = await screen_of(app, pilot, "B")
+        assert isinstance(screen, BlameScreen)
+        assert "src/a.py" in line(app, 0)
+        assert line(app, 1).strip().startswith("2 of 3 lines by a session")
+        assert [(row[0], row[1], row[-1]) for row in rows(app)[:3]] == [
+            ("1", "one", "0"),
+            ("2", "two", "2"),
+            ("3", "—", "3"),
+        ]
+        await press(pilot, "g", "enter")
+        await until(pilot, lambda: app.screen is app.main, what="the step")
+        assert app.main.state.ref is not None
+        assert app.main.state.ref.path.endswith("one.jsonl")
+
+
+async def test_blame_outside_of_a_repository_says_what_to_do(opened: Opener, tmp_path: Path) -> None:
+    async with opened(write_runs(tmp_path / "runs"), size=SIZE) as (app, pilot):
+        await screen_of(app, pilot, "A")
+        await press(pilot, "B")
+        await until(pilot, lambda: "start tracetui in it" in line(app, 1), what="the reason")
+        await press(pilot, "escape")
+        assert isinstance(app.screen, FilesScreen)
+
+
+async def test_next_finding_goes_from_step_to_step(opened: Opener, tmp_path: Path) -> None:
+    write_session(tmp_path / "runs" / "one.jsonl", [bash("ls"), bash("git push -f"), bash("ls"), bash("rm -r build")])
+    async with opened(tmp_path / "runs", size=SIZE) as (app, pilot):
+        await press(pilot, "enter", "]", "r")
+        await until(pilot, lambda: "push-force (done)" in line(app, 1), what="the first finding")
+        await press(pilot, "]", "r")
+        assert "delete (done)" in line(app, 1)
+        await press(pilot, "]", "r")
+        assert "no more findings" in line(app, 1)
+        await press(pilot, "[", "r")
+        assert "push-force (done)" in line(app, 1)

@@ -19,6 +19,7 @@ from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import (
     ANY,
     AUDIT,
+    BLAME,
     COMMANDS,
     CONTEXT,
     DIFF,
@@ -44,6 +45,7 @@ from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.screens.help import arrange
 from tracetui.ui.state import arrange_runs, filter_runs
 from tracetui.ui.widgets.line_view import LineView
+from tracetui.views.effects import EffectRows
 
 WAYS: Final = {
     TODAY: ("H",),
@@ -57,6 +59,7 @@ WAYS: Final = {
     TREE: ("d",),
     FILES: ("A",),
     AUDIT: ("U",),
+    BLAME: ("B",),
 }
 """Keys that lead from the list of runs to lists over the whole screen."""
 LEAVES: Final = frozenset({"quit", "interrupt", "end-now", "suspend"})
@@ -100,6 +103,9 @@ async def go_to(app: TraceApp, pilot: Pilot[int], pane: str) -> None:
                 app.main.runs.move_to_key(next(ref for ref in app.main.runs.refs() if ORIGINAL in ref.path))
             if pane == TREE:
                 app.main.become(replace(app.main.state, marked=tuple(app.main.runs.refs()[:3])))
+            if pane == BLAME:
+                await press(pilot, *WAYS[FILES])
+                await until(pilot, lambda: isinstance(pane_of(app, FILES).rows, EffectRows), what="the files")
             await press(pilot, *(("T",) if pane in TRIAGE else ("K",) if pane in CONTEXT else WAYS[pane]))
         else:
             await pilot.press("escape")
@@ -113,8 +119,14 @@ async def go_to(app: TraceApp, pilot: Pilot[int], pane: str) -> None:
     if pane in MAIN | TRIAGE | CONTEXT:
         getattr(screen, "focus_pane")(pane)  # noqa: B009
         await settle(pilot)
-    if pane in LISTS:
+    if pane in LISTS - {BLAME}:  # that needs a repository
         await until(pilot, lambda: not isinstance(app.screen, BaseScreen) or app.screen.views[pane].cursor is not None)
+
+
+def pane_of(app: TraceApp, pane: str) -> LineView:
+    """A pane of the current screen."""
+    assert isinstance(app.screen, BaseScreen)
+    return app.screen.views[pane]
 
 
 def assert_on_the_sheet(app: TraceApp, pane: str) -> None:

@@ -6,20 +6,23 @@ which the evidence can't decide are named as candidates.
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
-from hashlib import blake2b
 from posixpath import basename
 from typing import Final, NamedTuple
 
 import msgspec
 
-from tracetui.analysis.effects import Call, Kind, Outcome, RunEffects
-from tracetui.analysis.files import FileChanges, normalize
-from tracetui.analysis.values import value_text
+from tracetui.analysis.files import normalize
+from tracetui.analysis.written_lines import (
+    KEY_BYTES,
+    WrittenFile,
+    WrittenLines,
+    has_information,
+    line_hash,
+)
 from tracetui.model import RunRef, RunSummary
 from tracetui.sources.git import BlamedLine, Commit, CommitLine
 
@@ -40,90 +43,6 @@ LEAST_MARGIN: Final = 0.8
 _LEAST_LINES, _LEAST_PART = 3, 0.2
 """A line of an undecided commit has a session that wrote so many lines of the commit, or that part of them."""
 _MOST_CANDIDATES: Final = 5
-_LEAST_CHARACTERS: Final = 6
-_KEYWORDS: Final = [
-    "and",
-    "await",
-    "begin",
-    "break",
-    "case",
-    "catch",
-    "const",
-    "continue",
-    "default",
-    "defer",
-    "do",
-    "done",
-    "elif",
-    "else",
-    "end",
-    "endfunction",
-    "endif",
-    "endfor",
-    "esac",
-    "eof",
-    "err",
-    "error",
-    "except",
-    "false",
-    "fi",
-    "finally",
-    "for",
-    "func",
-    "function",
-    "goto",
-    "if",
-    "import",
-    "in",
-    "interface",
-    "is",
-    "let",
-    "loop",
-    "new",
-    "nil",
-    "none",
-    "not",
-    "null",
-    "or",
-    "override",
-    "package",
-    "pass",
-    "raise",
-    "rescue",
-    "return",
-    "select",
-    "self",
-    "static",
-    "struct",
-    "super",
-    "switch",
-    "test",
-    "then",
-    "this",
-    "throw",
-    "true",
-    "try",
-    "type",
-    "undefined",
-    "until",
-    "use",
-    "using",
-    "var",
-    "void",
-    "when",
-    "while",
-    "with",
-    "yield",
-]
-_NOT_LETTERS: Final = re.compile(r"[\W\d_]+")
-_ONLY_KEYWORDS: Final = re.compile(f"(?:{'|'.join(sorted(_KEYWORDS, key=len, reverse=True))})*+")
-_RESULT: Final = re.compile(r"^\[[^\]\n]{1,300} ([0-9a-f]{7,64})\] (.{1,1000})$", re.MULTILINE)
-"""The line that ``git commit`` prints."""
-_MESSAGE: Final = re.compile(
-    r"""\bcommit\b[^\n;|&]{0,400}?\s(?:-[a-z]*m|--message)[ =]?\s*(["'])([^\n]{1,1000}?)(?:\1|$)""", re.M
-)
-_QUOTED_HEAD: Final = re.compile(r"""\bcommit\b[^\n;|&]{0,400}?\$\(cat <<-?\s*['"]?\w+['"]?\n([^\n]{1,1000})""")
-"""A message in a here document."""
 
 
 class Rung(StrEnum):
@@ -181,13 +100,6 @@ class _Entry(NamedTuple):
     is_added: bool
 
 
-class _File(NamedTuple):
-    path: str
-    """As in the trace."""
-    relative: str | None
-    """Beneath the root of the run."""
-
-
 class _Made(NamedTuple):
     """A commit in a log."""
 
@@ -198,29 +110,23 @@ class _Made(NamedTuple):
     hash: str
 
 
-def has_information(line: str) -> bool:
-    """Whether a line without white space has more than punctuation and keywords: braces and ``return nil`` don't."""
-    letters = _NOT_LETTERS.sub("", line).casefold()
-    return len(line) >= _LEAST_CHARACTERS and _ONLY_KEYWORDS.fullmatch(letters) is None
-
-
 class LineIndex:
     """The lines and commits of sessions. Add runs oldest first, after `relate`."""
 
-    def __init__(self) -> None:
-        self._key = secrets.token_bytes(16)
+    def __init__(self, key: bytes | None = None) -> None:
+        """`key` of the hashes of the lines that are added; None: a new one."""
+        self.key = key or secrets.token_bytes(KEY_BYTES)
         self._entries: dict[bytes, list[_Entry]] = {}
-        self._made: dict[str, list[_Made]] = {}
+        self._made: dict[bytes, list[_Made]] = {}
         """By subject."""
         self._changes: list[_Entry] = []
         """A change of a file each, whether or not its lines are recorded."""
         self._runs: list[RunRef] = []
-        self._files: list[_File] = []
-        self._numbers: dict[_File, int] = {}
-        self._known: set[tuple[str, float, str]] = set()
-        """Calls by id, time and path: resumed sessions have copies of those before."""
+        self._files: list[WrittenFile] = []
+        self._numbers: dict[WrittenFile, int] = {}
+        self._known: dict[tuple[str, float, str], RunRef] = {}
+        """The first run with a call, by id, time and path: resumed sessions have copies of those before."""
         self._parents: dict[RunRef, RunRef] = {}
-        self._by_run: dict[RunRef, int] = {}
         self.oldest: float | None = None
         """Start of the oldest session: UTC seconds."""
 
@@ -242,56 +148,43 @@ class LineIndex:
         """Number of indexed lines."""
         return sum(map(len, self._entries.values()))
 
-    def add(self, summary: RunSummary, effects: RunEffects) -> None:
+    def add(self, summary: RunSummary, written: WrittenLines) -> None:
         """Add the lines and commits of a run."""
-        session = self._session(summary.ref)
+        session = len(self._runs)
+        self._runs.append(summary.ref)
         if summary.started_at is not None:
             self.oldest = min(summary.started_at, self.oldest or summary.started_at)
-        for call in effects.calls:
-            if call.span.started_at is not None and (call.span.id, call.span.started_at, "") not in self._known:
-                self._known.add((call.span.id, call.span.started_at, ""))
-                self._add_commits(session, call)
-        changes = FileChanges()
-        changes.add(summary, effects)
-        for history in changes.histories():
-            file = self._file(_File(history.path, history.relative))
-            for change in history.done:
-                at = change.at
-                if at is None or (change.span, at, history.path) in self._known:
-                    continue
-                self._changes.append(_Entry(at, session, change.span, file, True))
-                for line, number in _net_lines(change.lines).items():
-                    entry = _Entry(at, session, change.span, file, number > 0)
-                    self._entries.setdefault(self._hash(line), []).extend([entry] * min(abs(number), 3))
-            self._known.update((change.span, change.at, history.path) for change in history.done if change.at)
+        for commit in written.commits:
+            if self._is_new(summary.ref, (commit.span, commit.begin, "")):
+                made = _Made(commit.begin, commit.end, session, commit.span, commit.name)
+                self._made.setdefault(commit.subject, []).append(made)
+        files = [self._file(file) for file in written.files]
+        for writing, added, removed in written.lines():
+            if not self._is_new(summary.ref, (writing.span, writing.at, written.files[writing.file].path)):
+                continue
+            entry = _Entry(writing.at, session, writing.span, files[writing.file], True)
+            self._changes.append(entry)
+            for line in added:
+                self._entries.setdefault(line, []).append(entry)
+            entry = entry._replace(is_added=False)
+            for line in removed:
+                self._entries.setdefault(line, []).append(entry)
 
-    def _session(self, ref: RunRef) -> int:
-        if ref not in self._by_run:
-            self._by_run[ref] = len(self._runs)
-            self._runs.append(ref)
-        return self._by_run[ref]
+    def _is_new(self, ref: RunRef, call: tuple[str, float, str]) -> bool:
+        """Whether no earlier run has this call, else they are one conversation."""
+        first = self._known.setdefault(call, ref)
+        if first != ref:
+            self._parents.setdefault(ref, first)
+        return first == ref
 
-    def _file(self, file: _File) -> int:
+    def _file(self, file: WrittenFile) -> int:
         if file not in self._numbers:
             self._numbers[file] = len(self._files)
             self._files.append(file)
         return self._numbers[file]
 
     def _hash(self, line: str) -> bytes:
-        return blake2b(line.encode("utf-8", "surrogatepass"), digest_size=8, key=self._key).digest()
-
-    def _add_commits(self, session: int, call: Call) -> None:
-        is_commit = any(effect.kind is Kind.VCS and effect.target.startswith("commit") for effect in call.effects)
-        if not is_commit or call.outcome in (Outcome.DENIED, Outcome.FAILED) or call.span.started_at is None:
-            return
-        begin = call.span.started_at
-        end = begin + (call.span.duration_ms or 0.0) / 1_000
-        subjects = {match[2].strip(): match[1] for match in _RESULT.finditer(value_text(call.output)[:200_000])}
-        if not subjects and call.outcome is Outcome.DONE and (command := call.command):
-            matches = [*_MESSAGE.finditer(command), *_QUOTED_HEAD.finditer(command)]
-            subjects = {match[match.lastindex or 1].strip(): "" for match in matches}
-        for subject, name in subjects.items():
-            self._made.setdefault(subject, []).append(_Made(begin, end, session, call.span.id, name))
+        return line_hash(line, self.key)
 
     # ---- evidence
 
@@ -309,7 +202,7 @@ class LineIndex:
 
     def makers(self, commit: Commit) -> list[_Made]:
         """The ``git commit`` calls that made a commit: the one with its hash, or those with its subject, then."""
-        made = self._made.get(commit.subject, [])
+        made = self._made.get(self._hash(commit.subject), [])
         if same := [one for one in made if one.hash and commit.hash.startswith(one.hash)]:
             return same
         times = (commit.authored_at, commit.committed_at)
@@ -344,20 +237,11 @@ class LineIndex:
 
     def _is_path(self, file: int, path: str) -> bool:
         """Whether the path of a trace is that of the repository, whose root stands for the run's root."""
-        recorded, relative = self._files[file]
-        return relative == path or recorded == path or ("/" in path and recorded.endswith(f"/{path}"))
+        recorded = self._files[file].path
+        return path in (self._files[file].relative, recorded) or ("/" in path and recorded.endswith(f"/{path}"))
 
     def _is_name(self, file: int, path: str) -> bool:
         return basename(self._files[file].path) == basename(path)
-
-
-def _net_lines(lines: Sequence[str]) -> Counter[str]:
-    """Lines with information: how often each was added (or removed, below zero) in all."""
-    net: Counter[str] = Counter()
-    for line in lines:
-        if line[:1] in ("+", "-") and has_information(text := normalize(line[1:])):
-            net[text] += 1 if line[0] == "+" else -1
-    return Counter({text: number for text, number in net.items() if number})
 
 
 def _standing(entries: Iterable[_Entry]) -> list[_Entry]:

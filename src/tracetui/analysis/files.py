@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
 from posixpath import basename
 from typing import Any, Final, NamedTuple
@@ -15,6 +15,8 @@ from tracetui.analysis.effects import CHANGES, Certainty, Edit, Effect, Flag, Ki
 from tracetui.analysis.values import value_text
 from tracetui.model import Problem, RunRef, RunSummary
 
+_MOST_TRIED: Final = 100
+"""Files by which a repository is recognized."""
 MAX_SHOWN: Final = 200_000
 """Characters of a file that is remembered from a call that read it."""
 _NUMBERED: Final = re.compile(r"\s*(\d{1,7})(?:→|\t|\| ?|: )(.*)")
@@ -87,6 +89,11 @@ class FileHistory(msgspec.Struct, frozen=True):
         return len({change.run for change in self.done})
 
     @property
+    def is_deleted(self) -> bool:
+        """Whether the last change removed it."""
+        return self.last.effect.kind in (Kind.DELETE, Kind.MOVE)
+
+    @property
     def is_outside(self) -> bool:
         """Whether it is outside the root of its run."""
         return any(Flag.OUTSIDE in change.effect.flags for change in self.changes)
@@ -112,13 +119,9 @@ class FileChanges:
     def __init__(self) -> None:
         self._changes: dict[str, list[Change]] = {}
         self._roots: dict[str, str] = {}
-        self.roots: Counter[str] = Counter()
-        """Number of runs by root."""
 
     def add(self, summary: RunSummary, effects: RunEffects) -> None:
         """Add the changes of a run."""
-        if effects.root:
-            self.roots[effects.root] += 1
         for call in effects.calls:
             for effect in call.effects:
                 shown = None
@@ -169,12 +172,17 @@ def _history(path: str, root: str, changes: Sequence[Change]) -> FileHistory:
                 added = (added or 0) + change.effect.added
                 removed = (removed or 0) + (change.effect.removed or 0)
         counted.append(change)
-    relative = path.removeprefix(root.rstrip("/") + "/") if root and path.startswith(root.rstrip("/") + "/") else None
-    if not path.startswith(("/", "~", "..")):
-        relative = path
-    return FileHistory(
-        path, relative, root, tuple(counted), added, removed, text.content, text.lines, frozenset(text.fragments)
-    )
+    fragments = frozenset(text.fragments)
+    relative = relative_to(root, path)
+    return FileHistory(path, relative, root, tuple(counted), added, removed, text.content, text.lines, fragments)
+
+
+def relative_to(root: str, path: str) -> str | None:
+    """The path beneath the root of a run; None for one outside of it."""
+    below = root.rstrip("/") + "/"
+    if root and path.startswith(below):
+        return path.removeprefix(below)
+    return None if path.startswith(("/", "~", "..")) else path
 
 
 class _Text:
@@ -217,12 +225,8 @@ class _Text:
             elif edit.old and edit.new:  # it may begin and end within a line
                 ends = edit.new.split("\n")
                 self.fragments |= {normalize(ends[0]), normalize(ends[-1])} - {""}
-        for line in lines:
-            text = normalize(line[1:])
-            if text and line.startswith("+"):
-                self.lines[text] += 1
-            elif text and line.startswith("-") and self.lines[text]:
-                self.lines[text] -= 1
+        for text, number in net_lines(lines).items():
+            self.lines[text] = max(0, self.lines[text] + number)
         return msgspec.structs.replace(change, effect=effect, lines=lines)
 
 
@@ -260,6 +264,21 @@ def normalize(line: str) -> str:
     return "".join(line.split())
 
 
+def net_lines(lines: Iterable[str]) -> Counter[str]:
+    """The lines of a diff without white space: how often each was added, or removed (below zero)."""
+    exact: Counter[str] = Counter()
+    for line in lines:
+        if line[:1] == "+":
+            exact[line[1:]] += 1
+        elif line[:1] == "-":
+            exact[line[1:]] -= 1
+    net: Counter[str] = Counter()
+    for line, number in exact.items():
+        if number and (text := normalize(line)):
+            net[text] += number
+    return Counter({text: number for text, number in net.items() if number})
+
+
 def shown_text(output: Any) -> str | None:
     """The whole text of a file in the output of a tool that reads it, with numbered lines from 1; else None."""
     text = value_text(output)
@@ -281,24 +300,48 @@ def shown_text(output: Any) -> str | None:
 
 Look = Callable[[FileHistory], "bytes | None"]
 """Returns the content of a file now; None if it is gone. Raises `OSError` if it is not looked at."""
+ReadFile = Callable[[str], "bytes | None"]
+"""Returns the content of a file at a path in a repository, otherwise like `Look`."""
 
 
-def look_in(root: str, read: Callable[[str], bytes | None], roots: Collection[str], *, is_named: bool) -> Look:
-    """Return a `Look` into the repository at `root`; `read` takes a path relative to it.
-
-    A path of the traces beneath `root` is that file. Else the repository stands for a root of the runs: one with the
-    same name, or, if none has it, the only one, or all if the user named the repository (`is_named`).
+def standing_roots(root: str, histories: Sequence[FileHistory], read: ReadFile, *, is_named: bool) -> set[str]:
+    """The roots of runs that the repository at `root` stands for: those with the same name; if none has it, all if the
+    user named the repository (`is_named`), else the only one, if half of its files or more are in the repository.
     """
+    roots = {history.root for history in histories if history.root}
     same_name = {one for one in roots if basename(one.rstrip("/")) == basename(root.rstrip("/"))}
-    standing = same_name or (set(roots) if is_named or len(roots) == 1 else set())
+    if same_name or is_named or len(roots) != 1:
+        return same_name or (roots if is_named else set())
+    inside = [one.relative for one in histories if one.relative is not None and not one.is_deleted][:_MOST_TRIED]
+    present = sum(_is_there(read, path) for path in inside)
+    return roots if inside and present * 2 >= len(inside) else set()
+
+
+def _is_there(read: ReadFile, path: str) -> bool:
+    try:
+        return read(path) is not None
+    except OSError:
+        return False
+
+
+def place_in(root: str, standing: Collection[str], run_root: str, path: str) -> str | None:
+    """The path in the repository at `root`, which stands for the roots `standing`, of a path in a trace; None if it is
+    elsewhere.
+    """
     below = root.rstrip("/") + "/"
+    if path.startswith(below):
+        return path.removeprefix(below)
+    return relative_to(run_root, path) if not run_root or run_root in standing else None
+
+
+def look_in(root: str, read: ReadFile, standing: Collection[str]) -> Look:
+    """Return a `Look` into the repository at `root`, which stands for these roots of runs."""
 
     def look(history: FileHistory) -> bytes | None:
-        if history.path.startswith(below):
-            return read(history.path.removeprefix(below))
-        if history.relative is None or (history.root and history.root not in standing):
+        place = place_in(root, standing, history.root, history.path)
+        if place is None:
             raise OSError("not in the repository")
-        return read(history.relative)
+        return read(place)
 
     return look
 
@@ -334,7 +377,7 @@ def state_of(history: FileHistory, look: Look | None) -> FileState:
 
 def _has_lines(history: FileHistory) -> bool:
     """Whether the traces have the lines that were written last."""
-    if history.last.effect.kind in (Kind.DELETE, Kind.MOVE):
+    if history.is_deleted:
         return True
     return history.lines.total() > 0 or history.content is not None
 

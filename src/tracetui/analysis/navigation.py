@@ -7,7 +7,7 @@ spans belong to the turn that contains them, and have turns of their own (`turns
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from heapq import nlargest
 from itertools import accumulate, islice, pairwise
 from operator import itemgetter
@@ -463,6 +463,14 @@ def next_similar(run: Run, span_id: str, what: Literal["tool", "sibling", "model
         if test(here, run.spans[i]):
             return run.spans[i].id
     return None
+
+
+def next_of(run: Run, span_id: str, ids: Collection[str], direction: int) -> str | None:
+    """The next (`direction` 1) or previous (-1) of some spans; None past the last."""
+    here = run.index.get(span_id)
+    places = sorted(run.index[one] for one in ids if one in run.index)
+    found = next((one for one in places[::direction] if here is not None and (one - here) * direction > 0), None)
+    return None if found is None else run.spans[found].id
 
 
 _TESTS: Final[dict[str, Callable[[Span, Span], bool]]] = {

@@ -6,11 +6,9 @@ import argparse
 import os
 import re
 import sys
-from difflib import SequenceMatcher
-from typing import NamedTuple
 
 import tracetui
-from tracetui.analysis.blame import NOBODY, Answer, LineAnswer, LineIndex, Step, blame_commit, blame_lines
+from tracetui.analysis.blame import Step
 from tracetui.analysis.navigation import is_prompt
 from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_place, chosen_directory, default_directory, exists, no_path_error, other_directories
@@ -27,12 +25,12 @@ from tracetui.export.blame import (
     why_lines,
 )
 from tracetui.export.json import encode
-from tracetui.live.effects import effects_of_runs
+from tracetui.live.blame import Target, answers, build_index
 from tracetui.live.load import FileCaches, read_run
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
-from tracetui.sources.checkout import Checkout, repository_of
-from tracetui.sources.git import BlamedLine, Commit, CommitLine, Git
+from tracetui.sources.checkout import repository_of
+from tracetui.sources.git import Git
 from tracetui.views.labels import short_names
 
 HELP = "name the session that wrote a line or made a commit"
@@ -50,19 +48,6 @@ examples:
   tracetui blame src/till/receipt.py --agent-trace > trace.json
 """
 _RANGE = re.compile(r"(.+?):(\d{1,9})(?:-(\d{1,9}))?")
-_MOST_LINES = 50_000
-"""Larger files are compared with HEAD without looking for moved blocks."""
-
-
-class Target(NamedTuple):
-    """What the user asks about: lines of a file, or a commit."""
-
-    git: Git
-    path: str | None
-    """Relative to the root of the repository; None for a commit."""
-    first: int = 1
-    last: int = sys.maxsize
-    commit: Commit | None = None
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -97,10 +82,7 @@ def run(args: argparse.Namespace) -> int:
         if not found.runs:
             raise nothing(aim.places, found.problems)
         problems = [*found.problems]
-        index = LineIndex()
-        index.relate(found.runs)
-        for run_summary, effects in effects_of_runs(source, found.runs, problems):
-            index.add(run_summary, effects)
+        index = build_index(source, found.runs, aim.places, cache_limit(args), problems)
         answer, lines = answers(index, target)
         steps = {line.answer.step for line in lines if line.answer.step is not None} if args.why else set()
         reasons = reasons_of(source, steps)
@@ -181,56 +163,7 @@ def _file_in(name: str, repo: str | None) -> tuple[str, str] | None:
     return None
 
 
-# ---- the answers
-
-
-def answers(index: LineIndex, target: Target) -> tuple[Answer, list[LineAnswer]]:
-    """The answer for the commit, and those for the lines of the target."""
-    git = target.git
-    if target.commit is not None:
-        return blame_commit(index, target.commit, *git.changes(target.commit))
-    path = target.path or ""
-    committed = git.blame(path)
-    lines = current_lines(committed, _text_now(git.root, path), path)
-    unmoved = {line.number: line.commit.hash for line in git.blame(path, moves=False)}
-    before = {line.number: unmoved.get(old.number, "") for line, old in lines if old is not None}
-    wanted = [line for line, _ in lines if target.first <= line.number <= target.last]
-    if not wanted and target.first > 1:
-        raise UsageError(f"{path} has {len(lines)} lines")
-    return NOBODY, blame_lines(index, path, wanted, before, git.changes)
-
-
-def _text_now(root: str, path: str) -> str | None:
-    """The text of the file now; None if there is none. Raises `UsageError` if it can't be looked at."""
-    try:
-        data = Checkout(root).read(path)
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}") from None
-    return None if data is None else data.decode("utf-8", "replace")
-
-
-def current_lines(
-    committed: list[BlamedLine], text: str | None, path: str
-) -> list[tuple[BlamedLine | CommitLine, BlamedLine | None]]:
-    """The lines of the file now, with their line in ``HEAD``; one that isn't committed is a `CommitLine`."""
-    if text is None:
-        return [(line, line) for line in committed]
-    now = text.split("\n")
-    if now and now[-1] == "":
-        now.pop()
-    then = [line.text for line in committed]
-    lines: list[tuple[BlamedLine | CommitLine, BlamedLine | None]] = [
-        (CommitLine(path, number, words), None) for number, words in enumerate(now, 1)
-    ]
-    if max(len(now), len(then)) > _MOST_LINES:
-        pairs = [(number, number) for number, (one, other) in enumerate(zip(then, now, strict=False)) if one == other]
-    else:
-        blocks = SequenceMatcher(None, then, now).get_matching_blocks() if then != now else [(0, 0, len(now))]
-        pairs = [(a + number, b + number) for a, b, size in blocks for number in range(size)]
-    for old, new in pairs:
-        blamed = committed[old]
-        lines[new] = BlamedLine(new + 1, blamed.text, blamed.commit, blamed.path), blamed
-    return lines
+# ---- reasons
 
 
 def reasons_of(source: Source, steps: set[Step]) -> dict[Step, Reason]:

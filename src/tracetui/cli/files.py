@@ -71,8 +71,9 @@ def run(args: argparse.Namespace) -> int:
         for run_summary, effects in effects_of_runs(source, runs, problems):
             changes.add(run_summary, effects)
             names[run_summary.ref] = one_line(redactor.header(shorts[run_summary.ref]), 60)
-    look = look_for(args.repo, aim.places, changes.roots)
-    files = [(history, state_of(history, look)) for history in changes.histories()]
+    histories = changes.histories()
+    look = look_for(args.repo, aim.places, histories)
+    files = [(history, state_of(history, look)) for history in histories]
     report = FilesReport(files, changes.tried, problems)
     if args.json:
         write_bytes([encode(files_value(report, redactor)), b"\n"])

@@ -24,6 +24,7 @@ from tracetui.diff.comparison import Comparison, Diff
 from tracetui.errors import NotWritten, UsageError
 from tracetui.export import diff as differences
 from tracetui.export.diff import Changes, diff_document, diff_tree
+from tracetui.export.effects import effects_blocks
 from tracetui.export.json import Masked, encode, run_document
 from tracetui.export.page import (
     NO_PAGES,
@@ -172,7 +173,8 @@ Links: TypeAlias = Sequence[tuple[str, Sequence[Link]]]
 
 
 def run_page(run: Run, *, full: bool = False, links: Links = (), redactor: Redactor | None = None) -> Iterator[Block]:
-    """A run as a page: what happened, the failed steps, the timeline with steps that unfold, and further facts.
+    """A run as a page: what happened, the failed steps, the timeline with steps that unfold, files and findings,
+    and further facts.
 
     `redactor` masks the names in its context; None: they stay exact.
     """
@@ -187,6 +189,7 @@ def run_page(run: Run, *, full: bool = False, links: Links = (), redactor: Redac
     if run.spans:
         yield Heading(2, Clean("Timeline"), "timeline")
         yield run_tree(run, full=full)
+    yield from effects_blocks(run, anchors=True)
     yield from _context(run, redactor, "context")
     yield Heading(2, Clean("Run"), "run")
     yield Facts([one for one in found if one.label in _LATER])
@@ -252,6 +255,7 @@ def run_report(run: Run, *, full: bool = False, redactor: Redactor | None = None
     yield Facts([one for one in facts(run) if one.lines])
     yield Heading(2, Clean("Timeline"))
     yield run_tree(run, full=full, contents=False)
+    yield from effects_blocks(run)
     yield from _context(run, redactor)
     failed = [run.index[one] for one in errors(run)]
     shown = range(len(run.spans)) if full else failed[:MOST_FAILURES]

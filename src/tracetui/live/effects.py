@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tracetui.analysis.audit import Audit, effect_facts
 from tracetui.analysis.effects import RunEffects, run_effects
-from tracetui.analysis.files import FileChanges, FilesReport, Look, look_in, state_of
+from tracetui.analysis.files import FileChanges, FileHistory, FilesReport, Look, look_in, standing_roots, state_of
 from tracetui.live.jobs import GROWTH, Job, Step, read_steps
 from tracetui.live.load import FileCaches, read_run
 from tracetui.model import Problem, RunRef, RunSummary
@@ -28,29 +28,38 @@ def effects_of_runs(
     Raises `LinkLost`.
     """
     caches, known = FileCaches(), set(problems)
-    for summary in _oldest_first(runs):
+    for summary in oldest_first(runs):
         run = read_run(source, summary.ref, caches.for_run(summary.ref))
         problems += [problem for problem in run.problems if problem not in known]
         if run.spans or not run.problems:
             yield summary, run_effects(run)
 
 
-def _oldest_first(runs: Sequence[RunSummary]) -> list[RunSummary]:
+def oldest_first(runs: Sequence[RunSummary]) -> list[RunSummary]:
+    """The runs without copies of others, oldest first."""
     copies = copies_of(runs)
     ordered = sorted(runs, key=lambda run: (run.started_at is None, run.started_at or 0.0, run.ref))
     return [run for run in ordered if run.ref not in copies]
 
 
-def look_for(repo: str | None, places: Sequence[str], run_roots: Collection[str]) -> Look | None:
-    """Return a look into the repository that the user named: `repo`, else that of the current folder.
+def repository_for(repo: str | None, places: Sequence[str]) -> str | None:
+    """Return the repository that the user named: `repo`, else that of the current folder.
 
     None if there is none, for traces of other machines, and in a process that may only read some paths (for agents).
     """
-    folder = repo or repository_of(os.curdir)
-    if folder is None or is_confined() or any(place == STDIN or is_remote(place) for place in places):
+    if is_confined() or any(place == STDIN or is_remote(place) for place in places):
+        return None
+    return repo or repository_of(os.curdir)
+
+
+def look_for(repo: str | None, places: Sequence[str], histories: Sequence[FileHistory]) -> Look | None:
+    """Return a look into the repository of `repository_for`; None without one."""
+    folder = repository_for(repo, places)
+    if folder is None:
         return None
     checkout = Checkout(folder)
-    return look_in(checkout.root, checkout.read, run_roots, is_named=repo is not None)
+    standing = standing_roots(checkout.root, histories, checkout.read, is_named=repo is not None)
+    return look_in(checkout.root, checkout.read, standing)
 
 
 def read_facts(source: Source, ref: RunRef) -> EffectFacts:
@@ -74,7 +83,7 @@ def effects_job(runs: Sequence[RunSummary], places: Sequence[str]) -> Job:
 
     `places`: the roots of the traces. Files are compared with the repository of the current folder, see `look_for`.
     """
-    wanted = _oldest_first(runs)
+    wanted = oldest_first(runs)
     changes, audit, problems = FileChanges(), Audit(findings=[], runs=[]), list[Problem]()
     facts: dict[RunRef, EffectFacts] = {}
     latest: EffectsResult | None = None
@@ -94,8 +103,9 @@ def effects_job(runs: Sequence[RunSummary], places: Sequence[str]) -> Job:
         nonlocal latest
         number = len(audit.runs)
         if latest is None or number >= max(latest.runs + 1, latest.runs * GROWTH) or number == len(wanted):
-            look = look_for(None, places, changes.roots)
-            files = [(history, state_of(history, look)) for history in changes.histories()]
+            histories = changes.histories()
+            look = look_for(None, places, histories)
+            files = [(history, state_of(history, look)) for history in histories]
             snapshot = Audit([*audit.findings], [*audit.runs], audit.allowed)
             latest = EffectsResult(snapshot, FilesReport(files, changes.tried, (*problems,)), number, {**facts})
         return latest

@@ -67,6 +67,8 @@ class Engine:
         )
         self._opener = Opener(source, self._mailbox, self._throttle, masking.current(), open_run)
         self._source = source
+        self.cache_limit = cache_limit
+        """Bytes that the user's cache may take; 0: it isn't used."""
 
     def start(self) -> None:
         """Start scanning and taking requests."""

@@ -18,7 +18,7 @@ from functools import cache
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, NamedTuple, Self, TypeVar, cast
 
 import msgspec
 
@@ -398,17 +398,17 @@ def open_cache(source: Source, roots: Sequence[str], only: Format | None, limit:
     return ScanCache(Storage(version(only), roots, limit=limit), source, roots, only)
 
 
-def version(only: Format | None) -> str:
-    """Return the version of the readers; results of another version are not reused."""
-    return f"{_readers()} {'' if only is None else only.name}"
+def version(only: Format | None, *more: str) -> str:
+    """Return the version of the readers, and of `more` parts of this package; results of another one aren't reused."""
+    return f"{_readers(*more)} {'' if only is None else only.name}"
 
 
 @cache
-def _readers() -> str:
-    """A fingerprint of the code that reads, and of the places that plug-ins are installed in."""
+def _readers(*more: str) -> str:
+    """A fingerprint of the code that reads, of `more` parts, and of the places that plug-ins are installed in."""
     found = blake2b(f"{tracetui.__version__} {sys.version}".encode(), digest_size=12)
     package = Path(tracetui.__file__).parent
-    for path in sorted(file for part in _READERS for file in _modules(str(package / part))):
+    for path in sorted(file for part in (*_READERS, *more) for file in _modules(str(package / part))):
         found.update(path.encode("utf-8", "surrogateescape"))
     for place in sys.path:
         if os.path.isabs(place) and place != os.getcwd():
@@ -492,73 +492,87 @@ class _SpanOutline(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class _Outline(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    dependencies: Dependencies
     summary: RunSummary
     spans: tuple[_SpanOutline, ...]
     sizes: tuple[int, ...]
     problems: tuple[Problem, ...]
 
 
+class _Stored(msgspec.Struct, Generic[_T], frozen=True, gc=False, array_like=True):
+    ref: RunRef
+    dependencies: Dependencies
+    value: _T
+
+
 class _Row(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """A page: the outline of one run, which is decoded only if it is asked for."""
+    """A page: the value of one run, which is decoded only if it is asked for."""
 
     name: str
-    outline: msgspec.Raw
+    stored: msgspec.Raw
 
 
-class Outlines:
-    """Reads outlines, and stores those that it had to read. A context manager. Used by one thread."""
+class Reading(NamedTuple):
+    """How to read a run whose value isn't stored."""
 
-    def __init__(self, source: Source, roots: list[str], limit: int) -> None:
-        """Use the user's cache, of at most `limit` bytes; 0: none."""
+    source: Source
+    cache: dict[str, Any]
+    """See `tracetui.live.load.Reader`."""
+    store: Callable[[Any], None]
+    """Takes the value of the run."""
+
+
+class RunValues(Generic[_T]):
+    """Stores a value of each run in the user's cache. A context manager. Used by one thread."""
+
+    def __init__(self, kind: type[_T], source: Source, roots: Sequence[str], limit: int, version: str) -> None:
+        """The cache takes at most `limit` bytes; 0: nothing is stored. `version`: of all that decides the values."""
         self._source, self._file_caches = source, FileCaches()
-        self._storage = Storage(f"{version(None)} outlines", roots, limit=limit) if limit else None
-        self._rows, self._outlines = Packing(_Row), Packing(_Outline)
+        self.storage = Storage(version, roots, limit=limit) if limit else None
+        self._rows, self._values = Packing(_Row), Packing(_Stored[kind])  # type: ignore[valid-type]
         self._folder: str | None = None
         self._stored: dict[str, tuple[int, msgspec.Raw]] = {}
-        """Page and outline, by name."""
+        """Page and value, by name."""
         self._answers: dict[Question, Answer] = {}
         self._new: list[Page] = []
 
-    def __enter__(self) -> Outlines:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._storage is not None:
+        if self.storage is not None:
             self._flush()
-            self._storage.close()
+            self.storage.close()
 
-    def read(self, ref: RunRef) -> Run:
-        """Return summary, problems and spans of a run, as far as statistics need them: the spans may have no ids and
-        texts, the run no bodies. Raises `LinkLost`.
-        """
+    def find(self, ref: RunRef) -> _T | Reading:
+        """Return the stored value of a run that is as it was, else how to read the run. Raises `LinkLost`."""
         cache = self._file_caches.for_run(ref)
-        if self._storage is None or is_transient(ref.path) or ref.format not in registry.BUILT_IN:
-            return read_run(self._source, ref, cache)
+        if self.storage is None or is_transient(ref.path) or ref.format not in registry.BUILT_IN:
+            return Reading(self._source, cache, lambda value: None)
         folder = folder_key(self._source, ref.path)
         name = "\n".join((ref.path.rpartition("/")[2], ref.format, ref.key or ""))
         if folder != self._folder:
             self._flush()
-            pages = self._storage.pages(folder).items()
+            pages = self.storage.pages(folder).items()
             rows = ((page, row) for page, data in pages if (row := self._rows.unpack(data)) is not None)
-            self._folder, self._stored = folder, {row.name: (page, row.outline) for page, row in rows}
-        stored = self._stored.get(name)
-        found = None if stored is None else self._outlines.unpack(bytes(stored[1]))
-        if found is not None and found.summary.ref == ref and found.dependencies.hold(self._ask):
-            return _run_of(found)
+            self._folder, self._stored = folder, {row.name: (page, row.stored) for page, row in rows}
+        page, data = self._stored.get(name, (None, None))
+        found = None if data is None else self._values.unpack(bytes(data))
+        if found is not None and found.ref == ref and found.dependencies.hold(self._ask):
+            return cast("_T", found.value)
         began, seen = time.time_ns(), Observations()
-        run = read_run(ObservedSource(self._source, seen), ref, cache)
-        dependencies = dependencies_of(seen, began)
-        if dependencies is not None and len(run.spans) <= MOST_SPANS:
-            outline = self._outlines.pack(_outline_of(run, dependencies))
-            data = None if outline is None else self._rows.pack(_Row(name, msgspec.Raw(outline)), folder)
+
+        def store(value: _T) -> None:
+            dependencies = dependencies_of(seen, began)
+            packed = None if dependencies is None else self._values.pack(_Stored(ref, dependencies, value))
+            data = None if packed is None else self._rows.pack(_Row(name, msgspec.Raw(packed)), folder)
             if data is not None:
-                self._new.append(Page(folder, data, replaces=() if stored is None else (stored[0],)))
-        return run
+                self._new.append(Page(folder, data, replaces=() if page is None else (page,)))
+
+        return Reading(ObservedSource(self._source, seen), cache, store)
 
     def _flush(self) -> None:
-        if self._new and self._storage is not None:
-            self._storage.put(self._new)
+        if self._new and self.storage is not None:
+            self.storage.put(self._new)
         self._new = []
 
     def _ask(self, question: Question) -> Answer:
@@ -572,12 +586,32 @@ class Outlines:
         return self._answers[question]
 
 
-def _outline_of(run: Run, dependencies: Dependencies) -> _Outline:
+class Outlines(RunValues[_Outline]):
+    """Reads outlines, and stores those that it had to read."""
+
+    def __init__(self, source: Source, roots: Sequence[str], limit: int) -> None:
+        """Use the user's cache, of at most `limit` bytes; 0: none."""
+        super().__init__(_Outline, source, roots, limit, f"{version(None)} outlines")
+
+    def read(self, ref: RunRef) -> Run:
+        """Return summary, problems and spans of a run, as far as statistics need them: the spans may have no ids and
+        texts, the run no bodies. Raises `LinkLost`.
+        """
+        found = self.find(ref)
+        if not isinstance(found, Reading):
+            return _run_of(found)
+        run = read_run(found.source, ref, found.cache)
+        if len(run.spans) <= MOST_SPANS:
+            found.store(_outline_of(run))
+        return run
+
+
+def _outline_of(run: Run) -> _Outline:
     fields = _SpanOutline.__struct_fields__[:-1]
     spans = tuple(
         _SpanOutline(**{name: getattr(span, name) for name in fields}, claim=key_of(span)) for span in run.spans
     )
-    return _Outline(dependencies, run.summary, spans, tuple(run.sizes), run.problems)
+    return _Outline(run.summary, spans, tuple(run.sizes), run.problems)
 
 
 def _run_of(outline: _Outline) -> Run:

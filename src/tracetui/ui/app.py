@@ -334,19 +334,18 @@ class TraceApp(HostApp):
         )
 
     def _effects_of(self, run: RunSummary) -> EffectFacts:
-        """What a run did, for queries; asks for all runs to be read if that isn't known. Any thread may call it."""
-        facts = self.surveys.facts.get(run.ref)
-        if facts is None and not self._wants_effects:
+        """What a run did, for queries; asks for runs to be read if that isn't known. Any thread may call it."""
+        facts, is_current = self.surveys.facts_of(run)
+        if not is_current and not self._wants_effects:
             self._wants_effects = True
             self.post_message(EffectsWanted())
         return facts or NO_EFFECTS
 
     def on_effects_wanted(self) -> None:
-        """Read all runs for a query, unless they are being read."""
+        """Read runs for a query, unless they are being read."""
         self._wants_effects = False
-        if not self.surveys.is_finding_effects:
-            self.surveys.find_effects([*self.store.runs.values()], self.roots, again=True)
-            self.main.say("reading all runs for this query")
+        if self.surveys.find_facts(self.roots):
+            self.main.say("reading runs for this query")
 
     def found(self) -> list[RunSummary]:
         from tracetui.store import query
@@ -484,6 +483,12 @@ class TraceApp(HostApp):
         from tracetui.ui.screens.effects import SCREENS
 
         self.push_screen(SCREENS[pane](pane, refs, of, self.commands))
+
+    def show_blame(self, ref: RunRef, span: str, path: str | None = None) -> None:
+        from tracetui.live.blame import Subject
+        from tracetui.ui.screens.effects import BlameScreen
+
+        self.push_screen(BlameScreen(Subject(ref, span, path), self.commands))
 
     def action_today(self) -> None:
         """Open the *today* page."""

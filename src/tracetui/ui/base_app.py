@@ -374,6 +374,10 @@ class HostApp(BaseApp):
         """Open the files or the audit (`pane`) of these runs; `of` names them."""
         raise NotImplementedError
 
+    def show_blame(self, ref: RunRef, span: str, path: str | None = None) -> None:
+        """Open the lines of a file (`path` as in the trace, else the first file of the step) with their sessions."""
+        raise NotImplementedError
+
     def read_main_run(self) -> None:
         """Read the run of the main screen on, after another screen read a run."""
         raise NotImplementedError

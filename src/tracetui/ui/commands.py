@@ -31,9 +31,9 @@ TODAY: Final = "today"
 """Pane of the *today* page."""
 LIVE: Final = "live"
 """Pane of the live runs."""
-FILES, AUDIT = "files", "audit"
-"""Panes of the changed files and of the audit."""
-EFFECTS: Final = frozenset({FILES, AUDIT})
+FILES, AUDIT, BLAME = "files", "audit", "blame"
+"""Panes of the changed files, of the audit, and of the lines of a file."""
+EFFECTS: Final = frozenset({FILES, AUDIT, BLAME})
 RIVER, BREAKS, CONTENTS, CALL = "river", "breaks", "contents", "call"
 """Panes of the context of a run."""
 CONTEXT: Final = frozenset({RIVER, BREAKS, CONTENTS, CALL})
@@ -101,8 +101,8 @@ COMMANDS: Final = (
     Command("previous-difference", ("N",), "previous change", "Previous difference; previous hit during a search.", "difference(-1)", DIFF, group="find"),
     Command("next-divergent", ("]d",), "next step", "Next differing step; in a context diff, the next model call.", "divergent(1)", DIFF, hint=2, group="find"),
     Command("previous-divergent", ("[d",), "previous step", "Previous differing step; in a context diff, the previous model call.", "divergent(-1)", DIFF, group="find"),
-    Command("next-finding", ("]r",), "next finding", "Next finding of the audit.", "finding(1)", frozenset({AUDIT}), hint=2, group="find"),
-    Command("previous-finding", ("[r",), "previous finding", "Previous finding of the audit.", "finding(-1)", frozenset({AUDIT}), group="find"),
+    Command("next-finding", ("]r",), "next finding", "Next finding of the audit.", "finding(1)", RUN | {AUDIT}, hint=2, group="find"),
+    Command("previous-finding", ("[r",), "previous finding", "Previous finding of the audit.", "finding(-1)", RUN | {AUDIT}, group="find"),
     Command("next-fork", ("]f",), "next fork", "Next fork.", "fork(1)", frozenset({TREE}), hint=2, group="find"),
     Command("previous-fork", ("[f",), "previous fork", "Previous fork.", "fork(-1)", frozenset({TREE}), group="find"),
     Command("next-decisive", ("]d",), "next decisive fork", "Next decisive fork.", "fork(1, True)", frozenset({TREE}), group="find"),
@@ -120,8 +120,9 @@ COMMANDS: Final = (
     Command("statistics", ("S",), "statistics", "Calls, errors, time and tokens by tool, model, node, agent or operation.", "statistics", MAIN | TRIAGE, group="go"),
     Command("today", ("H",), "today", "Show running, waiting and failed runs of today, and spending.", "today", MAIN, group="go"),
     Command("live", ("L",), "live runs", "Watch all running runs at once: open call, silence, last lines and cost of each.", "live", MAIN | {TODAY}, hint=10, group="go"),
-    Command("files", ("A",), "files", "List the files that agents changed, and whether their lines still stand.", "files", MAIN | TRIAGE | {AUDIT}, group="go"),
-    Command("audit", ("U",), "audit", "List forced pushes, deletions, secrets read and other risky effects.", "audit", MAIN | TRIAGE | {FILES}, group="go"),
+    Command("files", ("A",), "files", "List the files that agents changed, and whether their lines still stand.", "files", MAIN | TRIAGE | {AUDIT, BLAME}, group="go"),
+    Command("audit", ("U",), "audit", "List forced pushes, deletions, secrets read and other risky effects.", "audit", MAIN | TRIAGE | {FILES, BLAME}, group="go"),
+    Command("blame", ("B",), "blame", "Show the session that wrote each line of the file of this row or step.", "blame", RUN | {FILES, AUDIT}, hint=6, group="go"),
     Command("contrast", ("C",), "contrast", "Contrast failed (or marked) runs with passed ones.", "contrast", MAIN | TRIAGE, hint=8, group="go"),
     Command("context-page", ("K",), "context", "Show what fills the context of the run, what carrying it costs, and why the cache was missed.", "context_page", MAIN, hint=9, group="go"),
     Command("failures", ("!",), "failures only", "Toggle failed runs only.", "arrange('failures')", frozenset({RUNS}), hint=5, group="find"),
@@ -242,7 +243,7 @@ _CHARACTERS: Final = {
 }  # fmt: skip
 
 
-_STARTS_OR_REVEALS: Final = frozenset({"editor", "suspend", "reveal"})
+_STARTS_OR_REVEALS: Final = frozenset({"editor", "suspend", "reveal", "blame"})
 _WRITES: Final = frozenset({"export"})
 
 

@@ -22,7 +22,7 @@ from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
 Place = tuple[RunRef, "str | None"]
 """A run, and a span of it."""
 OUTSIDE: Final = "outside the working directory"
-_WIDE: Final = 100
+WIDE: Final = 100
 """Cells from which rows have titles and permission modes."""
 _MOST_OPEN: Final = 5
 """A severe rule with at most so many findings is unfolded at first."""
@@ -58,7 +58,9 @@ class People(NamedTuple):
         return Clean("") if run is None else one_line(run.prompt or run.name, 80)
 
 
-class _Row(NamedTuple):
+class EffectRow(NamedTuple):
+    """A row that leads to a step."""
+
     key: Hashable
     draw: Callable[[int], Line]
     plain: str
@@ -73,7 +75,7 @@ class _Row(NamedTuple):
 class EffectRows:
     """See `tracetui.views.rows.Rows`."""
 
-    def __init__(self, rows: Sequence[_Row]) -> None:
+    def __init__(self, rows: Sequence[EffectRow]) -> None:
         self._rows = rows
         self._index = {row.key: number for number, row in enumerate(rows)}
 
@@ -148,13 +150,13 @@ def files_heading(width: int) -> Line:
 
 def _file_widths(width: int) -> tuple[int, int]:
     """Cells of the name, and of the title of the last writer."""
-    title = 24 if width >= _WIDE else 0
+    title = 24 if width >= WIDE else 0
     return max(16, width - 6 - 7 - 7 - 7 - 11 - 5 - 26 - title), title
 
 
 def file_rows(report: FilesReport, unfolded: Set[Hashable], people: People, glyphs: Glyphs = UNICODE) -> EffectRows:
     """A row per file, by folder; unfolded files have a row per change. Files in temporary folders are left out."""
-    rows: list[_Row] = []
+    rows: list[EffectRow] = []
     shown = [
         (report.name(history), history, state) for history, state in report.files if not is_temporary(history.path)
     ]
@@ -166,7 +168,7 @@ def file_rows(report: FilesReport, unfolded: Set[Hashable], people: People, glyp
         if folder == OUTSIDE and folded:
             words = Clean(f"{words} · {grouped(folded)} in temporary folders folded")
             folded = 0
-        rows.append(_Row(("folder", folder), _heading(words, grouped(len(group)), "sec", glyphs), words))
+        rows.append(EffectRow(("folder", folder), _heading(words, grouped(len(group)), "sec", glyphs), words))
         for name, history, state in group:
             label = name if folder == OUTSIDE else basename(name)
             rows.append(_file_row(label, history, state, people, glyphs, is_open=history.path in unfolded))
@@ -178,13 +180,13 @@ def file_rows(report: FilesReport, unfolded: Set[Hashable], people: People, glyp
                 ]
     if folded:
         words = Clean(f"{_number(folded, 'file')} in temporary folders folded")
-        rows.append(_Row("folded", _heading(words, "", "sec", glyphs), words))
+        rows.append(EffectRow("folded", _heading(words, "", "sec", glyphs), words))
     return EffectRows(rows)
 
 
 def _file_row(
     label: str, history: FileHistory, state: FileState, people: People, glyphs: Glyphs, *, is_open: bool
-) -> _Row:
+) -> EffectRow:
     last = history.last
     several = len({change.run for change in history.done if change.lines}) > 1
     sign, style = _STATES[state.state]
@@ -214,7 +216,7 @@ def _file_row(
         return tuple(pieces)
 
     mark = "status.warn" if state.state in (State.CHANGED, State.GONE) else None
-    return _Row(history.path, draw, one_line(label, 400), (last.run, last.span), fold=history.path, mark=mark)
+    return EffectRow(history.path, draw, one_line(label, 400), (last.run, last.span), fold=history.path, mark=mark)
 
 
 def _lines(number: int | None, glyphs: Glyphs) -> Clean:
@@ -227,7 +229,7 @@ def _state_words(state: FileState) -> Clean:
     return Clean(state.state)
 
 
-def _change_row(number: int, change: Change, history: FileHistory, people: People, parent: int) -> _Row:
+def _change_row(number: int, change: Change, history: FileHistory, people: People, parent: int) -> EffectRow:
     effect = change.effect
     how = {Kind.WRITE: "write", Kind.DELETE: "delete", Kind.MOVE: "move"}.get(effect.kind, "edit")
 
@@ -252,7 +254,7 @@ def _change_row(number: int, change: Change, history: FileHistory, people: Peopl
         return tuple(pieces)
 
     key = (history.path, change.run, change.span, number)
-    return _Row(key, draw, f"{how} {effect.outcome}", (change.run, change.span), parent=parent)
+    return EffectRow(key, draw, f"{how} {effect.outcome}", (change.run, change.span), parent=parent)
 
 
 def files_sentence(report: FilesReport) -> Line:
@@ -307,13 +309,13 @@ def audit_heading(width: int) -> Line:
         column(Clean("  what"), _what_room(width) + 2, "dim"),
         column(Clean("run"), 10, "dim"),
     ]
-    if width >= _WIDE:
+    if width >= WIDE:
         pieces.append(Piece(Clean("mode"), "dim"))
     return tuple(fit(pieces, width))
 
 
 def _what_room(width: int) -> int:
-    return max(10, width - 22 - 5 - 7 - 6 - 2 - 10 - (18 if width >= _WIDE else 0))
+    return max(10, width - 22 - 5 - 7 - 6 - 2 - 10 - (18 if width >= WIDE else 0))
 
 
 def audit_rows(
@@ -323,7 +325,7 @@ def audit_rows(
 
     `unfolded` has the names of rules that differ from the default: severe rules with few findings are unfolded.
     """
-    rows: list[_Row] = []
+    rows: list[EffectRow] = []
     by_rule = {name: [finding for finding in audit.findings if finding.rule.name == name] for name in RULES}
     for severity in Severity:
         group = [
@@ -336,7 +338,7 @@ def audit_rows(
         tried = f" + {grouped(len(listed) - done)} tried" if len(listed) > done else ""
         right = f"{grouped(done)}{tried}"
         rows.append(
-            _Row(("severity", severity), _heading(Clean(severity), right, _SEVERITIES[severity], glyphs), severity)
+            EffectRow(("severity", severity), _heading(Clean(severity), right, _SEVERITIES[severity], glyphs), severity)
         )
         for name, findings in group:
             listed = [one for one in findings if not one.is_folded and not allowed(one)]
@@ -361,7 +363,7 @@ def _rule_row(
     glyphs: Glyphs,
     *,
     is_open: bool,
-) -> _Row:
+) -> EffectRow:
     done = sum(one.is_done for one in listed)
     runs = len({one.run for one in listed})
     severity = RULES[name].severity
@@ -394,10 +396,10 @@ def _rule_row(
         )
 
     mark = "status.warn" if severity is Severity.ERROR and done else None
-    return _Row(("rule", name), draw, f"{name} {words}", (first.run, first.span), fold=("rule", name), mark=mark)
+    return EffectRow(("rule", name), draw, f"{name} {words}", (first.run, first.span), fold=("rule", name), mark=mark)
 
 
-def _finding_row(number: int, finding: Finding, people: People, parent: int, *, is_allowed: bool) -> _Row:
+def _finding_row(number: int, finding: Finding, people: People, parent: int, *, is_allowed: bool) -> EffectRow:
     is_quiet = is_allowed or finding.is_folded
     outcome = "" if finding.is_done else str(finding.outcome)
     state = "allowed" if is_allowed else "folded" if finding.is_folded else outcome
@@ -412,12 +414,12 @@ def _finding_row(number: int, finding: Finding, people: People, parent: int, *, 
             *fill(fit(what, room - 1), room),
             *fill(fit([Piece(people.name(finding.run), "accent")], 8), 10),
         ]
-        if width >= _WIDE:
+        if width >= WIDE:
             pieces.append(Piece(one_line(finding.mode or "", 18), "status.warn" if is_bypassing(finding) else "sec"))
         return tuple(pieces)
 
     key = (finding.rule.name, finding.run, finding.span, finding.target, number)
-    return _Row(key, draw, one_line(finding.what, 400), (finding.run, finding.span), parent=parent)
+    return EffectRow(key, draw, one_line(finding.what, 400), (finding.run, finding.span), parent=parent)
 
 
 def is_bypassing(finding: Finding) -> bool:

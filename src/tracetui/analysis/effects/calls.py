@@ -24,8 +24,9 @@ _MODES: Final = (
     "approval_policy",
     "approvalMode",
     "approval_mode",
-    "allow_all_permission_mode",
 )
+_ALLOW_ALL: Final = ("allowAllPermissionMode", "allow_all_permission_mode")
+"""Copilot: ``on`` or ``off``."""
 _BYPASS: Final = re.compile(r"bypass|danger|yolo|skip.?permissions|allow.?all|full.?access", re.IGNORECASE)
 _REFUSED: Final = frozenset({"declined", "denied", "rejected", "refused", "block", "blocked", "not_approved"})
 """Status words of refused calls."""
@@ -174,7 +175,7 @@ def _agent_of(run: Run, position: int) -> str | None:
 
 def _directory_in(attributes: Mapping[str, Any]) -> str | None:
     """The working directory among the fields of a record, or one level below."""
-    for fields in (attributes, *(value for value in attributes.values() if isinstance(value, Mapping))):
+    for fields in _levels(attributes):
         for name in _DIRECTORIES:
             value = fields.get(name)
             if (isinstance(value, str) and value.startswith(("/", "~"))) or _is_drive(value):
@@ -182,16 +183,28 @@ def _directory_in(attributes: Mapping[str, Any]) -> str | None:
     return None
 
 
+def _levels(attributes: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The fields of a record, and those one level below."""
+    yield attributes
+    yield from (value for value in attributes.values() if isinstance(value, Mapping))
+
+
 def _is_drive(value: Any) -> bool:
     return isinstance(value, str) and value[1:3] in (":\\", ":/")
 
 
 def _modes_in(attributes: Mapping[str, Any]) -> Iterator[str]:
-    for name in _MODES:
-        value = attributes.get(name)
-        if isinstance(value, str) and value:
-            yield value
-    policy = attributes.get("sandbox_policy")
-    kind = policy.get("type", policy.get("mode")) if isinstance(policy, Mapping) else policy
-    if isinstance(kind, str) and "danger" in kind:
-        yield kind
+    """The permission modes among the fields of a record, or one level below."""
+    for fields in _levels(attributes):
+        for name in _MODES:
+            value = fields.get(name)
+            if isinstance(value, str) and value:
+                yield value
+        for name in _ALLOW_ALL:
+            value = fields.get(name)
+            if isinstance(value, str) and value:
+                yield value if value == "off" else f"allow all: {value}"
+        policy = fields.get("sandbox_policy")
+        kind = policy.get("type", policy.get("mode")) if isinstance(policy, Mapping) else policy
+        if isinstance(kind, str) and "danger" in kind:
+            yield kind

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from textual import on
@@ -11,8 +11,10 @@ from textual.app import ComposeResult
 from tracetui.analysis import navigation
 from tracetui.analysis.liveness import GOING
 from tracetui.analysis.navigation import next_prompt, with_answer
+from tracetui.masking import one_line
 from tracetui.model import Body, Operation, Problem, Run, RunRef, Span, Status
 from tracetui.redact import masks
+from tracetui.sources.base import LinkLost
 from tracetui.text import grouped
 from tracetui.ui import layout
 from tracetui.ui.base_app import HostApp
@@ -28,6 +30,7 @@ from tracetui.views.detail.run import MAX_RUNS, SameFailure
 from tracetui.views.labels import standing_of
 
 if TYPE_CHECKING:
+    from tracetui.analysis.audit import Finding
     from tracetui.analysis.links import StepLink
     from tracetui.ui.widgets.prompt import Filter
 
@@ -79,6 +82,8 @@ class RunView(Box):
         """Run, columns and view for which steps and detail have their widths."""
         self._turn: tuple[Body, Body, Body] | None = None
         """Cache of `_with_answer`: (prompt, answer, result)."""
+        self._findings: tuple[Run, Mapping[str, Finding]] | None = None
+        """A run, and the first finding of the audit of each span that has any."""
         self._level: tuple[int, str | None] = 0, None
         """Level and zoom of the current heights."""
 
@@ -445,6 +450,45 @@ class RunView(Box):
         found = next_prompt(run, span.id, step) if run is not None and span is not None else None
         if found is None or not self.steps.move_to_key(found):
             self._dialog.say("no more prompts in this direction")
+
+    def action_finding(self, step: int) -> None:
+        """Go to the next finding of the audit, or the one before; reads the run first."""
+        run, span = self.steps.run, self.steps.span
+        if run is None or span is None:
+            return
+        if self._findings is None or self._findings[0] is not run:
+            self._dialog.say("looking for findings …")
+            self.app.engine.run_in_background(lambda: self._find(run, step))
+            return
+        findings = {one: finding for one, finding in self._findings[1].items() if not self.app.verdicts.allows(finding)}
+        place = navigation.next_of(run, span.id, findings, step)
+        if place is None or not self.steps.move_to_key(place):
+            self._dialog.say(
+                f"no {'more' if step > 0 else 'earlier'} findings  ·  {grouped(len(findings))} in this run"
+            )
+            return
+        finding = findings[place]
+        self._dialog.say(f"{finding.rule.name} ({finding.outcome}): {one_line(finding.what, 100)}")
+
+    def _find(self, run: Run, step: int) -> Callable[[], None]:
+        """Find the findings of a run, then go to one. Not for the event loop."""
+        from tracetui.analysis.audit import findings_of
+        from tracetui.analysis.effects import run_effects
+
+        ref = run.summary.ref
+        try:
+            found = [*findings_of(ref, run_effects(self.app.engine.read(ref)))]
+        except LinkLost as lost:
+            message = str(lost)
+            return lambda: self._dialog.say(message, "status.warn")
+        first = {one.span: one for one in reversed(found) if one.span is not None and not one.is_folded}
+
+        def show() -> None:
+            if self.steps.run is run:
+                self._findings = run, first
+                self.action_finding(step)
+
+        return show
 
     def action_same(self, what: Literal["tool", "sibling", "model"], step: int) -> None:
         """Go to the next span of the same tool, of the same parent, or to the next model call."""

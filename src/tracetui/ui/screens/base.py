@@ -657,6 +657,14 @@ class RunsScreen(BaseScreen):
         """Show the risky effects of runs."""
         self._show_effects(AUDIT)
 
+    def action_blame(self) -> None:
+        """Show who wrote the lines of the file of this step."""
+        place = self.place
+        if place is None or place[1] is None:
+            self.say("no step under the cursor", "status.warn")
+        else:
+            self.app.show_blame(place[0], place[1])
+
     def _show_effects(self, pane: str) -> None:
         scope = self.scope(contrast=False)
         if scope is not None:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import Generic, TypeVar
 
 from textual import on
 
 from tracetui.analysis.audit import Finding
 from tracetui.errors import TracetuiError
+from tracetui.live.blame import FileBlame, Subject, file_job
 from tracetui.live.effects import EffectsResult
-from tracetui.live.jobs import JobProgress
+from tracetui.live.jobs import Job, JobProgress
 from tracetui.live.mailbox import Mail
 from tracetui.masking import one_line
 from tracetui.model import RunRef
 from tracetui.text import Clean, grouped
-from tracetui.ui.commands import AUDIT, FILES, Command
+from tracetui.ui.commands import AUDIT, BLAME, FILES, Command
 from tracetui.ui.layout import NARROW
 from tracetui.ui.screens.lists import PreviewScreen
 from tracetui.ui.widgets.frame import with_hints
 from tracetui.ui.widgets.line_view import LineView
+from tracetui.views.blame import blame_heading, blame_rows, blame_sentence, blame_totals
 from tracetui.views.effects import (
     EffectRows,
     People,
@@ -34,6 +37,9 @@ from tracetui.views.effects import (
 )
 from tracetui.views.labels import short_names
 from tracetui.views.rows import Line, ListRows, Piece
+
+_R = TypeVar("_R")
+"""The result of the job of a screen."""
 
 
 class EffectsView(LineView):
@@ -78,7 +84,7 @@ class EffectsView(LineView):
         return self.rows.place(self.position) if isinstance(self.rows, EffectRows) else None
 
 
-class EffectsScreen(PreviewScreen):
+class EffectsScreen(PreviewScreen, Generic[_R]):
     """What runs did, as rows that lead to steps."""
 
     def __init__(
@@ -107,7 +113,16 @@ class EffectsScreen(PreviewScreen):
         super().on_mount()
         runs = self.app.store.runs
         self._names = short_names(runs.values())
-        self.app.surveys.find_effects([runs[ref] for ref in self._refs if ref in runs], self.app.roots)
+
+    def on_screen_resume(self) -> None:
+        """Read, or read on after another screen."""
+        if self._progress is None or not self._progress.finished:
+            self.begin()
+
+    def begin(self, *, again: bool = False) -> None:
+        """Have the runs read."""
+        runs = self.app.store.runs
+        self.app.surveys.find_effects([runs[ref] for ref in self._refs if ref in runs], self.app.roots, again=again)
 
     def receive(self, mail: Mail) -> None:
         if mail.progress is not None and mail.progress is self._progress:
@@ -121,7 +136,7 @@ class EffectsScreen(PreviewScreen):
         return self.app.surveys.effects
 
     @property
-    def _result(self) -> EffectsResult | None:
+    def _result(self) -> _R | None:
         progress = self._progress
         return progress.result if progress is not None else None
 
@@ -150,7 +165,7 @@ class EffectsScreen(PreviewScreen):
 
     nothing = "nothing recorded"
 
-    def rows_of(self, result: EffectsResult) -> EffectRows:
+    def rows_of(self, result: _R) -> EffectRows:
         """The rows of a result."""
         raise NotImplementedError
 
@@ -209,6 +224,19 @@ class EffectsScreen(PreviewScreen):
         if self.effects.place is not None:
             self.app.visit(*self.effects.place)
 
+    def action_blame(self) -> None:
+        """Show who wrote the lines of the file of the step under the cursor."""
+        place = self.effects.place
+        if place is None or place[1] is None:
+            self.say("no step under the cursor", "status.warn")
+        else:
+            self.app.show_blame(place[0], place[1], self.blamed)
+
+    @property
+    def blamed(self) -> str | None:
+        """The file of the row under the cursor; None: that of its step."""
+        return None
+
     def action_files(self) -> None:
         """Show the files of the same runs."""
         self._switch(FILES)
@@ -223,10 +251,9 @@ class EffectsScreen(PreviewScreen):
 
     def action_reread(self) -> None:
         """Read the runs again."""
-        runs = self.app.store.runs
-        self.app.surveys.find_effects([runs[ref] for ref in self._refs if ref in runs], self.app.roots, again=True)
+        self.begin(again=True)
 
-    def again(self) -> EffectsScreen:
+    def again(self) -> EffectsScreen[_R]:
         return type(self)(self.pane, self._refs, self._of, self.commands, self.effects.toggled, self.effects.cursor)
 
     def left(self) -> None:
@@ -240,24 +267,27 @@ class EffectsScreen(PreviewScreen):
         left = (Piece(Clean(f"{self.pane}  "), "text bold"), Piece(one_line(f"of {self._of}", 60), "sec"))
         return left, self.totals(self._result) if self._result is not None and self.app.size.width >= NARROW else ()
 
-    def totals(self, result: EffectsResult) -> Line:
+    def totals(self, result: _R) -> Line:
         """Numbers for the header."""
         raise NotImplementedError
 
-    def sentence(self, result: EffectsResult) -> Line:
+    def sentence(self, result: _R) -> Line:
         """The result in a sentence."""
         raise NotImplementedError
+
+    def unread(self, result: _R) -> int:
+        """Number of files that can't be read."""
+        return 0
 
     def summary(self) -> Line:
         progress, result = self._progress, self._result
         pieces = [*self.sentence(result)] if result is not None else []
         if progress is None or not progress.finished:
             done = f"{grouped(progress.done)} of {grouped(progress.total)} runs" if progress is not None else "…"
-            pieces.append(Piece(Clean(f"   reading {done}"), "status.running"))
+            pieces.append(Piece(Clean(f"{'   ' if pieces else ''}reading {done}"), "status.running"))
         elif progress.lost:
-            pieces.append(Piece(one_line(f"  ·  {progress.lost}", 100), "status.warn"))
-        elif result is not None and result.files.problems:
-            unread = len({problem.path for problem in result.files.problems})
+            pieces.append(Piece(one_line(f"{'  ·  ' if pieces else ''}{progress.lost}", 200), "status.warn"))
+        elif result is not None and (unread := self.unread(result)):
             pieces.append(Piece(Clean(f"  ·  {grouped(unread)} unreadable"), "status.warn"))
         if self.effects.place is None:
             return tuple(pieces)
@@ -267,11 +297,24 @@ class EffectsScreen(PreviewScreen):
     hints: Sequence[tuple[str, str]] = (("↵", "open the step"),)
 
 
-class FilesScreen(EffectsScreen):
+class RecordedScreen(EffectsScreen[EffectsResult]):
+    """A screen of the effects of runs."""
+
+    def unread(self, result: EffectsResult) -> int:
+        return len({problem.path for problem in result.files.problems})
+
+
+class FilesScreen(RecordedScreen):
     """Files that agents changed, by folder; a file unfolds to its edits."""
 
     nothing = "no file changed"
-    hints = (("↵", "open the step"), ("l", "edits"), ("U", "audit"))
+    hints = (("↵", "open the step"), ("l", "edits"), ("B", "blame"), ("U", "audit"))
+
+    @property
+    def blamed(self) -> str | None:
+        key = self.list.cursor
+        path = key[0] if isinstance(key, tuple) else key
+        return path if isinstance(path, str) else None
 
     def rows_of(self, result: EffectsResult) -> EffectRows:
         return file_rows(result.files, self.effects.toggled, self._people, self.app.look.glyphs)
@@ -286,7 +329,7 @@ class FilesScreen(EffectsScreen):
         return files_sentence(result.files)
 
 
-class AuditScreen(EffectsScreen):
+class AuditScreen(RecordedScreen):
     """Findings by rule, worst first."""
 
     nothing = "no findings"
@@ -365,6 +408,52 @@ class AuditScreen(EffectsScreen):
             return
         self.show_rows()
         self.say(undone or "nothing to undo")
+
+
+class BlameScreen(EffectsScreen[FileBlame]):
+    """The lines of a file in the repository of the current folder, with the sessions that wrote them."""
+
+    nothing = "no lines"
+    hints = (("↵", "open the step"), ("A", "files"))
+
+    def __init__(self, subject: Subject, commands: Sequence[Command], cursor: Hashable = None) -> None:
+        super().__init__(BLAME, (subject.run,), "this run", commands, cursor=cursor)
+        self._subject = subject
+        self._job: Job | None = None
+
+    def begin(self, *, again: bool = False) -> None:
+        runs = [*self.app.store.runs.values()]
+        self._job = file_job(self._subject, runs, self.app.roots, self.app.engine.cache_limit)
+        self.app.surveys.ask(self._job)
+
+    @property
+    def _progress(self) -> JobProgress | None:
+        latest = self.app.surveys.latest
+        return latest if latest is not None and latest.job is self._job else None
+
+    def rows_of(self, result: FileBlame) -> EffectRows:
+        if self._go_to is None and not self._moved:
+            here = (self._subject.run, self._subject.span)
+            steps = ((line.number, line.answer.step) for line in result.lines)
+            self._go_to = next((number for number, step in steps if step is not None and step[:2] == here), None)
+        return blame_rows(result.lines, self._people, self.app.look.glyphs)
+
+    def heading(self, width: int) -> Line:
+        return blame_heading(width)
+
+    def totals(self, result: FileBlame) -> Line:
+        return blame_totals(result.lines, result.sessions)
+
+    def sentence(self, result: FileBlame) -> Line:
+        return blame_sentence(result.lines)
+
+    def path(self) -> tuple[Line, Line]:
+        left, right = super().path()
+        name = self._result.path if self._result is not None else self._subject.path or ""
+        return (left[0], Piece(one_line(name, 100), "sec")), right
+
+    def again(self) -> BlameScreen:
+        return BlameScreen(self._subject, self.commands, self.effects.cursor)
 
 
 SCREENS = {FILES: FilesScreen, AUDIT: AuditScreen}

@@ -229,9 +229,9 @@ class JobService:
         """What the runs did that were asked about last."""
         self._effects_of: tuple[Hashable, Job] | None = None
         """Those runs as they were, and the job."""
-        self._effects_runs: Sequence[RunRef] = ()
-        self.facts: dict[RunRef, EffectFacts] = {}
-        """What the runs did that were read, for queries."""
+        self._effects_runs: Sequence[RunSummary] = ()
+        self._facts: dict[RunRef, tuple[float, EffectFacts]] = {}
+        """What the runs did that were read, for queries, with the time of the version that was read."""
 
     def receive(self, mail: Mail) -> None:
         """Store the progress of the job."""
@@ -242,7 +242,8 @@ class JobService:
         if self._effects_of is not None and progress.job is self._effects_of[1]:
             self.effects = progress
             if progress.finished and not progress.lost:
-                self.facts |= dict.fromkeys(self._effects_runs, NO_EFFECTS) | progress.result.facts
+                read = progress.result.facts
+                self._facts |= {run.ref: (run.modified_at, read.get(run.ref, NO_EFFECTS)) for run in self._effects_runs}
         if self.search is not None and progress.job is self.search.job:
             self.search.receive(progress)
         if self._contrast is not None and progress.job is self._contrast[1]:
@@ -261,8 +262,25 @@ class JobService:
             return
         job = effects_job(runs, places)
         self._effects_of, self.effects = (state, job), None
-        self._effects_runs = [run.ref for run in runs]
+        self._effects_runs = [*runs]
         self.ask(job)
+
+    def facts_of(self, run: RunSummary) -> tuple[EffectFacts | None, bool]:
+        """(What a run did, None if it wasn't read; whether that is about the run as it is now)."""
+        at, facts = self._facts.get(run.ref, (None, None))
+        return facts, at == run.modified_at
+
+    def find_facts(self, places: Sequence[str]) -> bool:
+        """Read the runs that were never read, or changed since; return whether new ones are. Changed ones wait for the
+        job that is under way.
+        """
+        stale = [run for run in self._store.runs.values() if not self.facts_of(run)[1]]
+        is_new = any(self.facts_of(run)[0] is None for run in stale)
+        is_busy = self._job is not None and (self.latest is None or not self.latest.finished)
+        if not stale or self.is_finding_effects or (is_busy and not is_new):
+            return False
+        self.find_effects(stale, places, again=True)
+        return is_new
 
     @property
     def is_finding_effects(self) -> bool:
