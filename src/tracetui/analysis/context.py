@@ -444,24 +444,25 @@ class Chain:
 
     # ---- one call
 
-    def call(self, call: ModelCall) -> Call:
-        """Take a model call: what is pending enters with it."""
+    def call(self, call: ModelCall, *, counts: bool = True) -> Call:
+        """Take a model call: what is pending enters with it. One that doesn't count changes no account."""
         new, self.pending = self.pending, []
         blocks = len(new)
         size, before = call.size, self.size
-        change = self._fit(size, new)
+        change = self._fit(size, new, counts=counts)
         read, written = min(call.read or 0, size), call.written or 0
         written = min(written, size - read)
-        missed = self._missed(call, change, blocks)
+        missed = self._missed(call, change, blocks) if counts else None
         first = size - sum(entry.tokens for entry in new)
         rates = call.rates
         usd = usd_new = None
-        if rates is not None:
+        if rates is not None and counts:
             costs = _Costs(rates, size, read, written, min(call.written_1h or 0, written), missed)
             usd, usd_new = costs.total, self._charge(costs, new, first)
             self.rate += rates.read
             if missed is not None:
                 missed = msgspec.structs.replace(missed, usd=costs.lost(read, read + missed.missed))
+        self.calls += counts
         self._finish(call, read, written)
         by = {content: tokens for content, tokens in self.by.items() if tokens}
         arrivals = tuple(Arrival(entry.content, entry.file, entry.tokens, entry.exact) for entry in new if entry.tokens)
@@ -478,7 +479,6 @@ class Chain:
         if seconds is None:
             latest = self.latest
             seconds, known = (latest.cache_seconds, latest.cache_known) if latest else (DEFAULT_CACHE_SECONDS, False)
-        self.calls += 1
         self.size = call.size
         self.last = self.latest = _Last(
             call.size, read + written, read, call.model, call.started_at, call.ended_at, seconds, known
@@ -491,7 +491,7 @@ class Chain:
 
     # ---- which texts the input holds
 
-    def _fit(self, size: int, new: list[_Entry]) -> _Change:
+    def _fit(self, size: int, new: list[_Entry], *, counts: bool) -> _Change:
         """Let `new` enter and others leave, so that all entries sum to `size`."""
         change = _Change()
         if self.last is None:
@@ -519,7 +519,7 @@ class Chain:
                 rest = _Entry(content, change.rest)
                 rest.tokens = change.rest
                 new.append(rest)
-        self._enter(new)
+        self._enter(new, counts=counts)
         return change
 
     def _begin(self, size: int, new: list[_Entry]) -> None:
@@ -563,7 +563,7 @@ class Chain:
     def _held(self) -> int:
         return sum(self.by.values())
 
-    def _enter(self, new: Iterable[_Entry]) -> None:
+    def _enter(self, new: Iterable[_Entry], *, counts: bool) -> None:
         for entry in new:
             if not entry.tokens:
                 continue
@@ -571,8 +571,9 @@ class Chain:
             account = self._accounts.get(key)
             if account is None:
                 account = self._accounts[key] = Account(*key)
-            account.times += 1
-            account.entered += entry.tokens
+            if counts:
+                account.times += 1
+                account.entered += entry.tokens
             account.is_exact &= entry.exact
             self.entries.append(entry)
             self._hold(key, entry.tokens)
@@ -909,9 +910,11 @@ class Ledger:
             chain = self._chains[agent, conversation] = Chain(agent, self._accounts)
         return chain
 
-    def add(self, chain: Chain, call: ModelCall) -> Call:
-        """Take a model call of a chain."""
-        row = chain.call(call)
+    def add(self, chain: Chain, call: ModelCall, *, counts: bool = True) -> Call:
+        """Take a model call of a chain; one that another run counts is in no row and no sum."""
+        row = chain.call(call, counts=counts)
+        if not counts:
+            return row
         self.calls.append(row)
         before, missed = self._totals, row.missed
         has_more = row.input > before.most
@@ -968,10 +971,10 @@ def _sum(a: Any, b: Any) -> Any:
     return b if a is None else a if b is None else a + b
 
 
-def rates_of(model: str | None, usage: Usage, at: float | None) -> Rates | None:
-    """The prices of a call's tokens, scaled to its recorded cost if it has one."""
+def rates_of(model: str | None, usage: Usage, at: float | None, tier: str | None = None) -> Rates | None:
+    """The prices of a call's tokens, scaled to its recorded cost if it has one; `tier` as in `Span`."""
     size = usage.input_tokens or 0
-    rates = prices.rates(model, size, at)
+    rates = prices.rates(model, size, at, tier)
     if rates is None or usage.cost_usd is None:
         return rates
     read, written = usage.cache_read_tokens or 0, usage.cache_creation_tokens or 0
