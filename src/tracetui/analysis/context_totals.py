@@ -6,6 +6,7 @@ have counts in the first (`tracetui.store.claims`), a run in several files once,
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
@@ -94,6 +95,7 @@ class ContextSums:
     def __init__(self, runs: Iterable[tuple[RunSummary, ContextTotals]] = ()) -> None:
         self._runs: dict[RunRef, ContextTotals] = {}
         self._identities: set[str] = set()
+        self._rows: dict[ContextBy, list[ContextRow]] = {}
         for summary, totals in runs:
             self.add(summary, totals)
 
@@ -104,6 +106,7 @@ class ContextSums:
                 return
             self._identities.add(summary.identity)
         self._runs[summary.ref] = totals
+        self._rows = {}
 
     @property
     def counted(self) -> list[ContextTotals]:
@@ -128,13 +131,17 @@ class ContextSums:
         return sum(costs) if costs else None
 
     def rows(self, by: ContextBy) -> list[ContextRow]:
-        """One row a name: the most expensive first, then by tokens and name."""
-        rows = self._causes() if by is ContextBy.BREAK else self._accounts(by)
-        return sorted(rows, key=lambda row: (-(row.usd or 0.0), -(row.carried or row.missed or 0), row.name))
+        """One row a name: the most expensive first, then by tokens and name. Computed once."""
+        if by not in self._rows:
+            rows = self._causes() if by is ContextBy.BREAK else self._accounts(by)
+            self._rows[by] = sorted(
+                rows, key=lambda row: (-(row.usd or 0.0), -(row.carried or row.missed or 0), row.name)
+            )
+        return self._rows[by]
 
     def _accounts(self, by: ContextBy) -> Iterator[ContextRow]:
         sums: dict[str, Account] = {}
-        runs: dict[str, int] = {}
+        runs = Counter[str]()
         priced = set[str]()
         for one in self.counted:
             named = [
@@ -148,10 +155,10 @@ class ContextSums:
                 if name is not None:
                     sums.setdefault(name, Account(name)).add(account)
         whole = self.input
-        for name, sum_ in sums.items():
-            costs = (sum_.usd, sum_.usd_new, sum_.usd_carry, sum_.usd_breaks) if name in priced else (None,) * 4
+        for label, sum_ in sums.items():
+            costs = (sum_.usd, sum_.usd_new, sum_.usd_carry, sum_.usd_breaks) if label in priced else (None,) * 4
             share = sum_.carried / whole if whole else None
-            yield ContextRow(name, runs[name], sum_.times, sum_.entered, sum_.carried, None, share, *costs)
+            yield ContextRow(label, runs[label], sum_.times, sum_.entered, sum_.carried, None, share, *costs)
 
     def _causes(self) -> Iterator[ContextRow]:
         sums: dict[str, tuple[int, int, int, float | None]] = {}

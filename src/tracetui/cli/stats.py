@@ -276,18 +276,18 @@ def _table(statistics: Statistics) -> Iterator[Clean]:
 
 
 def _context_table(contexts: ContextSums, by: ContextBy) -> Iterator[Clean]:
-    redactor, rows = Redactor(), []
+    redactor, rows = Redactor(), list[tuple[Clean, ...]]()
     for row in contexts.rows(by):
         if by is ContextBy.BREAK:
-            cells = (tokens(row.missed), share_label(row.share, 1.0), usd_label(row.usd))
-            rows.append((one_line(row.name, 60), count(row.runs), count(row.count), *cells))
+            name = one_line(row.name, 60), count(row.runs), count(row.count)
+            rows.append((*name, tokens(row.missed), share_label(row.share, 1.0), usd_label(row.usd)))
             continue
         label = content_label if by is ContextBy.CONTENT else file_label
         costs = (row.usd, row.usd_new, row.usd_carry, row.usd_breaks)
         cells = (tokens(row.entered), tokens(row.carried), share_label(row.share, 1.0), *map(usd_label, costs))
         rows.append((label(row.name, redactor), count(row.runs), count(row.count), *cells))
-    name = Column(by.value.upper(), 60, least=16, middle=True)
-    return TextTable((name, *(_BREAKS if by is ContextBy.BREAK else _CONTEXT)), rows).lines(terminal_width())
+    head = Column(by.value.upper(), 60, least=16, middle=True)
+    return TextTable((head, *(_BREAKS if by is ContextBy.BREAK else _CONTEXT)), rows).lines(terminal_width())
 
 
 def _outcome_cells(row: Row) -> tuple[Clean, ...]:

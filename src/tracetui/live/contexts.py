@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tracetui.analysis import prices
 from tracetui.analysis.context_feed import Feed
-from tracetui.analysis.context_totals import ContextTotals, totals_of
+from tracetui.analysis.context_totals import ContextBy, ContextSums, ContextTotals, totals_of
 from tracetui.live.jobs import Job, Step, read_steps
 from tracetui.live.scan_cache import Reading, RunValues, version
 from tracetui.model import RunRef, RunSummary
@@ -69,16 +70,32 @@ class Contexts(RunValues[ContextTotals]):
                 return totals
 
 
-def contexts_job(runs: Sequence[RunSummary], copied: Copied, roots: Sequence[str], limit: int) -> Job:
-    """Return a job that sums up the contexts of these runs: `JobProgress.new` has `RunTotals` and problems.
+def contexts_job(
+    runs: Sequence[RunSummary],
+    copied: Copied,
+    roots: Sequence[str],
+    limit: int,
+    known: Mapping[RunRef, ContextTotals] = MappingProxyType({}),
+) -> Job:
+    """Return a job that sums up the contexts of these runs, without reading those of `known`.
 
-    The values are stored in the user's cache for `roots`, of at most `limit` bytes; 0: it isn't used.
+    `JobProgress.new` has `RunTotals` and problems, `result` the `ContextSums` at the end. The values are stored in the
+    user's cache for `roots`, of at most `limit` bytes; 0: it isn't used.
     """
+    sums: ContextSums | None = None
 
     def work(source: Source) -> Generator[Step, None, None]:
+        nonlocal sums
+        every = ContextSums()
         with Contexts(source, roots, limit, copied) as contexts:
             for run in runs:
-                totals = yield from contexts.steps(run.ref)
+                totals = known.get(run.ref) or (yield from contexts.steps(run.ref))
+                if totals is not None:
+                    every.add(run, totals)
                 yield Step((RunTotals(run, totals),) if totals is not None else (), done=1)
+        for by in ContextBy:
+            every.rows(by)
+            yield Step()
+        sums = every
 
-    return Job("contexts", len(runs), work)
+    return Job("contexts", len(runs), work, lambda: sums)
