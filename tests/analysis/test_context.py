@@ -9,7 +9,8 @@ import pytest
 
 from tests.context_build import ClaudeSession, pi_answer, pi_result, pi_session, pi_user, text, tool_use, words
 from tests.formats import codex_build as codex
-from tracetui.analysis.context import Break, Call, Ledger, apportion
+from tracetui.analysis.context import Break, Call, Ledger
+from tracetui.analysis.context_estimate import apportion
 from tracetui.analysis.context_feed import GrowingLedger, ledger_of
 from tracetui.export.context import context_value
 from tracetui.live.load import read_run

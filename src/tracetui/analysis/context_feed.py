@@ -16,9 +16,9 @@ from tracetui.analysis.context import (
     Chain,
     Ledger,
     ModelCall,
-    is_image,
-    rates_of,
 )
+from tracetui.analysis.context_costs import rates_of
+from tracetui.analysis.context_estimate import is_image
 from tracetui.errors import FormatError, TracetuiError
 from tracetui.formats import guard, registry
 from tracetui.formats.base import Contextual, is_contextual
