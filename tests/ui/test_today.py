@@ -168,3 +168,11 @@ def test_a_run_ended_when_its_trace_says_so_and_not_when_its_database_changed() 
     )
     found = sections([old, new], now=now)
     assert [run.id for run in (*found.failed, *found.recent)] == ["new", "old"]
+
+
+async def test_the_contexts_of_the_week_are_a_line(opened: Opener, sessions: Path) -> None:
+    async with opened(sessions) as (app, pilot):
+        await on_today(pilot)
+        await until(pilot, lambda: any(line.startswith("  this week") for line in page(app)))
+        (line,) = [line for line in page(app) if line.startswith("  this week")]
+        assert "start" in line

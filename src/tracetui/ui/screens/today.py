@@ -69,8 +69,8 @@ class TodayScreen(_Page):
 
     def __init__(self, commands: Sequence[Command]) -> None:
         super().__init__(TODAY, commands)
-        self._shown: tuple[int, int, int] | None = None
-        """Revision of the store, second and rows of the page that are shown."""
+        self._shown: tuple[object, ...] | None = None
+        """Revision of the store, second, rows of the page, and state of the contexts that are shown."""
         self._moved = False
         """Whether the user moved the cursor; until then it stays on the first row."""
 
@@ -82,7 +82,7 @@ class TodayScreen(_Page):
         """Show the runs as they are now, at most once a second."""
         app = self.app
         room = app.size.height - FRAME - 1
-        shown = app.store.revision, int(app.clock()), room
+        shown = app.store.revision, int(app.clock()), room, app.stage, app.contexts.revision
         if shown == self._shown or not self.is_active:
             return
         self._shown, now, runs = shown, app.clock(), list(app.store.runs.values())

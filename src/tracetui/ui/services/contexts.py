@@ -33,6 +33,8 @@ class ContextService:
         self._sums: tuple[list[RunRef], ContextSums] | None = None
         """The sums of the last runs."""
         self._ended_at = float("-inf")
+        self.revision = 0
+        """Rises with each job that ended."""
 
     def receive(self, mail: Mail) -> bool:
         """Keep what the job read; return whether it ended."""
@@ -51,6 +53,7 @@ class ContextService:
                 self._known.setdefault(run.ref, (run.modified_at, None))
             self._sums = [run.ref for run in self._asked[1]], progress.result
         self._asked, self._ended_at = None, self._clock()
+        self.revision += 1
         return True
 
     def use(self, run: RunSummary) -> tuple[ContextUse, bool]:
