@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from tracetui.analysis import prices
@@ -18,7 +18,7 @@ from tracetui.analysis.context import (
     Ledger,
     Totals,
 )
-from tracetui.analysis.context_totals import ContextBy, ContextRow, ContextSums
+from tracetui.analysis.context_totals import ContextBy, ContextSums
 from tracetui.masking import clean, one_line
 from tracetui.model.context import (
     AFTER_COMPACTION,
@@ -134,39 +134,33 @@ def sentences(ledger: Ledger, redactor: Redactor | None) -> Iterator[Clean]:
 
 
 def week_line(sums: ContextSums, redactor: Redactor | None) -> Clean:
-    """``context this week ~$212: start 37%, Read 27%; breaks ~$41, idle ~$25; app.py entered 14×``; empty without
-    calls. Tokens instead of costs where there is no price.
+    """``~$212 input: start 37%, Read 27%; breaks ~$41, idle ~$25; app.py read 14×``: what the context of many runs came
+    to. Tokens instead of costs where there is no price; empty without calls.
     """
     contents, causes = sums.rows(ContextBy.CONTENT), sums.rows(ContextBy.BREAK)
-    files = [row for row in sums.rows(ContextBy.FILE) if row.count > 1]
-    if not contents:
-        return Clean("")
     paid = sums.usd
-    whole = f"{tokens(sums.input)} tokens" if paid is None else f"{usd_label(paid)} input"
-    largest = [f"{_short_label(row.name, redactor)} {_part(row, sums)}" for row in contents[:2]]
-    parts = [f"{whole}: {', '.join(largest)}"]
+
+    def amount(usd: float | None, size: int | None) -> Clean:
+        return tokens(size) if paid is None else usd_label(usd or 0.0)
+
+    parts = []
+    if largest := [(row, row.share if paid is None else (row.usd or 0.0) / (paid or 1.0)) for row in contents[:2]]:
+        shares = ", ".join(f"{_short_label(row.name, redactor)} {share_label(share, 1.0)}" for row, share in largest)
+        parts.append(f"{amount(paid, sums.input)} input: {shares}")
     if causes:
-        lost = usd_label(sum(row.usd or 0.0 for row in causes)) if paid is not None else _missed(causes)
-        first = usd_label(causes[0].usd) if paid is not None else tokens(causes[0].missed)
-        parts.append(f"breaks {lost}, {cause_name(causes[0].name)} {first}")
-    if files:
-        name = one_line(_masked(files[0].name.replace("\\", "/").rpartition("/")[2], redactor), _NAME)
-        parts.append(f"{name} read {files[0].count}×")
+        lost = amount(sum(row.usd or 0.0 for row in causes), sum(row.missed or 0 for row in causes))
+        first = cause_name(causes[0].name)
+        most = f"all {first}" if len(causes) == 1 else f"{first} {amount(causes[0].usd, causes[0].missed)}"
+        parts.append(f"breaks {lost}, {most}")
+    if files := [row for row in sums.rows(ContextBy.FILE) if row.count > 1]:
+        name = files[0].name.replace("\\", "/").rpartition("/")[2]
+        parts.append(f"{one_line(_masked(name, redactor), _NAME)} read {files[0].count}×")
     return Clean("; ".join(parts))
 
 
 def _short_label(content: str, redactor: Redactor | None) -> str:
     name = content.removeprefix(RESULT)
     return one_line(name if name == content else _masked(name, redactor), _NAME)
-
-
-def _part(row: ContextRow, sums: ContextSums) -> Clean:
-    """The share of a content in the cost, else in the tokens."""
-    return share_label(row.share, 1.0) if sums.usd is None else share_label(row.usd, sums.usd)
-
-
-def _missed(causes: Sequence[ContextRow]) -> Clean:
-    return tokens(sum(row.missed or 0 for row in causes))
 
 
 def _money(totals: Totals) -> Clean | None:
