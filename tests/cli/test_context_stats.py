@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from tests.cli.run import Cli
 from tests.context_build import ClaudeSession, text, tool_use, words
 from tracetui.live import contexts
+from tracetui.sources.file_views import TICK_NS
 
 BY = "content,context-file,break"
 
@@ -28,8 +30,14 @@ def write_session(path: Path, *, idle: bool = False, extra: int = 0) -> ClaudeSe
     size = 12_120 + extra
     kept = 0 if idle else 12_060
     session.answer(f"msg_{name}_3", text("done"), read=kept, written=size - kept)
-    os.utime(session.write(), (1_000 + extra, 1_000 + extra))  # what changed just now isn't stored
+    session.write()
     return session
+
+
+def wait_for_the_clock(path: Path) -> None:
+    """Until the clock of the disk has passed the last change: what was read in the same tick isn't stored."""
+    while time.time_ns() - path.stat().st_ctime_ns <= TICK_NS:
+        os.sched_yield()
 
 
 def rows(cli: Cli, *arguments: str) -> dict[str, dict[str, Any]]:
@@ -66,7 +74,7 @@ def test_a_copied_beginning_counts_once(cli: Cli) -> None:
 
 def test_an_unchanged_run_is_not_read_again(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     write_session(Path("runs/one.jsonl"))
-    write_session(Path("runs/two.jsonl"), idle=True)
+    wait_for_the_clock(write_session(Path("runs/two.jsonl"), idle=True).path)
     cold = rows(cli)
     fed: list[str] = []
     feed = contexts.Feed
