@@ -12,8 +12,9 @@ import pytest
 
 from tests.cli.run import Cli
 from tests.context_build import ClaudeSession, text, tool_use, words
+from tracetui.analysis.context_feed import Feed
 from tracetui.live import contexts
-from tracetui.sources.file_views import TICK_NS
+from tracetui.sources.base import TICK_NS
 
 BY = "content,context-file,break"
 
@@ -77,11 +78,10 @@ def test_an_unchanged_run_is_not_read_again(cli: Cli, monkeypatch: pytest.Monkey
     wait_for_the_clock(write_session(Path("runs/two.jsonl"), idle=True).path)
     cold = rows(cli)
     fed: list[str] = []
-    feed = contexts.Feed
 
     def counting(run: Any, *more: Any) -> Any:
         fed.append(run.summary.id)
-        return feed(run, *more)
+        return Feed(run, *more)
 
     monkeypatch.setattr(contexts, "Feed", counting)
     assert rows(cli) == cold
