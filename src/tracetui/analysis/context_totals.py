@@ -144,16 +144,15 @@ class ContextSums:
         runs = Counter[str]()
         priced = set[str]()
         for one in self.counted:
-            named = [
-                (account.content if by is ContextBy.CONTENT else account.file, account) for account in one.accounts
-            ]
-            for name in {name for name, _ in named if name is not None}:
-                runs[name] = runs.get(name, 0) + 1
-                if one.totals.usd is not None:
-                    priced.add(name)
-            for name, account in named:
+            names = set[str]()
+            for account in one.accounts:
+                name = account.content if by is ContextBy.CONTENT else account.file
                 if name is not None:
                     sums.setdefault(name, Account(name)).add(account)
+                    names.add(name)
+            runs.update(names)
+            if one.totals.usd is not None:
+                priced |= names
         whole = self.input
         for label, sum_ in sums.items():
             costs = (sum_.usd, sum_.usd_new, sum_.usd_carry, sum_.usd_breaks) if label in priced else (None,) * 4
