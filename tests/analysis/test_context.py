@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.context_build import ClaudeSession, pi_answer, pi_result, pi_session, pi_user, text, tool_use, words
 from tests.formats import codex_build as codex
-from tracetui.analysis.context import Break, Call, Ledger, apportion
+from tracetui.analysis.context import Break, Call, Ledger
+from tracetui.analysis.context_estimate import _PIECE, apportion, count_pieces
 from tracetui.analysis.context_feed import GrowingLedger, ledger_of
 from tracetui.export.context import context_value
 from tracetui.live.load import read_run
@@ -348,3 +351,11 @@ def test_a_growing_run_is_not_read_again_from_its_start(tmp_path: Path) -> None:
     run = read(session.write())
     first = next(growing.read(run))
     assert len(run.spans) - first.position < 40
+
+
+# ---- sizes
+
+
+@given(st.text(st.sampled_from("aaabZ159 \n\t.;_é日"), max_size=80).map(lambda text: text * 12))
+def test_long_texts_have_as_many_pieces_as_their_matches(text: str) -> None:
+    assert count_pieces(text) == len(_PIECE.findall(text))

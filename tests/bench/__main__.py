@@ -17,6 +17,7 @@ from typing import Final
 
 from tests.bench import (
     cache,
+    context,
     data,
     diff,
     formats,
@@ -52,6 +53,7 @@ PARTS = {
     "grep": grep.rows,
     "live": live.rows,
     "growth": growth.rows,
+    "context": context.rows,
     "secrets": secrets.rows,
     "query": triage.rows,
     "triage": triage_screen.rows,

@@ -27,6 +27,7 @@ COMMANDS = {
     "audit": ["audit", "samples"],
     "cache": ["cache"],
     "context": ["context", "session.jsonl"],
+    "context-stats": ["stats", "session.jsonl", "--by", "content,context-file,break"],
     "diff": ["diff", "traces/daily.db#nightly-1", "traces/daily.db#nightly-2"],
     "doctor": ["doctor", "samples"],
     "files": ["files", "samples"],

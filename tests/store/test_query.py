@@ -20,7 +20,7 @@ from tracetui.live.scan import scan
 from tracetui.model import FirstError, Outcome, RunRef, RunSummary, Score, Status, Usage
 from tracetui.sources.local import LocalSource
 from tracetui.store import query
-from tracetui.store.facts import NO_EFFECTS, EffectFacts
+from tracetui.store.facts import NO_CONTEXT, NO_EFFECTS, ContextUse, EffectFacts
 from tracetui.store.relations import Relations
 
 NOW = datetime(2026, 11, 21, 12, 0).timestamp()
@@ -64,6 +64,9 @@ class People(query.TraceContext):
 
     def effects(self, run: RunSummary) -> EffectFacts:
         return EFFECTS if run.id == "a1" else NO_EFFECTS
+
+    def context_use(self, run: RunSummary) -> ContextUse:
+        return ContextUse(151_000, 12_000, 6_000, ("idle",)) if run.id == "a1" else NO_CONTEXT
 
     def note(self, run: RunSummary) -> str | None:
         return {"a1": "the proxy was down"}.get(run.id)
@@ -181,6 +184,11 @@ CASES = [
     ("does:push-force", "a1"),
     ("does:none", "b2 c3"),
     ("has:deleted", "a1"),
+    ("context>150k", "a1"),
+    ("missed>10k grew>5k", "a1"),
+    ("grew>6k", ""),
+    ("break:idle", "a1"),
+    ("break:none", "b2 c3"),
     ("since:2h", "a1"),
     ("since:today", "a1"),
     ("since:10:30", "a1"),
@@ -344,6 +352,7 @@ def test_the_samples_have_something_for_most_keys() -> None:
     context = query.TraceContext(lambda: relations)
     silent = {"verdict", "note", "cause", "tag", "source", "cost", "problems", "outcome", "score", "task", "trial"}
     silent |= {"touched", "wrote", "read", "deleted", "net", "cmd", "does"}
+    silent |= {"context", "missed", "grew", "break"}
     empty = [
         key.name
         for key in query.RUN_KEYS.keys

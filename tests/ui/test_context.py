@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -116,10 +117,7 @@ async def test_a_followed_run_grows(opened: Opener, tmp_path: Path) -> None:
         made.prompt(words(10))
         made.answer("m5", text(words(20)), read=28_500, written=100, model="claude-sonnet-4-5")
         with path.open("a") as file:
-            whole = made.write().read_text().splitlines(keepends=True)
-            path.write_text("".join(whole[:before]))
-            file.seek(0, 2)
-            file.write("".join(whole[before:]))
+            file.write("".join(json.dumps(record) + "\n" for record in made.records[before:]))
         await until(pilot, lambda: call_of(screen) == 5, what="the new call")
 
 

@@ -39,6 +39,13 @@ async def on_today(pilot: Pilot[int]) -> None:
     await until(pilot, lambda: isinstance(app.screen, TodayScreen) and len(app.screen.list.rows) > 0)
 
 
+async def with_contexts(pilot: Pilot[int]) -> None:
+    """Open the page, and wait for the line about the contexts of the week."""
+    await on_today(pilot)
+    app: Any = pilot.app
+    await until(pilot, lambda: any(line.startswith("  this week") for line in page(app)))
+
+
 @pytest.fixture
 def sessions(tmp_path: Path) -> Path:
     return home(tmp_path, NOW.timestamp())
@@ -155,7 +162,7 @@ def test_looks(
     engine.start()
     try:
         app = TraceApp(engine, ["~/.claude/projects"], today=True)
-        assert compare(app, terminal_size=size, run_before=on_today)
+        assert compare(app, terminal_size=size, run_before=with_contexts)
     finally:
         engine.stop()
 
@@ -168,3 +175,10 @@ def test_a_run_ended_when_its_trace_says_so_and_not_when_its_database_changed() 
     )
     found = sections([old, new], now=now)
     assert [run.id for run in (*found.failed, *found.recent)] == ["new", "old"]
+
+
+async def test_the_contexts_of_the_week_are_a_line(opened: Opener, sessions: Path) -> None:
+    async with opened(sessions) as (app, pilot):
+        await with_contexts(pilot)
+        (line,) = [line for line in page(app) if line.startswith("  this week")]
+        assert "start" in line

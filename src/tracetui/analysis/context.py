@@ -12,24 +12,19 @@ again because a cached part was not read) and ``carry`` (all else). Estimates ar
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
-from itertools import pairwise
 from typing import Any, Final
 
 import msgspec
-import orjson
 
-from tracetui.analysis import prices
+from tracetui.analysis.context_costs import Costs
+from tracetui.analysis.context_estimate import apportion, estimate
 from tracetui.analysis.prices import Rates
-from tracetui.model import Usage
 from tracetui.model.context import (
     AFTER_COMPACTION,
     ATTACHMENT,
-    IMAGE,
-    MEMORY,
     NO_FACTS,
     NOT_RECORDED,
     PROMPT,
@@ -37,93 +32,16 @@ from tracetui.model.context import (
     REPORT,
     RESULT,
     START,
-    SUMMARY,
     THINKING,
     TOOL_CALL,
     Cause,
     ContextFacts,
     ContextItem,
-    Hidden,
 )
 
-# ---- estimates of tokens
-
-_PIECE: Final = re.compile(r"[A-Za-z]{1,8}|\d{1,3}|[^\sA-Za-z\d]|\n+|[^\S\n]{2,}")
-"""About one token of English, code or JSON."""
-_WEIGHTS: Final = {REPLY: 0.99, THINKING: 1.18, TOOL_CALL: 0.84, PROMPT: 0.92, SUMMARY: 0.92}
-"""Tokens per piece, by content: fitted to the recorded growth of half of 284 sessions of Claude Code, checked on the
-other half."""
-_RESULT_WEIGHT: Final = 1.06
-_OVERHEAD: Final = {TOOL_CALL: 60, PROMPT: 12, SUMMARY: 12, REPLY: 12, MEMORY: 20, ATTACHMENT: 9, THINKING: 0, IMAGE: 0}
-"""Further tokens of each item, for its frame."""
-_RESULT_OVERHEAD: Final = 17
-IMAGE_TOKENS: Final = 1500
-"""Of an image; its size in pixels is rarely recorded."""
-_SIGNATURE_PIECES: Final = 0.12
-"""Pieces of a thought per character of its signature, where its text isn't recorded: within 45 %."""
 _BAND: Final = (0.75, 1.35)
 """Growth within these multiples of the estimate, give or take `_SLACK` tokens, is shared by the texts."""
 _SLACK: Final = 150
-
-
-def pieces(value: Any) -> float:
-    """The size of a text or JSON value in pieces, `IMAGE_TOKENS` for each image in it."""
-    if value is None:
-        return 0.0
-    if isinstance(value, str):
-        return float(len(_PIECE.findall(value)))
-    if isinstance(value, Hidden):
-        return value.characters * _SIGNATURE_PIECES
-    if isinstance(value, list | tuple):
-        return sum(map(pieces, value))
-    if isinstance(value, dict):
-        if is_image(value):
-            return float(IMAGE_TOKENS)
-        if value.get("type") in ("text", "input_text", "output_text") and isinstance(value.get("text"), str):
-            return pieces(value["text"])
-    try:
-        return float(len(_PIECE.findall(orjson.dumps(value).decode())))
-    except (TypeError, ValueError):  # numbers over 64 bits, lone surrogates, depth
-        return float(len(_PIECE.findall(repr(value))))
-
-
-def is_image(value: Any) -> bool:
-    """Whether a value is an image: its tokens don't follow from the length of its data."""
-    if not isinstance(value, dict):
-        return False
-    kind = value.get("type")
-    if isinstance(kind, str) and "image" in kind:
-        return True
-    media = value.get("mimeType") or value.get("media_type") or value.get("mime") or value.get("mime_type")
-    return isinstance(media, str) and media.startswith("image/")
-
-
-def estimate(item: ContextItem) -> float:
-    """The tokens of an item."""
-    if item.tokens is not None:
-        return float(item.tokens)
-    content, size = item.content, pieces(item.value)
-    if content == IMAGE:
-        return float(IMAGE_TOKENS)
-    if content.startswith(RESULT) or content == REPORT:
-        return size * _RESULT_WEIGHT + _RESULT_OVERHEAD
-    return size * _WEIGHTS.get(content, 1.0) + _OVERHEAD.get(content, 0)
-
-
-def apportion(total: int, weights: Sequence[float]) -> list[int]:
-    """Integers in proportion to `weights` that sum to `total` (largest remainder)."""
-    if not weights:
-        return []
-    whole = sum(weights)
-    if whole <= 0:
-        weights, whole = [1.0] * len(weights), float(len(weights))
-    exact = [total * weight / whole for weight in weights]
-    shares = [int(share) for share in exact]
-    order = sorted(range(len(exact)), key=lambda i: shares[i] - exact[i])
-    for i in order[: total - sum(shares)]:
-        shares[i] += 1
-    return shares
-
 
 # ---- results
 
@@ -359,6 +277,8 @@ class Chain:
         self._accounts = accounts
         self.entries: list[_Entry] = []
         self.by: Counter[str] = Counter()
+        self.held = 0
+        """Sum of `by`."""
         self.size = 0
         self.last: _Last | None = None
         """The call whose input this context was: an ancestor, after a rewind."""
@@ -444,24 +364,27 @@ class Chain:
 
     # ---- one call
 
-    def call(self, call: ModelCall) -> Call:
-        """Take a model call: what is pending enters with it."""
+    def call(self, call: ModelCall, *, counts: bool = True) -> Call:
+        """Take a model call: what is pending enters with it. One that doesn't count changes no account."""
         new, self.pending = self.pending, []
         blocks = len(new)
         size, before = call.size, self.size
-        change = self._fit(size, new)
+        change = self._fit(size, new, counts=counts)
         read, written = min(call.read or 0, size), call.written or 0
         written = min(written, size - read)
-        missed = self._missed(call, change, blocks)
+        missed = self._missed(call, change, blocks) if counts else None
         first = size - sum(entry.tokens for entry in new)
         rates = call.rates
         usd = usd_new = None
-        if rates is not None:
-            costs = _Costs(rates, size, read, written, min(call.written_1h or 0, written), missed)
+        if rates is not None and counts:
+            costs = Costs(
+                rates, size, read, written, min(call.written_1h or 0, written), missed.missed if missed else 0
+            )
             usd, usd_new = costs.total, self._charge(costs, new, first)
             self.rate += rates.read
             if missed is not None:
                 missed = msgspec.structs.replace(missed, usd=costs.lost(read, read + missed.missed))
+        self.calls += counts
         self._finish(call, read, written)
         by = {content: tokens for content, tokens in self.by.items() if tokens}
         arrivals = tuple(Arrival(entry.content, entry.file, entry.tokens, entry.exact) for entry in new if entry.tokens)
@@ -478,7 +401,6 @@ class Chain:
         if seconds is None:
             latest = self.latest
             seconds, known = (latest.cache_seconds, latest.cache_known) if latest else (DEFAULT_CACHE_SECONDS, False)
-        self.calls += 1
         self.size = call.size
         self.last = self.latest = _Last(
             call.size, read + written, read, call.model, call.started_at, call.ended_at, seconds, known
@@ -491,7 +413,7 @@ class Chain:
 
     # ---- which texts the input holds
 
-    def _fit(self, size: int, new: list[_Entry]) -> _Change:
+    def _fit(self, size: int, new: list[_Entry], *, counts: bool) -> _Change:
         """Let `new` enter and others leave, so that all entries sum to `size`."""
         change = _Change()
         if self.last is None:
@@ -508,7 +430,7 @@ class Chain:
             if not change.note or change.note == Cause.EDITED:
                 self._drop_thinking(size, new, change)
             change.estimated = sum(entry.estimate for entry in new)
-            growth = size - self._held()
+            growth = size - self.held
             if growth < 0:
                 change.note = change.note or REMOVED
                 change.removed += self._shrink(-growth)
@@ -519,7 +441,7 @@ class Chain:
                 rest = _Entry(content, change.rest)
                 rest.tokens = change.rest
                 new.append(rest)
-        self._enter(new)
+        self._enter(new, counts=counts)
         return change
 
     def _begin(self, size: int, new: list[_Entry]) -> None:
@@ -542,13 +464,13 @@ class Chain:
         if not self.compacts:  # without a record: the texts that entered since are those of the new conversation
             new[:] = [entry for entry in new if entry.content not in (REPLY, THINKING, TOOL_CALL)]
         removed = self._remove(entry for entry in self.entries if entry.content != START and id(entry) not in kept)
-        if (more := self._held() - size) > 0:
+        if (more := self.held - size) > 0:
             removed += self._shrink(more)
         return removed
 
     def _drop_thinking(self, size: int, new: list[_Entry], change: _Change) -> None:
         """Thinking of earlier turns may leave the context with a new prompt: it did if that explains the growth."""
-        growth, expected = size - self._held(), sum(entry.estimate for entry in new)
+        growth, expected = size - self.held, sum(entry.estimate for entry in new)
         if growth >= expected * _BAND[0] - _SLACK or not any(entry.content == PROMPT for entry in new):
             return
         old = [entry for entry in self.entries if entry.content == THINKING]
@@ -560,10 +482,7 @@ class Chain:
             new[:] = [entry for entry in new if entry.content != THINKING]
             change.note = Cause.THINKING_DROPPED
 
-    def _held(self) -> int:
-        return sum(self.by.values())
-
-    def _enter(self, new: Iterable[_Entry]) -> None:
+    def _enter(self, new: Iterable[_Entry], *, counts: bool) -> None:
         for entry in new:
             if not entry.tokens:
                 continue
@@ -571,8 +490,9 @@ class Chain:
             account = self._accounts.get(key)
             if account is None:
                 account = self._accounts[key] = Account(*key)
-            account.times += 1
-            account.entered += entry.tokens
+            if counts:
+                account.times += 1
+                account.entered += entry.tokens
             account.is_exact &= entry.exact
             self.entries.append(entry)
             self._hold(key, entry.tokens)
@@ -626,6 +546,7 @@ class Chain:
         self._book(key, holding)
         holding.tokens += more
         self.by[key[0]] += more
+        self.held += more
         self._accounts[key].now += more
 
     def _book(self, key: _Key, holding: _Holding) -> None:
@@ -639,7 +560,7 @@ class Chain:
         for key, holding in self.holdings.items():
             self._book(key, holding)
 
-    def _charge(self, costs: _Costs, new: Sequence[_Entry], first: int) -> float:
+    def _charge(self, costs: Costs, new: Sequence[_Entry], first: int) -> float:
         """Charge the accounts for what was not read, beyond the price of a read; return the cost of `new` texts, which
         follow the first `first` tokens.
         """
@@ -666,7 +587,7 @@ class Chain:
 
     def _between(self, start: int, stop: int) -> Counter[_Key]:
         """Tokens by content and file at these positions of the prompt, at the cost of the smaller part."""
-        size = self._held()
+        size = self.held
         if 2 * (stop - start) > size:
             whole = Counter({key: holding.tokens for key, holding in self.holdings.items() if holding.tokens})
             whole.subtract(self._between(0, start))
@@ -806,35 +727,6 @@ def _share(growth: int, new: Sequence[_Entry], estimated: float, *, fits: bool =
     return growth - share
 
 
-class _Costs:
-    """What the tokens at a position of a call's prompt cost, in US dollars."""
-
-    def __init__(self, rates: Rates, size: int, read: int, written: int, written_1h: int, missed: Break | None) -> None:
-        self.rates, self._read, self._stop, self._size = rates, read, read + written, size
-        self._edge = read if missed is None else read + missed.missed
-        paid = (written - written_1h) * rates.write + written_1h * rates.write_1h
-        self._more_written = paid / written - rates.read if written else 0.0
-        self._more_uncached = rates.input - rates.read
-        self.total = read * rates.read + paid + (size - read - written) * rates.input
-
-    def surcharge(self, start: int, stop: int) -> float:
-        """The cost of these positions beyond that of a read."""
-        written = max(0, min(stop, self._stop) - max(start, self._read))
-        uncached = max(0, stop - max(start, self._stop))
-        return written * self._more_written + uncached * self._more_uncached
-
-    def lost(self, start: int, stop: int) -> float:
-        """The part of `surcharge` that a break cost."""
-        return self.surcharge(start, min(stop, self._edge)) if start < self._edge else 0.0
-
-    def zones(self, stop: int) -> Iterator[tuple[int, int]]:
-        """Ranges of uniform `surcharge` and `lost` before `stop`."""
-        edges = sorted({self._read, min(self._stop, stop), min(self._edge, stop), stop})
-        for begin, end in pairwise(edges):
-            if begin >= self._read and begin < end <= stop:
-                yield begin, end
-
-
 class ModelCall(msgspec.Struct, frozen=True):
     """A recorded model call, as the ledger takes it. Times are UTC seconds."""
 
@@ -909,9 +801,11 @@ class Ledger:
             chain = self._chains[agent, conversation] = Chain(agent, self._accounts)
         return chain
 
-    def add(self, chain: Chain, call: ModelCall) -> Call:
-        """Take a model call of a chain."""
-        row = chain.call(call)
+    def add(self, chain: Chain, call: ModelCall, *, counts: bool = True) -> Call:
+        """Take a model call of a chain; one that another run counts is in no row and no sum."""
+        row = chain.call(call, counts=counts)
+        if not counts:
+            return row
         self.calls.append(row)
         before, missed = self._totals, row.missed
         has_more = row.input > before.most
@@ -966,15 +860,3 @@ def _grouped(rows: Iterable[tuple[str, str | None, Account]]) -> list[Account]:
 
 def _sum(a: Any, b: Any) -> Any:
     return b if a is None else a if b is None else a + b
-
-
-def rates_of(model: str | None, usage: Usage, at: float | None) -> Rates | None:
-    """The prices of a call's tokens, scaled to its recorded cost if it has one."""
-    size = usage.input_tokens or 0
-    rates = prices.rates(model, size, at)
-    if rates is None or usage.cost_usd is None:
-        return rates
-    read, written = usage.cache_read_tokens or 0, usage.cache_creation_tokens or 0
-    listed = read * rates.read + written * rates.write + max(0, size - read - written) * rates.input
-    listed += (usage.output_tokens or 0) * rates.output
-    return rates.scaled(usage.cost_usd / listed) if listed > 0 else rates

@@ -6,7 +6,7 @@ Inspect) every call holds its whole input, of which the messages that the previo
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, Final
 
@@ -16,15 +16,16 @@ from tracetui.analysis.context import (
     Chain,
     Ledger,
     ModelCall,
-    is_image,
-    rates_of,
 )
+from tracetui.analysis.context_costs import rates_of
+from tracetui.analysis.context_estimate import is_image
 from tracetui.errors import FormatError, TracetuiError
 from tracetui.formats import guard, registry
 from tracetui.formats.base import Contextual, is_contextual
 from tracetui.formats.branches import ABANDONED_BRANCH
 from tracetui.model import Blob, Body, Message, Operation, Reasoning, Run, Span, Text, ToolCall, ToolResult
 from tracetui.model.build import is_taken_over
+from tracetui.model.claims import key_of
 from tracetui.model.context import (
     ATTACHMENT,
     IMAGE,
@@ -179,12 +180,15 @@ class _Whole(msgspec.Struct):
 class Feed:
     """Iterates over the spans of a run, a step each; `ledger` has the calls so far."""
 
-    def __init__(self, run: Run) -> None:
-        """Reads exact bodies, whether or not those of `run` are masked: callers mask the names they show."""
+    def __init__(self, run: Run, copied: Collection[int] = ()) -> None:
+        """Reads exact bodies, whether or not those of `run` are masked: callers mask the names they show.
+
+        `copied`: keys of the responses that other runs count.
+        """
         self.ledger = Ledger()
         self.position = 0
         """The next span."""
-        self._run = unmasked(run)
+        self._run, self._copied = unmasked(run), copied
         self._format = contextual_format(run)
         self._wholes: dict[str | None, list[_Whole]] = {}
         self._tools: dict[str, tuple[str, Any]] = {}
@@ -298,9 +302,10 @@ class Feed:
                 output=usage.output_tokens,
                 started_at=span.started_at,
                 ended_at=ended,
-                rates=rates_of(span.model, usage, span.started_at),
+                rates=rates_of(span.model, usage, span.started_at, span.tier),
                 facts=facts,
             ),
+            counts=not self._copied or key_of(span) not in self._copied,
         )
         output = None if facts.partial_output else usage.output_tokens
         if whole is not None:

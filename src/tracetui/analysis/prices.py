@@ -101,15 +101,16 @@ class Rates(msgspec.Struct, frozen=True, gc=False):
         )
 
 
-def rates(model: str | None, size: int, at: float | None = None) -> Rates | None:
-    """The prices of a call with `size` input tokens at time `at` (UTC seconds; None: now).
+def rates(model: str | None, size: int, at: float | None = None, tier: str | None = None) -> Rates | None:
+    """The prices of a call with `size` input tokens at time `at` (UTC seconds; None: now); `tier` as in `Span`.
 
     None without the library or a listed price. Without a price for cached tokens, they cost as much as others.
     """
     if not model or not wanted() or not installed():
         return None
     hour = int(at // _HOUR) if at is not None and isfinite(at) else None
-    return _rates(model[:_MAX_NAME], -(-size // _TIER) * _TIER or _TIER, hour)
+    listed = _rates(model[:_MAX_NAME], -(-size // _TIER) * _TIER or _TIER, hour)
+    return listed if listed is None or tier is None else listed.scaled(_factor_of(model, tier))
 
 
 @lru_cache(1 << 12)

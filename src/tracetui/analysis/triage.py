@@ -28,7 +28,7 @@ from tracetui.analysis.error_text import PLACEHOLDER
 from tracetui.masking import excerpt
 from tracetui.model import Operation, Outcome, RunRef, RunState, RunSummary, Status, Who
 from tracetui.redact import Excerpt, Redactor
-from tracetui.store.facts import NO_EFFECTS, EffectFacts, run_time
+from tracetui.store.facts import NO_CONTEXT, NO_EFFECTS, ContextUse, EffectFacts, run_time
 from tracetui.store.judgement import NOTHING, CauseRef, Judgement, start_of
 from tracetui.store.query import TraceContext, recorded_state
 from tracetui.store.relations import Relations, copies_of
@@ -521,9 +521,10 @@ class QueryContext(TraceContext):
         state: Callable[[RunSummary], RunState | None] = recorded_state,
         formats: Callable[[], Collection[str]] = tuple,
         effects: Callable[[RunSummary], EffectFacts] = lambda run: NO_EFFECTS,
+        context_use: Callable[[RunSummary], ContextUse] = lambda run: NO_CONTEXT,
     ) -> None:
         super().__init__(relations, state)
-        self._effects = effects
+        self._effects, self._context_use = effects, context_use
         self._formats = formats
         self._sidecar, self._runs = sidecar, runs
         self._causes: dict[str, tuple[str, ...]] | None = None
@@ -534,6 +535,9 @@ class QueryContext(TraceContext):
 
     def effects(self, run: RunSummary) -> EffectFacts:
         return self._effects(run)
+
+    def context_use(self, run: RunSummary) -> ContextUse:
+        return self._context_use(run)
 
     def verdict(self, run: RunSummary) -> str | None:
         return self._judgement(run).verdict

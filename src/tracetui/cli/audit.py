@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     for path in forms:
         check_new(path, force=args.force)
     places = roots(args)
-    wanted = asked(args.query) if args.query else None
+    wanted = asked(args.query, args) if args.query else None
     audit = Audit()
     with sources_at(places, args) as source:
         aim = aim_of(source, args)

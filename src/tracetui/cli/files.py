@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     if args.repo is not None and not os.path.isdir(args.repo):
         raise UsageError(f"--repo {args.repo}: no such directory")
     places = roots(args)
-    wanted = asked(args.query) if args.query else None
+    wanted = asked(args.query, args) if args.query else None
     changes = FileChanges()
     names: dict[RunRef, Clean] = {}
     redactor = Redactor()

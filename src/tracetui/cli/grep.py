@@ -102,7 +102,7 @@ class _Search:
         forced = only(self._args)
         if self._args.query is None:
             return grep(source, aim.places, needle, options, only=forced)
-        wanted = asked(self._args.query)
+        wanted = asked(self._args.query, self._args)
         found = wanted(listing_at(source, aim, forced, deep=True, cache_bytes=cache_limit(self._args)), source)
         for problem in found.problems:
             self._problem(problem)

@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -32,11 +33,12 @@ from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.model.masked import masked_problem, masked_summary, masked_task
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
-from tracetui.store.facts import EffectFacts
+from tracetui.store.facts import NO_CONTEXT, ContextUse, EffectFacts
 from tracetui.store.relations import Relations
 
 if TYPE_CHECKING:
     from tracetui.analysis.triage import CauseVerdicts
+    from tracetui.live.contexts import Contexts
     from tracetui.live.scan_cache import Outlines
     from tracetui.store.sidecar import Sidecar
 
@@ -90,7 +92,7 @@ def print_listing(args: argparse.Namespace, decisions: Sidecar | None = None) ->
     Raises `UsageError` before reading anything if the query is wrong.
     """
     places = roots(args)
-    wanted, rule = asked(args.query, decisions) if args.query else None, rule_of(args)
+    wanted, rule = asked(args.query, args, decisions) if args.query else None, rule_of(args)
     with sources_at(places, args) as source:
         aim = aim_of(source, args)
         note = narrow(source, args.query, args)
@@ -136,10 +138,13 @@ def _masked(found: Listing) -> Listing:
     return Listing(runs, [masked_problem(problem, redactor) for problem in found.problems], claims=found.claims)
 
 
-def asked(text: str, decisions: Sidecar | None = None) -> Callable[[Listing, Source], Listing]:
+def asked(
+    text: str, args: argparse.Namespace, decisions: Sidecar | None = None
+) -> Callable[[Listing, Source], Listing]:
     """Return a filter of listings that keeps matching runs and all problems; `decisions` as in `print_listing`.
 
-    It reads runs from the source if the query asks what they did (``does:push``).
+    It reads runs from the source if the query asks what they did (``does:push``) or how their context grew (
+    ``context>150k``): the latter with the run cache of `args`.
 
     Raises `UsageError` for a wrong query.
     """
@@ -158,6 +163,21 @@ def asked(text: str, decisions: Sidecar | None = None) -> Callable[[Listing, Sou
 
         return read_facts(sources[0], ref)
 
+    listings: list[Listing] = []
+    stack = ExitStack()
+
+    @cache
+    def contexts() -> Contexts:
+        from tracetui.live.contexts import Contexts, copied_keys
+
+        copied = copied_keys(listings[0].claims, runs)
+        return stack.enter_context(Contexts(sources[0], roots(args), cache_limit(args), copied))
+
+    @cache
+    def context_use(ref: RunRef) -> ContextUse:
+        totals = contexts().read(ref)
+        return NO_CONTEXT if totals is None else totals.use
+
     now = time.time()
     context = QueryContext(
         decisions or Sidecar(),
@@ -166,6 +186,7 @@ def asked(text: str, decisions: Sidecar | None = None) -> Callable[[Listing, Sou
         lambda run: state_of_summary(run, now).state,
         formats=registry.names,
         effects=lambda run: effects(run.ref),
+        context_use=lambda run: context_use(run.ref),
     )
     try:
         found = query.for_runs(text, context)
@@ -174,8 +195,10 @@ def asked(text: str, decisions: Sidecar | None = None) -> Callable[[Listing, Sou
 
     def select(listing: Listing, source: Source) -> Listing:
         sources.append(source)
+        listings.append(listing)
         runs.extend(listing.runs)
-        return Listing(found.select(runs), listing.problems, claims=listing.claims)
+        with stack:
+            return Listing(found.select(runs), listing.problems, claims=listing.claims)
 
     return select
 

@@ -1,4 +1,6 @@
-"""``tracetui stats``: calls, errors, durations and tokens by tool, model, task, project, day and so on."""
+"""``tracetui stats``: calls, errors, durations and tokens by tool, model, task, project, day and so on; contexts by
+content, file and cause of a cache break.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import asdict
 
+from tracetui.analysis.context_totals import ContextBy, ContextSums
 from tracetui.analysis.statistics import By, Row, Statistics
 from tracetui.cli.ls import asked
 from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
@@ -37,6 +40,7 @@ from tracetui.store.address import target
 from tracetui.store.claims import Claims
 from tracetui.store.relations import Relations
 from tracetui.text import Clean, cost, count, duration, one_line, tokens, truncate
+from tracetui.views.context import content_label, file_label, share_label, usd_label
 
 HELP = "count calls, errors, time and tokens by tool, model, agent, task, project, day …"
 EXAMPLES = """\
@@ -48,8 +52,10 @@ examples:
   tracetui stats traces/ --by model -q status:error
   tracetui stats traces/ --by task                  the pass rate of every task
   tracetui stats ~/.claude/projects --by day,project,model     what was spent, three tables
+  tracetui stats ~/.claude/projects --by content,break -q since:7d   what the input was and what cache breaks cost
 """
 SCHEMA: Final = "tracetui/stats/1"
+CONTEXT_SCHEMA: Final = "tracetui/context-stats/1"
 _NUMBERS: Final = (
     Column("COUNT", right=True),
     Column("ERRORS", right=True),
@@ -58,6 +64,25 @@ _NUMBERS: Final = (
     Column("P95", right=True),
     Column("TOTAL", right=True),
     Column("TOKENS", right=True),
+    Column("COST", right=True),
+)
+_NAMES: Final = (*By, *ContextBy)
+_CONTEXT: Final = (
+    Column("RUNS", right=True, leaves=6),
+    Column("TIMES", right=True, leaves=5),
+    Column("ENTERED", right=True),
+    Column("CARRIED", right=True),
+    Column("SHARE", right=True),
+    Column("COST", right=True),
+    Column("NEW", right=True, leaves=4),
+    Column("CARRY", right=True, leaves=3),
+    Column("BREAKS", right=True, leaves=2),
+)
+_BREAKS: Final = (
+    Column("RUNS", right=True, leaves=1),
+    Column("BREAKS", right=True),
+    Column("MISSED", right=True),
+    Column("SHARE", right=True),
     Column("COST", right=True),
 )
 _OUTCOMES: Final = (
@@ -77,7 +102,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=_groupings,
         default=(By.TOOL,),
         metavar="BY,…",
-        help=f"group rows by {', '.join(By)}; one table each",
+        help=f"group rows by {', '.join(_NAMES)}; one table each",
     )
     parser.add_argument("-q", "--query", metavar="QUERY", help="only runs that match QUERY, see docs/query.md")
     add_pass(parser)
@@ -87,16 +112,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the table. Raises `NothingReadable` if there is no run, `UsageError` for an invalid query."""
     places = roots(args)
-    wanted, rule = asked(args.query) if args.query else None, rule_of(args)
+    wanted, rule = asked(args.query, args) if args.query else None, rule_of(args)
     problems: list[Problem] = []
     with sources_at(places, args) as source:
         note = narrow(source, args.query, args)
+        by_context = any(isinstance(by, ContextBy) for by in args.by)
         found, summaries, claims = _runs(source, places, args, wanted, rule, problems)
         tasks = Relations(summaries).inherited_tasks
         listed, shared = {one.ref for one in found if not one.parts}, FileCaches()
-        tables = [Statistics(by, listed, tasks) for by in args.by]
+        contexts = _contexts(source, places, args, found, summaries, claims) if by_context else ContextSums()
+        tables = [Statistics(by, listed, tasks) for by in args.by if isinstance(by, By)]
         with outlines(source, places, args) as cache:
-            for one in found:
+            for one in found if tables else ():
                 if one.parts:
                     whole = read_run(source, one.ref, shared.for_run(one.ref)).with_rule(rule)
                     part = _part(whole, one.parts, one.place)
@@ -104,13 +131,15 @@ def run(args: argparse.Namespace) -> int:
                     part = claims.mark(cache.read(one.ref).with_rule(rule))
                 for statistics in tables:
                     statistics.add(part)
-    runs = tables[0].runs
+    runs = tables[0].runs if tables else contexts.runs
     if not runs and wanted is None:
         raise nothing(places, problems)
     if args.json:
-        write_bytes(chain.from_iterable(_document(one, problems) for one in tables))
+        write_bytes(chain.from_iterable(_document(by, *_rows(by, tables, contexts), problems) for by in args.by))
         return 0
-    write_lines(chain.from_iterable(map(_table, tables)))
+    counted_by = {one.by: one for one in tables}
+    for by in args.by:
+        write_lines(_table(counted_by[by]) if isinstance(by, By) else _context_table(contexts, by))
     if note:
         complain(note)
     complain(f"{_number(runs, 'run')}, by {', '.join(args.by)}")
@@ -119,15 +148,37 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _groupings(text: str) -> tuple[By, ...]:
+def _groupings(text: str) -> tuple[By | ContextBy, ...]:
     """Parse ``--by``: names separated by commas."""
-    names = dict.fromkeys(text.split(","))
-    wrong = next((name for name in names if name not in [*By]), None)
+    names, groupings = dict.fromkeys(text.split(",")), {by.value: by for by in _NAMES}
+    wrong = next((name for name in names if name not in groupings), None)
     if wrong is None:
-        return tuple(map(By, names))
-    like = nearest(wrong, [by.value for by in By])
+        return tuple(groupings[name] for name in names)
+    like = nearest(wrong, [*groupings])
     hint = f" (did you mean {like!r}?)" if like else ""
-    raise argparse.ArgumentTypeError(f"invalid choice: {wrong!r}{hint}; choose from {', '.join(By)}")
+    raise argparse.ArgumentTypeError(f"invalid choice: {wrong!r}{hint}; choose from {', '.join(groupings)}")
+
+
+def _contexts(
+    source: Source,
+    places: Sequence[str],
+    args: argparse.Namespace,
+    selected: Sequence[_Selection],
+    listed: Sequence[RunSummary],
+    claims: Claims,
+) -> ContextSums:
+    """The contexts of the selected runs. Raises `UsageError` for a part of a run."""
+    from tracetui.live.contexts import Contexts, copied_keys
+
+    part = next((one.place for one in selected if one.parts), None)
+    if part is not None:
+        raise UsageError(f"{part} is a part of a run; contexts are counted of whole runs")
+    summaries = {run.ref: run for run in listed}
+    runs = [summaries[one.ref] for one in selected]
+    copied = copied_keys(claims, runs)
+    with Contexts(source, places, cache_limit(args), copied) as contexts:
+        read = ((run, contexts.read(run.ref)) for run in runs)
+        return ContextSums((run, totals) for run, totals in read if totals is not None)
 
 
 class _Selection(NamedTuple):
@@ -192,6 +243,21 @@ def _table(statistics: Statistics) -> Iterator[Clean]:
     return TextTable((name, *_NUMBERS, *(_OUTCOMES if rated else ())), rows).lines(terminal_width())
 
 
+def _context_table(contexts: ContextSums, by: ContextBy) -> Iterator[Clean]:
+    redactor, rows = Redactor(), list[tuple[Clean, ...]]()
+    for row in contexts.rows(by):
+        if by is ContextBy.BREAK:
+            name = one_line(row.name, 60), count(row.runs), count(row.count)
+            rows.append((*name, tokens(row.missed), share_label(row.share, 1.0), usd_label(row.usd)))
+            continue
+        label = content_label if by is ContextBy.CONTENT else file_label
+        costs = (row.usd, row.usd_new, row.usd_carry, row.usd_breaks)
+        cells = (tokens(row.entered), tokens(row.carried), share_label(row.share, 1.0), *map(usd_label, costs))
+        rows.append((label(row.name, redactor), count(row.runs), count(row.count), *cells))
+    head = Column(by.value.upper(), 60, least=16, middle=True)
+    return TextTable((head, *(_BREAKS if by is ContextBy.BREAK else _CONTEXT)), rows).lines(terminal_width())
+
+
 def _outcome_cells(row: Row) -> tuple[Clean, ...]:
     rate = Clean("—" if row.pass_rate is None else f"{row.pass_rate:.0%}")
     return count(row.passed), count(row.failed), rate
@@ -214,11 +280,24 @@ def _number(number: int, noun: str) -> str:
     return f"1 {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _document(statistics: Statistics, problems: Sequence[Problem]) -> Iterator[bytes]:
-    head = {"schema": SCHEMA, "by": statistics.by, "runs": statistics.runs}
-    yield encode(head)[:-1] + b',"rows":['
+def _rows(
+    by: By | ContextBy, tables: Sequence[Statistics], contexts: ContextSums
+) -> tuple[int, Iterator[dict[str, Any]]]:
+    """The number of runs of a grouping, and its rows for JSON."""
+    if isinstance(by, ContextBy):
+        return contexts.runs, map(asdict, contexts.rows(by))
+    statistics = next(one for one in tables if one.by is by)
+    values = ({**asdict(row), "name": row.name or None, "usage": asdict(row.usage)} for row in statistics.rows())
+    return statistics.runs, values
+
+
+def _document(
+    by: By | ContextBy, runs: int, rows: Iterator[dict[str, Any]], problems: Sequence[Problem]
+) -> Iterator[bytes]:
+    schema = CONTEXT_SCHEMA if isinstance(by, ContextBy) else SCHEMA
+    yield encode({"schema": schema, "by": by, "runs": runs})[:-1] + b',"rows":['
     before = b"\n"
-    for row in statistics.rows():
-        yield before + encode({**asdict(row), "name": row.name or None, "usage": asdict(row.usage)})
+    for row in rows:
+        yield before + encode(row)
         before = b",\n"
     yield b'],"problems":' + encode([problem_value(problem) for problem in problems]) + b"}\n"

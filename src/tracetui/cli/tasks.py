@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the tasks. Raises `NothingReadable` if there is no run, `UsageError` if the query is wrong."""
     hint_folder("tasks", named(args))
     places = roots(args)
-    wanted = asked(args.query) if args.query else None
+    wanted = asked(args.query, args) if args.query else None
     with sources_at(places, args) as source:
         everything = found = listing_of(source, places, only(args), deep=True, cache_bytes=cache_limit(args))
         if not everything.runs:

@@ -501,6 +501,7 @@ class _Outline(msgspec.Struct, frozen=True, gc=False, array_like=True):
 class _Stored(msgspec.Struct, Generic[_T], frozen=True, gc=False, array_like=True):
     ref: RunRef
     dependencies: Dependencies
+    variant: bytes
     value: _T
 
 
@@ -543,8 +544,11 @@ class RunValues(Generic[_T]):
             self._flush()
             self.storage.close()
 
-    def find(self, ref: RunRef) -> _T | Reading:
-        """Return the stored value of a run that is as it was, else how to read the run. Raises `LinkLost`."""
+    def find(self, ref: RunRef, variant: bytes = b"") -> _T | Reading:
+        """Return the stored value of a run that is as it was, else how to read the run. Raises `LinkLost`.
+
+        `variant`: of what the value depends on beside the run; a value of another one isn't reused.
+        """
         cache = self._file_caches.for_run(ref)
         if self.storage is None or is_transient(ref.path) or ref.format not in registry.BUILT_IN:
             return Reading(self._source, cache, lambda value: None)
@@ -557,13 +561,13 @@ class RunValues(Generic[_T]):
             self._folder, self._stored = folder, {row.name: (page, row.stored) for page, row in rows}
         page, data = self._stored.get(name, (None, None))
         found = None if data is None else self._values.unpack(bytes(data))
-        if found is not None and found.ref == ref and found.dependencies.hold(self._ask):
+        if found is not None and found.ref == ref and found.variant == variant and found.dependencies.hold(self._ask):
             return cast("_T", found.value)
         began, seen = time.time_ns(), Observations()
 
         def store(value: _T) -> None:
             dependencies = dependencies_of(seen, began)
-            packed = None if dependencies is None else self._values.pack(_Stored(ref, dependencies, value))
+            packed = None if dependencies is None else self._values.pack(_Stored(ref, dependencies, variant, value))
             data = None if packed is None else self._rows.pack(_Row(name, msgspec.Raw(packed)), folder)
             if data is not None:
                 self._new.append(Page(folder, data, replaces=() if page is None else (page,)))

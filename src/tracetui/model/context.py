@@ -45,6 +45,15 @@ class Cause:
     INTERRUPTED: Final = "interrupted"
     LONG_STEP: Final = "long step"
     UNKNOWN: Final = "unknown"
+    OTHER: Final = "other"
+    """One that the trace states in other words."""
+
+
+CAUSES: Final = (
+    Cause.COMPACTION, Cause.CLEARED, Cause.MODEL, Cause.EDITED, Cause.IDLE, Cause.TOOLS, Cause.SYSTEM,
+    Cause.THINKING_SETTING, Cause.THINKING_DROPPED, Cause.RESUME, Cause.MODE, Cause.INTERRUPTED, Cause.LONG_STEP,
+    Cause.OTHER, Cause.UNKNOWN,
+)  # fmt: skip
 
 
 class Hidden(msgspec.Struct, frozen=True, gc=False):

@@ -31,6 +31,22 @@ class EffectFacts(msgspec.Struct, frozen=True):
 
 
 NO_EFFECTS: Final = EffectFacts()
+
+
+class ContextUse(msgspec.Struct, frozen=True):
+    """How a run used the context window of its models, in tokens."""
+
+    most: int | None = None
+    """The largest input of a call."""
+    missed: int | None = None
+    """Cached tokens that were not read; None without recorded reads."""
+    grew: int | None = None
+    """The most that entered with one call after the first."""
+    causes: tuple[str, ...] = ()
+    """Of cache breaks."""
+
+
+NO_CONTEXT: Final = ContextUse()
 _STATE_BY_STATUS: Final = {Status.RUNNING: RunState.RUNNING, Status.PAUSED: RunState.PAUSED}
 
 

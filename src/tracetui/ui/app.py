@@ -31,7 +31,7 @@ from tracetui.sources.base import Source
 from tracetui.sources.local import LocalSource
 from tracetui.sources.locations import DATABASES
 from tracetui.store import address
-from tracetui.store.facts import NO_EFFECTS, EffectFacts
+from tracetui.store.facts import NO_EFFECTS, ContextUse, EffectFacts
 from tracetui.store.store import Store
 from tracetui.text import clean_lines, grouped
 from tracetui.ui import config
@@ -41,6 +41,7 @@ from tracetui.ui.commands import RUNS, Command, allowed_in_browser
 from tracetui.ui.screens.base import BaseScreen, RunsScreen
 from tracetui.ui.screens.main import MainScreen
 from tracetui.ui.services.causes import Causes
+from tracetui.ui.services.contexts import ContextService
 from tracetui.ui.services.exports import Exporter
 from tracetui.ui.services.findings import Assessments, Comparisons, JobService
 from tracetui.ui.services.links import LinkService
@@ -75,6 +76,10 @@ class MailWaiting(Message):
 
 class EffectsWanted(Message):
     """A query asks what runs did that aren't read yet."""
+
+
+class ContextsWanted(Message):
+    """A query asks how runs used the context window that aren't read yet."""
 
 
 class TraceApp(HostApp):
@@ -115,13 +120,14 @@ class TraceApp(HostApp):
         self.links = LinkService(self.store, engine, self._links_changed)
         self.comparisons = Comparisons(self.store, lambda: not self.stage)
         self.surveys = JobService(self.store, engine)
+        self.contexts = ContextService(self.store, engine, self.surveys, roots, lambda: self.clock())
         self.exporter = Exporter(engine, self.store.claims, self.roots)
         self.main = MainScreen(commands, state)
         self.stage, self.seen, self.total = "list", 0, None
         self.listed = self.preloaded = False
         self.waiting_search = ""
         self._notify, self._starts_today = notify, today
-        self._mail_due = self._frame_pending = self._wants_effects = False
+        self._mail_due = self._frame_pending = self._wants_effects = self._wants_contexts = False
         self._sent_before: float | None = None
         """Bytes sent before the frame for arrived data that is not painted yet; None without one."""
         self._opening, self._laid_out = True, False
@@ -249,7 +255,8 @@ class TraceApp(HostApp):
             self.listed = True
             self.engine.run_when_idle(self._preload)
         self.surveys.receive(mail)
-        if mail.progress is not None and mail.progress is self.surveys.effects and mail.progress.finished:
+        has_effects = mail.progress is not None and mail.progress is self.surveys.effects and mail.progress.finished
+        if self.contexts.receive(mail) or has_effects:
             self.main.runs.rearrange()
         for callback in mail.callbacks:
             callback()
@@ -332,6 +339,7 @@ class TraceApp(HostApp):
             self.liveness.run_state,
             registry.names,
             self._effects_of,
+            self._context_use,
         )
 
     def _effects_of(self, run: RunSummary) -> EffectFacts:
@@ -342,10 +350,24 @@ class TraceApp(HostApp):
             self.post_message(EffectsWanted())
         return facts or NO_EFFECTS
 
+    def _context_use(self, run: RunSummary) -> ContextUse:
+        """How a run used the context window, as `_effects_of`."""
+        use, is_stale = self.contexts.use(run)
+        if is_stale and not self._wants_contexts:
+            self._wants_contexts = True
+            self.post_message(ContextsWanted())
+        return use
+
     def on_effects_wanted(self) -> None:
         """Read runs for a query, unless they are being read."""
         self._wants_effects = False
         if self.surveys.find_facts(self.roots):
+            self.main.say("reading runs for this query")
+
+    def on_contexts_wanted(self) -> None:
+        """Read the contexts of runs for a query, unless they are being read."""
+        self._wants_contexts = False
+        if self.contexts.find([*self.store.runs.values()]):
             self.main.say("reading runs for this query")
 
     def found(self) -> list[RunSummary]:

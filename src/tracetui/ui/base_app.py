@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from tracetui.model import Run, RunRef, RunSummary
     from tracetui.store.store import Store
     from tracetui.ui.services.causes import Causes
+    from tracetui.ui.services.contexts import ContextService
     from tracetui.ui.services.exports import Exporter
     from tracetui.ui.services.findings import Assessments, Comparisons, JobService
     from tracetui.ui.services.links import LinkService
@@ -264,6 +265,7 @@ class HostApp(BaseApp):
     links: LinkService
     comparisons: Comparisons
     surveys: JobService
+    contexts: ContextService
     exporter: Exporter
 
     def pause_scan(self) -> None:

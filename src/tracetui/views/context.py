@@ -18,6 +18,7 @@ from tracetui.analysis.context import (
     Ledger,
     Totals,
 )
+from tracetui.analysis.context_totals import ContextBy, ContextSums
 from tracetui.masking import clean, one_line
 from tracetui.model.context import (
     AFTER_COMPACTION,
@@ -130,6 +131,36 @@ def sentences(ledger: Ledger, redactor: Redactor | None) -> Iterator[Clean]:
         yield Clean(no_price())
     elif totals.unpriced:
         yield Clean(f"{totals.unpriced} of {totals.calls} calls have no listed price and count nothing in costs.")
+
+
+def week_line(sums: ContextSums, redactor: Redactor | None) -> Clean:
+    """``~$212 input: start 37%, Read 27%; breaks ~$41, idle ~$25; app.py read 14×``: what the context of many runs came
+    to. Tokens instead of costs where there is no price; empty without calls.
+    """
+    contents, causes = sums.rows(ContextBy.CONTENT), sums.rows(ContextBy.BREAK)
+    paid = sums.usd
+
+    def amount(usd: float | None, size: int | None) -> Clean:
+        return tokens(size) if paid is None else usd_label(usd or 0.0)
+
+    parts = []
+    if largest := [(row, row.share if paid is None else (row.usd or 0.0) / (paid or 1.0)) for row in contents[:2]]:
+        shares = ", ".join(f"{_short_label(row.name, redactor)} {share_label(share, 1.0)}" for row, share in largest)
+        parts.append(f"{amount(paid, sums.input)} input: {shares}")
+    if causes:
+        lost = amount(sum(row.usd or 0.0 for row in causes), sum(row.missed or 0 for row in causes))
+        first = cause_name(causes[0].name)
+        most = f"all {first}" if len(causes) == 1 else f"{first} {amount(causes[0].usd, causes[0].missed)}"
+        parts.append(f"breaks {lost}, {most}")
+    if files := [row for row in sums.rows(ContextBy.FILE) if row.count > 1]:
+        name = files[0].name.replace("\\", "/").rpartition("/")[2]
+        parts.append(f"{one_line(_masked(name, redactor), _NAME)} read {files[0].count}×")
+    return Clean("; ".join(parts))
+
+
+def _short_label(content: str, redactor: Redactor | None) -> str:
+    name = content.removeprefix(RESULT)
+    return one_line(name if name == content else _masked(name, redactor), _NAME)
 
 
 def _money(totals: Totals) -> Clean | None:

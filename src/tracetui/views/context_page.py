@@ -165,7 +165,7 @@ def split_lines(ledger: Ledger, width: int, glyphs: Glyphs = UNICODE) -> list[Li
     bar = parts_line([usd for _, usd, _ in parts], totals.usd, width, glyphs)
     legend: list[Piece] = []
     for name, usd, style in parts:
-        if name == "breaks" and totals.read is None:
+        if name == "breaks" and not totals.breaks:
             continue
         share = share_label(usd, totals.usd)
         legend += [

@@ -79,14 +79,19 @@ def sections(runs: Iterable[RunSummary], *, now: float, state_of: StateOf = reco
     return found
 
 
+def of_week(runs: Iterable[RunSummary], *, now: float) -> list[RunSummary]:
+    """The runs with usage that began since Monday."""
+    midnight = datetime.fromtimestamp(_midnight(now))
+    monday = (midnight - timedelta(days=midnight.weekday())).timestamp()
+    return [run for run in runs if run.usage is not None and run_time(run) >= monday]
+
+
 def by_project(runs: Iterable[RunSummary], *, now: float) -> list[ProjectSpending]:
     """Spending today and since Monday, most this week first, the total last; empty if there was none."""
     midnight = _midnight(now)
-    monday = (datetime.fromtimestamp(midnight) - timedelta(days=datetime.fromtimestamp(midnight).weekday())).timestamp()
     week: dict[str, list[RunSummary]] = defaultdict(list)
-    for run in runs:
-        if run_time(run) >= monday and run.usage is not None:
-            week[run.source or "no project"].append(run)
+    for run in of_week(runs, now=now):
+        week[run.source or "no project"].append(run)
     made = [
         ProjectSpending(
             project, spending.total(run for run in found if run_time(run) >= midnight), spending.total(found)
@@ -143,9 +148,15 @@ class TodayRows:
         glyphs: Glyphs = UNICODE,
         state_of: StateOf = recorded_liveness,
         room: int = 0,
+        context: Clean | None = None,
     ) -> None:
-        """`room`: rows of the page; sections have more rows than their maximum where they fit."""
-        self._spent = [ProjectSpending("spent", spending.NOTHING, spending.NOTHING), *spent] if spent else []
+        """`room`: rows of the page; sections have more rows than their maximum where they fit. `context`: what filled
+        the contexts of the week, a line below the spending.
+        """
+        heading = ProjectSpending("spent", spending.NOTHING, spending.NOTHING)
+        self._spent: list[ProjectSpending | Clean] = [heading, *spent] if spent else []
+        if spent and context:
+            self._spent.append(context)
         listed = ((found.running, MOST), (found.waiting, MOST), (found.failed, MOST), (found.recent, MOST_RECENT))
         sections = [
             _section(label, runs, count)
@@ -163,8 +174,8 @@ class TodayRows:
     def __len__(self) -> int:
         return len(self._runs) + len(self._spent)
 
-    def _row(self, index: int) -> int | ProjectSpending:
-        """The position among the runs, or the spending of a project."""
+    def _row(self, index: int) -> int | ProjectSpending | Clean:
+        """The position among the runs, the spending of a project, or the line about contexts."""
         if index < self._first_spent:
             return index
         index -= self._first_spent
@@ -179,11 +190,13 @@ class TodayRows:
     def project(self, index: int) -> str:
         """The project of a row of spendings, else empty."""
         row = self._row(index)
-        return "" if isinstance(row, int) or row is self._spent[0] else row.project
+        return row.project if isinstance(row, ProjectSpending) and row is not self._spent[0] else ""
 
     def key(self, index: int) -> Hashable:
         row = self._row(index)
-        return self._runs.key(row) if isinstance(row, int) else (row.project,)
+        if isinstance(row, int):
+            return self._runs.key(row)
+        return (row.project,) if isinstance(row, ProjectSpending) else "context"
 
     def index(self, key: Hashable) -> int | None:
         return next((i for i in range(len(self)) if self.key(i) == key), None)
@@ -201,12 +214,16 @@ class TodayRows:
 
     def plain(self, index: int) -> str:
         row = self._row(index)
-        return self._runs.plain(row) if isinstance(row, int) else row.project
+        if isinstance(row, int):
+            return self._runs.plain(row)
+        return row.project if isinstance(row, ProjectSpending) else row
 
     def line(self, index: int, width: int) -> Line:
         row = self._row(index)
         if isinstance(row, int):
             return self._runs.line(row, width)
+        if not isinstance(row, ProjectSpending):
+            return tuple(fit([Piece(Clean("  this week "), "dim"), Piece(row, "sec")], width))
         return self._spent_heading(width) if row is self._spent[0] else _spent_line(row, width)
 
     def _spent_heading(self, width: int) -> Line:

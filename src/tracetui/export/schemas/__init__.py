@@ -18,6 +18,7 @@ DOCUMENTS: Final[dict[str, Any]] = {
     "blame": reports.Blame,
     "cache": runs.Cache,
     "context": reports.Context,
+    "context-stats": runs.ContextStats,
     "diff": reports.Diff,
     "doctor": runs.Doctor,
     "files": reports.Files,

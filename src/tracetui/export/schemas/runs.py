@@ -327,6 +327,32 @@ class Stats(TypedDict):
     problems: Sequence[Problem]
 
 
+class ContextStatsRow(TypedDict):
+    """What one content, file or cause of a cache break comes to in all runs."""
+
+    name: str
+    runs: int
+    count: int
+    entered: int | None
+    carried: int | None
+    missed: int | None
+    share: float | None
+    usd: float | None
+    usd_new: float | None
+    usd_carry: float | None
+    usd_breaks: float | None
+
+
+class ContextStats(TypedDict):
+    """``tracetui stats --by content,context-file,break --json``, a document per grouping."""
+
+    schema: Literal["tracetui/context-stats/1"]
+    by: str
+    runs: int
+    rows: Sequence[ContextStatsRow]
+    problems: Sequence[Problem]
+
+
 DiagnosedFile = TypedDict(
     "DiagnosedFile",
     {

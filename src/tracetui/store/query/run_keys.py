@@ -10,8 +10,19 @@ from operator import attrgetter
 from typing import Any, Final, Protocol
 
 from tracetui.model import RUNNING_STATES, Outcome, RunState, RunSummary, Status, Who
+from tracetui.model.context import CAUSES
 from tracetui.model.span import STATUS_WORDS, plain_word
-from tracetui.store.facts import NO_EFFECTS, EffectFacts, failure, haystack, recorded_state, start_of, total_tokens
+from tracetui.store.facts import (
+    NO_CONTEXT,
+    NO_EFFECTS,
+    ContextUse,
+    EffectFacts,
+    failure,
+    haystack,
+    recorded_state,
+    start_of,
+    total_tokens,
+)  # fmt: skip
 from tracetui.store.query.keys import Fact, Getter, Key, Kind, Table, computed, has_key, has_value, recorded
 from tracetui.store.relations import COPY, REPEAT, STUDENT, Relations, has_original
 
@@ -54,6 +65,9 @@ class Context(Protocol):
 
     def effects(self, run: RunSummary) -> EffectFacts:
         """What its tool calls did; the first question about a run may read all of it."""
+
+    def context_use(self, run: RunSummary) -> ContextUse:
+        """How it used the context window; the first question about a run may read all of it."""
 
 
 class TraceContext:
@@ -107,6 +121,9 @@ class TraceContext:
 
     def effects(self, run: RunSummary) -> EffectFacts:
         return NO_EFFECTS
+
+    def context_use(self, run: RunSummary) -> ContextUse:
+        return NO_CONTEXT
 
 
 RunKey = Key[RunSummary]
@@ -207,6 +224,16 @@ def _effects(name: str) -> Callable[[Any], Getter[RunSummary]]:
     def source(context: Any) -> Getter[RunSummary]:
         effects = context.effects
         return lambda run: getattr(effects(run), name)
+
+    return source
+
+
+def _context(name: str) -> Callable[[Any], Getter[RunSummary]]:
+    """The source of a field of `ContextUse`."""
+
+    def source(context: Any) -> Getter[RunSummary]:
+        use = context.context_use
+        return lambda run: getattr(use(run), name)
 
     return source
 
@@ -341,6 +368,15 @@ _EFFECTS: Final[tuple[RunKey, ...]] = (
     Key("cmd", Kind.TEXT, _effects("commands"), "a shell command that it ran", unique=True),
     Key("does", Kind.NAME, _effects("rules"), "a rule of the audit that it matches", choices=AUDIT_RULES, unique=True),
 )
+_CONTEXTS: Final[tuple[RunKey, ...]] = (
+    Key("context", Kind.NUMBER, _context("most"), "tokens of its largest input", (), ("100k", "150k")),
+    Key("missed", Kind.NUMBER, _context("missed"), "cached tokens that it paid for again", (), ("10k", "100k")),
+    Key("grew", Kind.NUMBER, _context("grew"), "most tokens that entered with one call after the first", (), ("5k",)),
+    Key(
+        "break", Kind.NAME, _context("causes"), "the cause of a cache break; none of a run without one",
+        choices=CAUSES, offers_none=True,
+    ),
+)  # fmt: skip
 _TIME_KEYS: Final[tuple[RunKey, ...]] = tuple(
     Key(name, Kind.TIME, computed(start_of), about, aliases, _TIMES, cache_as="moment")
     for name, about, aliases in (
@@ -379,9 +415,10 @@ RUN_KEYS: Final[Table[RunSummary]] = Table(
     (
         *_VALUES,
         *_EFFECTS,
+        *_CONTEXTS,
         *_TIME_KEYS,
         Key("is", Kind.FACT, computed(has_value), "status, or relation to other runs", facts=_IS),
-        has_key((*_VALUES, *_EFFECTS), _HAS),
+        has_key((*_VALUES, *_EFFECTS, *_CONTEXTS), _HAS),
     ),
     lambda run: "\n".join(haystack(run)).lower(),
     attrgetter("shared"),

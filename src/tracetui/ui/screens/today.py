@@ -8,6 +8,7 @@ from typing import Final
 
 from textual import events, on
 
+from tracetui import masking
 from tracetui.analysis.liveness import current_state, liveness
 from tracetui.live.jobs import WatchedRuns
 from tracetui.live.mailbox import Mail
@@ -20,7 +21,7 @@ from tracetui.ui.widgets.frame import short_path, with_hints
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.list.runs import spent_words
 from tracetui.views.rows import Line, ListRows, Piece
-from tracetui.views.today import LiveRows, LiveRun, Sections, TodayRows, by_project, live_headings, sections
+from tracetui.views.today import LiveRows, LiveRun, Sections, TodayRows, by_project, live_headings, of_week, sections
 
 TICK_SECONDS: Final = 1.0
 _DOT: Final = Piece(Clean("  ·  "), "dim")
@@ -68,8 +69,8 @@ class TodayScreen(_Page):
 
     def __init__(self, commands: Sequence[Command]) -> None:
         super().__init__(TODAY, commands)
-        self._shown: tuple[int, int, int] | None = None
-        """Revision of the store, second and rows of the page that are shown."""
+        self._shown: tuple[object, ...] | None = None
+        """Revision of the store, second, rows of the page, and state of the contexts that are shown."""
         self._moved = False
         """Whether the user moved the cursor; until then it stays on the first row."""
 
@@ -81,14 +82,15 @@ class TodayScreen(_Page):
         """Show the runs as they are now, at most once a second."""
         app = self.app
         room = app.size.height - FRAME - 1
-        shown = app.store.revision, int(app.clock()), room
+        shown = app.store.revision, int(app.clock()), room, app.stage, app.contexts.revision
         if shown == self._shown or not self.is_active:
             return
         self._shown, now, runs = shown, app.clock(), list(app.store.runs.values())
         state_of, glyphs = app.liveness.state_in_list, app.look.glyphs
         self._found = sections(runs, now=now, state_of=state_of)
         spent = by_project(runs, now=now)
-        rows = TodayRows(self._found, spent, now=now, glyphs=glyphs, state_of=state_of, room=room)
+        context = self._week_line(of_week(runs, now=now))
+        rows = TodayRows(self._found, spent, now=now, glyphs=glyphs, state_of=state_of, room=room, context=context)
         if len(rows):
             first = next((rows.key(i) for i in range(len(rows)) if rows.selectable(i)), None)
             self.list.show(rows, key=None if self._moved else first)
@@ -96,6 +98,18 @@ class TodayScreen(_Page):
             words = "reading …" if app.stage else "no runs in the last week; q shows all runs"
             self.list.show(ListRows([(Piece(Clean(words), "dim"),)], headings=[0]))
         self.refresh_frame()
+
+    def _week_line(self, week: Sequence[RunSummary]) -> Clean | None:
+        """What filled the contexts of the week; None until that is read, after all runs are counted."""
+        contexts, week = self.app.contexts, sorted(week, key=lambda run: run.ref)
+        if not self.app.stage:
+            contexts.find(week, sums=True)
+        sums = contexts.sums(week)
+        if sums is None:
+            return None
+        from tracetui.views.context import week_line
+
+        return week_line(sums, masking.current())
 
     @on(LineView.Moved)
     def _row_moved(self) -> None:

@@ -276,11 +276,15 @@ class JobService:
         """
         stale = [run for run in self._store.runs.values() if not self.facts_of(run)[1]]
         is_new = any(self.facts_of(run)[0] is None for run in stale)
-        is_busy = self._job is not None and (self.latest is None or not self.latest.finished)
-        if not stale or self.is_finding_effects or (is_busy and not is_new):
+        if not stale or self.is_finding_effects or (self.is_busy and not is_new):
             return False
         self.find_effects(stale, places, again=True)
         return is_new
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a job is under way."""
+        return self._job is not None and (self.latest is None or not self.latest.finished)
 
     @property
     def is_finding_effects(self) -> bool:
