@@ -28,6 +28,7 @@ NUMBER_FORM: Final = "number formats"
 COMMANDS: Final = "white space in commands"
 HASHES: Final = "input hashes"
 RECORDS: Final = "how it was recorded"
+ENVELOPE: Final = "envelope"
 WORDINGS: Final = "a model's own words"
 NOTES: Final = "notes of the program"
 
@@ -48,6 +49,11 @@ _DURATION_FIELD: Final = re.compile(
     r"|(?:.*[a-z])?(?:Duration|Latency)"
 )
 ID_FIELD: Final = re.compile(r"(?:.*_)?(?:u?u?id|ids|fingerprint)|(?:.*[a-z])?(?:Id|ID)s?")
+ENVELOPE_FIELD: Final = re.compile(
+    r"(?:.*_)?version|(?:.*[a-z])?Version|user_?[tT]ype|(?:.*_)?parent_?uuid|(?:.*[a-z])?Uuid|promptSource|entrypoint"
+    r"|originator|git_?[bB]ranch|gitCommit|git_commit|commit_hash|hostname|slug|service_?[tT]ier|permissionMode"
+)
+"""Record fields about the program, its account and its surroundings: ``version``, ``userType``, ``parentUuid``."""
 _FOLDER_FIELD: Final = re.compile(r"cwd(?:_\w+)?|(?:current_)?working_dir(?:ectory)?")
 _PLACE_FIELDS: Final = frozenset({"step_index", "turn", "turn_number", "superstep", "index", "sequence_number"})
 
@@ -96,6 +102,8 @@ class Noise:
         self.counts: Counter[str] = Counter()
         self.renamed = False
         """Whether a call had a different id in B."""
+        self.envelope: dict[str, None] = {}
+        """The names of the ignored envelope fields."""
         self.ignored_pairs: Cache[tuple[Any, ...], Counter[str]] = Cache()
         """Cache: pairs of encoded items that differ only by noise, with its counts."""
         self.consistent: Cache[bytes, bool] = Cache()
