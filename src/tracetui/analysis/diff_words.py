@@ -222,17 +222,21 @@ def _inputs(a: Span, b: Span, body_a: Body, body_b: Body, changes: Sequence[Chan
 def _others(fields: Sequence[str]) -> str:
     """The changed arguments: ``another query``."""
     names = [field for field in dict.fromkeys(fields) if field]
-    return (
-        f"another {names[0]}"
-        if len(names) == 1
-        else f"other {' and '.join(names)}"
-        if len(names) == 2
-        else "other arguments"
-    )
+    if len(names) == 1:
+        return f"another {names[0]}"
+    return f"other {' and '.join(names)}" if len(names) == 2 else "other arguments"
 
 
 def _outputs(b: Span, body_a: Body, body_b: Body, changes: Sequence[Change]) -> Iterator[Phrase]:
     inside, others = _split(changes)
+    missing = [not body.output_messages and body.output is None for body in (body_a, body_b)]
+    if missing[0] != missing[1]:
+        noun = "output" if b.operation is Operation.CHAT else "result" if b.operation is Operation.EXECUTE_TOOL else ""
+        noun = noun if b.operation is Operation.CHAT else f"{noun or 'output'} of {_name(b)}"
+        body = body_b if missing[0] else body_a
+        text = answer_text(body) or value_text(body.output)
+        yield Phrase(Kind.OUTPUT, Clean(f"no {noun} in {'A' if missing[0] else 'B'}"), detail=_quoted(text))
+        return
     if inside and all((body_a.output_messages, body_b.output_messages)):
         yield from _answer_phrases(body_a, body_b, inside)
     elif inside:

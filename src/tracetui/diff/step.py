@@ -123,13 +123,15 @@ _MAX_PATH: Final = 1_000
 def as_messages(found: Difference, body_a: Body, body_b: Body, noise: Noise) -> Difference:
     """The same difference with changes of the messages (``messages[2].content``) instead of those in their JSON."""
     changes: list[Change] = []
-    for side, messages in (
-        (INPUT, (body_a.input_messages, body_b.input_messages)),
-        (OUTPUT, (body_a.output_messages, body_b.output_messages)),
+    for side, values, messages in (
+        (INPUT, (body_a.input, body_b.input), (body_a.input_messages, body_b.input_messages)),
+        (OUTPUT, (body_a.output, body_b.output), (body_a.output_messages, body_b.output_messages)),
     ):
         own = _of([*found.changes], side)
-        if own and all(messages):
-            inner = changes_of(*map(documents, messages), noise, side=side, under="messages")
+        recorded = [bool(listed) or value is None for listed, value in zip(messages, values, strict=True)]
+        if own and any(messages) and all(recorded):
+            left, right = map(documents, messages)
+            inner = changes_of(left, right, noise, side=side, under="messages")
             if any(change.noise is None for change in inner):
                 own = inner + [change for change in own if not _is_in_messages(change.path)]
         changes += own
