@@ -63,7 +63,7 @@ def pair_value(diff: Diff, words: DiffWords) -> dict[str, Any]:
 
 def missing_value(address: str, relation: str, missing: str) -> dict[str, Any]:
     """A replay with a missing original."""
-    nothing = {"first_divergence": None, "in_words": [], "counts": None}
+    nothing: dict[str, Any] = {"first_divergence": None, "in_words": [], "counts": None}
     return {"a": None, "b": address, "relation": relation, "same": None, **nothing, "missing": missing}
 
 

@@ -284,7 +284,6 @@ def sentence(diff: Diff, glyphs: Glyphs, width: int, words: DiffWords = NO_WORDS
     ]
     if diff.first.path and not words.first:
         pieces.append(Piece(Clean(f": {one_line(diff.first.path, 80)}"), "text bold"))
-    pieces.append(going)
     apart = len(diff.independent)
     facts = [f"{diff.downstream} downstream"] if diff.downstream else []
     facts += [f"{apart} independent"] if apart else []
@@ -296,6 +295,7 @@ def sentence(diff: Diff, glyphs: Glyphs, width: int, words: DiffWords = NO_WORDS
         pieces.append(Piece(Clean(f": {words.phrases[0].detail}"), "text"))
     elif not words.first and diff.first.kind is not Kind.MOVED and width >= 100:
         pieces += _values(diff.first)
+    pieces.append(going)
     pieces.append(Piece(Clean("".join(f"  ·  {fact}" for fact in facts)), "sec"))
     return tuple(pieces)
 
