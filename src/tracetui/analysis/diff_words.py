@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
 from tracetui.analysis.values import lookalike_note, value_text
-from tracetui.diff.align import text_diff
+from tracetui.diff.align import Piece, text_diff
 from tracetui.diff.comparison import Diff, Row
 from tracetui.diff.noise import ENVELOPE
 from tracetui.diff.step import Difference, Kind, MessageChange, MessagePair, answer_text, message_pairs
@@ -46,6 +46,12 @@ NOUNS: Final = {
     "assistant": "assistant message",
     "tool": "tool result",
 }
+
+
+_WORD_END: Final = re.compile(r"\S{0,40}\Z")
+_WORD_START: Final = re.compile(r"[^\s.,;:!?)]{0,40}")
+_PLAIN_FIELDS: Final = frozenset({"output", "content", "text", "result", "stdout"})
+"""Fields whose name adds nothing to a detail."""
 
 
 class Phrase(msgspec.Struct, frozen=True):
@@ -249,12 +255,14 @@ def _outputs(b: Span, body_a: Body, body_b: Body, changes: Sequence[Change]) -> 
     elif not tool:
         one, many = f"output of {name} differs", f"outputs of {name} differ"
     for field, change in _by_field(others).items():
+        recorded = not tool and change.path.partition(".")[0].partition("[")[0] in body_b.attributes
         if change.path == "decision":
             yield Phrase(Kind.OUTPUT, Clean(f"{name} decided otherwise"), detail=_values(change))
-        elif b.operation is Operation.CHAT and field and not inside and field not in ("text", "content", OUTPUT):
+        elif recorded or (b.operation is Operation.CHAT and field and not inside and field not in _PLAIN_FIELDS):
             yield Phrase(Kind.OUTPUT, Clean(f"{field} changed"), detail=_values(change))
         elif b.operation is not Operation.CHAT or not inside:
-            yield Phrase(Kind.OUTPUT, Clean(one), Clean(many), _values(change))
+            label = f"{field}: " if field and field not in _PLAIN_FIELDS else ""
+            yield Phrase(Kind.OUTPUT, Clean(one), Clean(many), Clean(f"{label}{_values(change)}"))
             return
 
 
@@ -406,8 +414,9 @@ def text_change(a: str, b: str) -> Clean:
     new: list[str] = []
     for hunk in text_diff(a, b).hunks:
         if not hunk.same:
-            gone.append(_changed(hunk.a))
-            new.append(_changed(hunk.b))
+            (before, kept_a), (after, kept_b) = _changed(hunk.a), _changed(hunk.b)
+            gone.append(before or kept_b)
+            new.append(after or kept_a)
     pairs = [(left, right) for left, right in zip(gone, new, strict=True) if left or right]
     if not pairs:
         return Clean(secrets)
@@ -423,14 +432,18 @@ def _several(number: int, noun: str) -> str:
     return f"{grouped(number)} {noun}{'s' if number != 1 else ''}"
 
 
-def _changed(lines: Sequence[Sequence[Any]]) -> str:
-    """The changed words of lines, with the unchanged ones between the first and the last change."""
-    words: list[str] = []
+def _changed(lines: Sequence[Sequence[Piece]]) -> tuple[str, str]:
+    """The changed words of the first line with some, and what remains of a word that lost a part."""
     for line in lines:
         places = [i for i, piece in enumerate(line) if piece.changed and piece.text.strip()]
         if places:
-            words.append("".join(piece.text for piece in line[places[0] : places[-1] + 1]))
-    return "\n".join(words).strip()
+            first, last = places[0], places[-1] + 1
+            inside = "".join(piece.text for piece in line[first:last])
+            before = _WORD_END.search(line[first - 1].text) if first and not inside[0].isspace() else None
+            after = _WORD_START.match(line[last].text) if last < len(line) and not inside[-1].isspace() else None
+            head, tail = ("" if match is None else match.group() for match in (before, after))
+            return f"{head}{inside}{tail}".strip(), f"{head}{tail}"
+    return "", ""
 
 
 def _quoted(text: str) -> Clean:

@@ -44,7 +44,7 @@ _TIME_FIELD: Final = re.compile(
     r"|(?:.*_)?retry_(?:not_before|after)|(?:.*[a-z])?[rR]etry(?:NotBefore|After)"
 )
 _DURATION_FIELD: Final = re.compile(
-    r"(?:.*_)?(?:duration|elapsed|latency|took|working_(?:time|start)"
+    r"(?:.*_)?(?:duration|elapsed|latency|took|(?:execution|working|wall)_time|working_start"
     r"|(?:sampled|retry|backoff)_delay)(?:_?(?:ms|s|seconds|ns))?"
     r"|(?:.*[a-z])?(?:Duration|Latency)"
 )
@@ -153,6 +153,8 @@ class Noise:
         ):
             return SPACE if a.strip() == b.strip() else COMMANDS
         field = field.removesuffix(" (end)")
+        if recorded and field == "timestamp":  # in any writing
+            return TIMES
         if recorded and field == "time" and _number_or_none(a) and _number_or_none(b):  # in arguments it is significant
             return TIMES if _is_epoch_time(a) and _is_epoch_time(b) else DURATIONS
         return IDS if recorded and ID_FIELD.fullmatch(field) else self._kind(field, a, b, given)

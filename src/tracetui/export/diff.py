@@ -169,7 +169,14 @@ def first_change(diff: Diff, changes: Changes) -> Divergence | None:
     change = None if first is None else next(iter(changes(diff.rows[first.row]).changes), None)
     if first is None or change is None:
         return first
-    return Divergence(first.row, first.kind, change.path, change.a, change.b, first.noise)
+    return Divergence(first.row, first.kind, change.path, _as_call(change.a), _as_call(change.b), first.noise)
+
+
+def _as_call(value: Any) -> Any:
+    """A tool call of a message as its name and arguments; other values unchanged."""
+    if isinstance(value, dict) and value.get("type") == "tool_call":
+        return f"→ {value.get('name')} {pretty(value.get('arguments'))}"
+    return value
 
 
 def phrase_lines(diff: Diff, words: DiffWords) -> Iterator[Clean]:

@@ -31,9 +31,8 @@ class Phrases(LineView):
         """Show the changes of a comparison."""
         rows = PhraseRows(diff, words, glyphs=self.look.glyphs)
         number = len(words.phrases)
-        title = (Piece(Clean("in words"), "sec"),)
-        right = (Piece(Clean(f"{number} change{'s' if number != 1 else ''}"), "sec"),)
-        self.show(rows, title=title, title_right=right, keep=bool(self.rows))
+        title = (Piece(Clean(f"in words · {number} change{'s' if number != 1 else ''}"), "sec"),)
+        self.show(rows, title=title, keep=bool(self.rows))
 
     @property
     def pair_index(self) -> int | None:
