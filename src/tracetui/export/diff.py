@@ -149,9 +149,11 @@ def diff_lines(diff: Diff, changes: Changes, words: DiffWords) -> Iterator[Clean
         yield Clean("")
         yield Clean("What changed:")
         yield from phrase_lines(diff, words)
+    first = first_change(diff, changes)
+    changed = list(word_lines(first)) if first is not None else []
+    if changed:
         yield Clean("")
-    if (first := first_change(diff, changes)) is not None:
-        yield from word_lines(first)
+        yield from changed
     formats = [run.summary.ref.format for run in (diff.a, diff.b)]
     if formats[0] != formats[1]:
         yield Clean(f"Different formats ({formats[0]}, {formats[1]}): only fields of both are compared.")
