@@ -188,8 +188,9 @@ def _one_sided(span: Span, kind: Kind) -> Phrase:
     if span.operation is Operation.EXECUTE_TOOL:
         name = _name(span)
         return Phrase(kind, Clean(f"{name} called only in {side}"), Clean(f"{name} calls only in {side}"), preview)
-    noun = f"{_name(span)} message" if span.operation is Operation.MESSAGE else _name(span)
-    return Phrase(kind, Clean(f"{noun} only in {side}"), Clean(f"{noun} steps only in {side}"), preview)
+    name, message = _name(span), span.operation is Operation.MESSAGE
+    one, many = (f"{name} message", f"{name} messages") if message else (name, f"{name} steps")
+    return Phrase(kind, Clean(f"{one} only in {side}"), Clean(f"{many} only in {side}"), preview)
 
 
 def _name(span: Span) -> Clean:
