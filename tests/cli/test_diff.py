@@ -61,7 +61,7 @@ def test_the_first_divergence_is_told_before_all_else(cli: Cli) -> None:
 
     lines = text.split("\n")
     assert lines[3].startswith("First difference: step ")
-    assert "output≠" in lines[3]
+    assert "output differs" in lines[3]
     assert "\x1b" not in text
     assert "← first" in text
 

@@ -13,6 +13,7 @@ import pytest
 from tests import hostile
 from tests.shared import SHARED, needs_shared
 from tracetui import load_all
+from tracetui.analysis.diff_words import describe
 from tracetui.diff.comparison import Comparison
 from tracetui.export.diff import diff_document, diff_lines, pair_line
 from tracetui.model import Run
@@ -29,8 +30,9 @@ def check(runs: list[Run]) -> None:
             comparison = Comparison(a, b)
             *_, found = comparison.steps()
 
-            lines = [*diff_lines(found, comparison.changes), pair_line(found)]
-            data = b"".join(diff_document(found, comparison.changes))
+            words = describe(found, comparison.messages)
+            lines = [*diff_lines(found, comparison.messages, words), pair_line(found, words)]
+            data = b"".join(diff_document(found, comparison.changes, words))
 
             assert found.same or a is not b
             assert not any(UNSAFE.search(line) for line in lines)

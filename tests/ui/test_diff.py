@@ -18,7 +18,7 @@ from tests.ui.test_hostile import assert_harmless, gate_holds
 from tracetui.diff.comparison import Comparison
 from tracetui.model import RunRef, RunSummary
 from tracetui.ui.app import TraceApp
-from tracetui.ui.commands import CHANGE, DIFF, PAIRS, SIDES, of_pane
+from tracetui.ui.commands import CHANGE, DIFF, PAIRS, PHRASES, SIDES, of_pane
 from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.screens.diff import ContextScreen, DiffScreen
 from tracetui.ui.screens.lists import ReplaysScreen
@@ -78,7 +78,7 @@ async def test_d_answers_before_anything_else_is_pressed(opened: Opener, samples
         screen = await diff_of(app, pilot, MISMATCH)
         told = text_of(app)
         assert "First difference: step 4 gpt-4o" in told
-        assert "messages[0].content" in told
+        assert "system prompt changed" in told
         assert screen.change.value_path == "messages[0]"
         words = "".join(
             piece.text for i in range(5) for piece in screen.change.rows.line(i, 220) if "word" in piece.style
@@ -196,7 +196,7 @@ async def test_folds_open_by_l_and_enter_and_all_at_once(opened: Opener, samples
     async with opened(samples) as (app, pilot):
         screen = await diff_of(app, pilot, MISMATCH)
         change = screen.change
-        await type_keys(pilot, screen, "2")
+        await type_keys(pilot, screen, "3")
         closed = len(change.rows)
         folded = next(i for i in range(closed) if "unchanged messages" in _row(screen, i))
         change.move_to(folded)
@@ -221,7 +221,7 @@ def _row(screen: DiffScreen, index: int) -> str:
 async def test_a_search_finds_what_is_folded_and_n_goes_on_with_it(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await diff_of(app, pilot, MISMATCH)
-        await type_keys(pilot, screen, "2", "/", *"battery", "enter")
+        await type_keys(pilot, screen, "3", "/", *"battery", "enter")
         assert "hit 1 of" in text_of(app)
         await type_keys(pilot, screen, "n")
         assert "hit" in text_of(app)
@@ -232,10 +232,17 @@ async def test_a_search_finds_what_is_folded_and_n_goes_on_with_it(opened: Opene
 async def test_panes_are_focused_by_number_and_tab_and_zoomed(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await diff_of(app, pilot, MISMATCH)
-        for key, name in (("2", CHANGE), ("3", SIDES), ("1", PAIRS), ("tab", CHANGE), ("shift+tab", PAIRS)):
+        for key, name in (
+            ("3", CHANGE),
+            ("4", SIDES),
+            ("1", PHRASES),
+            ("2", PAIRS),
+            ("tab", CHANGE),
+            ("shift+tab", PAIRS),
+        ):
             await type_keys(pilot, screen, key)
             assert screen.pane == name
-        await type_keys(pilot, screen, "2", "z")
+        await type_keys(pilot, screen, "3", "z")
         assert screen.change.outer_size.height == 37
         assert not screen.pairs.is_on_screen
         await type_keys(pilot, screen, "escape")
@@ -252,9 +259,9 @@ async def test_a_narrow_screen_shows_one_pane_and_escape_goes_back_through_them(
         await type_keys(pilot, screen, "k", "enter")
         assert screen.pane == CHANGE
         assert "step 3" in text_of(app)
-        await type_keys(pilot, screen, "3")
+        await type_keys(pilot, screen, "4")
         assert "Both runs" in text_of(app)
-        await type_keys(pilot, screen, "1", "escape")
+        await type_keys(pilot, screen, "2", "escape")
         assert app.screen is app.main
 
 
@@ -280,7 +287,7 @@ async def test_values_paths_and_addresses_are_copied(
     monkeypatch.setattr(TraceApp, "copy", copy)
     async with opened(samples) as (app, pilot):
         screen = await diff_of(app, pilot, MISMATCH)
-        await type_keys(pilot, screen, "2", "y", "y", "y", "p", "y", "l")
+        await type_keys(pilot, screen, "3", "y", "y", "y", "p", "y", "l")
         assert "Give at least two sources" in copied[0]
         assert copied[1] == "messages[0]"
         assert copied[2].startswith(run_like(app, MISMATCH).ref.address + "/")
@@ -372,7 +379,7 @@ async def test_an_original_lists_its_replays_with_their_first_difference(opened:
         told = text_of(app)
         assert "1 of 3 replays diverged" in told
         assert told.count("no differences") == 2
-        assert "step 4 gpt-4o · input≠ messages[0].content" in told
+        assert "step 4 gpt-4o · system prompt changed" in told
         screen.list.move_to_key(run_like(app, MISMATCH).ref)
         await pilot.press("enter")
         diff = await shown(app, pilot, DiffScreen)
@@ -403,7 +410,7 @@ async def test_c_in_a_run_compares_a_model_call_with_the_one_before(opened: Open
         assert screen.request == first
         await type_keys(pilot, screen, "s")
         assert screen.change.side_by_side
-        await type_keys(pilot, screen, "s", "n", "w", "w", "2", "tab", "i", "c", "z", "z", "N", "escape")
+        await type_keys(pilot, screen, "s", "n", "w", "w", "3", "tab", "i", "c", "z", "z", "N", "escape")
         assert app.screen is app.main
 
 
@@ -464,7 +471,7 @@ async def test_the_footer_offers_a_comparison_only_where_there_is_one(opened: Op
 async def test_every_pane_says_which_rows_are_in_view(opened: Opener, samples: Path) -> None:
     async with opened(samples, size=(80, 24)) as (app, pilot):
         screen = await diff_of(app, pilot, MISMATCH)
-        for number in "123":
+        for number in "1234":
             await type_keys(pilot, screen, number)
             title = next(line for line in text_of(app).split("\n") if line.startswith(f"━ {number} "))
             assert f"/{len(screen.view.rows)} " in title
@@ -475,7 +482,7 @@ async def test_help_shows_the_keys_of_a_comparison(opened: Opener, samples: Path
         screen = await diff_of(app, pilot, MISMATCH)
         await pilot.press("?")
         await until(pilot, lambda: app.screen is not screen)
-        assert "next step" in text_of(app)
+        assert "previous step" in text_of(app)
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is screen)
 
@@ -529,11 +536,11 @@ async def test_hostile_runs_are_compared_without_a_leak(opened: Opener, attack: 
                 ("i",),
                 ("s",),
                 ("z", "R"),
-                ("2", "G"),
+                ("3", "G"),
                 ("w",),
                 ("c",),
-                ("3", "G"),
-                ("1", "G"),
+                ("4", "G"),
+                ("2", "G"),
             ):
                 await type_keys(pilot, screen, *keys)
                 assert_harmless(app)
@@ -565,3 +572,19 @@ async def test_keys_in_one_breath_compare_the_run_that_the_cursor_came_to(opened
         app.main.action_diff_original()
         screen = await shown(app, pilot, DiffScreen)
         assert screen.request.b == run_like(app, MISMATCH).ref
+
+
+async def test_the_changes_in_words_lead_to_their_steps_and_r_shows_the_json(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await diff_of(app, pilot, MISMATCH)
+        assert "system prompt changed" in text_of(app)
+        assert "no output in B" in text_of(app)
+        assert "messages[0] assistant" in text_of(app)
+        await type_keys(pilot, screen, "r")
+        assert '"choices"' in screen.change.text
+        await type_keys(pilot, screen, "r")
+        assert '"choices"' not in screen.change.text
+        screen.pairs.move_to(0)
+        await type_keys(pilot, screen, "1", "j")
+        assert screen.pairs.row is not None
+        assert screen.pairs.pair_index == screen.words.phrases[1].rows[0]

@@ -48,10 +48,10 @@ def step_label(diff: Diff, row: Row) -> Clean:
     return one_line(span_title(diff.a if row.b is None else diff.b, span), 80)
 
 
-def difference_label(diff: Diff, first: Divergence) -> Clean:
-    """The first difference in a few words: ``step 4 search · input≠ args.query``."""
+def difference_label(diff: Diff, first: Divergence, words: str = "") -> Clean:
+    """The first difference, in `words` if they are known: ``step 4 gpt-4o · system prompt changed``."""
     path = f" {one_line(first.path, 80)}" if first.path else ""
-    return Clean(f"{step_label(diff, diff.rows[first.row])} · {WORDS[first.kind]}{path}")
+    return Clean(f"{step_label(diff, diff.rows[first.row])} · {words or f'{WORDS[first.kind]}{path}'}")
 
 
 CHANGES: Final = "changes"
@@ -137,8 +137,13 @@ class Look(msgspec.Struct, frozen=True):
 # ---- one pair of steps
 
 
-def step_sections(a: Body | None, b: Body | None, found: Difference) -> list[Section]:
-    """Everything that differs between two steps, with context. For a step of one run only, everything."""
+def step_sections(a: Body | None, b: Body | None, found: Difference, *, raw: bool = False) -> list[Section]:
+    """Everything that differs between two steps, with context. For a step of one run only, everything.
+
+    `raw`: values as recorded instead of messages.
+    """
+    if raw:
+        a, b = (None if body is None else _without_messages(body) for body in (a, b))
     if a is None or b is None:
         return list(_one_sided(a, b))
     given = _by_side(found.changes, INPUT)
@@ -147,6 +152,13 @@ def step_sections(a: Body | None, b: Body | None, found: Difference) -> list[Sec
     sections = [*_side(INPUT, (a.input, b.input), (a.input_messages, b.input_messages), given)]
     sections += _side(OUTPUT, (a.output, b.output), (a.output_messages, b.output_messages), made)
     return sections + [_changed(change) for change in ended]
+
+
+def _without_messages(body: Body) -> Body:
+    """A body with values as recorded; messages only where nothing else is recorded."""
+    given = body.input_messages if body.input is None else ()
+    made = body.output_messages if body.output is None else ()
+    return replace(body, input_messages=given, output_messages=made)
 
 
 def _by_side(changes: Iterable[Change], side: str) -> list[Change]:
@@ -159,7 +171,7 @@ def _side(
     """The input or the output side: by messages if any, else by values."""
     inside = [change for change in changes if _message_of(change) is not None]
     others = [_changed(change) for change in changes if change not in inside]
-    if all(messages) and (inside or side == INPUT or values == (None, None)):
+    if (all(messages) or inside) and (inside or side == INPUT or values == (None, None)):
         places = {_message_of(change) for change in inside}
         by_message = message_sections(*messages, side=side, differing=places if inside or not others else None)
         seen = {one.path for one in by_message if one.differs}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from tracetui.analysis.diff_words import describe
 from tracetui.cli.failing import complain_of
 from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_place, add_redact
@@ -79,10 +80,11 @@ def _pair(args: argparse.Namespace) -> int:
         opened = _masked(read_counted(source, runs, args.addresses, args), args)
         comparison = Comparison(*opened, strict=args.strict)
         found = comparison.result()
+        words = describe(found, comparison.messages)
         if args.json:
-            write_bytes(export.diff_document(found, comparison.changes))
+            write_bytes(export.diff_document(found, comparison.changes, words))
         else:
-            write_lines(export.diff_lines(found, comparison.changes))
+            write_lines(export.diff_lines(found, comparison.messages, words))
     return SAME if found.same else DIFFERENT
 
 
@@ -154,5 +156,8 @@ def _compare(source: Source, pair: Pair, claims: Claims, args: argparse.Namespac
         missing = (replay.ref.address, pair.relation, pair.missing or "")
         return FAILURE, export.missing_value(*missing), export.missing_line(*missing, terminal_width())
     a, b = _masked([claims.mark(read_run(source, run.ref)) for run in (pair.original, replay)], args)
-    found = Comparison(a, b, relation=pair.relation, strict=args.strict).result()
-    return (SAME if found.same else DIFFERENT), export.pair_value(found), export.pair_line(found, terminal_width())
+    comparison = Comparison(a, b, relation=pair.relation, strict=args.strict)
+    found = comparison.result()
+    words = describe(found, comparison.messages)
+    line = export.pair_line(found, words, terminal_width())
+    return (SAME if found.same else DIFFERENT), export.pair_value(found, words), line

@@ -16,7 +16,17 @@ from msgspec.structs import replace
 
 from tracetui.diff.align import WORDS, Alignment, Pair, align, refine
 from tracetui.diff.noise import NOTES, WORDINGS, Noise
-from tracetui.diff.step import SAME, Difference, Kind, StateDiff, difference, documents, same_record, state_diff
+from tracetui.diff.step import (
+    SAME,
+    Difference,
+    Kind,
+    StateDiff,
+    as_messages,
+    difference,
+    documents,
+    same_record,
+    state_diff,
+)
 from tracetui.diff.values import INPUT, Change
 from tracetui.model import Body, Criterion, Metric, Operation, Run, RunSummary, Span
 
@@ -165,6 +175,8 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
     """The first routing decision that differs."""
     ignored: dict[str, int] = {}
     """Ignored differences by kind."""
+    envelope: tuple[str, ...] = ()
+    """The names of the ignored envelope fields."""
     compared: int = 0
     """Number of rows with compared contents."""
     counts: dict[Kind, int] = {}
@@ -447,6 +459,14 @@ class Comparison:
         noise = self._noise_kind(self.a.spans[row.a])
         return found.as_noise(noise) if noise else found
 
+    def messages(self, row: Row) -> Difference:
+        """All differences of a row, with changes of messages instead of those in the JSON of a provider."""
+        found = self.changes(row)
+        if row.a is None or row.b is None or not found.changes or found.noise:
+            return found
+        bodies = self.a.load(self.a.spans[row.a]), self.b.load(self.b.spans[row.b])
+        return as_messages(found, *bodies, self._noise.fork())
+
     def state(self, superstep: int) -> StateDiff:
         """Compare the accumulated state of both graphs after a superstep."""
         return state_diff(self.a, self.b, superstep, self._noise.fork())
@@ -633,6 +653,7 @@ class Comparison:
             first=self._first or (self._quiet if compared == len(self._rows) else None),
             decision=self._decision,
             ignored=ignored,
+            envelope=tuple(self._noise.envelope),
             compared=compared,
             counts=dict(self._counts),
             downstream=self._downstream,

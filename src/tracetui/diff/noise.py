@@ -28,6 +28,7 @@ NUMBER_FORM: Final = "number formats"
 COMMANDS: Final = "white space in commands"
 HASHES: Final = "input hashes"
 RECORDS: Final = "how it was recorded"
+ENVELOPE: Final = "envelope"
 WORDINGS: Final = "a model's own words"
 NOTES: Final = "notes of the program"
 
@@ -43,11 +44,16 @@ _TIME_FIELD: Final = re.compile(
     r"|(?:.*_)?retry_(?:not_before|after)|(?:.*[a-z])?[rR]etry(?:NotBefore|After)"
 )
 _DURATION_FIELD: Final = re.compile(
-    r"(?:.*_)?(?:duration|elapsed|latency|took|working_(?:time|start)"
+    r"(?:.*_)?(?:duration|elapsed|latency|took|(?:execution|working|wall)_time|working_start"
     r"|(?:sampled|retry|backoff)_delay)(?:_?(?:ms|s|seconds|ns))?"
     r"|(?:.*[a-z])?(?:Duration|Latency)"
 )
 ID_FIELD: Final = re.compile(r"(?:.*_)?(?:u?u?id|ids|fingerprint)|(?:.*[a-z])?(?:Id|ID)s?")
+ENVELOPE_FIELD: Final = re.compile(
+    r"(?:.*_)?version|(?:.*[a-z])?Version|user_?[tT]ype|(?:.*_)?parent_?uuid|(?:.*[a-z])?Uuid|promptSource|entrypoint"
+    r"|originator|git_?[bB]ranch|gitCommit|git_commit|commit_hash|hostname|slug|service_?[tT]ier|permissionMode"
+)
+"""Record fields about the program, its account and its surroundings: ``version``, ``userType``, ``parentUuid``."""
 _FOLDER_FIELD: Final = re.compile(r"cwd(?:_\w+)?|(?:current_)?working_dir(?:ectory)?")
 _PLACE_FIELDS: Final = frozenset({"step_index", "turn", "turn_number", "superstep", "index", "sequence_number"})
 
@@ -96,6 +102,8 @@ class Noise:
         self.counts: Counter[str] = Counter()
         self.renamed = False
         """Whether a call had a different id in B."""
+        self.envelope: dict[str, None] = {}
+        """The names of the ignored envelope fields."""
         self.ignored_pairs: Cache[tuple[Any, ...], Counter[str]] = Cache()
         """Cache: pairs of encoded items that differ only by noise, with its counts."""
         self.consistent: Cache[bytes, bool] = Cache()
@@ -145,6 +153,8 @@ class Noise:
         ):
             return SPACE if a.strip() == b.strip() else COMMANDS
         field = field.removesuffix(" (end)")
+        if recorded and field == "timestamp":  # in any writing
+            return TIMES
         if recorded and field == "time" and _number_or_none(a) and _number_or_none(b):  # in arguments it is significant
             return TIMES if _is_epoch_time(a) and _is_epoch_time(b) else DURATIONS
         return IDS if recorded and ID_FIELD.fullmatch(field) else self._kind(field, a, b, given)

@@ -5,6 +5,7 @@ The contexts of two model calls are compared too: which messages are unchanged, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
@@ -13,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tracetui.diff.align import Block, blocks_of
-from tracetui.diff.noise import HASHES, ID_FIELD, IDS, RECORDS, Cache, Noise
+from tracetui.diff.noise import ENVELOPE, ENVELOPE_FIELD, HASHES, ID_FIELD, IDS, RECORDS, Cache, Noise
 from tracetui.diff.values import (
     INPUT,
     OUTPUT,
@@ -111,6 +112,36 @@ def difference(a: Span, b: Span, body_a: Body, body_b: Body, noise: Noise, *, al
     return Difference(kind, tuple(changes), flags)
 
 
+_IN_MESSAGES: Final = re.compile(
+    r"(?:.*[.\]])?(?:messages?|input_context|contents?|system(?:_?[iI]nstructions?)?|instructions|prompts?|parts|text"
+    r"|tool_calls|input|output|generations|outputs)(?:[.\[].*)?"
+)
+"""Paths inside the messages of a provider's JSON: ``choices[0].message.content``, ``candidates[0].content.parts``."""
+_MAX_PATH: Final = 1_000
+
+
+def as_messages(found: Difference, body_a: Body, body_b: Body, noise: Noise) -> Difference:
+    """The same difference with changes of the messages (``messages[2].content``) instead of those in their JSON."""
+    changes: list[Change] = []
+    for side, values, messages in (
+        (INPUT, (body_a.input, body_b.input), (body_a.input_messages, body_b.input_messages)),
+        (OUTPUT, (body_a.output, body_b.output), (body_a.output_messages, body_b.output_messages)),
+    ):
+        own = _of([*found.changes], side)
+        recorded = [bool(listed) or value is None for listed, value in zip(messages, values, strict=True)]
+        if own and any(messages) and all(recorded):
+            left, right = map(documents, messages)
+            inner = changes_of(left, right, noise, side=side, under="messages")
+            if any(change.noise is None for change in inner):
+                own = inner + [change for change in own if not _is_in_messages(change.path)]
+        changes += own
+    return replace(found, changes=(*changes, *_of([*found.changes], STATUS)))
+
+
+def _is_in_messages(path: str) -> bool:
+    return not path or _IN_MESSAGES.fullmatch(path[:_MAX_PATH]) is not None
+
+
 def same_record(a: Span, b: Span) -> bool:
     """Whether two spans of one file have the same source record, as in a fork with inherited steps."""
     return a.id == b.id and a.at is not None and a.at == b.at and a.operation is b.operation
@@ -167,11 +198,15 @@ def _attributes(a: Json, b: Json, noise: Noise) -> list[Change]:
         if skipped and not noise.strict:
             continue
         noise_kind = None
-        if skipped or name not in a or name not in b:
+        if ENVELOPE_FIELD.fullmatch(name) and not call:
+            noise_kind = ENVELOPE
+        elif skipped or name not in a or name not in b:
             noise_kind = IDS if ID_FIELD.fullmatch(name) else RECORDS
         side = INPUT if call or name in _SENT else STATUS if name in _ENDED else OUTPUT
         left, right = {name: a[name]} if name in a else {}, {name: b[name]} if name in b else {}
         changes += changes_of(left, right, noise, side=side, recorded=True, all_noise=noise_kind)
+        if noise_kind is ENVELOPE and not equal(left, right):
+            noise.envelope[name] = None
     return changes
 
 

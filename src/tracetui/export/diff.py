@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from tracetui.analysis.diff_words import Changes, DiffWords, Phrase, ignored_words, phrase_steps, rest_lines
 from tracetui.analysis.step_diff import WORDS
 from tracetui.analysis.values import lookalike_labels, lookalike_note, with_label
 from tracetui.diff.align import Line, text_diff
 from tracetui.diff.comparison import Diff, Divergence, JudgmentPair, Row
-from tracetui.diff.step import Difference, Kind
+from tracetui.diff.step import Kind
 from tracetui.diff.values import Change
 from tracetui.export.json import Masked, encode, masked_field
 from tracetui.export.page import Section, Step, Tree, cut_lines
@@ -26,9 +27,6 @@ from tracetui.views.labels import status_word
 DIFF: Final = "tracetui/diff/1"
 REPLAYS: Final = "tracetui/replays/1"
 
-Changes = Callable[[Row], Difference]
-"""All that differs in a row (`Comparison.changes`)."""
-
 _SIGNS: Final = {Kind.SAME: "=", Kind.ONLY_A: "-", Kind.ONLY_B: "+", Kind.MOVED: "~"}
 _AROUND: Final = 2
 _LONG: Final = 120
@@ -37,9 +35,9 @@ _LONG: Final = 120
 # ---- JSON
 
 
-def diff_document(diff: Diff, changes: Changes, masked: Masked | None = None) -> Iterator[bytes]:
-    """The output of ``diff --json``, one row per line."""
-    head = encode({"schema": DIFF, **_about(diff), **_more(diff)})
+def diff_document(diff: Diff, changes: Changes, words: DiffWords, masked: Masked | None = None) -> Iterator[bytes]:
+    """The output of ``diff --json``, one row per line; `changes` as recorded (`Comparison.changes`)."""
+    head = encode({"schema": DIFF, **_about(diff, words), **_more(diff)})
     yield head[:-1] + b',"rows":['
     before = b"\n"
     for row in diff.rows:
@@ -58,26 +56,31 @@ def replays_document(pairs: Iterable[dict[str, Any]]) -> Iterator[bytes]:
     yield b"]}\n"
 
 
-def pair_value(diff: Diff) -> dict[str, Any]:
+def pair_value(diff: Diff, words: DiffWords) -> dict[str, Any]:
     """One pair of several: the comparison without its rows."""
-    return {**_about(diff), "missing": None}
+    return {**_about(diff, words), "missing": None}
 
 
 def missing_value(address: str, relation: str, missing: str) -> dict[str, Any]:
     """A replay with a missing original."""
-    nothing = {"first_divergence": None, "counts": None}
+    nothing: dict[str, Any] = {"first_divergence": None, "in_words": [], "counts": None}
     return {"a": None, "b": address, "relation": relation, "same": None, **nothing, "missing": missing}
 
 
-def _about(diff: Diff) -> schemas.Pair:
+def _about(diff: Diff, words: DiffWords) -> schemas.Pair:
     return {
         "a": diff.a.summary.ref.address,
         "b": diff.b.summary.ref.address,
         "relation": diff.relation,
         "same": diff.same,
         "first_divergence": _divergence_value(diff.first),
+        "in_words": [_phrase_value(phrase) for phrase in words.phrases],
         "counts": {kind.value: count for kind, count in diff.counts.items()},
     }
+
+
+def _phrase_value(phrase: Phrase) -> schemas.Phrase:
+    return {"words": phrase.words, "detail": phrase.detail or None, "rows": phrase.rows}
 
 
 def _more(diff: Diff) -> dict[str, Any]:
@@ -86,6 +89,7 @@ def _more(diff: Diff) -> dict[str, Any]:
         "deltas": diff.deltas,
         "aligned_by": diff.by,
         "ignored": diff.ignored,
+        "envelope": diff.envelope,
         "notes": diff.notes,
         "facts": diff.facts,
         "judged": diff.judged,
@@ -133,13 +137,23 @@ def _address(run: Run, span: Span | None) -> str | None:
 # ---- text
 
 
-def diff_lines(diff: Diff, changes: Changes) -> Iterator[Clean]:
-    """The verdict first, then the first difference and its words, then every step that differs."""
+def diff_lines(diff: Diff, changes: Changes, words: DiffWords) -> Iterator[Clean]:
+    """The verdict first, then the changes in words, the texts of the first, and every step that differs.
+
+    `changes` are those of messages (`Comparison.messages`).
+    """
     yield from run_lines(diff)
     yield Clean("")
-    yield from verdict_lines(diff)
-    if diff.first is not None:
-        yield from word_lines(diff.first)
+    yield from verdict_lines(diff, words)
+    if words.phrases:
+        yield Clean("")
+        yield Clean("What changed:")
+        yield from phrase_lines(diff, words)
+    first = first_change(diff, changes)
+    changed = list(word_lines(first)) if first is not None else []
+    if changed:
+        yield Clean("")
+        yield from changed
     formats = [run.summary.ref.format for run in (diff.a, diff.b)]
     if formats[0] != formats[1]:
         yield Clean(f"Different formats ({formats[0]}, {formats[1]}): only fields of both are compared.")
@@ -148,16 +162,41 @@ def diff_lines(diff: Diff, changes: Changes) -> Iterator[Clean]:
     yield from aside_lines(diff)
     if not diff.same:
         yield Clean("")
-        yield from step_lines(diff, changes)
+        yield from step_lines(diff, changes, words)
 
 
-def pair_line(diff: Diff, width: int | None = None) -> Clean:
+def first_change(diff: Diff, changes: Changes) -> Divergence | None:
+    """The first difference, as a change of a message instead of its JSON."""
+    first = diff.first
+    change = None if first is None else next(iter(changes(diff.rows[first.row]).changes), None)
+    if first is None or change is None:
+        return first
+    return Divergence(first.row, first.kind, change.path, _as_call(change.a), _as_call(change.b), first.noise)
+
+
+def _as_call(value: Any) -> Any:
+    """A tool call of a message as its name and arguments; other values unchanged."""
+    if isinstance(value, dict) and value.get("type") == "tool_call":
+        return f"→ {value.get('name')} {pretty(value.get('arguments'))}"
+    return value
+
+
+def phrase_lines(diff: Diff, words: DiffWords) -> Iterator[Clean]:
+    """The changes in words, one per line, with their steps; then the number of those that aren't described."""
+    for phrase in words.phrases:
+        detail = f": {phrase.detail}" if phrase.detail else ""
+        steps = phrase_steps(diff, phrase)
+        yield Clean(f"  {_SIGNS.get(phrase.kind, '≠')} {phrase.words}{detail}{f'  ({steps})' if steps else ''}")
+    yield from (Clean(f"  … {line}") for line in rest_lines(words))
+
+
+def pair_line(diff: Diff, words: DiffWords, width: int | None = None) -> Clean:
     """One pair in one line: same or different, and the first difference; cut to `width` cells unless None."""
     addresses = clean(diff.b.summary.ref.address), _relation(diff), clean(diff.a.summary.ref.address)
     if diff.first is None or diff.same:
         return _pair_text("same", *addresses, "", width)
     aside = f" (usually ignored: {diff.first.noise})" if diff.first.noise else ""
-    where = f"first at {_location(diff, diff.rows[diff.first.row])}: {_at(diff.first)}{aside}"
+    where = f"first at {_location(diff, diff.rows[diff.first.row])}: {words.first or _at(diff.first)}{aside}"
     return _pair_text("different", *addresses, where, width)
 
 
@@ -213,14 +252,15 @@ def run_lines(diff: Diff) -> Iterator[Clean]:
         yield Clean(f"{letter}  {clean(summary.ref.address)}  {' · '.join(facts)}")
 
 
-def heading(diff: Diff) -> Clean:
+def heading(diff: Diff, words: DiffWords) -> Clean:
     """The verdict in a few words, for a title."""
     if diff.same or diff.first is None:
         return Clean("A vs B: no differences")
-    return Clean(f"A vs B: differs at {_location(diff, diff.rows[diff.first.row])}")
+    what = words.first or Clean("differs")
+    return Clean(f"A vs B: {what} at {_location(diff, diff.rows[diff.first.row])}")
 
 
-def verdict_lines(diff: Diff) -> Iterator[Clean]:
+def verdict_lines(diff: Diff, words: DiffWords) -> Iterator[Clean]:
     """The verdict: no differences, or the first one."""
     if diff.first is None:
         yield Clean("No differences.")
@@ -233,7 +273,7 @@ def verdict_lines(diff: Diff) -> Iterator[Clean]:
         where = f"{diff.first.noise}, at {_location(diff, row)}: {_at(diff.first)}"
         yield Clean(f"No differences except those usually ignored. First: {where}")
         return
-    yield Clean(f"First difference: {_location(diff, row)}: {_at(diff.first)}")
+    yield Clean(f"First difference: {_location(diff, row)}: {words.first or _at(diff.first)}")
     if diff.decision is not None:
         left, right = _distinguished(diff.decision.a, diff.decision.b, lambda value: one_line(str(value), 60))
         place = _location(diff, diff.rows[diff.decision.row])
@@ -261,7 +301,7 @@ def aside_lines(diff: Diff) -> Iterator[Clean]:
     for one in diff.judged:
         yield _judged(one)
     if diff.ignored:
-        kinds = " · ".join(f"{name} {count}" for name, count in diff.ignored.items())
+        kinds = " · ".join(ignored_words(diff))
         yield Clean(f"ignored: {kinds} (--strict reports them)")
     for row in diff.rows:
         for flag in row.flags:
@@ -283,7 +323,7 @@ def _fact_value(value: Any) -> Clean:
     return Clean("—") if value is None else one_line(str(value), 80)
 
 
-def step_lines(diff: Diff, changes: Changes) -> Iterator[Clean]:
+def step_lines(diff: Diff, changes: Changes, words: DiffWords) -> Iterator[Clean]:
     """Every row that differs; runs of equal rows are counted."""
     yield Clean(f"Steps (aligned by {diff.by}):")
     same = 0
@@ -294,7 +334,7 @@ def step_lines(diff: Diff, changes: Changes) -> Iterator[Clean]:
         if same:
             yield Clean(f"  = {same} same")
             same = 0
-        yield _row_line(diff, row, first=diff.first is not None and diff.first.row == index)
+        yield _row_line(diff, row, words.of_row(index), first=diff.first is not None and diff.first.row == index)
         if row.changes and not row.downstream:
             for change in changes(row).changes:
                 yield _change_line(change)
@@ -302,9 +342,9 @@ def step_lines(diff: Diff, changes: Changes) -> Iterator[Clean]:
         yield Clean(f"  = {same} same")
 
 
-def _row_line(diff: Diff, row: Row, *, first: bool) -> Clean:
-    parts = [WORDS[row.kind]]
-    if row.downstream and row.path:
+def _row_line(diff: Diff, row: Row, words: Clean, *, first: bool) -> Clean:
+    parts = [words or WORDS[row.kind]]
+    if row.downstream and row.path and not words:
         parts.append(one_line(row.path, 120))
     alone = (diff.span_a(row) or diff.span_b(row)) if row.a is None or row.b is None else None
     if alone is not None and alone.preview:
@@ -405,9 +445,9 @@ _STYLED_SIGNS: Final = {
 }
 
 
-def diff_tree(diff: Diff, changes: Changes) -> Tree:
+def diff_tree(diff: Diff, changes: Changes, words: DiffWords) -> Tree:
     """Every row of a comparison, up to `MAX_ROWS` differing ones."""
-    return Tree(_rows(diff, changes), timed=False, counted=False)
+    return Tree(_rows(diff, changes, words), timed=False, counted=False)
 
 
 def row_anchor(index: int) -> str:
@@ -415,7 +455,7 @@ def row_anchor(index: int) -> str:
     return f"row-{index + 1}"
 
 
-def _rows(diff: Diff, changes: Changes) -> Iterator[Step | Clean]:
+def _rows(diff: Diff, changes: Changes, words: DiffWords) -> Iterator[Step | Clean]:
     position, shown, same = 0, 0, list[int]()
     for index, row in enumerate(diff.rows):
         if row.kind is Kind.SAME:
@@ -428,7 +468,7 @@ def _rows(diff: Diff, changes: Changes) -> Iterator[Step | Clean]:
         yield from _same(diff, same, position)
         position += len(same) + 1
         same = []
-        yield _row(diff, index, changes, position)
+        yield _row(diff, index, changes, words.of_row(index), position)
         position += 1
         shown += 1
     yield from _same(diff, same, position)
@@ -449,7 +489,7 @@ def _same(diff: Diff, rows: Sequence[int], position: int) -> Iterator[Step | Cle
         yield Clean(f"… {grouped(len(rows) - MAX_ROWS)} more same steps, not listed …")
 
 
-def _row(diff: Diff, index: int, changes: Changes, position: int) -> Step:
+def _row(diff: Diff, index: int, changes: Changes, described: Clean, position: int) -> Step:
     row = diff.rows[index]
     first = diff.first is not None and diff.first.row == index
     sign, style = _STYLED_SIGNS.get(row.kind, ("≠", "diff.chg"))
@@ -458,7 +498,7 @@ def _row(diff: Diff, index: int, changes: Changes, position: int) -> Step:
     if len(found) > MAX_CHANGES:
         sections.append(Section(Clean(f"… {grouped(len(found) - MAX_CHANGES)} more changes, not listed …"), ()))
     alone = (diff.span_a(row) or diff.span_b(row)) if row.a is None or row.b is None else None
-    words = [WORDS[row.kind], *([one_line(row.path, 120)] if row.path else [])]
+    words = [described] if described else [WORDS[row.kind], *([one_line(row.path, 120)] if row.path else [])]
     words += [one_line(alone.preview, 120)] if alone is not None and alone.preview else []
     return Step(
         position,

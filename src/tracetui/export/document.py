@@ -17,13 +17,14 @@ from secrets import token_hex
 from typing import Final, Literal, TypeAlias
 
 from tracetui.analysis.context_feed import ledger_of
+from tracetui.analysis.diff_words import Changes, DiffWords, describe
 from tracetui.analysis.links import links_of
 from tracetui.analysis.navigation import errors
 from tracetui.analysis.tasks import Matrix
 from tracetui.diff.comparison import Comparison, Diff
 from tracetui.errors import NotWritten, UsageError
 from tracetui.export import diff as differences
-from tracetui.export.diff import Changes, diff_document, diff_tree
+from tracetui.export.diff import diff_document, diff_tree
 from tracetui.export.effects import effects_blocks
 from tracetui.export.json import Masked, encode, run_document
 from tracetui.export.page import (
@@ -272,16 +273,22 @@ def _more(number: int, words: str) -> Iterator[Block]:
         yield Prose(Clean(f"… and {grouped(number)} more {words}"))
 
 
-def diff_report(diff: Diff, changes: Changes, *, links: Links = (), as_tree: bool = False) -> Iterator[Block]:
-    """A comparison: the first difference with its words, and every step that differs, in a page as a tree."""
-    yield Heading(1, differences.heading(diff))
+def diff_report(
+    diff: Diff, changes: Changes, words: DiffWords, *, links: Links = (), as_tree: bool = False
+) -> Iterator[Block]:
+    """A comparison: the first difference, the changes in words, and every step that differs, in a page as a tree."""
+    yield Heading(1, differences.heading(diff, words))
     yield Facts([*links])
     yield Code(list(differences.run_lines(diff)))
-    for line in differences.verdict_lines(diff):
+    for line in differences.verdict_lines(diff, words):
         yield Prose(line)
-    words = list(differences.word_lines(diff.first)) if diff.first is not None else []
-    if words:
-        yield Code(cut_lines(words), kind="diff")
+    if words.phrases:
+        yield Heading(2, Clean("What changed"))
+        yield Code(list(differences.phrase_lines(diff, words)))
+    first = differences.first_change(diff, changes)
+    changed = list(differences.word_lines(first)) if first is not None else []
+    if changed:
+        yield Code(cut_lines(changed), kind="diff")
     yield Prose(differences.summary_line(diff))
     notes = list(differences.aside_lines(diff))
     if notes:
@@ -289,10 +296,10 @@ def diff_report(diff: Diff, changes: Changes, *, links: Links = (), as_tree: boo
         yield Code(notes)
     if as_tree and diff.rows:
         yield Heading(2, Clean(f"Steps (aligned by {diff.by})"), "steps")
-        yield diff_tree(diff, changes)
+        yield diff_tree(diff, changes, words)
     elif not diff.same:
         yield Heading(2, Clean("Steps"))
-        yield Code(list(differences.step_lines(diff, changes)), kind="diff")
+        yield Code(list(differences.step_lines(diff, changes, words)), kind="diff")
 
 
 def _step(run: Run, position: int, most: int | None) -> Iterator[Block]:
@@ -364,9 +371,10 @@ def export_diff(
     runs = (a, b) if redactor is None else (masked(a, redactor), masked(b, redactor))
     comparison = Comparison(*runs, relation=relation, strict=strict)
     found = comparison.result()
+    words = describe(found, comparison.messages)
     if form == "json":
-        return diff_document(found, comparison.changes, masked=_counts(redactor))
-    blocks = diff_report(found, comparison.changes, links=links, as_tree=form == "html")
+        return diff_document(found, comparison.changes, words, masked=_counts(redactor))
+    blocks = diff_report(found, comparison.messages, words, links=links, as_tree=form == "html")
     return page_of(blocks, form, redactor, "Comparison")
 
 

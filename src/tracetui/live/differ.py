@@ -9,12 +9,13 @@ import os
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Final
 
 from msgspec.structs import replace
 
 from tracetui import masking
+from tracetui.analysis.diff_words import DiffWords, describe
 from tracetui.analysis.step_diff import (
     CHANGES,
     CONTEXT,
@@ -27,13 +28,14 @@ from tracetui.analysis.step_diff import (
     step_sections,
 )
 from tracetui.diff.comparison import Comparison, Diff, Row
-from tracetui.diff.step import Kind, context_diff, ended_before, previous_call
+from tracetui.diff.step import Difference, Kind, context_diff, ended_before, previous_call
 from tracetui.live.load import Reader
 from tracetui.live.mailbox import (
     Answer,
     Ask,
     Calls,
     Compare,
+    Describe,
     Divergence,
     FindDivergence,
     LookAt,
@@ -185,11 +187,22 @@ class Differ:
             row = diff.rows[diff.first.row]
             at = LookAt(ask, row.a, row.b, CHANGES)
             look[at] = look_at(self._comparisons[ask], at)
+        if first or diff.complete:
+            look[Describe(ask)] = describe(diff, self._messages(self._comparisons[ask]))
         with self._mailbox.open(asked=True) as mail:
             mail.diffs[ask] = diff
             mail.diffs.update(look)
         if first:
             self._throttle.yield_to_key()
+
+    def _messages(self, comparison: Comparison) -> Callable[[Row], Difference]:
+        """The differences of a row as messages; yields to keys before each."""
+
+        def messages(row: Row) -> Difference:
+            self._yield()
+            return comparison.messages(row)
+
+        return messages
 
     def _read(
         self, ask: Compare | FindDivergence, loaded: dict[RunRef, Run]
@@ -234,11 +247,12 @@ class Differ:
         if runs is None:
             return
         last: Diff | None = None
-        for diff in Comparison(*runs, relation=ask.relation, breathe=self._yield).steps():
+        comparison = Comparison(*runs, relation=ask.relation, breathe=self._yield)
+        for diff in comparison.steps():
             last = diff
             yield
         if last is not None:
-            self._answer(ask, divergence_of(last))
+            self._answer(ask, divergence_of(last, describe(last, self._messages(comparison))))
 
     # ---- one pair of steps
 
@@ -297,7 +311,8 @@ def look_at(comparison: Comparison, ask: LookAt) -> Look:
         look = Look(STATE, (), tuple(state_sections(state)), about=about)
     else:
         row = Row(Kind.ONLY_A if ask.b is None else Kind.ONLY_B if ask.a is None else Kind.SAME, ask.a, ask.b)
-        look = Look(CHANGES, (), tuple(step_sections(a.body, b.body, comparison.changes(row))))
+        found = comparison.changes(row) if ask.raw else comparison.messages(row)
+        look = Look(CHANGES, (), tuple(step_sections(a.body, b.body, found, raw=ask.raw)))
     return _prepared(replace(look, tab=tab, tabs=tabs, notes=(*look.notes, *notes)))
 
 
@@ -352,11 +367,12 @@ def _side_label(side: _Side) -> str:
     return "" if side.span is None else span_title(side.run, side.span)
 
 
-def divergence_of(diff: Diff) -> Divergence:
+def divergence_of(diff: Diff, words: DiffWords) -> Divergence:
     """Summarize a diff in one phrase."""
     if diff.first is None or diff.same:
         return Divergence(True)
     row = diff.rows[diff.first.row]
     span = diff.span_b(row) or diff.span_a(row)
     run = diff.a if row.b is None else diff.b
-    return Divergence(False, difference_label(diff, diff.first), "" if span is None else span_label(run, span))
+    label = difference_label(diff, diff.first, words.first)
+    return Divergence(False, label, words.first, "" if span is None else span_label(run, span))

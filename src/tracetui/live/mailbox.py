@@ -21,6 +21,7 @@ from tracetui.text import Clean
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
     from tracetui.analysis.context_feed import RunContext
+    from tracetui.analysis.diff_words import DiffWords
     from tracetui.analysis.step_diff import Look
     from tracetui.diff.comparison import Diff
     from tracetui.live.jobs import JobProgress
@@ -47,6 +48,14 @@ class LookAt(msgspec.Struct, frozen=True):
     a: int | None
     b: int | None
     tab: str
+    raw: bool = False
+    """Whether to compare the values as recorded instead of messages."""
+
+
+class Describe(msgspec.Struct, frozen=True):
+    """The changes of a comparison in words, answered by `DiffWords` with the first difference and at the end."""
+
+    of: Compare
 
 
 class Calls(msgspec.Struct, frozen=True):
@@ -70,6 +79,9 @@ class Divergence(msgspec.Struct, frozen=True):
 
     same: bool
     words: Clean = Clean("")
+    """The step and what changed: ``step 4 gpt-4o · system prompt changed``."""
+    change: Clean = Clean("")
+    """What changed: ``system prompt changed``."""
     step: str = ""
     """The step of the difference, as `store.address` names it."""
 
@@ -80,9 +92,9 @@ class ReadFailure(msgspec.Struct, frozen=True):
     why: str
 
 
-Ask: TypeAlias = Compare | LookAt | Calls | FindDivergence
+Ask: TypeAlias = Compare | Describe | LookAt | Calls | FindDivergence
 
-Answer: TypeAlias = "Diff | Look | Divergence | ReadFailure"
+Answer: TypeAlias = "Diff | DiffWords | Look | Divergence | ReadFailure"
 
 
 class Excerpt(msgspec.Struct, frozen=True):

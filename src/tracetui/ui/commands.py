@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 RUNS, STEPS, DETAIL, FACTS = "runs", "steps", "detail", "facts"
 """Panes of the main screen, in the order of their numbers."""
-PAIRS, CHANGE, SIDES = "pairs", "change", "sides"
+PHRASES, PAIRS, CHANGE, SIDES = "phrases", "pairs", "change", "sides"
 """Panes of a comparison."""
 REPLAYS: Final = "replays"
 """Pane of the replays of a run."""
@@ -21,7 +21,7 @@ QUEUE, CAUSE, FAILURE = "queue", "cause", "failure"
 TASKS: Final = "tasks"
 """Pane of the task matrix."""
 MAIN: Final = frozenset({RUNS, STEPS, DETAIL, FACTS})
-DIFF: Final = frozenset({PAIRS, CHANGE, SIDES})
+DIFF: Final = frozenset({PHRASES, PAIRS, CHANGE, SIDES})
 TRIAGE: Final = frozenset({QUEUE, CAUSE, FAILURE})
 FACETS, HITS, FINDINGS, STATISTICS = "facets", "hits", "findings", "statistics"
 """Panes of the filter values, the search hits, the contrast and the statistics."""
@@ -147,9 +147,10 @@ COMMANDS: Final = (
     Command("pane-2", ("2",), "steps", "Focus Steps, Turns, Story or Spans.", "pane(2)", MAIN, group="look"),
     Command("pane-3", ("3",), "detail", "Focus Detail.", "pane(3)", MAIN, group="look"),
     Command("pane-4", ("4",), "run", "Focus Run, the facts of the run; on a narrow screen, a tab of Detail.", "pane(4)", MAIN, group="look"),
-    Command("diff-pane-1", ("1",), "steps", "Focus Steps, the paired steps.", "pane(1)", DIFF, group="look"),
-    Command("diff-pane-2", ("2",), "change", "Focus Change, the diff of the step.", "pane(2)", DIFF, group="look"),
-    Command("diff-pane-3", ("3",), "both runs", "Focus Both runs.", "pane(3)", DIFF, group="look"),
+    Command("diff-pane-1", ("1",), "what changed", "Focus What changed, the changes in words.", "pane(1)", DIFF, group="look"),
+    Command("diff-pane-2", ("2",), "steps", "Focus Steps, the paired steps.", "pane(2)", DIFF, group="look"),
+    Command("diff-pane-3", ("3",), "change", "Focus Change, the diff of the step.", "pane(3)", DIFF, group="look"),
+    Command("diff-pane-4", ("4",), "both runs", "Focus Both runs.", "pane(4)", DIFF, group="look"),
     Command("triage-pane-1", ("1",), "causes", "Focus Causes.", "pane(1)", TRIAGE, group="look"),
     Command("triage-pane-2", ("2",), "cause", "Focus Cause, the facts of the selected cause.", "pane(2)", TRIAGE, group="look"),
     Command("triage-pane-3", ("3",), "failure", "Focus Failure, the steps up to the failure.", "pane(3)", TRIAGE, group="look"),
@@ -167,6 +168,7 @@ COMMANDS: Final = (
     Command("previous-tab", ("<",), "previous tab", "Previous tab of the detail; in the list, scroll left.", "tab(-1)", MAIN | DIFF | {STATISTICS}, group="look"),
     Command("wrap", ("w",), "wrap", "Toggle line wrapping; h and l scroll long lines.", "wrap", RUN | {CHANGE}, group="look"),
     Command("raw", ("r",), "raw", "Show the source text.", "raw", RUN, group="look"),
+    Command("diff-raw", ("r",), "JSON", "Toggle messages and the values as recorded.", "raw", DIFF, hint=5, group="look"),
     Command("jump", ("'",), "jump", "Jump to the span named in this row.", "jump", frozenset({DETAIL, FACTS}), hint=4, group="go"),
     Command("origin", ("O",), "origin", "Go to where the value under the cursor, or the selected text, first appears in the run.", "origin", frozenset({DETAIL}), hint=5, group="go"),
     Command("origin-back", ("ctrl+o",), "back from origin", "Return to the value whose origin was looked for.", "origin_back", frozenset({STEPS, DETAIL}), group="go"),

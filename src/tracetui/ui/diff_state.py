@@ -21,6 +21,8 @@ class DiffState(PanesState, frozen=True, repr_omit_defaults=True, kw_only=True):
     """The focused pane; on a narrow screen, the only one."""
     tab: str = CHANGES
     """Preferred tab of the change, for every step that has it."""
+    raw: bool = False
+    """Whether the change shows values as recorded instead of messages."""
     backwards: bool = False
     """Whether the user walks backwards and enters the next change at its end."""
 

@@ -300,6 +300,14 @@ class Divergence(TypedDict):
     b: Any
 
 
+class Phrase(TypedDict):
+    """A change in words, its detail, and the rows that have it (of ``diff A B``)."""
+
+    words: str
+    detail: str | None
+    rows: Sequence[int]
+
+
 class Pair(TypedDict):
     """Two compared runs."""
 
@@ -308,6 +316,7 @@ class Pair(TypedDict):
     relation: str | None
     same: bool | None
     first_divergence: Divergence | None
+    in_words: Sequence[Phrase]
     counts: dict[str, int] | None
 
 
@@ -364,6 +373,7 @@ class Diff(Pair, Masked):
     deltas: dict[str, float | None]
     aligned_by: str
     ignored: dict[str, int]
+    envelope: Sequence[str]
     notes: Sequence[str]
     facts: Sequence[Fact]
     judged: Sequence[Fact]

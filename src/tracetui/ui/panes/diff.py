@@ -4,16 +4,48 @@ from __future__ import annotations
 
 from typing import Final
 
+from tracetui.analysis.diff_words import DiffWords
 from tracetui.analysis.step_diff import Look, Sign
 from tracetui.diff.comparison import Diff, Row
 from tracetui.diff.step import ContextDiff, MessageChange
 from tracetui.masking import one_line
 from tracetui.text import Clean, tokens
-from tracetui.ui.widgets.line_view import FoldingView
+from tracetui.ui.widgets.line_view import FoldingView, LineView
 from tracetui.views.diff.steps import PREFIX, PairKey, PairRows, left_out, run_rows, summary
 from tracetui.views.diff.text import ComparedRows, Folds, unified
+from tracetui.views.diff.words import PhraseRows
 from tracetui.views.glyphs import Glyphs
 from tracetui.views.rows import Line, Piece
+
+
+class Phrases(LineView):
+    """The changes in words; the cursor selects the steps of a change."""
+
+    number = 1
+    pane_name = "What changed"
+
+    def __init__(self) -> None:
+        super().__init__(id="phrases")
+
+    def show_words(self, diff: Diff, words: DiffWords) -> None:
+        """Show the changes of a comparison."""
+        rows = PhraseRows(diff, words, glyphs=self.look.glyphs)
+        number = len(words.phrases)
+        title = (Piece(Clean(f"in words · {number} change{'s' if number != 1 else ''}"), "sec"),)
+        self.show(rows, title=title, keep=bool(self.rows))
+
+    @property
+    def pair_index(self) -> int | None:
+        """The first row of the comparison that has the change under the cursor."""
+        rows = self.rows
+        if not isinstance(rows, PhraseRows) or self.position >= len(rows.phrases):
+            return None
+        return next(iter(rows.phrases[self.position].rows), None)
+
+    @property
+    def wanted_height(self) -> int:
+        """Rows of the full content, with title and a blank row."""
+        return len(self.rows) + 2
 
 
 class Pairs(FoldingView):
@@ -22,7 +54,7 @@ class Pairs(FoldingView):
     The common prefix is folded, unless the cursor is in it.
     """
 
-    number = 1
+    number = 2
     pane_name = "Steps"
 
     def __init__(self) -> None:
@@ -161,7 +193,7 @@ MAX_FOLDS: Final = 50
 class Change(FoldingView):
     """Change of one step: renders a `Look` with folds, side by side or unified."""
 
-    number = 2
+    number = 3
     pane_name = "Change"
 
     def __init__(self) -> None:
@@ -381,17 +413,18 @@ def context_words(found: ContextDiff, glyphs: Glyphs) -> Line:
 class Sides(FoldingView):
     """Outcome, cost and verdicts of both runs, and the ignored differences."""
 
-    number = 3
+    number = 4
     pane_name = "Both runs"
 
     def __init__(self) -> None:
         super().__init__(id="sides")
         self._diff: Diff | None = None
+        self._words = DiffWords()
         self._drawn_width = 0
 
-    def show_diff(self, diff: Diff) -> None:
+    def show_diff(self, diff: Diff, words: DiffWords) -> None:
         """Show both runs."""
-        fresh, self._diff = self._diff is None, diff
+        fresh, self._diff, self._words = self._diff is None, diff, words
         self.draw_rows(keep=not fresh)
 
     def draw_rows(self, *, keep: bool) -> None:
@@ -399,7 +432,7 @@ class Sides(FoldingView):
             return
         self._drawn_width = width = max(24, self.outer_size.width - 2)
         diff, glyphs = self._diff, self.look.glyphs
-        rows = run_rows(diff, width=width, opened=self.opened, glyphs=glyphs)
+        rows = run_rows(diff, self._words, width=width, opened=self.opened, glyphs=glyphs)
         self.show(rows, heading=lambda width: left_out(diff, glyphs), keep=keep)
 
     @property

@@ -9,19 +9,20 @@ from msgspec.structs import replace
 from textual import events, on
 from textual.app import ComposeResult
 
-from tracetui.analysis.step_diff import Look, step_label
+from tracetui.analysis.diff_words import DiffWords
+from tracetui.analysis.step_diff import CHANGES, Look, step_label
 from tracetui.diff.comparison import Diff
 from tracetui.diff.step import previous_call
-from tracetui.live.mailbox import Calls, Compare, LookAt, Mail, ReadFailure
+from tracetui.live.mailbox import Calls, Compare, Describe, LookAt, Mail, ReadFailure
 from tracetui.masking import clean, one_line
 from tracetui.model import Operation, Run, RunRef, quote_key
 from tracetui.text import Clean
 from tracetui.ui import diff_state, layout
 from tracetui.ui import state as states
 from tracetui.ui.base_app import HostApp
-from tracetui.ui.commands import CHANGE, PAIRS, SIDES, Command
+from tracetui.ui.commands import CHANGE, PAIRS, PHRASES, SIDES, Command
 from tracetui.ui.diff_state import DiffState
-from tracetui.ui.panes.diff import Change, Pairs, Sides, context_words
+from tracetui.ui.panes.diff import Change, Pairs, Phrases, Sides, context_words
 from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.widgets.frame import footer, short_path
 from tracetui.ui.widgets.line_view import FoldingView, LineView
@@ -74,7 +75,7 @@ class BaseDiffScreen(BaseScreen):
         if (state.pane, state.zoom) != (before.pane, before.zoom):
             self.arrange_panes()
             self.set_focus(self.view)
-        if (state.ask, state.tab) != (before.ask, before.tab):
+        if (state.ask, state.tab, state.raw) != (before.ask, before.tab, before.raw):
             self.request_look()
 
     def arrange_panes(self) -> None:
@@ -162,6 +163,11 @@ class BaseDiffScreen(BaseScreen):
     def action_ignored(self) -> None:
         """Toggle ignoring ids, times and counters."""
 
+    def action_raw(self) -> None:
+        """Toggle messages and the values as recorded."""
+        self.become(replace(self.state, raw=not self.state.raw, tab=CHANGES))
+        self.say("values as recorded  ·  r messages" if self.state.raw else "as messages  ·  r JSON")
+
     def action_export(self) -> None:
         """Export the comparison to a file."""
         self.say("contexts can't be exported  ·  Esc returns to the diff, x exports it", "status.warn")
@@ -185,9 +191,10 @@ class DiffScreen(BaseDiffScreen):
         spans: tuple[str | None, str | None] | None = None,
     ) -> None:
         """`spans`: ids of the steps of A and B to begin at, instead of at the first difference."""
-        self.pairs, self.sides = Pairs(), Sides()
+        self.phrases, self.pairs, self.sides = Phrases(), Pairs(), Sides()
+        self.words = DiffWords()
         change = Change()
-        views: dict[str, LineView] = {PAIRS: self.pairs, CHANGE: change, SIDES: self.sides}
+        views: dict[str, LineView] = {PHRASES: self.phrases, PAIRS: self.pairs, CHANGE: change, SIDES: self.sides}
         super().__init__(commands, views, change, DiffState(ask=ask))
         self._loaded = list(loaded)
         self._spans = spans
@@ -196,7 +203,8 @@ class DiffScreen(BaseDiffScreen):
         self._failure = ""
         self._wanted_change = 0
         """The most rows that a change wanted so far: the lines between the panes don't move back and forth."""
-        self._body = Box(self.pairs, change, self.sides, id="diff")
+        self._steps = Box(self.phrases, self.pairs, id="diff-steps")
+        self._body = Box(self._steps, change, self.sides, id="diff")
 
     def compose(self) -> ComposeResult:
         yield self._header
@@ -250,11 +258,15 @@ class DiffScreen(BaseDiffScreen):
             self._asked = self._shown = None
         self.pairs.show_diff(diff)
         self._go_to_spans(diff)
-        self.sides.show_diff(diff)
+        words = mail.diffs.get(Describe(self.request))
+        if isinstance(words, DiffWords):
+            self.words = words
+            self.phrases.show_words(diff, words)
+        self.sides.show_diff(diff, self.words)
         if diff.complete:
             self.status_message = ()
             if not diff.strict:
-                self.app.comparisons.record(diff)
+                self.app.comparisons.record(diff, self.words)
                 self.app.runs_changed()
         self.share_height()
         self._look(mail)
@@ -285,7 +297,7 @@ class DiffScreen(BaseDiffScreen):
         row = self.pairs.row
         if row is None:
             return
-        asked = LookAt(self.request, row.a, row.b, self.state.tab)
+        asked = LookAt(self.request, row.a, row.b, self.state.tab, self.state.raw)
         if asked != self._asked:
             self._asked = asked
             if mail is None or asked not in mail.diffs:
@@ -356,6 +368,12 @@ class DiffScreen(BaseDiffScreen):
             span, run = diff.span_a(row), diff.a
         return f"{run.summary.ref.address}/{quote_key(span.id)}" if span is not None else run.summary.ref.address
 
+    @on(LineView.Moved, "#phrases")
+    def _phrase_moved(self) -> None:
+        pair = self.phrases.pair_index
+        if self.state.pane == PHRASES and pair is not None and pair != self.pairs.pair_index:
+            self.pairs.go_to(pair)
+
     @on(LineView.Moved, "#pairs")
     def _pair_moved(self) -> None:
         self.pairs.user_moved |= self.pairs.cursor != self.pairs.auto_key
@@ -367,17 +385,25 @@ class DiffScreen(BaseDiffScreen):
     def share_height(self) -> None:
         size = self.app.size
         if self.state.zoom is not None or self.narrow:
+            self._steps.display = self.phrases.display or self.pairs.display
+            self.phrases.styles.height = "1fr"
             return
+        self._steps.display = True
+        self.phrases.display = bool(self.phrases.rows) or self.state.pane == PHRASES
         self.sides.display = size.height >= LOW or self.state.pane == SIDES
+        above = self.phrases.wanted_height if self.phrases.display else 0
         room, steps = size.height - layout.FRAME, self.pairs.wanted_height
         below = self.sides.wanted_height if self.sides.display else 0
         if size.width >= layout.WIDE:
-            _, below = layout.share(room, (steps, below), (0.5, 0.5))
-            self._body.styles.grid_rows = f"1fr {below}"
-            return
-        self._wanted_change = max(self._wanted_change, self.change.wanted_height)
-        above, _, below = layout.share(room, (steps + 1, self._wanted_change, below), (0.35, 0.4, 0.25))
-        self._body.styles.grid_rows = f"{above} 1fr {below}" if below else f"{above} 1fr"
+            above, _, below = layout.share(room, (above, steps, below), (0.3, 0.4, 0.3))
+            heights = f"1fr {below}"
+        else:
+            self._wanted_change = max(self._wanted_change, self.change.wanted_height)
+            wanted = (above, steps + 1, self._wanted_change, below)
+            above, steps, _, below = layout.share(room, wanted, (0.2, 0.25, 0.35, 0.2))
+            heights = f"{above + steps} 1fr {below}" if below else f"{above + steps} 1fr"
+        self.phrases.styles.height = above
+        self._body.styles.grid_rows = heights
 
     def refresh_frame(self) -> None:
         width, look, diff = self.app.size.width, self.app.look, self.diff
@@ -394,7 +420,7 @@ class DiffScreen(BaseDiffScreen):
         if self._failure:
             status = (Piece(clean(f"comparison failed: {self._failure}", 400), "status.error"),)
         elif diff is not None:
-            status = sentence(diff, look.glyphs, width)
+            status = sentence(diff, look.glyphs, width, self.words)
         self._sentence.show(self.status_message or status)
         self.refresh_footer()
 

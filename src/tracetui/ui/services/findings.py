@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
     from tracetui.analysis.context_feed import RunContext
     from tracetui.analysis.contrast import Contrast
+    from tracetui.analysis.diff_words import DiffWords
     from tracetui.diff.comparison import Diff
     from tracetui.live.engine import Engine
     from tracetui.live.jobs import Job, JobProgress
@@ -97,11 +98,11 @@ class Comparisons:
                 self.verdicts[ask.a, ask.b] = answer
         return len(self.verdicts) != before
 
-    def record(self, diff: Diff) -> None:
+    def record(self, diff: Diff, words: DiffWords) -> None:
         """Store the result of a complete comparison."""
         from tracetui.live.differ import divergence_of
 
-        self.verdicts[diff.a.summary.ref, diff.b.summary.ref] = divergence_of(diff)
+        self.verdicts[diff.a.summary.ref, diff.b.summary.ref] = divergence_of(diff, words)
 
     def likely_partner(self, ref: RunRef) -> RunRef | None:
         """The most likely comparison partner of a run."""
@@ -177,7 +178,8 @@ def _short(verdict: Divergence, glyphs: Glyphs) -> Line:
     if verdict.same:
         return (Piece(Clean(f" {glyphs.same}"), "status.ok"),)
     step = f" {one_line(verdict.step, 40)}" if verdict.step else ""
-    return (Piece(Clean(f" {glyphs.changed}{step}"), "diff.chg"),)
+    change = f" {verdict.change}" if verdict.change else ""
+    return (Piece(Clean(f" {glyphs.changed}{step}{change}"), "diff.chg"),)
 
 
 class Pattern(NamedTuple):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Final, NamedTuple, Protocol
 
+from tracetui.analysis.diff_words import DiffWords, ignored_words
 from tracetui.analysis.step_diff import WORDS, difference_label, step_label
 from tracetui.analysis.values import lookalike_labels, with_label
 from tracetui.diff import noise
@@ -21,6 +22,7 @@ from tracetui.views.labels import short_id
 from tracetui.views.rows import Fold, Line, Piece, Rows, fill, fit, width_of
 from tracetui.views.sheet import Sheet
 
+NO_WORDS: Final = DiffWords()
 BESIDE: Final = 84
 """Minimum cells to show the steps side by side."""
 _NOISE_LABELS: Final = {
@@ -38,6 +40,7 @@ _NOISE_LABELS: Final = {
     noise.COMMANDS: "space",
     noise.HASHES: "hash",
     noise.RECORDS: "record",
+    noise.ENVELOPE: "envelope",
     noise.WORDINGS: "words",
     noise.NOTES: "notes",
 }
@@ -252,10 +255,10 @@ def _common(diff: Diff) -> int:
     return common if common >= _MIN_FOLD else 0
 
 
-def sentence(diff: Diff, glyphs: Glyphs, width: int) -> Line:
+def sentence(diff: Diff, glyphs: Glyphs, width: int, words: DiffWords = NO_WORDS) -> Line:
     """The headline: no differences, or the first one."""
-    words = "" if diff.complete else f"  ·  comparing, {grouped(diff.compared)} of {grouped(len(diff.rows))}"
-    going = Piece(Clean(words), "status.running")
+    progress = "" if diff.complete else f"  ·  comparing, {grouped(diff.compared)} of {grouped(len(diff.rows))}"
+    going = Piece(Clean(progress), "status.running")
     if diff.first is None:
         if not diff.complete:
             return (Piece(Clean("no differences so far"), "text"), going)
@@ -273,15 +276,14 @@ def sentence(diff: Diff, glyphs: Glyphs, width: int) -> Line:
         )
     if diff.first.noise:
         where = f"  ·  first: {diff.first.noise}: {difference_label(diff, diff.first)}"
-        words = f"{glyphs.same} No differences except ignored values"
-        return (Piece(Clean(words), "status.ok bold"), Piece(Clean(where), "sec"))
+        same = f"{glyphs.same} No differences except ignored values"
+        return (Piece(Clean(same), "status.ok bold"), Piece(Clean(where), "sec"))
     pieces = [
         Piece(Clean(f"{glyphs.changed} First difference: {step_label(diff, row)}"), "diff.chg bold"),
-        Piece(Clean(f", {_CHANGES[diff.first.kind]}"), "diff.chg"),
+        Piece(Clean(f", {words.first or _CHANGES[diff.first.kind]}"), "diff.chg"),
     ]
-    if diff.first.path:
+    if diff.first.path and not words.first:
         pieces.append(Piece(Clean(f": {one_line(diff.first.path, 80)}"), "text bold"))
-    pieces.append(going)
     apart = len(diff.independent)
     facts = [f"{diff.downstream} downstream"] if diff.downstream else []
     facts += [f"{apart} independent"] if apart else []
@@ -289,8 +291,11 @@ def sentence(diff: Diff, glyphs: Glyphs, width: int) -> Line:
     if diff.decision is not None:
         pieces.append(Piece(Clean("  ·  "), "dim"))
         pieces += _decision(diff, diff.decision)
-    elif diff.first.kind is not Kind.MOVED and width >= 100:
+    elif words.first and words.phrases[0].detail and width >= 100:
+        pieces.append(Piece(Clean(f": {words.phrases[0].detail}"), "text"))
+    elif not words.first and diff.first.kind is not Kind.MOVED and width >= 100:
         pieces += _values(diff.first)
+    pieces.append(going)
     pieces.append(Piece(Clean("".join(f"  ·  {fact}" for fact in facts)), "sec"))
     return tuple(pieces)
 
@@ -388,7 +393,14 @@ _OWN_ROWS: Final = frozenset({"status", "steps", "result", "error"})
 """Facts that have rows of their own."""
 
 
-def run_rows(diff: Diff, *, width: int, opened: frozenset[Hashable] = frozenset(), glyphs: Glyphs = UNICODE) -> Rows:
+def run_rows(
+    diff: Diff,
+    words: DiffWords = NO_WORDS,
+    *,
+    width: int,
+    opened: frozenset[Hashable] = frozenset(),
+    glyphs: Glyphs = UNICODE,
+) -> Rows:
     """The rows of the pane below the steps."""
     sheet = Sheet("runs", width, opened=opened, glyphs=glyphs)
     table = _Table(sheet, width, _WIDE_LABEL if diff.judged and width >= 80 else _LABEL)
@@ -402,7 +414,7 @@ def run_rows(diff: Diff, *, width: int, opened: frozenset[Hashable] = frozenset(
     if any(width_of(_ended(run, glyphs)) > table.half for run in (a, b)):
         table.texts("in full", _why(a), _why(b))
     _judged(table, diff, glyphs)
-    _apart(sheet, diff, glyphs)
+    _apart(sheet, diff, words, glyphs)
     _not_as_stored(sheet, diff, glyphs)
     return sheet.rows()
 
@@ -514,7 +526,7 @@ def _verdict(judged: JudgmentPair, side: Criterion | Metric | None, glyphs: Glyp
     return Piece(Clean(word), style), Piece(Clean(f"  {one_line(why, 200)}"), "dim")
 
 
-def _apart(sheet: Sheet, diff: Diff, glyphs: Glyphs) -> None:
+def _apart(sheet: Sheet, diff: Diff, words: DiffWords, glyphs: Glyphs) -> None:
     """Differences that don't follow from the first one."""
     places = diff.independent
     if not places:
@@ -524,8 +536,9 @@ def _apart(sheet: Sheet, diff: Diff, glyphs: Glyphs) -> None:
         row = diff.rows[place]
         span = diff.span_b(row) or diff.span_a(row)
         path = f"  {one_line(row.path, 80)}" if row.path else ""
-        words = Piece(Clean(f"{step_label(diff, row)}  {WORDS[row.kind]}{path}"), "text")
-        sheet.line(Piece(Clean(f"{glyphs.changed} "), "diff.chg"), words, spans=(span.id,) if span else ())
+        change = words.of_row(place) or f"{WORDS[row.kind]}{path}"
+        label = Piece(Clean(f"{step_label(diff, row)}  {change}"), "text")
+        sheet.line(Piece(Clean(f"{glyphs.changed} "), "diff.chg"), label, spans=(span.id,) if span else ())
     if len(places) > _MAX_PLACES:
         sheet.line(Piece(Clean(f"{glyphs.cut} {grouped(len(places) - _MAX_PLACES)} more; ]d next"), "dim"))
 
@@ -551,7 +564,7 @@ def left_out(diff: Diff, glyphs: Glyphs) -> list[Line]:
         lead = (Piece(Clean("nothing ignored  "), "status.warn"),)
         lines.append((*lead, *_key("i", "ignore ids, times and counters")))
     elif diff.ignored:
-        words = " · ".join(f"{name} {grouped(number)}" for name, number in diff.ignored.items())
+        words = " · ".join(ignored_words(diff))
         lines.append((Piece(Clean(f"ignored: {words}  "), "sec"), *_key("i", "show")))
     return lines + [(Piece(Clean(f"{glyphs.note} {one_line(note, 200)}"), "status.warn"),) for note in diff.notes]
 
