@@ -18,7 +18,7 @@ from typing import Final, Literal, TypeAlias
 
 from tracetui.analysis.context_feed import ledger_of
 from tracetui.analysis.links import links_of
-from tracetui.analysis.navigation import errors
+from tracetui.analysis.navigation import errors, is_session
 from tracetui.analysis.tasks import Matrix
 from tracetui.diff.comparison import Comparison, Diff
 from tracetui.errors import NotWritten, UsageError
@@ -45,6 +45,7 @@ from tracetui.export.page import (
     run_tree,
     without_empty,
 )
+from tracetui.export.story import story_page
 from tracetui.export.tasks import tasks_report, tasks_value
 from tracetui.export.text import facts, one_span_lines, title
 from tracetui.export.triage import Shared, Triage, triage_report, triage_value
@@ -342,12 +343,22 @@ def export_run(
     shown = run if redactor is None else masked(run, redactor)
     if form == "json":
         return run_document(shown, None, masked=_counts(redactor))
+    if form == "html" and is_session(shown):
+        return _session_page(shown, redactor, full=full, links=links)
     blocks = (
         run_page(shown, full=full, links=links, redactor=redactor)
         if form == "html"
         else run_report(shown, full=full, redactor=redactor)
     )
     return page_of(blocks, form, redactor, title(shown))
+
+
+def _session_page(run: Run, redactor: Redactor | None, *, full: bool, links: Links) -> Iterator[bytes]:
+    """The story of a session; its files, context and further facts are a fold at its end."""
+    facts_ = Facts([one for one in facts(run) if one.lines])
+    more = without_empty(chain(effects_blocks(run, anchors=True), _context(run, redactor, "context"), [facts_]))
+    to = [link for _, several in links for link in several]
+    return (piece.encode("utf-8", "replace") for piece in story_page(run, more, redactor, links=to, full=full))
 
 
 def export_diff(

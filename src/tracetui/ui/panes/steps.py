@@ -475,7 +475,7 @@ class Steps(LineView):
             self.set_folded(self.folded - above, now)
 
     async def action_fold(self) -> None:
-        """Fold the loop or the span under the cursor, or go to its parent; else scroll."""
+        """Fold the loop or the span under the cursor, or go to its parent."""
         run, span = self.run, self.span
         if self.toggle_loop(open_=False):
             return
@@ -483,7 +483,6 @@ class Steps(LineView):
             self.move_to(above)
             return
         if run is None or span is None or not (self.as_tree or self.in_branch):
-            await super().action_fold()
             return
         position = run.index[span.id]
         if run.sizes[position] > 1 and span.id not in self.folded:
@@ -492,7 +491,7 @@ class Steps(LineView):
             self.move_to_key(run.spans[parent].id)
 
     async def action_unfold(self) -> None:
-        """Unfold the loop or the span under the cursor, or go into it; else scroll."""
+        """Unfold the loop or the span under the cursor, or go into it; nothing else: the rows fit the pane."""
         run, span = self.run, self.span
         if self.toggle_loop(open_=True):
             return
@@ -500,8 +499,8 @@ class Steps(LineView):
             self.action_move(1)
             return
         if run is None or span is None or not (self.as_tree or self.in_branch):
-            await super().action_unfold()
-        elif span.id in self.folded:
+            return
+        if span.id in self.folded:
             self._fold(self.folded - {span.id})
         elif run.sizes[run.index[span.id]] > 1:
             self.action_move(1)

@@ -428,6 +428,28 @@ class StoryRows:
             self._work_time = self._settled_time.extended(periods)
         return self._work_time
 
+    @property
+    def entries(self) -> list[Entry]:
+        """All rows but the last, for a document."""
+        return [entry for section in self._sections for entry in section.entries]
+
+    def seconds_worked(self, entry: Entry) -> float | None:
+        """Seconds worked in a row; None if not recorded."""
+        extent = self._extent(entry.start, entry.stop) if entry.what != "records" else None
+        return self._worked(extent) if extent is not None else None
+
+    def seconds_between(self, before: Entry, after: Entry) -> float | None:
+        """Seconds from the end of a row to the start of another; None if not recorded."""
+        first, second = (self._extent(entry.start, entry.stop) for entry in (before, after))
+        return second[0] - first[1] if first is not None and second is not None else None
+
+    def sentence(self, entry: Entry, room: int) -> list[Piece]:
+        """Glyph, name, work and outcome of a sub-agent; of a turn inside one, its prompt."""
+        span = self.run.spans[entry.position]
+        if entry.what == "lane":
+            return self._lane(entry, span, room)
+        return [Piece(Clean("›"), "role.user"), BLANK, *self._turn(entry, span, room)]
+
     # ---- the rows
 
     def __len__(self) -> int:
@@ -537,7 +559,7 @@ class StoryRows:
 
     def _members(self, entry: Entry) -> Iterable[int]:
         """Positions of the spans of a folded row."""
-        return self._reads(entry) if entry.what == "reads" else entry.records or range(entry.start, entry.stop)
+        return self.reads(entry) if entry.what == "reads" else entry.records or range(entry.start, entry.stop)
 
     def answer(self, index: int) -> Span | None:
         """The last model call of a turn; None for other rows, and without one."""
@@ -752,7 +774,7 @@ class StoryRows:
 
     def _call(self, entry: Entry, span: Span, room: int) -> list[Piece]:
         if entry.what == "reads" and not self.fold_is_open(entry):
-            paths = [self.run.spans[i].preview for i in self._reads(entry)]
+            paths = [self.run.spans[i].preview for i in self.reads(entry)]
             return reads_pieces(span, paths, room, self._glyphs)
         return step_pieces(span, self._action(span) or action_of(span), room, self._glyphs)
 
@@ -761,7 +783,7 @@ class StoryRows:
         known = self.actions.get(span.id)
         return known[1] if known is not None and known[0].status is span.status else None
 
-    def _reads(self, entry: Entry) -> Iterator[int]:
+    def reads(self, entry: Entry) -> Iterator[int]:
         """Positions of the calls of a row of reads."""
         return (i for i in range(entry.start, entry.stop) if is_reading(self.run.spans[i]))
 
