@@ -3,7 +3,8 @@
 Input is exact (`tracetui.model.masked.unmasked`); a `redactor` masks it on the way, and the document ends with the
 number of masked values.
 
-Exports are written atomically: private to their owner, never in a trace directory, never over another file.
+Exports are written atomically: private to their owner unless for a site, never in a trace directory, never over another
+file.
 """
 
 from __future__ import annotations
@@ -63,8 +64,10 @@ _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLO
 _MODE: Final = 0o600
 
 
-def write(path: str, pieces: Iterable[bytes], *, roots: Sequence[str] = (), replace: bool = False) -> int:
-    """Write `pieces` to a file and return the number of bytes.
+def write(
+    path: str, pieces: Iterable[bytes], *, roots: Sequence[str] = (), replace: bool = False, mode: int = _MODE
+) -> int:
+    """Write `pieces` to a file of this `mode` and return the number of bytes.
 
     Raises `UsageError` if `path` is inside one of `roots` (open trace directories, or files, which count as their
     directories), or exists and `replace` is False; `NotWritten` if writing fails. No partial file remains.
@@ -80,7 +83,7 @@ def write(path: str, pieces: Iterable[bytes], *, roots: Sequence[str] = (), repl
         raise UsageError(f"{wanted} already exists; choose another name")
     temporary = os.path.join(folder, f".{name[:100]}.{token_hex(4)}.tmp")
     try:
-        size = _write(temporary, pieces)
+        size = _write(temporary, pieces, mode)
         _publish(temporary, path, replace=replace)
     except FileExistsError:
         raise UsageError(f"{wanted} already exists; choose another name") from None
@@ -95,14 +98,16 @@ def write(path: str, pieces: Iterable[bytes], *, roots: Sequence[str] = (), repl
 
 
 def create_directory(path: str, *, roots: Sequence[str] = ()) -> None:
-    """Create a directory for several files, private to its owner; one that is there stays.
+    """Create a directory that a web server can read; one that is there stays as it is.
 
     Raises `UsageError` if `path` is inside one of `roots` (see `write`), `NotWritten` if creating it fails.
     """
     folder = os.path.realpath(path)
     check_outside(path, roots)
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        if not os.path.isdir(folder):
+            os.makedirs(folder)
+            os.chmod(folder, 0o755)  # noqa: S103 - a web server reads it
     except OSError as error:
         raise NotWritten(f"{path} can't be created: {error.strerror or error}") from None
 
@@ -124,8 +129,9 @@ def _directories_of(root: str) -> Iterator[str]:
         yield from dict.fromkeys((os.path.dirname(root) or os.curdir, os.path.dirname(os.path.realpath(root))))
 
 
-def _write(path: str, pieces: Iterable[bytes]) -> int:
+def _write(path: str, pieces: Iterable[bytes], mode: int) -> int:
     descriptor = os.open(path, _CREATE, _MODE)
+    os.fchmod(descriptor, mode)
     with os.fdopen(descriptor, "wb") as file:
         size = sum(file.write(piece) for piece in pieces)
         file.flush()

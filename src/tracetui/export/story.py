@@ -31,12 +31,12 @@ from tracetui.export.page import (
     masked_words,
 )
 from tracetui.export.text import title, value_lines
-from tracetui.model import Body, Operation, Run, Span, Status
+from tracetui.model import Body, Operation, Reasoning, Run, Span, Status
 from tracetui.model.span import text_of
 from tracetui.redact import Redactor
 from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, one_line, tokens
 from tracetui.views.glyphs import UNICODE
-from tracetui.views.labels import clock, errors_inside, run_sign, status_word
+from tracetui.views.labels import clock, errors_inside, model_name, preview_text, run_sign, status_word
 from tracetui.views.rows import Piece
 from tracetui.views.timeline.chart import tokens_of
 from tracetui.views.timeline.story import Entry, StoryRows
@@ -51,6 +51,8 @@ _MAX_HEAD, _MAX_TAIL = 3_000, 1_000
 """Rows from the start and from the end."""
 _MAX_REPLY: Final = 20_000
 """Characters of a reply or a prompt."""
+_OPEN_LINES: Final = 60
+"""Changed lines of the largest edit that is open."""
 _MAX_PROMPTS: Final = 200
 _DIFF_SIGNS: Final = {"+": "a", "-": "r"}
 
@@ -152,7 +154,7 @@ def _facts(run: Run, rows: StoryRows, effects: RunEffects) -> Iterator[tuple[str
     if agents := sum(is_lane(run, i) for i in range(len(run.spans))):
         yield "agents", grouped(agents), ""
     if summary.model:
-        yield "model", escape(one_line(summary.model, 60)), ""
+        yield "model", escape(model_name(summary.model)), ""
 
 
 class _Page:
@@ -183,7 +185,7 @@ class _Page:
 
     def _prompt(self, entry: Entry, limit: int) -> Clean:
         span = self._run.spans[entry.position]
-        return one_line(span.preview, limit) or Clean("prompt without text") if is_prompt(span) else Clean("start")
+        return preview_text(span, limit) or Clean("prompt without text") if is_prompt(span) else Clean("start")
 
     def _time(self, entry: Entry) -> Clean:
         seconds = self._rows.seconds_worked(entry)
@@ -224,7 +226,8 @@ class _Page:
             if idle is not None and idle >= IDLE_SECONDS:
                 yield f'<div class="idle">idle {duration(idle * 1000)}</div>\n'
         span = self._run.spans[entry.position]
-        facts = [clock(span.started_at, self._run.summary.time_zone), self._time(entry)]
+        summary = self._run.summary
+        facts = [clock(span.started_at, summary.time_zone, now=summary.started_at), self._time(entry)]
         text = self._prompt(entry, 300)
         yield (
             f'<section id="p{entry.number}"><div class="prompt" {self._id(entry)}><div class="who">'
@@ -261,7 +264,8 @@ class _Page:
         if not inside:
             yield f'<div class="row" {self._id(entry)}>{line}</div>\n'
             return
-        opens = action is not None and bool(action.added or action.removed or action.todos)
+        changed = (action.added or 0) + (action.removed or 0) if action is not None else 0
+        opens = 0 < changed <= _OPEN_LINES or (action is not None and bool(action.todos))
         state = " open" if opens or span.status is Status.ERROR else ""
         yield f"<details {self._id(entry)}{state}><summary>{line}</summary>{inside}</details>\n"
 
@@ -308,6 +312,13 @@ class _Page:
             yield f'<div class="in sec m">{"<br>".join(map(escape, paths))}</div>'
             return
         if body is None:
+            return
+        if span.operation is Operation.CHAT:
+            parts = [part for message in body.output_messages for part in message.parts]
+            thought = "\n\n".join(part.text for part in parts if isinstance(part, Reasoning)).strip()
+            yield f'<div class="think">{_markdown(thought, self._full)}</div>' if thought else ""
+            if span.error is not None:
+                yield self._pre(clean_lines(span.error.words), "fail")
             return
         if action is not None and action.todos:
             state = {"done": "done", "now": "now", "open": "open"}

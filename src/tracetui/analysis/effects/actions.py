@@ -12,9 +12,12 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
+from tracetui.analysis.effects.calls import outcome_of
 from tracetui.analysis.effects.edits import PATH, edits_of, text_of
 from tracetui.analysis.effects.tools import QUERY, URL, Tool, command_text, parse_arguments, tool_of
+from tracetui.analysis.effects.vocabulary import Outcome
 from tracetui.model import Body, Span, Status, ToolResult
+from tracetui.model.span import PREVIEW
 
 _VERBS: Final[Mapping[Tool, str]] = {
     Tool.SHELL: "ran",
@@ -101,6 +104,12 @@ def is_read(span: Span) -> bool:
 
 def action_of(span: Span, body: Body | None = None) -> Action:
     """Tell a call; without its body as far as the header knows it."""
+    action = _action_of(span, body)
+    is_denied = body is not None and outcome_of(span, body) is Outcome.DENIED
+    return msgspec.structs.replace(action, result="declined") if is_denied else action
+
+
+def _action_of(span: Span, body: Body | None) -> Action:
     tool, preview = tool_of(span.name), span.preview
     word = _VERBS.get(tool, span.name) if tool is not None else span.name
     code = _exit_in_error(span)
@@ -154,6 +163,8 @@ def _object_in(preview: str, tool: Tool | None) -> str:
     """The object that a preview names; empty for JSON, which no person would say."""
     if preview.lstrip()[:1] in ("{", "["):
         return ""
+    if len(preview) >= PREVIEW:
+        preview = f"{preview}…"
     if tool in _OF_FILES and "\n" not in preview:
         return last_part(preview)
     return _ENTER.sub("", preview) if tool is Tool.SHELL else preview

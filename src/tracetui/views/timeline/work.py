@@ -13,7 +13,7 @@ from tracetui.masking import one_line
 from tracetui.model import Operation, Run, Span, Status
 from tracetui.text import Clean, grouped, truncate
 from tracetui.views.glyphs import Glyphs, kind
-from tracetui.views.labels import BLANK, argument, name_beside
+from tracetui.views.labels import BLANK, argument, name_beside, preview_text
 from tracetui.views.rows import Piece, fit, width_of
 
 _LEAST_OBJECT: Final = 12
@@ -24,7 +24,7 @@ def action_pieces(action: Action, span: Span, room: int, glyphs: Glyphs) -> list
     """Verb, object and result of a call in `room` cells; a long object is truncated before the result."""
     sign, style = kind(span, glyphs)
     loud = span.status in (Status.ERROR, Status.RUNNING)
-    name, quiet = (f"{style} bold", style) if loud else ("text", "text bold")
+    name, quiet = (f"{style} bold", style) if loud else ("text", "text" if action.verb == "ran" else "text bold")
     head = [Piece(sign, style), BLANK, Piece(one_line(action.verb, 60) or Clean(span.operation.value), name)]
     what = one_line(action.object, 400)
     result = _result(action, span, glyphs)
@@ -89,7 +89,7 @@ def step_pieces(span: Span, action: Action, room: int, glyphs: Glyphs) -> list[P
     pieces = [Piece(sign, style), BLANK]
     room -= 2
     if span.operation is Operation.CHAT and not loud and span.preview.strip():
-        return pieces + fit([Piece(one_line(span.preview, 400), "text")], room)
+        return pieces + fit([Piece(preview_text(span), "text")], room)
     given = argument(span)
     quiet = span.operation in BOOKKEEPING or span.operation is Operation.MESSAGE
     name_style = f"{style} bold" if loud else "sec" if quiet else "text bold"
