@@ -55,6 +55,7 @@ _EXIT: Final = re.compile(
 )
 """How programs begin the output of a command that ended."""
 _EXIT_LINE: Final = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,5})\b", re.MULTILINE)
+_ERROR_TAG: Final = re.compile(r"</?tool_use_error>")
 _COUNT: Final = re.compile(r"\b(\d{1,7}) (passed|failed|skipped|errors?|xfailed)\b")
 _COMMIT: Final = re.compile(r"^\[[^\]\n]{1,200} ([0-9a-f]{7,40})\] (.{1,200})$", re.MULTILINE)
 _MATCHES: Final = re.compile(r"\AFound (\d{1,7} [a-z]{1,20}(?: across \d{1,7} [a-z]{1,20})?)\b")
@@ -145,9 +146,9 @@ def _action_of(span: Span, body: Body | None) -> Action:
     return Action(word, _short(given), exit_code=code)
 
 
-def without_exit_code(words: str) -> str:
-    """The words of an error without ``Exit code 1`` at their beginning."""
-    return _EXIT.sub("", words)
+def plain_error(words: str) -> str:
+    """The words of an error without ``Exit code 1`` at their beginning and the tags of Claude Code around them."""
+    return _EXIT.sub("", _ERROR_TAG.sub("", words))
 
 
 def last_part(path: str) -> str:

@@ -329,7 +329,7 @@ class Steps(LineView):
             shown = self.rows.run.span(span.id) or span  # an open call may be shown with another status
             self.actions[span.id] = shown, action_of(shown, body)
             if (row := self.rows.index(span.id)) is not None:
-                self.repaint_row(row)
+                self.redraw(row)
 
     def is_at_cursor(self, index: int) -> bool:
         """Whether a row belongs to the turn under the cursor, or is under it."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tracetui.analysis.effects.actions import Action, action_of, last_part, verb, without_exit_code
+from tracetui.analysis.effects.actions import Action, action_of, last_part, plain_error, verb
 from tracetui.analysis.navigation import BOOKKEEPING, Digest, Group, is_interruption
 from tracetui.masking import one_line
 from tracetui.model import Operation, Run, Span, Status
@@ -48,7 +48,7 @@ def _result(action: Action, span: Span, glyphs: Glyphs) -> list[Piece]:
         pieces.append(Piece(Clean(f" {glyphs.dot} exit {action.exit_code}"), style))
     if action.result:
         pieces.append(Piece(Clean(f" {one_line(action.result, 200)}"), "dim"))
-    elif span.error is not None and (words := one_line(without_exit_code(span.error.words), 200)):
+    elif span.error is not None and (words := one_line(plain_error(span.error.words), 200)):
         pieces.append(Piece(Clean(f"  {words}"), "status.error"))
     if action.todos:
         pieces.append(Piece(Clean(f" {action.done} of {len(action.todos)} done"), "text"))
