@@ -184,7 +184,7 @@ def _values_in(fields: Mapping[Any, Any]) -> str:
 
 
 def _todos_in(fields: Mapping[Any, Any]) -> Iterator[Todo]:
-    items = next((fields[name] for name in _TODOS if isinstance(fields.get(name), list)), [])
+    items: list[Any] = next((fields[name] for name in _TODOS if isinstance(fields.get(name), list)), [])
     for item in items[:_MAX_TODOS]:
         text = item if isinstance(item, str) else text_of(item, _TODO_TEXT) if isinstance(item, Mapping) else None
         state = str(item.get("status", "")) if isinstance(item, Mapping) else ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from textual.message import Message
 
 from tracetui.analysis import navigation
-from tracetui.analysis.effects.actions import action_of
+from tracetui.analysis.effects.actions import Action, action_of
 from tracetui.analysis.liveness import GOING, Liveness, State
 from tracetui.analysis.navigation import is_prompt, is_session
 from tracetui.model import Body, Problem, Run, Span, Status
@@ -21,7 +21,7 @@ from tracetui.views.labels import broken, filter_badge, short_id
 from tracetui.views.rows import Line, ListRows, Piece, Rows
 from tracetui.views.timeline import header, spans
 from tracetui.views.timeline.chart import Keep
-from tracetui.views.timeline.story import Actions, StoryRows, initially_open
+from tracetui.views.timeline.story import StoryRows, initially_open
 
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
@@ -75,7 +75,7 @@ class Steps(LineView):
         """Ids of the unfolded rows of the story."""
         self.bodies: dict[str, Body] = {}
         """Bodies of the turns, as far as they are loaded."""
-        self.actions: Actions = {}
+        self.actions: dict[str, tuple[Span, Action]] = {}
         """The calls of the story whose bodies were read."""
         self.headline = True
         """Whether to show the outcome of the run above the steps."""

@@ -79,7 +79,7 @@ class Entry(NamedTuple):
     """Number of hooks among the records."""
     failed: int = 0
     """Number of records that failed."""
-    count: int = 1
+    reads: int = 1
     """Number of consecutive reads."""
 
 
@@ -316,7 +316,7 @@ class StoryRows:
         for entry in entries:
             if (row := self._row_to_join(section, entry)) is not None:
                 head = section.entries[row]
-                section.entries[row] = head._replace(what="reads", stop=entry.stop, count=head.count + 1)
+                section.entries[row] = head._replace(what="reads", stop=entry.stop, reads=head.reads + 1)
                 section.rows[entry.position] = row
                 if not self.fold_is_open(head):
                     continue
@@ -332,7 +332,7 @@ class StoryRows:
             return None
         row = _head_of(section.entries, entry.depth)
         head = section.entries[row]
-        joins = head.depth == entry.depth and head.what in ("span", "reads") and head.count < _MAX_READS
+        joins = head.depth == entry.depth and head.what in ("span", "reads") and head.reads < _MAX_READS
         return row if joins and is_reading(self.run.spans[head.position]) else None
 
     def _entry(self, index: int) -> Entry | None:
