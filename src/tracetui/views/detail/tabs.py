@@ -360,12 +360,13 @@ _PRETTY: Final = 1 << 17
 
 
 def _pretty(raw: bytes, width: int) -> list[Line]:
-    """A record of JSON, indented, colored and wrapped; empty for another one."""
+    """Records of JSON, one a line, indented, colored and wrapped; empty for others."""
     try:
-        text = msgspec.json.format(raw, indent=2).decode()
+        texts = [msgspec.json.format(part, indent=2).decode() for part in raw.split(b"\n") if part.strip()]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return []
-    return [row for line in text.split("\n") for row in wrap_pieces(_json_line(line), max(8, width))]
+    lines = [line for text in texts for line in text.split("\n")]
+    return [row for line in lines for row in wrap_pieces(_json_line(line), max(8, width))]
 
 
 def _json_line(line: str) -> Line:
