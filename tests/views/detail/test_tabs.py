@@ -128,8 +128,8 @@ def test_raw_records_of_json_are_indented_in_the_styles_of_keys_and_values() -> 
         '  "ok": true',
         "}",
         "{",
-        '  "text": "one two',
-        'three four"',
+        '  "text": "one two three',
+        'four"',
         "}",
     ]
     assert [piece.style for piece in rows.line(3, 24) if piece.text.strip()] == ["json.key", "json.punct", "json.word"]
