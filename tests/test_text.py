@@ -195,3 +195,9 @@ def test_costs(usd: float | None, told: str, estimated: str) -> None:
 def test_marks_that_stand_on_nothing_are_cut_too() -> None:
     marks = clean("\u0e34" * 9)
     assert [cell_len(truncate(marks, width)) <= width for width in range(5)] == [True] * 5
+
+
+def test_the_emoji_style_of_a_symbol_is_dropped_and_other_selectors_are_visible() -> None:
+    assert clean("🏗\ufe0f ok") == "🏗 ok"
+    assert clean("🏗\ufe0f\ufe0f") == "🏗<FE0F>"
+    assert clean("a\ufe0f\ufe01") == "a<FE0F><FE01>"

@@ -34,6 +34,8 @@ UNSAFE: Final = re.compile(
 Control (C0, DEL, C1), Cf format characters (soft hyphen, bidi controls, tags …), fillers, zero-width characters, line
 and paragraph separators, variation selectors, skin tones, surrogates, non-characters. Private use passes (fonts).
 """
+_EMOJI_STYLE: Final = re.compile("(?<=[\xa9\xae\u203c-\u3299\U0001f000-\U0001faff])\ufe0f")
+"""The selector that asks for a symbol as an emoji, once per symbol: it is dropped, which only changes its look."""
 _JAMO: Final = "\u1160-\u11ff\ud7b0-\ud7fb"  # Korean vowels and finals, in the cells of the preceding consonant
 # Runs that may contain stacked marks: \w matches letters but not marks.
 _MARKS: Final = re.compile(f"[^\\w\\s\x00-\u02ff{_JAMO}]{{5,}}|[{_JAMO}]{{5,}}")
@@ -69,7 +71,8 @@ def clean(text: str, limit: int | None = None) -> Clean:
     """Make untrusted text safe for one line of a terminal.
 
     Control characters become Unicode pictures (``\\n`` → ``␊``), other invisible ones ``<202E>``, tabs four spaces; a
-    letter keeps at most four combining marks. Text beyond `limit` characters is cut. Idempotent.
+    letter keeps at most four combining marks, a symbol no emoji style. Text beyond `limit` characters is cut.
+    Idempotent.
     """
     if limit is not None and len(text) > limit:
         text = text[:limit] + _ELLIPSIS
@@ -77,6 +80,8 @@ def clean(text: str, limit: int | None = None) -> Clean:
         if text.isprintable():
             return Clean(text)
         return Clean(UNSAFE.sub(_visible, text))
+    if "\ufe0f" in text:
+        text = _EMOJI_STYLE.sub("", text)
     return Clean(_MARKS.sub(_cap_marks, UNSAFE.sub(_visible, text)))
 
 

@@ -59,11 +59,11 @@ def test_runs_and_their_causes_lead_to_each_other(cli: Cli) -> None:
         assert f'href="{name}"' in pages["index.html"]
 
 
-def test_a_site_is_for_its_owner_alone(cli: Cli) -> None:
+def test_a_web_server_can_read_a_site(cli: Cli) -> None:
     cli("export", "traces", "--site", "site")
-    assert {path.stat().st_mode & 0o777 for path in Path("site").rglob("*") if path.is_file()} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in Path("site").rglob("*") if path.is_file()} == {0o644}
     assert {path.stat().st_mode & 0o777 for path in (Path("site"), *Path("site").glob("*/")) if path.is_dir()} == {
-        0o700
+        0o755
     }
 
 

@@ -271,7 +271,7 @@ async def test_turns_that_the_wheel_shows_are_loaded(opened: Opener, samples: Pa
         await press(pilot, "enter")
         steps = app.main.steps
         await wheel(pilot, steps, 10)
-        await until(pilot, lambda: steps.missing_turn is None, what="the turns on the screen")
+        await until(pilot, lambda: steps.missing_body is None, what="the turns on the screen")
         assert len(steps.bodies) > 4
 
 

@@ -412,7 +412,8 @@ def _calls(run: Run, keys: InputKeys) -> dict[tuple[Header, bytes], tuple[int, b
     """The position of the first call of each key, and whether it changed something; without searches and plans."""
     folder, calls = working_folder(run), dict[tuple[Header, bytes], tuple[int, bool]]()
     for position, span in enumerate(run.spans):
-        if span.operation in CALLS and tool_of(span.name) is not Tool.NONE:
+        tool = tool_of(span.name)
+        if span.operation in CALLS and (tool is None or tool.has_effect):
             changed = is_changing(span.name) and refusal(span, run.load(span)) is None
             key = header_key(span), keys.of(span, run.load, folder)
             if key not in calls or (changed and not calls[key][1]):

@@ -146,9 +146,10 @@ def _site(source: Source, args: argparse.Namespace) -> int:
     pages = written = 0
     for page in Site(content, lambda ref: listing.claims.mark(read_run(source, ref))).pages():
         _check_folder(args.site, page.path)
-        written += write(os.path.join(args.site, page.path), page.pieces, roots=roots, replace=args.force)
+        written += write(os.path.join(args.site, page.path), page.pieces, roots=roots, replace=args.force, mode=0o644)
         pages += 1
     complain(f"wrote {pages} pages to {args.site}, {size(written)}; open {os.path.join(args.site, 'index.html')}")
+    complain("Every user of this machine can read these pages, as a web server needs.")
     return 0
 
 

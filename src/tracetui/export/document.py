@@ -3,7 +3,8 @@
 Input is exact (`tracetui.model.masked.unmasked`); a `redactor` masks it on the way, and the document ends with the
 number of masked values.
 
-Exports are written atomically: private to their owner, never in a trace directory, never over another file.
+Exports are written atomically: private to their owner unless for a site, never in a trace directory, never over another
+file.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Final, Literal, TypeAlias
 from tracetui.analysis.context_feed import ledger_of
 from tracetui.analysis.diff_words import Changes, DiffWords, describe
 from tracetui.analysis.links import links_of
-from tracetui.analysis.navigation import errors
+from tracetui.analysis.navigation import errors, is_session
 from tracetui.analysis.tasks import Matrix
 from tracetui.diff.comparison import Comparison, Diff
 from tracetui.errors import NotWritten, UsageError
@@ -46,6 +47,7 @@ from tracetui.export.page import (
     run_tree,
     without_empty,
 )
+from tracetui.export.story import story_page
 from tracetui.export.tasks import tasks_report, tasks_value
 from tracetui.export.text import facts, one_span_lines, title
 from tracetui.export.triage import Shared, Triage, triage_report, triage_value
@@ -63,8 +65,10 @@ _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLO
 _MODE: Final = 0o600
 
 
-def write(path: str, pieces: Iterable[bytes], *, roots: Sequence[str] = (), replace: bool = False) -> int:
-    """Write `pieces` to a file and return the number of bytes.
+def write(
+    path: str, pieces: Iterable[bytes], *, roots: Sequence[str] = (), replace: bool = False, mode: int = _MODE
+) -> int:
+    """Write `pieces` to a file of this `mode` and return the number of bytes.
 
     Raises `UsageError` if `path` is inside one of `roots` (open trace directories, or files, which count as their
     directories), or exists and `replace` is False; `NotWritten` if writing fails. No partial file remains.
@@ -80,7 +84,7 @@ def write(path: str, pieces: Iterable[bytes], *, roots: Sequence[str] = (), repl
         raise UsageError(f"{wanted} already exists; choose another name")
     temporary = os.path.join(folder, f".{name[:100]}.{token_hex(4)}.tmp")
     try:
-        size = _write(temporary, pieces)
+        size = _write(temporary, pieces, mode)
         _publish(temporary, path, replace=replace)
     except FileExistsError:
         raise UsageError(f"{wanted} already exists; choose another name") from None
@@ -95,14 +99,16 @@ def write(path: str, pieces: Iterable[bytes], *, roots: Sequence[str] = (), repl
 
 
 def create_directory(path: str, *, roots: Sequence[str] = ()) -> None:
-    """Create a directory for several files, private to its owner; one that is there stays.
+    """Create a directory that a web server can read; one that is there stays as it is.
 
     Raises `UsageError` if `path` is inside one of `roots` (see `write`), `NotWritten` if creating it fails.
     """
     folder = os.path.realpath(path)
     check_outside(path, roots)
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        if not os.path.isdir(folder):
+            os.makedirs(folder)
+            os.chmod(folder, 0o755)  # noqa: S103 - a web server reads it
     except OSError as error:
         raise NotWritten(f"{path} can't be created: {error.strerror or error}") from None
 
@@ -124,8 +130,9 @@ def _directories_of(root: str) -> Iterator[str]:
         yield from dict.fromkeys((os.path.dirname(root) or os.curdir, os.path.dirname(os.path.realpath(root))))
 
 
-def _write(path: str, pieces: Iterable[bytes]) -> int:
+def _write(path: str, pieces: Iterable[bytes], mode: int) -> int:
     descriptor = os.open(path, _CREATE, _MODE)
+    os.fchmod(descriptor, mode)
     with os.fdopen(descriptor, "wb") as file:
         size = sum(file.write(piece) for piece in pieces)
         file.flush()
@@ -349,12 +356,22 @@ def export_run(
     shown = run if redactor is None else masked(run, redactor)
     if form == "json":
         return run_document(shown, None, masked=_counts(redactor))
+    if form == "html" and is_session(shown):
+        return _session_page(shown, redactor, full=full, links=links)
     blocks = (
         run_page(shown, full=full, links=links, redactor=redactor)
         if form == "html"
         else run_report(shown, full=full, redactor=redactor)
     )
     return page_of(blocks, form, redactor, title(shown))
+
+
+def _session_page(run: Run, redactor: Redactor | None, *, full: bool, links: Links) -> Iterator[bytes]:
+    """The story of a session; its files, context and further facts are a fold at its end."""
+    facts_ = Facts([one for one in facts(run) if one.lines])
+    more = without_empty(chain(effects_blocks(run, anchors=True), _context(run, redactor, "context"), [facts_]))
+    to = [link for _, several in links for link in several]
+    return (piece.encode("utf-8", "replace") for piece in story_page(run, more, redactor, links=to, full=full))
 
 
 def export_diff(

@@ -16,6 +16,24 @@
   }
   document.querySelector("header").append(tools);
 
+  const heads = [...document.querySelectorAll("table th")].map(head => head.textContent);
+  const choices = [];
+  const choose = (name, options, fits) => {
+    const column = heads.indexOf(name);
+    if (rows.length || column < 0 || document.querySelectorAll("table").length > 1) return;
+    const select = made("select", {ariaLabel: name});
+    select.append(...options(items.map(item => item.cells[column].textContent)).map(([value, label]) =>
+      made("option", {value, textContent: label})));
+    select.addEventListener("change", () => search());
+    choices.push(item => !select.value || fits(item.cells[column].textContent, select.value));
+    tools.prepend(select);
+  };
+  const dollars = text => parseFloat(text.replace(/[^0-9.]/g, "")) || 0;
+  choose("cost", () => [["", "any cost"], ["0.1", "≥ $0.10"], ["1", "≥ $1"], ["10", "≥ $10"]],
+    (text, least) => dollars(text) >= Number(least));
+  choose("status", texts => [["", "any status"], ...[...new Set(texts)].sort().map(text => [text, text])],
+    (text, wanted) => text === wanted);
+
   const texts = new Map();
   const text = item => {
     if (!texts.has(item)) {
@@ -26,7 +44,7 @@
   };
   const search = () => {
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const hits = items.filter(item => words.every(word => text(item).includes(word)));
+    const hits = items.filter(item => words.every(word => text(item).includes(word)) && choices.every(fits => fits(item)));
     const shown = new Set(hits);
     for (const hit of words.length ? hits : []) {
       for (let above = hit.parentElement?.closest(".row"); above && !shown.has(above);
@@ -36,7 +54,7 @@
       }
     }
     items.forEach(item => { item.hidden = !shown.has(item); });
-    found.textContent = words.length ? `${hits.length} of ${items.length}` : "";
+    found.textContent = hits.length < items.length ? `${hits.length} of ${items.length}` : "";
   };
   let timer = 0;
   input.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(search, 120); });

@@ -456,7 +456,7 @@ def html(blocks: Iterable[Block], title: str) -> Iterator[bytes]:
         f"{head}<title>{name}</title>\n</head>\n<body>\n<header><b>tracetui</b><span>{name}</span></header>\n<main>\n"
     )
     for block in blocks:
-        yield from map(_bytes, _html_block(block))
+        yield from map(_bytes, block_html(block))
         yield b"\n"
     yield _bytes(f"</main>\n{script}</body>\n</html>\n")
 
@@ -465,7 +465,8 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _html_block(block: Block) -> Iterator[str]:
+def block_html(block: Block) -> Iterator[str]:
+    """Write a block as HTML."""
     if isinstance(block, Heading):
         anchor = f' id="{block.anchor}"' if block.anchor else ""
         yield f"<h{block.level}{anchor}>{_heading_text(block)}</h{block.level}>"

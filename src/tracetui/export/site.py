@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
+from tracetui.analysis import spending
 from tracetui.analysis.tasks import Matrix
 from tracetui.errors import TracetuiError
 from tracetui.export.document import (
@@ -30,6 +31,7 @@ from tracetui.redact import Redactor
 from tracetui.store.relations import Pair, pairs_of
 from tracetui.text import Clean, clean, duration, grouped, one_line, size, tokens
 from tracetui.views.labels import run_label, run_sign, score_cell, start_label, status_word
+from tracetui.views.list.runs import cost_text
 from tracetui.views.timeline.chart import tokens_of
 
 MAX_PAGES: Final = 500
@@ -39,8 +41,8 @@ MAX_LISTED: Final = 5_000
 MAX_BYTES: Final = 100_000_000
 """Size of a site; further pages only say that they were left out."""
 FOLDERS: Final = ("runs", "diffs")
-_HEADING: Final = ("run", "status", "score", "result", "time", "steps", "tokens", "started", "cause")
-_NUMBERS: Final = frozenset({4, 5, 6})
+_HEADING: Final = ("run", "status", "score", "result", "time", "steps", "tokens", "cost", "started", "cause")
+_NUMBERS: Final = frozenset({4, 5, 6, 7})
 
 
 class Page(NamedTuple):
@@ -210,6 +212,7 @@ class Site:
             Clean("") if run.duration_ms is None else duration(run.duration_ms),
             Clean("") if run.steps is None else grouped(run.steps),
             Clean("") if used is None else tokens(used),
+            cost_text(spending.of_run(run)),
             start_label(run),
             Clean("") if cause is None else Link(Clean(cause), cause, "triage.html"),
         )

@@ -46,6 +46,7 @@ from tracetui.text import (
     tokens,
     truncate_middle,
 )
+from tracetui.views.labels import run_label
 from tracetui.views.triage import passed_trials
 
 TRIAGE: Final = "tracetui/triage/1"
@@ -222,6 +223,7 @@ def _verdict(judged: Judgement) -> Clean:
 
 def _entry(entry: Entry, shared: Contrast | None, redactor: Redactor | None, pages: Pages) -> Iterator[Block]:
     group, judged = entry.group, entry.judged
+    example = next((run for run, _ in entry.runs if run.ref == group.example), None)
     yield Heading(2, Clean(f"{group.id}  {one_line(entry.title, 160)}"), group.id)
     seen = [text for text in (moment(group.first_seen), moment(group.last_seen)) if text is not None]
     wasted = [duration(group.wasted_ms)] if group.wasted_ms is not None else []
@@ -235,10 +237,9 @@ def _entry(entry: Entry, shared: Contrast | None, redactor: Redactor | None, pag
         "seen": [Clean(" to ".join(dict.fromkeys(seen)))] if seen else [],
         "agents": [one_line(", ".join(group.agents), 300)] if group.agents else [],
         "time lost": [Clean(", ".join(wasted))] if wasted else [],
-        "example": [run_link(group.example, pages)],
+        "example": [run_link(group.example, pages) if example is None else _named(example, pages)],
     }
     yield Facts([(label, lines) for label, lines in facts.items() if lines])
-    example = next((run for run, _ in entry.runs if run.ref == group.example), None)
     if example is not None and (evidence := example.evidence) is not None:
         yield Prose(one_line(f"{evidence.place}: {evidence.text}", 400))
     error = None if example is None else example.first_error
@@ -282,10 +283,17 @@ def _shared(shared: Contrast, redactor: Redactor | None) -> Iterator[Block]:
         yield Prose(one_line(shared.note, 200))
 
 
+def _named(run: RunSummary, pages: Pages) -> Clean | Link:
+    """The name and the id of a run, with a link to its page if it has one."""
+    label, ident = run_label(run), one_line(run.id, 80)
+    words = label if ident in label else Clean(f"{label} {ident}")
+    return Link(words, "", pages[run.ref]) if run.ref in pages else words
+
+
 def _run(run: RunSummary, judged: Judgement, pages: Pages) -> Sequence[Cell]:
     own = judged if judged.source == "run" else Judgement()
     return (
-        run_link(run.ref, pages),
+        _named(run, pages),
         Clean(moment(run.started_at, zone=run.time_zone) or "—"),
         _verdict(own),
         one_line(judged.note, 160),

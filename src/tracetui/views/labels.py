@@ -19,6 +19,7 @@ from tracetui.formats import registry
 from tracetui.masking import clean, clean_lines, one_line
 from tracetui.model import Ledger, Operation, Outcome, Problem, RunRef, RunState, RunSummary, Score, Span, Status
 from tracetui.model.ledger import Kinds
+from tracetui.model.span import PREVIEW
 from tracetui.text import Clean, age, cells, duration, grouped, pad, size, tokens, truncate_middle, wrap
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.rows import Line, ListRows, Piece
@@ -164,9 +165,20 @@ def time_cell(elapsed: float | None, style: str, glyphs: Glyphs) -> Piece:
     return Piece(pad(duration(elapsed), _CELLS, right=True), style)
 
 
+def preview_text(span: Span, limit: int = 400) -> Clean:
+    """The preview of a span on one line, with ``…`` if its text goes on."""
+    return one_line(f"{span.preview}…" if len(span.preview) >= PREVIEW else span.preview, limit)
+
+
+def model_name(model: str) -> Clean:
+    """A model without its version date."""
+    name = one_line(model, 120)
+    return Clean(_DATED.sub("", name) or name)
+
+
 def argument(span: Span) -> Clean:
     """The input of a span on one line; empty if its header has none."""
-    text = one_line(span.preview, 200)
+    text = preview_text(span, 200)
     if span.operation is Operation.HOOK and text.startswith(span.name):  # ``PostToolUse`` of ``PostToolUse:Bash``
         text = Clean(text[len(span.name) :].lstrip(":"))
     if text and span.operation in _TAKES_TEXT and _PROSE.fullmatch(text):
@@ -176,8 +188,7 @@ def argument(span: Span) -> Clean:
 
 def short_name(span: Span) -> Clean:
     """The name of a span; a model without its version date."""
-    name = one_line(span.name, 120)
-    return Clean(_DATED.sub("", name) or name) if span.operation is Operation.CHAT else name
+    return model_name(span.name) if span.operation is Operation.CHAT else one_line(span.name, 120)
 
 
 def name_beside(span: Span, given: Clean, room: int) -> Clean:

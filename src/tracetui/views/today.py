@@ -11,15 +11,18 @@ from typing import Final, NamedTuple
 from tracetui import text
 from tracetui.analysis import spending
 from tracetui.analysis.arrangement import Item
+from tracetui.analysis.effects.actions import action_of
 from tracetui.analysis.liveness import CurrentState, Liveness, State, current_state, recorded_liveness, seconds
 from tracetui.masking import clean, one_line
-from tracetui.model import RUNNING_STATES, Operation, Run, RunRef, RunState, RunSummary, Span, Status
+from tracetui.model import RUNNING_STATES, Run, RunRef, RunState, RunSummary, Span, Status
 from tracetui.store.facts import run_time, total_tokens
 from tracetui.text import Clean, tokens, truncate_middle
 from tracetui.views.glyphs import UNICODE, Glyphs, kind_of
 from tracetui.views.labels import StateOf, run_label
 from tracetui.views.list.runs import RunRows, cost_text
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
+from tracetui.views.timeline.story import is_record
+from tracetui.views.timeline.work import step_pieces
 
 RECENT_SECONDS: Final = 8 * 86_400.0
 """Age of the oldest runs on the page: a week and a day."""
@@ -34,6 +37,7 @@ _LOOK_BACK: Final = 50
 """Spans searched for the last lines."""
 _MOST_LINES: Final = 8
 """Last lines of a run, if the page has room for as many of all."""
+_LINE_CELLS: Final = 400
 _CALL_CELLS: Final = 40
 _STYLES: Final = {
     State.RUNNING: "status.running",
@@ -360,12 +364,8 @@ class LiveRows:
         if not lines:
             return tuple(pieces) if call else (*pieces, Piece(Clean("reading …"), "dim"))
         last = lines[part - 1]
-        sign, style = kind_of(last.operation, self._glyphs)
         gap = f"  {self._glyphs.dot}  " if call else ""
-        words = one_line(last.preview, 400)
-        if last.operation is Operation.EXECUTE_TOOL:
-            words = Clean(f"{one_line(last.name, _CALL_CELLS)} {words}")
-        return (*pieces, Piece(Clean(gap), "dim"), Piece(sign, style), Piece(Clean(f" {words}"), "dim"))
+        return (*pieces, Piece(Clean(gap), "dim"), *step_pieces(last, action_of(last), _LINE_CELLS, self._glyphs))
 
     def _open_call(self, one: LiveRun) -> list[Piece]:
         """The open call and how long it has been open."""
@@ -392,12 +392,13 @@ class LiveRows:
 
 
 def _last_lines(run: Run | None, most: int) -> list[Span]:
-    """The last finished calls and messages with a text, newest first."""
+    """The last finished calls and messages with a text, newest first; without records of the program."""
     if run is None:
         return []
     last, still_open = len(run.spans), {*islice(reversed(run.unended), _LOOK_BACK)}
     found = (i for i in range(last - 1, max(-1, last - 1 - _LOOK_BACK), -1) if i not in still_open)
-    return [*islice((run.spans[i] for i in found if run.spans[i].preview), most)]
+    spans = (run.spans[i] for i in found)
+    return [*islice((span for span in spans if span.preview and not is_record(span)), most)]
 
 
 def live_headings(width: int) -> list[Line]:

@@ -118,6 +118,23 @@ def test_the_overview_says_dash_for_what_the_trace_does_not_say() -> None:
     assert "cost     —" in text
 
 
+def test_raw_records_of_json_are_indented_in_the_styles_of_keys_and_values() -> None:
+    body = Body(raw=b'{"id": 12345678901234567890123, "ok": true}\n{"text": "one two three four"}')
+    rows = tab_rows(run_with(failed()), failed(), body, "raw", width=24)
+    assert texts(rows, 24) == [
+        "{",
+        '  "id": 1234567890123456',
+        "7890123,",
+        '  "ok": true',
+        "}",
+        "{",
+        '  "text": "one two three',
+        'four"',
+        "}",
+    ]
+    assert [piece.style for piece in rows.line(3, 24) if piece.text.strip()] == ["json.key", "json.punct", "json.word"]
+
+
 def test_raw_shows_every_byte() -> None:
     assert texts(tab_rows(run_with(failed()), failed(), body_of_failed(), "raw", width=70)) == [
         '{"type": "tool"}',

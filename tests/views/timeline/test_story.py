@@ -14,10 +14,11 @@ from hypothesis import given
 
 from tests.analysis.test_turns import growths, session
 from tests.views.build import START, check_rows, make_run, make_span, texts
+from tracetui.analysis.effects.actions import verb
 from tracetui.model import Error, Header, Operation, Run, RunRef, Span, Status
 from tracetui.model.build import RunBuilder
 from tracetui.views.glyphs import ASCII, UNICODE
-from tracetui.views.timeline.story import StoryRows, initially_open, verb
+from tracetui.views.timeline.story import StoryRows, initially_open
 
 TOOL, MESSAGE, CHAT = Operation.EXECUTE_TOOL, Operation.MESSAGE, Operation.CHAT
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.analysis.effects.paths import Place
-from tracetui.analysis.effects.tools import Tool, call_effects, command_text, tool_of
+from tracetui.analysis.effects.tools import call_effects, command_text, tool_of
 from tracetui.analysis.effects.vocabulary import Effect, Kind, Outcome
 from tracetui.analysis.values import value_text
 from tracetui.model import Body, Operation, Run, Span, Status
@@ -157,7 +157,8 @@ def _is_of_interest(span: Span) -> bool:
     if span.owner is not None or (span.taken_over and COUNTS_HERE not in span.notes):
         return False
     if span.operation is Operation.EXECUTE_TOOL:
-        return tool_of(span.name) is not Tool.NONE
+        tool = tool_of(span.name)
+        return tool is None or tool.has_effect
     return span.operation in (Operation.MESSAGE, Operation.TURN) or (
         span.operation is Operation.META and any(word in span.name for word in ("context", "permission", "mode"))
     )

@@ -35,10 +35,24 @@ class Tool(StrEnum):
     DELETE = "delete"
     MOVE = "move"
     NET = "net"
+    WEB_SEARCH = "web_search"
     AGENT = "agent"
     KILL = "kill"
+    SEARCH = "search"
+    LIST = "list"
+    PLAN = "plan"
+    ASK = "ask"
+    """A question to the user."""
     NONE = "none"
-    """Searches, plans and questions: no effect."""
+    """Anything else without effect."""
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether such a tool does something to the world, or reads from it."""
+        return self not in _WITHOUT_EFFECT
+
+
+_WITHOUT_EFFECT: Final = (Tool.SEARCH, Tool.LIST, Tool.PLAN, Tool.ASK, Tool.NONE)
 
 
 _NAMES: Final = {
@@ -60,15 +74,19 @@ _NAMES: Final = {
         "get_file_contents view_image read_text_file read_multiple_files notebookread",
         Tool.DELETE: "delete delete_file remove_file rm deletefile",
         Tool.MOVE: "move move_file rename rename_file",
-        Tool.NET: "webfetch web_fetch fetch fetch_url websearch web_search google_web_search http_request "
-        "browser_navigate read_url_content search_web open_url visit_url goto_url curl url_fetch fetch_webpage",
+        Tool.NET: "webfetch web_fetch fetch fetch_url http_request "
+        "browser_navigate read_url_content open_url visit_url goto_url curl url_fetch fetch_webpage",
+        Tool.WEB_SEARCH: "websearch web_search google_web_search search_web",
         Tool.AGENT: "task agent spawn_agent invoke_agent agentswarm delegate spawn dispatch_agent sub_agent subagent "
         "run_subagent as_tool launch_agent workflow new_task",
         Tool.KILL: "killshell kill_shell kill_bash killbash stop_process stop_bash",
-        Tool.NONE: "grep glob search_files grep_search file_search codebase_search search_file_content search_dir "
-        "search_file find_file list_dir ls list_directory find rg list_files toolsearch tool_search todowrite "
-        "todo_write todoread taskcreate taskupdate tasklist taskget taskoutput taskstop update_plan write_todos think "
-        "exitplanmode enterplanmode skill askuserquestion ask_user structuredoutput submit complete_task finish "
+        Tool.SEARCH: "grep glob search_files grep_search file_search codebase_search search_file_content search_dir "
+        "search_file find_file find rg toolsearch tool_search",
+        Tool.LIST: "list_dir ls list_directory list_files",
+        Tool.PLAN: "todowrite todo_write todoread taskcreate taskupdate tasklist taskget update_plan write_todos "
+        "exitplanmode enterplanmode",
+        Tool.ASK: "askuserquestion ask_user",
+        Tool.NONE: "think taskoutput taskstop skill structuredoutput submit complete_task finish "
         "attempt_completion save_memory report_intent bashoutput bash_output read_bash sendmessage wait goto "
         "scroll_down scroll_up tool_result function_call_output custom_tool_call_output",
     }.items()
@@ -89,7 +107,7 @@ DIRECTORY: Final = (
     "Cwd",
     "work_dir",
 )
-_QUERY: Final = ("query", "q", "search_term", "prompt")
+QUERY: Final = ("query", "q", "search_term", "prompt")
 _TASK: Final = (
     "subagent_type",
     "agent_type",
@@ -128,10 +146,9 @@ def tool_of(name: str) -> Tool | None:
 def call_effects(name: str, arguments: Any, place: Place) -> list[Effect]:
     """Return the effects that a call of the tool `name` asks for; outcome and span are not set."""
     tool, certainty = tool_of(name), Certainty.RECORDED
-    if tool is Tool.NONE:
+    if tool is not None and not tool.has_effect:
         return []
-    if isinstance(arguments, str):
-        arguments = _parsed(arguments, tool)
+    arguments = parse_arguments(arguments, tool)
     if not isinstance(arguments, Mapping):
         return [] if tool is None and arguments is None else [Effect(Kind.CALL, name)]
     edits = edits_of(arguments)
@@ -163,15 +180,24 @@ def command_text(arguments: Any) -> tuple[str, str] | None:
     return None
 
 
-def _parsed(text: str, tool: Tool | None) -> Any:
+def parse_arguments(text: Any, tool: Tool | None) -> Any:
     """Arguments recorded as text: JSON, else what the only argument of such a tool is called."""
+    if not isinstance(text, str):
+        return text
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):  # half of a surrogate pair can't be encoded
         value = None
     if isinstance(value, dict):
         return value
-    named = {Tool.SHELL: "command", Tool.READ: "path", Tool.WRITE: "path", Tool.DELETE: "path", Tool.NET: "url"}
+    named = {
+        Tool.SHELL: "command",
+        Tool.READ: "path",
+        Tool.WRITE: "path",
+        Tool.DELETE: "path",
+        Tool.NET: "url",
+        Tool.WEB_SEARCH: "query",
+    }
     return {"input": text} if tool is None or tool not in named else {named[tool]: text}
 
 
@@ -266,7 +292,7 @@ def _move(name: str, arguments: Mapping[Any, Any], place: Place, certainty: Cert
 def _net(name: str, arguments: Mapping[Any, Any], place: Place, certainty: Certainty) -> Iterator[Effect]:
     urls = arguments.get("urls")
     several = [url for url in urls if isinstance(url, str)] if isinstance(urls, list) else []
-    for target in several or [text_of(arguments, URL) or text_of(arguments, _QUERY) or name]:
+    for target in several or [text_of(arguments, URL) or text_of(arguments, QUERY) or name]:
         flags = frozenset({Flag.LOCAL} if LOCAL.match(target) else ())
         yield Effect(Kind.NET, target, flags, argument="url", certainty=certainty)
 
@@ -289,6 +315,7 @@ _EFFECTS: Final[Mapping[Tool, Any]] = {
     Tool.DELETE: _file(Kind.DELETE),
     Tool.MOVE: _move,
     Tool.NET: _net,
+    Tool.WEB_SEARCH: _net,
     Tool.AGENT: _agent,
     Tool.KILL: _kill,
 }

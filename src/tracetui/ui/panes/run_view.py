@@ -135,11 +135,15 @@ class RunView(Box):
         body = self._body(run, span) if span is not None else None
         if span is not None and body is None and self.detail.run is not None:
             return  # keep the old span until the body arrives: one repaint, no flicker
-        before = self._seen_before(run, span) if span is not None and body is not None else None
-        if before is None and (span is None or body is not None):
-            self._load_turns(run)
+        before, waits = None, body is None and span is not None
+        if span is not None and body is not None and (call := navigation.call_before(run, span)) is not None:
+            before = self._body(run, call)
+            waits = before is None
         if body is not None and (answer := self.steps.answer) is not None:
-            body = self._with_answer(body, self._body(run, answer))
+            reply = self._body(run, answer)
+            body, waits = self._with_answer(body, reply), waits or reply is None
+        if not waits:
+            self._load_rows(run)
         self.detail.links = self._links(run, span, body)
         self.detail.show_span(run, span, body, before)
 
@@ -168,15 +172,10 @@ class RunView(Box):
             detail.draw_rows(keep=True)
             self._share_height()
 
-    def _seen_before(self, run: Run, span: Span) -> Body | None:
-        """The body of the model call before a failed call, once it is read."""
-        call = navigation.call_before(run, span)
-        return self._body(run, call) if call is not None else None
-
-    def _load_turns(self, run: Run) -> None:
-        """Show prompts and answers of the turns on the screen; those that aren't cached are requested one by one."""
-        while (turn := self.steps.missing_turn) is not None and (body := self._body(run, turn)) is not None:
-            self.steps.add_body(turn, body)
+    def _load_rows(self, run: Run) -> None:
+        """Show the turns and calls on the screen with their bodies; those not cached are requested one by one."""
+        while (span := self.steps.missing_body) is not None and (body := self._body(run, span)) is not None:
+            self.steps.add_body(span, body)
 
     def _body(self, run: Run, span: Span) -> Body | None:
         """The body of a span; requested if it isn't cached."""
@@ -195,10 +194,10 @@ class RunView(Box):
 
     @property
     def shown_spans(self) -> list[Span]:
-        """The spans with bodies: the one under the cursor, the answer of its turn, the call before it, a turn."""
+        """The spans with bodies: the one under the cursor, the answer of its turn, the call before it, a row."""
         run, span = self.steps.run, self.steps.span
         before = navigation.call_before(run, span) if run is not None and span is not None else None
-        shown = (span, self.steps.answer, before, self.steps.missing_turn)
+        shown = (span, self.steps.answer, before, self.steps.missing_body)
         return [span for span in shown if span is not None]
 
     @property
@@ -206,6 +205,8 @@ class RunView(Box):
         """Whether the span under the cursor is shown, and the assessment if it is due."""
         run, span, shown = self.steps.run, self.steps.span, self.detail.span
         if span is not None and (shown is None or shown.id != span.id or self.detail.body is None):
+            return False
+        if self.steps.missing_body is not None:
             return False
         assessment = self.facts.assessment
         if not self.facts.settled or self.app.links.is_busy:
@@ -259,7 +260,7 @@ class RunView(Box):
     def _steps_view_changed(self) -> None:
         self._share_height()
         if self.steps.run is not None:
-            self._load_turns(self.steps.run)
+            self._load_rows(self.steps.run)
 
     def _share_height(self) -> None:
         """Give the steps the rows that the run needs."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from textual.message import Message
 
 from tracetui.analysis import navigation
+from tracetui.analysis.effects.actions import Action, action_of
 from tracetui.analysis.liveness import GOING, Liveness, State
 from tracetui.analysis.navigation import is_prompt, is_session
 from tracetui.model import Body, Problem, Run, Span, Status
@@ -74,6 +75,8 @@ class Steps(LineView):
         """Ids of the unfolded rows of the story."""
         self.bodies: dict[str, Body] = {}
         """Bodies of the turns, as far as they are loaded."""
+        self.actions: dict[str, tuple[Span, Action]] = {}
+        """The calls of the story whose bodies were read."""
         self.headline = True
         """Whether to show the outcome of the run above the steps."""
         self.folded: frozenset[str] = frozenset()
@@ -237,7 +240,7 @@ class Steps(LineView):
             self.folded, self.unfolded = navigation.initial_folds(run), frozenset()
             self.filter_text, self.longest_first, self._predicate = "", False, None
             self._set_following(False, None)
-            self._newest, self.bodies = None, {}
+            self._newest, self.bodies, self.actions = None, {}, {}
         before, self.run = self.run if same else None, run
         if before is None or not before.complete:
             self._choose_view(run)
@@ -295,7 +298,7 @@ class Steps(LineView):
             if isinstance(shown, StoryRows) and shown.run.summary.ref == run.summary.ref:
                 newer = shown if shown.run is run else shown.with_run(run, now=now)
                 return newer if newer.opened == self.opened else newer.refold(self.opened)
-            return StoryRows(run, opened=self.opened, glyphs=self.look.glyphs, now=now)
+            return StoryRows(run, opened=self.opened, glyphs=self.look.glyphs, now=now, actions=self.actions)
         return self._span_rows(run, now)
 
     def _turn_rows(self, run: Run) -> TurnRows:
@@ -305,20 +308,28 @@ class Steps(LineView):
         return TurnRows(run, self.bodies, width=max(20, width - 2), height=room, glyphs=self.look.glyphs)
 
     @property
-    def missing_turn(self) -> Span | None:
-        """A turn on the screen whose body isn't loaded yet."""
-        rows = self.rows
-        if not isinstance(rows, TurnRows):
-            return None
+    def missing_body(self) -> Span | None:
+        """A turn or a call of a story on the screen whose body isn't loaded yet."""
+        rows, run = self.rows, self.run
         shown = range(self.top, min(len(rows), self.top + self.page))
-        turns = (rows.turns[number] for number in dict.fromkeys(map(rows.turn, shown)))
-        return next((turn for turn in turns if turn.id not in self.bodies), None)
+        if isinstance(rows, TurnRows):
+            turns = (rows.turns[number] for number in dict.fromkeys(map(rows.turn, shown)))
+            return next((turn for turn in turns if turn.id not in self.bodies), None)
+        if not isinstance(rows, StoryRows) or run is None:
+            return None
+        calls = (run.span(call.id) for row in shown if (call := rows.call_without_body(row)) is not None)
+        return next((call for call in calls if call is not None), None)
 
-    def add_body(self, turn: Span, body: Body) -> None:
-        """Show the prompt and the answer of a turn."""
-        self.bodies[turn.id] = body
+    def add_body(self, span: Span, body: Body) -> None:
+        """Show the prompt and the answer of a turn, or what a call did."""
         if isinstance(self.rows, TurnRows):
+            self.bodies[span.id] = body
             self.show(self._turn_rows(self.rows.run))
+        elif isinstance(self.rows, StoryRows):
+            shown = self.rows.run.span(span.id) or span  # an open call may be shown with another status
+            self.actions[span.id] = shown, action_of(shown, body)
+            if (row := self.rows.index(span.id)) is not None:
+                self.redraw(row)
 
     def is_at_cursor(self, index: int) -> bool:
         """Whether a row belongs to the turn under the cursor, or is under it."""
@@ -464,7 +475,7 @@ class Steps(LineView):
             self.set_folded(self.folded - above, now)
 
     async def action_fold(self) -> None:
-        """Fold the loop or the span under the cursor, or go to its parent; else scroll."""
+        """Fold the loop or the span under the cursor, or go to its parent."""
         run, span = self.run, self.span
         if self.toggle_loop(open_=False):
             return
@@ -472,7 +483,6 @@ class Steps(LineView):
             self.move_to(above)
             return
         if run is None or span is None or not (self.as_tree or self.in_branch):
-            await super().action_fold()
             return
         position = run.index[span.id]
         if run.sizes[position] > 1 and span.id not in self.folded:
@@ -481,7 +491,7 @@ class Steps(LineView):
             self.move_to_key(run.spans[parent].id)
 
     async def action_unfold(self) -> None:
-        """Unfold the loop or the span under the cursor, or go into it; else scroll."""
+        """Unfold the loop or the span under the cursor, or go into it; nothing else: the rows fit the pane."""
         run, span = self.run, self.span
         if self.toggle_loop(open_=True):
             return
@@ -489,8 +499,8 @@ class Steps(LineView):
             self.action_move(1)
             return
         if run is None or span is None or not (self.as_tree or self.in_branch):
-            await super().action_unfold()
-        elif span.id in self.folded:
+            return
+        if span.id in self.folded:
             self._fold(self.folded - {span.id})
         elif run.sizes[run.index[span.id]] > 1:
             self.action_move(1)

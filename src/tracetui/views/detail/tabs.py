@@ -6,6 +6,7 @@ hypergraph's RunLog and Workflow print. `RunBody.layout` selects the title; noth
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
@@ -35,7 +36,7 @@ from tracetui.views.detail.run import (
     source_words,
     status_pieces,
 )
-from tracetui.views.detail.transcript import edit_lines, edit_source, last_reply, transcript
+from tracetui.views.detail.transcript import edit_lines, edit_source, last_reply, transcript, wrap_pieces
 from tracetui.views.document import ValueKey, document
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
 from tracetui.views.goal import has_goal
@@ -347,8 +348,40 @@ def _edit(view: _View) -> Rows:
 
 
 def _raw(view: _View) -> Rows:
-    text = record(view.body.raw).decode("utf-8", "backslashreplace")
+    raw = record(view.body.raw)
+    text = raw.decode("utf-8", "backslashreplace")
+    if len(raw) <= _PRETTY and (lines := _pretty(raw, view.width)):
+        return StyledRows(lines, text, name="raw", glyphs=view.glyphs)
     return TextRows(text, view.width, name="raw", style="sec", glyphs=view.glyphs)
+
+
+_PRETTY: Final = 1 << 17
+"""Bytes of the largest record that is indented and colored."""
+
+
+def _pretty(raw: bytes, width: int) -> list[Line]:
+    """Records of JSON, one a line, indented, colored and wrapped; empty for others."""
+    try:
+        texts = [msgspec.json.format(part, indent=2).decode() for part in raw.split(b"\n") if part.strip()]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return []
+    lines = [line for text in texts for line in text.split("\n")]
+    return [row for line in lines for row in wrap_pieces(_json_line(line), max(8, width))]
+
+
+def _json_line(line: str) -> Line:
+    """A line of indented JSON in the styles of its key and value."""
+    inner = line.lstrip(" ")
+    pieces = [Piece(Clean(line[: len(line) - len(inner)]))]
+    if (key := _JSON_KEY.match(inner)) is not None:
+        pieces += (Piece(clean(key[1]), "json.key"), Piece(Clean(": "), "json.punct"))
+        inner = inner[key.end() :]
+    style = "json.string" if inner[:1] == '"' else "json.punct" if inner[:1] in "{}[]" else "json.number"
+    pieces.append(Piece(clean(inner), "json.word" if inner.rstrip(",") in ("true", "false", "null") else style))
+    return tuple(pieces)
+
+
+_JSON_KEY: Final = re.compile(r'("(?:[^"\\]|\\.)*"): ')
 
 
 _TABS: Final[dict[str, Callable[[_View], Rows]]] = {

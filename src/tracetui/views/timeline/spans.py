@@ -36,7 +36,7 @@ _BOLD: Final = frozenset({Operation.INVOKE_AGENT, Operation.INVOKE_WORKFLOW})
 _THIN: Final = CONTAINERS | {Operation.NODE}
 _QUIET: Final = {Operation.META: "dim", Operation.HOOK: "sec", Operation.UNKNOWN: "sec"}
 """Operations that aren't work of the agent are dimmed."""
-_MAX_INDENT: Final = 40
+_MAX_INDENT: Final = 16
 """Maximum indentation in cells; deeper spans show their depth as a number."""
 
 
@@ -347,7 +347,7 @@ class SpanRows:
 
     def _what(self, position: int, span: Span, width: int) -> list[Piece]:
         """Guides, fold mark, glyph, name, argument and note. The note stays when the argument is truncated."""
-        pieces = self._guides(position, span) if self.tree else self._fold_mark(position, span)
+        pieces = self._guides(position, span) if self.tree else self._agent_indent(position, span)
         sign, style = kind(span, self._glyphs)
         name_style = "text bold" if span.operation in _BOLD else _QUIET.get(span.operation, "text")
         if span.status in (Status.ERROR, Status.RUNNING):
@@ -392,6 +392,15 @@ class SpanRows:
             if indent < depth * 2:
                 pieces.append(Piece(Clean(f"{depth}{self._glyphs.path} "), "dim"))
         return pieces + (self._fold_mark(position, span) or [Piece(Clean("  "))])
+
+    def _agent_indent(self, position: int, span: Span) -> list[Piece]:
+        """Two blanks for each sub-agent that made a step of the timeline, then the fold mark."""
+        agents, above = 0, self.run.parent(position)
+        while above is not None and agents * 2 < _MAX_INDENT:
+            agents += navigation.is_lane(self.run, above)
+            above = self.run.parent(above)
+        indent = [Piece(Clean("  " * agents))] if agents and not self.longest_first else []
+        return indent + self._fold_mark(position, span)
 
     def _fold_mark(self, position: int, span: Span) -> list[Piece]:
         """The fold mark; empty for other rows."""

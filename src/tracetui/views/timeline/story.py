@@ -13,15 +13,13 @@ from copy import copy
 from dataclasses import dataclass
 from itertools import accumulate
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 
-from msgspec.structs import replace
-
+from tracetui.analysis.effects.actions import Action, action_of, is_read
 from tracetui.analysis.navigation import (
     BOOKKEEPING,
     CALLS,
     Digest,
-    Group,
     Turn,
     WorkTime,
     digest,
@@ -34,14 +32,15 @@ from tracetui.analysis.navigation import (
 )
 from tracetui.masking import one_line
 from tracetui.model import Operation, Run, Span, Status
-from tracetui.text import Clean, duration, grouped, pad, truncate
+from tracetui.text import Clean, duration, grouped, pad
 from tracetui.views.bars import Bar, axis, bar, on_grid
 from tracetui.views.glyphs import UNICODE, Glyphs, bar_style, kind
-from tracetui.views.labels import BLANK, argument, name_beside, time_cell
+from tracetui.views.labels import BLANK, preview_text, time_cell
 from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
 from tracetui.views.timeline.chart import growth
 from tracetui.views.timeline.header import ending
 from tracetui.views.timeline.spans import END, plain
+from tracetui.views.timeline.work import outcome_pieces, reads_pieces, step_pieces, work_pieces
 
 _BAR_FROM, _BAR_IF_FITS, _TIME_FROM, _NUMBER_FROM = 100, 60, 30, 16
 _FEW_ROWS, _ENDLESS = 40, 1000
@@ -52,16 +51,22 @@ _PROMPT_SHARE: Final = 0.38
 """Least share of the cell for the prompt, beside the work of the turn."""
 _UNSETTLED: Final = 64
 """Spans at the end of a long turn that are read again when it grows: those that may still change."""
+_MAX_READS: Final = 50
+"""Most calls of a row of reads."""
 _CELLS_OF_A_GAP: Final = 4
 """Cells of the axis for each gap that it marks."""
 _MAX_INDENT: Final = 24
 _SILENT: Final = frozenset({Operation.TURN, Operation.INVOKE_AGENT})
 
 
-class Entry(NamedTuple):
-    """A row: a turn, a lane, a span, or the folded records from `start` to before `stop`."""
+Actions: TypeAlias = Mapping[str, tuple[Span, Action]]
+"""Calls whose bodies were read, by id of the span, with the span as it was then."""
 
-    what: Literal["turn", "lane", "span", "records"]
+
+class Entry(NamedTuple):
+    """A row: a turn, a lane, a span, consecutive reads, or the folded records from `start` to before `stop`."""
+
+    what: Literal["turn", "lane", "span", "reads", "records"]
     position: int
     """Position of the span under the cursor."""
     start: int
@@ -74,6 +79,8 @@ class Entry(NamedTuple):
     """Number of hooks among the records."""
     failed: int = 0
     """Number of records that failed."""
+    reads: int = 1
+    """Number of consecutive reads."""
 
 
 @dataclass
@@ -89,6 +96,14 @@ class Records:
         self.positions.append(position)
         self.hooks += span.operation is Operation.HOOK
         self.failed += span.status is Status.ERROR
+
+    def cut(self, stop: int, run: Run) -> None:
+        """Remove the records from position `stop` on."""
+        kept = bisect_left(self.positions, stop)
+        for position in self.positions[kept:]:
+            self.hooks -= run.spans[position].operation is Operation.HOOK
+            self.failed -= run.spans[position].status is Status.ERROR
+        del self.positions[kept:]
 
     def __copy__(self) -> Records:
         return Records(self.positions[:], self.hooks, self.failed)
@@ -126,7 +141,8 @@ class StoryRows:
     """Rows of a story; see `tracetui.views.rows.Rows`. The key of a row is the id of its span.
 
     `opened` holds the ids of the unfolded rows. From the rows `before`, of an earlier state of the run, everything is
-    taken over but the turns of the numbers `changed`, each with the position of its first changed span.
+    taken over but the turns of the numbers `changed`, each with the position of its first changed span. `actions` are
+    the calls whose bodies are loaded, by id of their span.
     """
 
     def __init__(
@@ -137,10 +153,12 @@ class StoryRows:
         glyphs: Glyphs = UNICODE,
         now: float | None = None,
         turns: list[Turn] | None = None,
+        actions: Actions = MappingProxyType({}),
         before: StoryRows | None = None,
         changed: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
         self.run, self.opened, self._glyphs, self._now = run, opened, glyphs, now
+        self.actions = actions
         self.turns = turns_of(run) if turns is None else turns
         self._sections: list[Section] = []
         self._starts = array("L", [0])
@@ -171,7 +189,7 @@ class StoryRows:
         """The rows of a newer state of the run. If it only grew at the end, only changed turns are read again."""
         delta = growth(self.run, run)
         if delta is None:
-            return StoryRows(run, opened=self.opened, glyphs=self._glyphs, now=now)
+            return StoryRows(run, opened=self.opened, glyphs=self._glyphs, now=now, actions=self.actions)
         turns = grow(self.turns, self.run, run, delta.start, delta.changed)
         positions = [position for position in delta.changed if not same_work(self.run, run, position)]
         if delta.start and is_lane(self.run, 0) != is_lane(run, 0):
@@ -183,7 +201,16 @@ class StoryRows:
         self, run: Run, turns: list[Turn], changed: Mapping[int, int], *, opened: frozenset[str], now: float | None
     ) -> StoryRows:
         """The rows of `run`, which take over those of this version."""
-        return StoryRows(run, opened=opened, glyphs=self._glyphs, now=now, turns=turns, before=self, changed=changed)
+        return StoryRows(
+            run,
+            opened=opened,
+            glyphs=self._glyphs,
+            now=now,
+            turns=turns,
+            actions=self.actions,
+            before=self,
+            changed=changed,
+        )
 
     def _number_at(self, position: int) -> int:
         """Number of the section with a span."""
@@ -243,7 +270,8 @@ class StoryRows:
             section.marks.extend(before.marks[: settled.marks])
             rows = before.rows.copy()
             for entry in before.entries[settled.entries :]:
-                del rows[entry.position]
+                for position in range(entry.start, entry.stop) if entry.what == "reads" else (entry.position,):
+                    rows.pop(position, None)
             section = section._replace(rows=rows, records=copy(settled.records), settled=settled)
         if turn.stop - turn.start > 2 * _UNSETTLED:
             section = self._settle(turn, section, work)
@@ -266,17 +294,46 @@ class StoryRows:
             above = self.run.parent(above)
         if self.fold_is_open(section.entries[0]):
             self._add(section, self._inside(section.settled.stop, stop, 1, turn.head, section.records))
+            stop = self._without_last_reads(section, stop)
         work = section.digests[turn.start, turn.stop - _UNSETTLED]
         settled = Settled(stop, len(section.entries), len(section.marks), copy(section.records), work)
         return section._replace(settled=settled)
 
+    def _without_last_reads(self, section: Section, stop: int) -> int:
+        """Remove a last row of reads, which may go on, from the rows up to `stop`; returns where they end then."""
+        row = _head_of(section.entries, 1)
+        head = section.entries[row]
+        if head.depth != 1 or head.what not in ("span", "reads") or not is_reading(self.run.spans[head.position]):
+            return stop
+        for position in range(head.start, stop):
+            section.rows.pop(position, None)
+        del section.entries[row:]
+        section.records.cut(head.start, self.run)
+        return head.start
+
     def _add(self, section: Section, entries: Iterable[Entry]) -> None:
-        """Add rows to a section."""
+        """Add rows to a section; a call that reads joins the row of reads before it."""
         for entry in entries:
+            if (row := self._row_to_join(section, entry)) is not None:
+                head = section.entries[row]
+                section.entries[row] = head._replace(what="reads", stop=entry.stop, reads=head.reads + 1)
+                section.rows[entry.position] = row
+                if not self.fold_is_open(head):
+                    continue
+                entry = entry._replace(depth=entry.depth + 1)
             if self._is_failure(entry, section.digests):
                 section.marks.append(len(section.entries))
             section.rows[entry.position] = len(section.entries)
             section.entries.append(entry)
+
+    def _row_to_join(self, section: Section, entry: Entry) -> int | None:
+        """The row of a section with the reads that a call continues."""
+        if entry.what != "span" or not is_reading(self.run.spans[entry.position]):
+            return None
+        row = _head_of(section.entries, entry.depth)
+        head = section.entries[row]
+        joins = head.depth == entry.depth and head.what in ("span", "reads") and head.reads < _MAX_READS
+        return row if joins and is_reading(self.run.spans[head.position]) else None
 
     def _entry(self, index: int) -> Entry | None:
         """The entry of a row; None for the last row."""
@@ -371,6 +428,28 @@ class StoryRows:
             self._work_time = self._settled_time.extended(periods)
         return self._work_time
 
+    @property
+    def entries(self) -> list[Entry]:
+        """All rows but the last, for a document."""
+        return [entry for section in self._sections for entry in section.entries]
+
+    def seconds_worked(self, entry: Entry) -> float | None:
+        """Seconds worked in a row; None if not recorded."""
+        extent = self._extent(entry.start, entry.stop) if entry.what != "records" else None
+        return self._worked(extent) if extent is not None else None
+
+    def seconds_between(self, before: Entry, after: Entry) -> float | None:
+        """Seconds from the end of a row to the start of another; None if not recorded."""
+        first, second = (self._extent(entry.start, entry.stop) for entry in (before, after))
+        return second[0] - first[1] if first is not None and second is not None else None
+
+    def sentence(self, entry: Entry, room: int) -> list[Piece]:
+        """Glyph, name, work and outcome of a sub-agent; of a turn inside one, its prompt."""
+        span = self.run.spans[entry.position]
+        if entry.what == "lane":
+            return self._lane(entry, span, room)
+        return [Piece(Clean("›"), "role.user"), BLANK, *self._turn(entry, span, room)]
+
     # ---- the rows
 
     def __len__(self) -> int:
@@ -422,11 +501,19 @@ class StoryRows:
         return path
 
     def reveal(self, key: Hashable, *, records: bool = False) -> StoryRows:
-        """Unfold the turn and sub-agents that hide a span, and with `records` its row of records."""
+        """Unfold the turn and sub-agents that hide a span, and with `records` its row of records or reads."""
         position = self.run.index.get(key) if isinstance(key, str) else None
-        if position is None or self._row(position) is not None:
+        if position is None:
             return self
-        return self.refold(self.opened | {above for above in self._path(position, records=records) if above != key})
+        rows = self
+        if self._row(position) is None:
+            path = self._path(position, records=records)
+            rows = self.refold(self.opened | {above for above in path if above != key})
+        row = rows._row(position) if records else None
+        entry = rows._entry(row) if row is not None else None
+        if entry is None or entry.position == position:
+            return rows
+        return rows.refold(rows.opened | {self.run.spans[entry.position].id})
 
     def selectable(self, index: int) -> bool:
         return index < self._starts[-1]
@@ -449,7 +536,7 @@ class StoryRows:
 
     def _is_failure(self, entry: Entry, digests: dict[tuple[int, int], Digest] | None = None) -> bool:
         """Whether the span of a row, or the last of its work, failed."""
-        if entry.what == "records":
+        if entry.what in ("records", "reads"):
             return False
         last = entry.position if entry.what == "span" else self._digest(entry.start, entry.stop, digests).last
         return last is not None and self.run.spans[last].status is Status.ERROR
@@ -461,15 +548,18 @@ class StoryRows:
             return " ".join(piece.text for piece in self._ending)
         if self.fold_is_open(entry) or entry.what == "span":
             return plain(self.run.spans[entry.position])
-        positions = entry.records or range(entry.start, entry.stop)
-        return "\n".join(plain(self.run.spans[position]) for position in positions)
+        return "\n".join(plain(self.run.spans[position]) for position in self._members(entry))
 
     def hidden(self, index: int) -> list[Span]:
         """The spans that a folded row hides."""
         entry = self._entry(index)
         if entry is None or self.fold_is_open(entry) or entry.what == "span":
             return []
-        return [self.run.spans[i] for i in entry.records or range(entry.start, entry.stop)]
+        return [self.run.spans[i] for i in self._members(entry)]
+
+    def _members(self, entry: Entry) -> Iterable[int]:
+        """Positions of the spans of a folded row."""
+        return self.reads(entry) if entry.what == "reads" else entry.records or range(entry.start, entry.stop)
 
     def answer(self, index: int) -> Span | None:
         """The last model call of a turn; None for other rows, and without one."""
@@ -478,6 +568,18 @@ class StoryRows:
             return None
         answer = self._digest(entry.start, entry.stop).answer
         return None if answer is None else self.run.spans[answer]
+
+    def call_without_body(self, index: int) -> Span | None:
+        """The call of a row that `actions` doesn't have yet."""
+        entry = self._entry(index)
+        if (
+            entry is None
+            or entry.what not in ("span", "reads")
+            or (entry.what == "reads" and not self.fold_is_open(entry))
+        ):
+            return None
+        span = self.run.spans[entry.position]
+        return span if span.operation is Operation.EXECUTE_TOOL and self._action(span) is None else None
 
     # ---- folds
 
@@ -638,17 +740,17 @@ class StoryRows:
             return pieces + self._records(entry)
         if entry.what == "turn":
             return pieces + self._turn(entry, span, room)
-        return pieces + (self._lane(entry, span, room) if entry.what == "lane" else self._call(span, room))
+        return pieces + (self._lane(entry, span, room) if entry.what == "lane" else self._call(entry, span, room))
 
     def _turn(self, entry: Entry, span: Span, room: int) -> list[Piece]:
         quiet = span.taken_over or span.name == "command"
-        words = one_line(span.preview, 400) if is_prompt(span) else Clean("before the first prompt")
-        prompt = Piece(words or self._glyphs.missing, "dim" if quiet or not is_prompt(span) else "role.user")
+        words = preview_text(span) if is_prompt(span) else Clean("before the first prompt")
+        prompt = Piece(words or Clean("prompt without text"), "dim" if quiet or not is_prompt(span) else "role.user")
         return self._sentence([prompt], entry, room)
 
     def _lane(self, entry: Entry, span: Span, room: int) -> list[Piece]:
         sign, style = kind(span, self._glyphs)
-        given = one_line(span.preview, 200)
+        given = preview_text(span, 200)
         name = [Piece(sign, style), BLANK, Piece(one_line(span.name, 40), "text bold")]
         return self._sentence([*name, *([Piece(Clean(f" {given}"), "dim")] if given else [])], entry, room)
 
@@ -670,22 +772,20 @@ class StoryRows:
                 pieces += (arrow, *fit(part, size))
         return pieces
 
-    def _call(self, span: Span, room: int) -> list[Piece]:
-        sign, style = kind(span, self._glyphs)
-        loud = span.status in (Status.ERROR, Status.RUNNING)
-        pieces = [Piece(sign, style), BLANK]
-        room -= 2
-        if span.operation is Operation.CHAT and not loud and span.preview.strip():
-            return pieces + fit([Piece(one_line(span.preview, 400), "text")], room)
-        given = argument(span)
-        quiet = span.operation in BOOKKEEPING or span.operation is Operation.MESSAGE
-        name_style = f"{style} bold" if loud else "sec" if quiet else "text bold"
-        pieces.append(Piece(name_beside(span, given, room) or self._glyphs.missing, name_style))
-        if given:
-            pieces.append(Piece(Clean(f" {given}"), "dim"))
-        if span.error is not None:
-            pieces.append(Piece(Clean(f"  {one_line(span.error.words, 200)}"), "status.error"))
-        return pieces
+    def _call(self, entry: Entry, span: Span, room: int) -> list[Piece]:
+        if entry.what == "reads" and not self.fold_is_open(entry):
+            paths = [self.run.spans[i].preview for i in self.reads(entry)]
+            return reads_pieces(span, paths, room, self._glyphs)
+        return step_pieces(span, self._action(span) or action_of(span), room, self._glyphs)
+
+    def _action(self, span: Span) -> Action | None:
+        """What a call did, if its body was read since it changed."""
+        known = self.actions.get(span.id)
+        return known[1] if known is not None and known[0].status is span.status else None
+
+    def reads(self, entry: Entry) -> Iterator[int]:
+        """Positions of the calls of a row of reads."""
+        return (i for i in range(entry.start, entry.stop) if is_reading(self.run.spans[i]))
 
     def _records(self, entry: Entry) -> list[Piece]:
         hooks, failed, others = entry.hooks, entry.failed, len(entry.records) - entry.hooks
@@ -702,6 +802,19 @@ def is_record(span: Span) -> bool:
     if span.operation in BOOKKEEPING:
         return True
     return span.operation is Operation.MESSAGE and not is_prompt(span) and not is_interruption(span)
+
+
+def is_reading(span: Span) -> bool:
+    """Whether a call read a file and ended well: several in a row are one row."""
+    return span.operation is Operation.EXECUTE_TOOL and is_read(span)
+
+
+def _head_of(entries: Sequence[Entry], depth: int) -> int:
+    """The last row, or the one of this depth that contains it as one of its reads."""
+    row, least = len(entries) - 1, max(0, len(entries) - 1 - _MAX_READS)
+    while row > least and entries[row].what == "span" and entries[row].depth == depth + 1:
+        row -= 1
+    return row
 
 
 def _is_silent(span: Span, size: int) -> bool:
@@ -725,112 +838,3 @@ def _shared(before: list[Turn], turns: list[Turn]) -> int:
         if before[:known] == turns[:known]:
             return known
     return next(number for number in range(count) if before[number] != turns[number])
-
-
-# ---- the work of a turn in words: read ×4 → edited ripe.py → ran pytest -q ✗ → failed: exit 1
-
-
-_VERBS: Final = {
-    "ran": "bash shell exec execcommand shellcommand runshellcommand localshell powershell runcommand terminal",
-    "read": "read view readfile readmanyfiles viewimage notebookread ls list listdirectory cat",
-    "searched": "grep glob search searchfilecontent find rg toolsearch codebasesearch filesearch",
-    "searched the web": "websearch googlewebsearch",
-    "fetched": "webfetch fetch",
-    "edited": "edit multiedit applypatch strreplace replace strreplacebasededittool patch notebookedit",
-    "wrote": "write writefile create createfile",
-    "planned": "todowrite updateplan todo taskcreate taskupdate exitplanmode",
-    "asked": "askuserquestion askuser question",
-    "delegated": "agent task spawnagent",
-}
-_VERB_OF: Final = {name: verb for verb, names in _VERBS.items() for name in names.split()}
-_MAX_GROUPS: Final = 5
-"""More groups are merged by verb."""
-_ARGUMENT: Final = 28
-_ERROR: Final = 60
-
-
-def verb(name: str) -> str:
-    """What a tool of this name does: ``ran``, ``read``; for an unlisted tool its name."""
-    return _VERB_OF.get(name.lower().replace("_", "").replace("-", ""), name)
-
-
-def work_pieces(run: Run, digest: Digest, glyphs: Glyphs) -> list[Piece]:
-    """The tool calls and sub-agents of a turn, in order; of many, the sums by verb."""
-    named = _merge([(_verb_of(group), group) for group in digest.groups], adjacent=True)
-    if len(named) > _MAX_GROUPS:
-        named = _merge(named, adjacent=False)
-    pieces: list[Piece] = []
-    for word, group in named:
-        if pieces:
-            pieces.append(Piece(Clean(f" {glyphs.arrow} "), "dim"))
-        pieces.append(Piece(one_line(word, 40) or glyphs.missing, "kind.agent" if group.lane else "text"))
-        pieces += _extent(run, group, glyphs)
-    return pieces
-
-
-def _verb_of(group: Group) -> str:
-    if not group.lane:
-        return verb(group.name)
-    return group.name if group.name == _BRANCH else f"delegated to {group.name}"
-
-
-_BRANCH: Final = "abandoned branch"
-
-
-def _merge(named: Sequence[tuple[str, Group]], *, adjacent: bool) -> list[tuple[str, Group]]:
-    """Join the groups with the same verb."""
-    found: list[tuple[str, Group]] = []
-    at: dict[str, int] = {}
-    for word, group in named:
-        same = at.get(word)
-        if same is None or (adjacent and same != len(found) - 1):
-            at[word] = len(found)
-            found.append((word, replace(group)))
-        else:
-            found[same][1].count += group.count
-            found[same][1].failed += group.failed
-    return found
-
-
-def _extent(run: Run, group: Group, glyphs: Glyphs) -> list[Piece]:
-    """The argument of a single call, the number of several; failures."""
-    pieces = []
-    if group.count > 1:
-        pieces.append(Piece(Clean(f" {glyphs.times}{group.count}"), "sec"))
-    elif not group.lane and (given := short_argument(run.spans[group.first])):
-        pieces.append(Piece(Clean(f" {given}"), "sec"))
-    if group.failed:
-        number = str(group.failed) if group.count > 1 else ""
-        pieces.append(Piece(Clean(f" {number}{glyphs.error}"), "status.error"))
-    return pieces
-
-
-def short_argument(span: Span) -> Clean:
-    """The argument of a call in a few cells: of a path its last part."""
-    text = one_line(span.preview, 200)
-    if " " not in text and "/" in text and "://" not in text and not text.startswith("{"):
-        text = Clean(text.rstrip("/").rsplit("/", 1)[-1])
-    return truncate(text, _ARGUMENT)
-
-
-def outcome_pieces(run: Run, digest: Digest, glyphs: Glyphs) -> list[Piece]:
-    """How a turn ended: ``failed: 503``, ``interrupted``, ``running: Bash``, else the answer; empty without one."""
-    span = run.spans[digest.last] if digest.last is not None else None
-    if span is None:
-        return []
-    if is_interruption(span):
-        return [Piece(Clean("interrupted"), "status.warn")]
-    if span.status is Status.ERROR:
-        words = one_line(span.error.words, _ERROR) if span.error is not None else Clean("")
-        return [
-            Piece(Clean("failed"), "status.error bold"),
-            Piece(Clean(f": {words}" if words else ""), "status.error"),
-        ]
-    if span.status is Status.RUNNING:
-        return [Piece(Clean(f"{glyphs.running} running: {one_line(span.name, 40)}"), "status.running bold")]
-    if span.status is Status.CANCELLED:
-        return [Piece(Clean("interrupted"), "status.warn")]
-    answer = run.spans[digest.answer] if digest.answer is not None else None
-    if answer is None or span.operation is not Operation.CHAT or not (text := one_line(answer.preview, 200)):
-        return []
-    return [Piece(Clean(f"“{text}”"), "dim")]
