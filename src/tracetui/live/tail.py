@@ -600,10 +600,8 @@ class Tail:
     def _handle_removal(self, file: TailedFile) -> Iterator[Event]:
         del self._files[file.entry.path]
         self._caches.pop(file.entry.path, None)
-        ids = self._run_events.ids(file.refs)
         yield from self._reset_file(file)
-        path = file.entry.path
-        yield from self._rescan_all([*self._relations.forks(path, ids), *self._relations.remove(path)])
+        yield from self._rescan_all(self._relations.remove(file.entry.path))
 
     def _rescan_all(self, paths: Iterable[str]) -> Iterator[Event]:
         """Scan files again that became or were parts of another file's run, or are its forks."""

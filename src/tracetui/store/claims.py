@@ -25,7 +25,7 @@ FORK: Final = "fork"
 COPY: Final = "copy"
 _NOTHING: Final = ClaimKeys()
 _COUNTS: Final = tuple(name for name in Usage.__struct_fields__ if name not in ("cost_usd", "output_at_least"))
-_CALLS: Final = ("llm_calls", "tool_calls")
+_COUNTED: Final = ("errors", "llm_calls", "steps", "tool_calls")
 _LEAST: Final = 1e-9
 """US dollars below which a difference of costs is rounding."""
 
@@ -43,7 +43,7 @@ class Share(NamedTuple):
     def net(self, run: RunSummary) -> RunSummary:
         """The net summary for the gross one `run`; `run` itself where nothing changes."""
         if self.whole:
-            return run.replace(**{name: None if getattr(run, name) is None else 0 for name in _CALLS}, **self.fields)
+            return run.replace(**{name: None if getattr(run, name) is None else 0 for name in _COUNTED}, **self.fields)
         fields = {**_deduction(run, self.copied), **self.fields} if self.copied and run.claims else self.fields
         return run.replace(**fields) if fields else run
 
@@ -174,7 +174,7 @@ class Claims:
         return self._runs.get(ref)
 
     def net(self, run: RunSummary) -> RunSummary:
-        """The summary of an added run with its own usage, calls and relation; `run` itself where nothing changes."""
+        """The summary of an added run with its own counts and relation; `run` itself where nothing changes."""
         return self.share(run.ref).net(run) if run.ref in self._related else run
 
     def mark(self, run: Run) -> Run:
@@ -268,14 +268,18 @@ def _deduction(run: RunSummary, owners: Collection[int]) -> dict[str, Any]:
     """The fields of a summary without the claims that others count."""
     copied = [claim for claim in unpack_claims(run.claims).claims() if claim.key in owners]
     operations = Counter(claim.kind.operation for claim in copied)
+    less = {
+        "errors": sum(claim.kind.failed for claim in copied),
+        "llm_calls": operations[Operation.CHAT],
+        "steps": sum(claim.kind.is_step for claim in copied),
+        "tool_calls": operations[Operation.EXECUTE_TOOL],
+    }
     used = sum((claim.usage for claim in copied if claim.usage is not None), Usage())
-    fields: dict[str, Any] = {}
+    fields: dict[str, Any] = {
+        name: max(0, count - less[name]) for name in _COUNTED if (count := getattr(run, name)) is not None
+    }
     if run.usage is not None and used:
         fields["usage"] = _minus(run.usage, used)
-    if run.llm_calls is not None:
-        fields["llm_calls"] = max(0, run.llm_calls - operations[Operation.CHAT])
-    if run.tool_calls is not None:
-        fields["tool_calls"] = max(0, run.tool_calls - operations[Operation.EXECUTE_TOOL])
     if run.model_usage:
         fields["model_usage"] = _by_model(run.model_usage, copied)
     return fields
