@@ -60,6 +60,11 @@ class Share(NamedTuple):
         return replace(run, spans=run.spans.replaced(copies) if copies else run.spans, summary=summary)
 
 
+Shares = Mapping[RunRef, Share]
+"""Shares by run, to be used in another thread."""
+NO_SHARES: Final[Shares] = MappingProxyType({})
+
+
 class Claims:
     """The claims of a set of runs. Adding or removing a run costs time for its own claims, in any order of runs; a new
     version with the same table costs time for the claims that others have too.
@@ -96,7 +101,7 @@ class Claims:
             if before.claims == run.claims and before.head.identity == identity:
                 self._runs[ref] = run
                 if order_of(before) != order_of(run):
-                    self._changed |= self._relatives(ref)
+                    self._changed |= self.relatives(ref)
                 return
             self.remove(ref)
         if not run.claims and identity is None:
@@ -200,6 +205,10 @@ class Claims:
             }
         return Share(owners.keys(), fields)
 
+    def shares(self, refs: Iterable[RunRef]) -> Shares:
+        """What other runs count of these at this time."""
+        return {ref: self.share(ref) for ref in refs}
+
     def _same_without_claims(self, run: RunSummary) -> RunRef | None:
         """The run with the identity of `run` that counts; None if it is `run`, or if the claims of `run` decide."""
         group = self._identities.get(run.head.identity or "", ())
@@ -240,8 +249,10 @@ class Claims:
         origin = self._origin_of.get(ref)
         return self._origins[origin] if origin is not None else []
 
-    def _relatives(self, ref: RunRef) -> set[RunRef]:
+    def relatives(self, ref: RunRef) -> set[RunRef]:
         """The runs that have a claim or the first record in common with a run, with the run itself if there are any."""
+        if ref not in self._runs:
+            return set()
         groups = [self._shared[key] for key in self._sharing.get(ref, ())]
         groups += [self._family(ref), self._identities.get(self._runs[ref].head.identity or "", [])]
         return set[RunRef]().union(*(group for group in groups if len(group) > 1))

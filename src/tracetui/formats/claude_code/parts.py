@@ -263,9 +263,9 @@ class RunReader:
     def _meet(self, file: File) -> bool:
         """Update the set of sub-agents; False if one was deleted."""
         session, parts = self._main.session, parts_of(file)
-        missing = session.agents.difference(part.agent for part in parts)
-        if missing and _IDENT.fullmatch(session.forked_from or ""):  # those of the calls that it copied
-            parts += (part for part in parts_of(file, session.forked_from) if part.agent in missing)
+        missing, original = session.agents.difference(part.agent for part in parts), session.forked_from or ""
+        if missing and _IDENT.fullmatch(original):  # those of the calls that it copied
+            parts += (part for part in parts_of(file, original) if part.agent in missing)
             missing.difference_update(part.agent for part in parts)
         parts += _beside(file, sorted(missing))
         for part in parts:
