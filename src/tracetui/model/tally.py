@@ -112,8 +112,8 @@ class Tally(msgspec.Struct, kw_only=True):
         by_model: dict[_Kind, list[Usage]] = {}
         for span in spans:
             operation, model, usage, start = span.operation, span.model, span.usage, span.started_at
+            steps += span.is_step
             counts = not span.note or not counts_elsewhere(span)
-            steps += span.is_step and counts
             if operation is _CHAT:
                 calls += counts
             elif operation is _EXECUTE_TOOL:
@@ -132,7 +132,7 @@ class Tally(msgspec.Struct, kw_only=True):
                 keep(self.models, model)
             failed = span.status is _ERROR
             if failed:
-                errors += counts
+                errors += 1
                 self._add_error(span)
             if operation not in CONTAINERS:
                 self.ends_in_error = failed
@@ -184,10 +184,9 @@ class Tally(msgspec.Struct, kw_only=True):
             start, end = come or (inf, -inf)
             if gone[0] <= self.first_start < start or gone[1] >= self.last_end > end:
                 return False
+        self.steps += new.is_step - old.is_step
         for span, by in ((new, 1), (old, -1)):
             if not counts_elsewhere(span):
-                self.steps += by * span.is_step
-                self.errors += by * (span.status is _ERROR)
                 self.llm_calls += by * (span.operation is Operation.CHAT)
                 self.tool_calls += by * (span.operation is Operation.EXECUTE_TOOL)
         if come is not None:
