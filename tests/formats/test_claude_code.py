@@ -20,6 +20,7 @@ from tracetui.live.scan import scan
 from tracetui.live.search import Hit, Needle, grep, grep_runs
 from tracetui.model import Operation, Reasoning, Run, RunRef, RunSummary, Span, Status, StatusSource, Usage
 from tracetui.sources.local import LocalSource
+from tracetui.store.claims import Claims
 from tracetui.store.relations import pairs_of
 from tracetui.testing import Growing
 from tracetui.testing import read_run as run_of
@@ -43,9 +44,14 @@ def read(path: Path) -> Run:
 
 
 def listed(folder: Path, *, deep: bool = True) -> list[RunSummary]:
-    """The runs that a directory is listed with."""
-    found = scan(SOURCE, [str(folder)], deep=deep)
-    return [run for one in found for run in one.runs]
+    """The runs that a directory is listed with, each with what no other counts."""
+    runs = [run for one in scan(SOURCE, [str(folder)], deep=deep) for run in one.runs]
+    return [*map(Claims(runs).net, runs)]
+
+
+def claims_of(folder: Path, *, deep: bool = True) -> Claims:
+    """The claims of the runs below a directory."""
+    return Claims(run for one in scan(SOURCE, [str(folder)], deep=deep) for run in one.runs)
 
 
 def span(run: Run, name: str) -> Span:

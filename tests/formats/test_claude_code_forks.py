@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from tests.formats.test_claude_code import (
     CASES,
     FORMAT,
-    SOURCE,
+    claims_of,
     listed,
     raw_tokens,
     read,
@@ -25,7 +24,6 @@ from tests.formats.test_claude_code import (
     write,
 )
 from tracetui.formats import jsonl
-from tracetui.live.scan import scan
 from tracetui.model import COPIED, COUNTED_COPY, RunRef
 from tracetui.sources.base import File, Stat
 from tracetui.sources.local import LocalFile
@@ -105,7 +103,7 @@ def test_what_a_fork_copied_counts_in_the_first_that_has_it_once_its_original_is
     assert input_of(folder) == {"s0": 60, "s1": 50, "s2": 70}
     folder.path(0).unlink()
     assert input_of(folder) == {"s1": 10 + 20 + 50, "s2": 30 + 70}
-    run = read(folder.path(2))
+    run = claims_of(folder.at).mark(read(folder.path(2)))
     assert [(one.note, one.usage is not None) for one in run.spans if one.id.startswith("m")] == [
         (COPIED, False),
         (COPIED, False),
@@ -126,15 +124,13 @@ def test_a_fork_counts_right_when_its_original_comes_back_and_goes(tmp_path: Pat
     folder.path(0).unlink()
     follower = Follower(FORMAT, RunRef(FORMAT.name, str(folder.path(1))))
     follower.read()
-    follower.check("without its original")
+    given, own = follower.given, input_of(folder)["s1"]
     for what in (data, None, data):
         folder.path(0).unlink() if what is None else folder.path(0).write_bytes(what)
         follower.read()
-        follower.check("with its original" if what else "without it again")
-    assert follower.resets == 3
-    given = follower.given
-    follower.read()
-    assert follower.given == given  # asking again costs nothing
+        assert follower.given == given  # its own records are the same
+        counts = input_of(folder)
+        assert (counts["s1"] == own) is (what is None)
 
 
 def test_a_session_that_is_rewritten_as_a_copy_counts_once(tmp_path: Path) -> None:
@@ -170,18 +166,20 @@ def test_an_old_session_that_was_resumed_is_the_original_of_the_one_that_goes_on
     folder = Folder(tmp_path / "yew")
     folder.begin(2, "1.0.58")
     folder.fork(0, 2, "none", 1)
-    for deep in (False, True):
+    for deep in (False, True):  # the first record of each shows it
         runs = {run.id: run for run in listed(folder.at, deep=deep)}
         assert (runs["s0"].relation, runs["s1"].relation, runs["s1"].replay_of) == (None, "fork", "s0")
         assert runs["s1"].replay_of_path == str(folder.path(0))
     assert input_of(folder) == {"s0": 30, "s1": 40}
-    assert [one.taken_over for one in read(folder.path(1)).spans] == [True] * 4 + [False] * 2
+    marked = claims_of(folder.at).mark(read(folder.path(1)))
+    assert [one.id for one in marked.spans if one.taken_over] == ["m10", "m20"]
 
 
-def test_sessions_of_today_are_not_compared_with_all_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("sign", SIGNS)
+def test_reading_a_session_opens_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sign: str) -> None:
     folder = Folder(tmp_path / "yew")
-    folder.begin(2)
-    folder.begin(2)
+    folder.begin(2, "2.0.3")
+    folder.fork(0, 2, sign, 1)
     opened: list[str] = []
     other = LocalFile.other
 
@@ -236,10 +234,7 @@ def test_a_broken_original_is_no_harm(tmp_path: Path) -> None:
     lines = folder.path(0).read_text().splitlines()
     lines[1] = '{"uuid": 7, "message": []}'
     folder.path(0).write_text("\n".join(["[1]", "{", *lines]))
-    (found,) = scan(SOURCE, [str(folder.path(1))], deep=True)
-    used = found.runs[0].usage
-    assert used is not None
-    assert used.input_tokens == 10 + 40  # the first response is nowhere else any more
+    assert input_of(folder)["s1"] == 10 + 40  # the first response is nowhere else any more
 
 
 def edited(tmp_path: Path, *, linked: bool = True) -> Folder:
@@ -340,46 +335,6 @@ def test_the_agents_of_a_workflow_are_called_as_its_plan_calls_them(tmp_path: Pa
     ]
     plan.write_text("[")
     assert read(main).spans == before.spans
-
-
-def test_a_session_whose_first_record_changes_is_read_again(tmp_path: Path) -> None:
-    """The stat that a program may set (size, time of change) is the same, so that only the bytes tell."""
-    folder = Folder(tmp_path / "yew")
-    folder.begin(2, "2.0.3")
-    folder.fork(0, 2, "none", 1)
-    folder.begin(1, "2.0.3")
-    path = folder.path(0)
-    data, before = path.read_bytes(), path.stat()
-    assert {run.id: run.replay_of for run in listed(folder.at)} == {"s0": None, "s1": "s0", "s2": None}
-
-    path.write_bytes(data.replace(b'"u10"', b'"u99"'))
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert {run.id: run.replay_of for run in listed(folder.at)} == {"s0": None, "s1": None, "s2": None}
-
-    path.write_bytes(data)
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert {run.id: run.replay_of for run in listed(folder.at)} == {"s0": None, "s1": "s0", "s2": None}
-
-
-def test_old_sessions_of_a_folder_are_read_once_each_to_compare_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = Folder(tmp_path / "yew")
-    for _ in range(30):
-        folder.begin(1, "2.0.3")
-    for path in folder.at.iterdir():  # older than what a cache must not trust
-        os.utime(path, (1e9, 1e9))
-    monkeypatch.setattr("tracetui.sources.base.TICK_NS", 0)
-    opened: list[str] = []
-    other = LocalFile.other
-
-    def noted(self: LocalFile, path: str, stat: Stat | None = None) -> File:
-        opened.append(path)
-        return other(self, path, stat)
-
-    monkeypatch.setattr(LocalFile, "other", noted)
-    assert len(listed(folder.at, deep=False)) == 30
-    assert len(opened) <= 2 * 30
 
 
 @with_case(["fork"])

@@ -21,6 +21,7 @@ from tracetui.live.scan import scan
 from tracetui.live.search import Hit, Needle, grep, grep_runs
 from tracetui.model import COUNTED_COPY, Blob, Operation, Run, RunRef, RunSummary, Span, Status, StatusSource, Usage
 from tracetui.sources.local import LocalSource
+from tracetui.store.claims import Claims
 from tracetui.store.relations import pairs_of
 from tracetui.testing import Growing
 from tracetui.testing import read_run as run_of
@@ -44,8 +45,14 @@ def read(path: Path) -> Run:
 
 
 def listed(folder: Path, *, deep: bool = True) -> list[RunSummary]:
-    """The runs that a directory is listed with."""
-    return [run for one in scan(SOURCE, [str(folder)], deep=deep) for run in one.runs]
+    """The runs that a directory is listed with, each with what no other counts."""
+    runs = [run for one in scan(SOURCE, [str(folder)], deep=deep) for run in one.runs]
+    return [*map(Claims(runs).net, runs)]
+
+
+def claims_of(folder: Path, *, deep: bool = True) -> Claims:
+    """The claims of the runs below a directory."""
+    return Claims(run for one in scan(SOURCE, [str(folder)], deep=deep) for run in one.runs)
 
 
 def span(run: Run, name: str) -> Span:
@@ -293,10 +300,11 @@ def test_a_fork_and_its_original_are_a_pair_and_pay_once(case: Path) -> None:
 def test_what_was_copied_from_an_original_that_is_gone_counts_once(case: Path, gone: tuple[str, ...]) -> None:
     for end in gone:
         session(case, end).unlink()
-    runs = listed(case)
+    claims = claims_of(case)
+    runs = [*map(claims.net, claims.runs)]
     assert tokens(runs) == raw_tokens(case.rglob("*.jsonl"))
     for run in runs:
-        full = read(Path(run.ref.path))
+        full = claims.mark(read(Path(run.ref.path)))
         assert plain(full.summary) == plain(run)
         copied = [one for one in full.spans if one.taken_over and one.operation is Operation.CHAT]
         assert {one.usage is not None for one in copied} <= {any(one.note == COUNTED_COPY for one in copied)}
@@ -309,7 +317,7 @@ def test_the_comparison_with_a_fork_begins_where_it_went_another_way(case: Path)
     row = found.rows[found.first.row]
     assert row.a is not None
     assert found.a.spans[row.a].preview == "And boats?"
-    copied = [one.id for one in found.b.spans if one.note == "copied"]
+    copied = [one.id for one in found.b.spans if one.taken_over]
     assert copied == ["cc000002", "cc000003", "call_count", "cc000005"]
 
 
@@ -330,7 +338,8 @@ def test_the_first_version_has_no_ids_and_is_read_line_by_line(case: Path) -> No
     run, later = read(session(case, "_buoy")), read(session(case, "_again"))
     assert [one.id for one in run.spans] == ["l2", "l3", "l4", "l5", "l6", "toolu_1", "l8"]
     assert (run.summary.prompt, run.summary.model) == ("Ring the buoy", "beam-1")
-    assert (later.summary.relation, later.summary.replay_of) == ("fork", "buoy-1")
+    later = claims_of(case).mark(later)
+    assert (later.summary.relation, later.summary.replay_of) == ("fork", "buoy")  # as its file is named
     assert [one.note for one in later.spans][-2:] == ["", ""]
     assert later.summary.usage is not None
     assert later.summary.usage.output_tokens == 12
@@ -524,11 +533,7 @@ def test_tokens_of_real_sessions_are_those_of_the_raw_lines(folder: Path) -> Non
 def test_a_real_fork_opens_where_it_went_another_way() -> None:
     (folder,) = sample("pi", "generated-0.74.2", "sessions").iterdir()
     a, b = (read(path) for path in sorted(folder.iterdir()))
-    assert (b.summary.relation, b.summary.replay_of, b.summary.replay_of_path) == (
-        "fork",
-        a.summary.id,
-        a.summary.ref.path,
-    )
+    assert (b.summary.relation, b.summary.replay_of) == ("fork", a.summary.id)
     found = compare(a, b)
     assert found.first is not None
     row = found.rows[found.first.row]

@@ -18,6 +18,7 @@ from tracetui.live.tail import Tail
 from tracetui.model import Run, TaskKey
 from tracetui.model.run import Event
 from tracetui.sources.local import LocalSource
+from tracetui.store.claims import Claims
 from tracetui.store.relations import Relations
 
 _AT_ONE_TIME = ("state", "state_source", "open_call")
@@ -85,10 +86,15 @@ def _in_order(spans: dict[str, Any]) -> list[Any]:
 def from_scratch(root: str) -> dict[str, Any]:
     """Every run below `root` with its spans, as ``ls`` and ``show`` give them now."""
     source = LocalSource()
-    found = [run for one in scan(source, [root], deep=True) for run in one.runs]
+    gross = [run for one in scan(source, [root], deep=True) for run in one.runs]
+    claims = Claims(gross)
+    found = [*map(claims.net, gross)]
     relations = Relations(found)
     replays, tasks = relations.replay_addresses(), relations.inherited_tasks
-    return {run.ref.address: _shown(read_run(source, run.ref), replays[run.ref], tasks.get(run.ref)) for run in found}
+    return {
+        run.ref.address: _shown(claims.mark(read_run(source, run.ref)), replays[run.ref], tasks.get(run.ref))
+        for run in found
+    }
 
 
 def _shown(run: Run, replay: str | None, task: TaskKey | None) -> Any:

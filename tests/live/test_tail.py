@@ -16,8 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.live.replay import Replay, until, until_equal
+from tests.live.replay import Replay, from_scratch, until, until_equal
 from tests.live.sessions import Session, paprika
+from tests.live.test_forks_listed import FORKS
 from tests.scored import install, reward, write_run
 from tests.shared import examples
 from tracetui import demo
@@ -308,6 +309,28 @@ def test_the_replayed_run_is_reported_once_known(tmp_path: Path, begin: Begin, s
 
     student = replay.runs[str(tmp_path / "student.ccpa-trace.jsonl")]
     assert student["replay_of_address"] == str(tmp_path / "teacher.ccpa-trace.jsonl")
+
+
+@pytest.mark.parametrize("names", [("f0", "f1"), ("f1", "f0")])
+def test_a_copied_response_counts_once_whichever_file_comes_first(
+    tmp_path: Path, begin: Begin, names: tuple[str, str]
+) -> None:
+    tail, replay = begin(), Replay()
+    for path in [next(FORKS.glob(f"{name}*.jsonl")) for name in names]:
+        shutil.copy(path, tmp_path)
+        until_equal(tail, replay, str(tmp_path))
+    next(tmp_path.glob("f0*.jsonl")).unlink()
+    until_equal(tail, replay, str(tmp_path))
+
+
+def test_an_original_from_before_the_start_counts_what_a_new_fork_copied(tmp_path: Path, begin: Begin) -> None:
+    original, fork = (next(FORKS.glob(f"{name}*.jsonl")) for name in ("f0", "f1"))
+    shutil.copy(original, tmp_path)
+    tail, replay = begin(), Replay()
+    shutil.copy(fork, tmp_path)
+    address = str(tmp_path / fork.name)
+    until(tail, replay, lambda: address in replay.runs)
+    assert replay.known() == {address: from_scratch(str(tmp_path))[address]}
 
 
 # ---- problems

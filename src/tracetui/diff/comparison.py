@@ -472,12 +472,24 @@ class Comparison:
         return state_diff(self.a, self.b, superstep, self._noise.fork())
 
     def _take(self, pairs: list[Pair]) -> None:
-        self._pairs = pairs
+        pairs = self._pairs = [pair for pair in pairs if not self._is_left_out(pair)]
         ends = [max((i for i, pair in enumerate(pairs) if pair[side] is not None), default=-1) for side in (0, 1)]
         self._end = min(ends)
         self._rows = [self._guess(pair) for pair in pairs]
         counts = Counter(row.kind for row in self._rows)
         self._counts = {kind: counts[kind] for kind in Kind}
+
+    def _is_left_out(self, pair: Pair) -> bool:
+        """Whether only one run has the step, below a call that the other copied without its agent."""
+        if pair.a is not None and pair.b is not None:
+            return False
+        own, other = (self.a, self.b) if pair.b is None else (self.b, self.a)
+        span = own.spans[(pair.b if pair.a is None else pair.a) or 0]
+        while span.parent_id is not None and (place := own.index.get(span.parent_id)) is not None:
+            span = own.spans[place]
+            if (copy := other.index.get(span.id)) is not None:
+                return other.spans[copy].taken_over and not _has_children(other, copy)
+        return False
 
     def _put(self, index: int, row: Row) -> None:
         """Replace a row with its compared version, updating the counts incrementally."""

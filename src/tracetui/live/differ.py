@@ -46,6 +46,7 @@ from tracetui.live.mailbox import (
 from tracetui.model import Body, Operation, Run, RunRef, Span
 from tracetui.sources.base import Source
 from tracetui.store.address import span_label, span_title
+from tracetui.store.claims import NO_SHARES, Share, Shares
 
 NEWS_SECONDS: Final = 0.2
 """How often a running comparison is reported."""
@@ -65,7 +66,7 @@ class Differ:
     def __init__(self, source: Source, mailbox: Mailbox, throttle: Throttle) -> None:
         self._source, self._mailbox, self._throttle = source, mailbox, throttle
         self._event = threading.Event()
-        self._requested: tuple[Compare | None, dict[RunRef, Run], bool] | None = None
+        self._requested: tuple[Compare | None, dict[RunRef, Run], Shares, bool] | None = None
         self._look: LookAt | tuple[Calls, Run] | None = None
         self._pending_pairs: deque[FindDivergence] = deque()
         self._prefetch: RunRef | None = None
@@ -75,11 +76,13 @@ class Differ:
 
     # ---- for the screen
 
-    def compare(self, ask: Compare | None, loaded: Iterable[Run] = (), *, reload: bool = False) -> None:
-        """Compare these runs instead of the previous ones; None: drop those. `loaded` runs and cached ones are not read
-        again unless `reload`.
+    def compare(
+        self, ask: Compare | None, loaded: Iterable[Run] = (), shares: Shares = NO_SHARES, *, reload: bool = False
+    ) -> None:
+        """Compare these runs instead of the previous ones; None: drop those. `loaded` runs, which are net, and cached
+        ones are not read again unless `reload`. `shares`: what other runs count of the runs that are read.
         """
-        self._requested = ask, {run.summary.ref: run for run in loaded if run.complete}, reload
+        self._requested = ask, {run.summary.ref: run for run in loaded if run.complete}, shares, reload
         self._event.set()
 
     def look(self, ask: LookAt) -> None:
@@ -134,8 +137,8 @@ class Differ:
     def _turn(self) -> bool:
         """Do a slice of the most urgent work; return False if there is none."""
         if self._requested is not None:
-            (ask, loaded, reload), self._requested = self._requested, None
-            self._work = self._compare(ask, loaded) if ask is not None else None
+            (ask, loaded, shares, reload), self._requested = self._requested, None
+            self._work = self._compare(ask, loaded, shares) if ask is not None else None
             if ask is None or reload:
                 self._comparisons.clear()
             return True
@@ -164,8 +167,8 @@ class Differ:
 
     # ---- whole runs
 
-    def _compare(self, ask: Compare, loaded: dict[RunRef, Run]) -> Iterator[None]:
-        runs = yield from self._read(ask, loaded)
+    def _compare(self, ask: Compare, loaded: dict[RunRef, Run], shares: Shares) -> Iterator[None]:
+        runs = yield from self._read(ask, loaded, shares)
         if runs is None:
             return
         comparison = Comparison(*runs, relation=ask.relation, strict=ask.strict, breathe=self._yield)
@@ -205,7 +208,7 @@ class Differ:
         return messages
 
     def _read(
-        self, ask: Compare | FindDivergence, loaded: dict[RunRef, Run]
+        self, ask: Compare | FindDivergence, loaded: dict[RunRef, Run], shares: Shares = NO_SHARES
     ) -> Generator[None, None, list[Run] | None]:
         """Read both runs; if one is unreadable, answer with the failure and return None."""
         runs: list[Run] = []
@@ -217,7 +220,7 @@ class Differ:
                 if why and not len(reader):
                     self._answer(ask, ReadFailure(f"{ref.address}: {why}"))
                     return None
-                run = reader.build()
+                run = shares.get(ref, Share()).mark(reader.build())
             runs.append(run)
         return [masking.masked_headers(run) for run in runs]
 

@@ -33,7 +33,7 @@ from tracetui.model.masked import masked_bodies, unmasked
 from tracetui.redact import Redactor
 from tracetui.sources.base import LinkLost, Source
 from tracetui.store.address import span_title
-from tracetui.store.claims import Share
+from tracetui.store.claims import NO_SHARES, Share, Shares
 from tracetui.store.relations import Relations
 
 NEWS_SECONDS: Final = 0.05
@@ -230,7 +230,7 @@ def statistics_job(
     refs: Sequence[RunRef],
     rule: PassRule | None = None,
     inherited: Mapping[RunRef, TaskKey] = MappingProxyType({}),
-    shares: Mapping[RunRef, Share] = MappingProxyType({}),
+    shares: Shares = NO_SHARES,
 ) -> Job:
     """Count these runs; `JobProgress.result` is a `Counted`, `new` each `Problem`.
 

@@ -327,10 +327,7 @@ class Lister:
 
     def _find_affected(self, found: Found, *, gone: bool) -> list[str]:
         """Update the relations of a file; return the other files to read again because of it."""
-        if gone:
-            affected = [*self._relations.forks_near(found.path), *self._relations.remove(found.path)]
-        else:
-            affected = self._relate(found)
+        affected = self._relations.remove(found.path) if gone else self._relations.add(found)
         for path in affected if not found.part_of else affected[1:]:
             self._reader.forget(path)  # its reader serves a standalone run, or has read a deleted file
         return affected
@@ -343,14 +340,6 @@ class Lister:
                 is_full = len(mail.found) > MAX_UNREAD
             while is_full and not self._interrupted and not self._mailbox.wait_taken(LOOK_UP_SECONDS):
                 pass
-
-    def _relate(self, found: Found) -> list[str]:
-        """Record a result of watching; return the other files to read again because of it."""
-        is_new = found.path not in self._relations
-        affected = self._relations.add(found)
-        if is_new and found.path in self._relations:
-            affected += self._relations.forks_near(found.path)
-        return affected
 
     def _read(self, change: Change, still: float) -> Found | None:
         path, entry = change.path, change.entry

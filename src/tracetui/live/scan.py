@@ -532,7 +532,7 @@ class FileRelations:
         """Forget a deleted file; return the files to read again: the parts of its run or, if it was a part itself,
         its main file, the forks of that and the parts that may have belonged to it through this one.
         """
-        related = self._parts_of(path)
+        related = [*self._forks_of(path), *self._parts_of(path)]
         if path in self._mains:
             main = self._main_of(path)
             related += [main, *self._forks_of(main)]
@@ -584,14 +584,6 @@ class FileRelations:
     def _forks_of(self, path: str) -> list[str]:
         """Return files with forks of the runs that a file was last found to contain."""
         return self.forks(path, self._ids.get(path, ()))
-
-    def forks_near(self, path: str) -> list[str]:
-        """Return forks of the file's runs, and all forks in its folder: which file counts copied records depends on its
-        neighbors.
-        """
-        folder = os.path.dirname(path)
-        beside = [fork for fork in self._forks if fork != path and os.path.dirname(fork) == folder]
-        return list(dict.fromkeys((*self._forks_of(path), *beside)))
 
     def _logs_of(self, found: Found) -> list[str]:
         """Files below the folder of the result of a trial, which may be parts of its run now."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -22,8 +22,10 @@ from tracetui.live.load import Reader
 from tracetui.live.scan import FileRelations, Found, entries, look
 from tracetui.live.watch import RETRY_SECONDS, Change, RetryQueue, Watch, running_seconds, settle_seconds
 from tracetui.model import Outcome, Problem, Run, RunRef, RunSummary, Score, Status, TaskKey
+from tracetui.model.claims import key_of
 from tracetui.model.run import Event, ProblemMet, RunChanged, RunEnded, RunReset, SpanChanged
 from tracetui.sources.base import Entry, File, FileView, Folder, LinkLost, Source, Stat
+from tracetui.store.claims import Claims
 from tracetui.store.relations import Relations
 
 # ---- one run
@@ -55,6 +57,10 @@ class RunRecord(msgspec.Struct):
     """The end that was reported."""
     rewritten: bool = False
     """Its file was rewritten: it is read as a new run."""
+    net: RunSummary | None = None
+    """The summary as it was reported."""
+    copied: Collection[int] = ()
+    """Keys of its claims that other runs counted when its spans were reported."""
 
 
 def comparable(summary: RunSummary) -> RunSummary:
@@ -293,6 +299,10 @@ class RunEvents:
         self._records: dict[RunRef, RunRecord] = {}
         self._tails: OrderedDict[RunRef, RunTail] = OrderedDict()
         self._relations_current = True
+        self._claims = Claims()
+        """Of the gross summaries in the records; what is reported is net."""
+        self._compared: set[RunRef] = set()
+        """Runs with the beginning of another that were read for their claims."""
 
     @property
     def full(self) -> bool:
@@ -315,6 +325,7 @@ class RunEvents:
     def remember(self, run: RunSummary) -> None:
         """Record a run that existed at the start, without reporting it."""
         self._records[run.ref] = RunRecord(summary=comparable(run), ended=_ending(run))
+        self._claims.add(run)
         self._relations_current = False
 
     def read_silently(self, ref: RunRef) -> None:
@@ -330,6 +341,7 @@ class RunEvents:
         for ref in refs:
             record = self._records.pop(ref, None)
             self._tails.pop(ref, None)
+            self._claims.remove(ref)
             self._relations_current = False
             if record is not None and record.reported:
                 yield RunReset(ref.address)
@@ -402,7 +414,8 @@ class RunEvents:
         run = tail.reader.build()
         record = self._records.get(tail.ref)
         spans = tail.changed_spans(run)
-        summary = comparable(run.summary)
+        self._take_claims(run.summary)
+        summary, run = comparable(run.summary), self._claims.mark(run)
         if record is None:
             record = self._records[tail.ref] = RunRecord(summary=summary)
             self._relations_current, differs = False, True
@@ -416,7 +429,7 @@ class RunEvents:
         if spans or differs:
             if differs or not record.reported:
                 record.reported = True
-                yield RunChanged(summary, record.replay, record.task)
+                yield self._changed(record)
             for position in spans:
                 yield SpanChanged(run, position)
         if record.reported:
@@ -435,7 +448,7 @@ class RunEvents:
         summary = run.summary
         ended = _ending(summary)
         if ended is not None and ended != record.ended:
-            yield RunEnded(record.summary)
+            yield RunEnded(comparable(self._claims.net(record.summary)))
         record.ended = ended
         if summary.seems_running or summary.unfinished:
             now = time.monotonic()
@@ -450,13 +463,40 @@ class RunEvents:
 
     # ---- among runs
 
+    def _take_claims(self, run: RunSummary) -> None:
+        """Compare a run with all that began with the same record, which are read once for that."""
+        self._claims.add(run)
+        for ref in self._claims.relatives(run.ref) - self._compared - {run.ref}:
+            self._compared.add(ref)
+            if (record := self._records.get(ref)) is not None and not record.summary.deep:
+                self.read_silently(ref)
+
+    def _passed_on(self, ref: RunRef, record: RunRecord) -> Iterator[Event]:
+        """Report the spans that another run counts now, or no longer."""
+        before, record.copied = record.copied, self._claims.share(ref).copied
+        changed, tail = {*before} ^ {*record.copied}, self._tails.get(ref)
+        if changed and tail is not None:
+            gross = tail.reader.build()
+            run = self._claims.mark(gross)
+            yield from (SpanChanged(run, place) for place, span in enumerate(gross.spans) if key_of(span) in changed)
+
+    def _changed(self, record: RunRecord) -> RunChanged:
+        record.net = comparable(self._claims.net(record.summary))
+        return RunChanged(record.net, record.replay, record.task)
+
     def relations(self) -> Iterator[Event]:
-        """Report runs with an original that was found only now."""
+        """Report runs with an original that was found only now, and those that count less or more because of others."""
+        for run in self._claims.take_changed():
+            record = self._records.get(run.ref)
+            if record is not None and record.reported:
+                if record.net != comparable(self._claims.net(record.summary)):
+                    yield self._changed(record)
+                yield from self._passed_on(run.ref, record)
         if self._relations_current:
             return
         self._relations_current = True
-        runs = [record.summary for record in self._records.values()]
-        if not any(run.replay_of or run.replay_of_path for run in runs):
+        runs = [self._claims.net(record.summary) for record in self._records.values()]
+        if not any(run.replay_of or run.replay_of_path or self._records[run.ref].replay for run in runs):
             return
         relations = Relations(runs)
         for ref, address in relations.replay_addresses().items():
@@ -464,7 +504,7 @@ class RunEvents:
             if (record.replay, record.task) != (address, task):
                 record.replay, record.task = address, task
                 if record.reported:
-                    yield RunChanged(record.summary, address, task)
+                    yield self._changed(record)
 
 
 def _ending(summary: RunSummary) -> Ending | None:
@@ -600,10 +640,8 @@ class Tail:
     def _handle_removal(self, file: TailedFile) -> Iterator[Event]:
         del self._files[file.entry.path]
         self._caches.pop(file.entry.path, None)
-        ids = self._run_events.ids(file.refs)
         yield from self._reset_file(file)
-        path = file.entry.path
-        yield from self._rescan_all([*self._relations.forks(path, ids), *self._relations.remove(path)])
+        yield from self._rescan_all(self._relations.remove(file.entry.path))
 
     def _rescan_all(self, paths: Iterable[str]) -> Iterator[Event]:
         """Scan files again that became or were parts of another file's run, or are its forks."""

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from tracetui.model.span import COPIED, COUNTS_HERE, Operation, Span, Usage
+from tracetui.model.span import COPIED, COUNTS_HERE, Operation, Span, Status, Usage
 
 _SHORT: Final = 16
 """Characters below which an id isn't unique in the world."""
@@ -32,6 +32,8 @@ class ClaimKind(NamedTuple):
     model: str | None
     tier: str | None
     """As in `Span`."""
+    failed: bool = False
+    is_step: bool = False
 
 
 class Claim(NamedTuple):
@@ -48,7 +50,9 @@ def claim_of(span: Span) -> Claim | None:
     key = key_of(span)
     if key is None or counts_elsewhere(span):
         return None
-    return Claim(key, span.usage, ClaimKind(span.operation, span.model, span.tier))
+    return Claim(
+        key, span.usage, ClaimKind(span.operation, span.model, span.tier, span.status is Status.ERROR, span.is_step)
+    )
 
 
 def key_of(span: Span) -> int | None:
@@ -139,8 +143,8 @@ def pack_claims(claims: Sequence[Claim], origin: str | None) -> bytes:
     numbers = bytearray()
     for claim in claims:
         kind = claim.kind
-        if kind not in kinds and not (_is_text(kind.model) and len(kinds) < _KINDS - len(Operation)):
-            kind = ClaimKind(kind.operation, None, None)
+        if kind not in kinds and not (_is_text(kind.model) and len(kinds) < _KINDS - 4 * len(Operation)):
+            kind = kind._replace(model=None, tier=None)
         numbers.append(kinds.setdefault(kind, len(kinds)))
     keys = array("Q", [claim.key for claim in claims])
     if sys.byteorder == "big":

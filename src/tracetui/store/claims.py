@@ -25,7 +25,7 @@ FORK: Final = "fork"
 COPY: Final = "copy"
 _NOTHING: Final = ClaimKeys()
 _COUNTS: Final = tuple(name for name in Usage.__struct_fields__ if name not in ("cost_usd", "output_at_least"))
-_CALLS: Final = ("llm_calls", "tool_calls")
+_COUNTED: Final = ("errors", "llm_calls", "steps", "tool_calls")
 _LEAST: Final = 1e-9
 """US dollars below which a difference of costs is rounding."""
 
@@ -43,7 +43,7 @@ class Share(NamedTuple):
     def net(self, run: RunSummary) -> RunSummary:
         """The net summary for the gross one `run`; `run` itself where nothing changes."""
         if self.whole:
-            return run.replace(**{name: None if getattr(run, name) is None else 0 for name in _CALLS}, **self.fields)
+            return run.replace(**{name: None if getattr(run, name) is None else 0 for name in _COUNTED}, **self.fields)
         fields = {**_deduction(run, self.copied), **self.fields} if self.copied and run.claims else self.fields
         return run.replace(**fields) if fields else run
 
@@ -58,6 +58,11 @@ class Share(NamedTuple):
         if not copies and summary is run.summary:
             return run
         return replace(run, spans=run.spans.replaced(copies) if copies else run.spans, summary=summary)
+
+
+Shares = Mapping[RunRef, Share]
+"""Shares by run, to be used in another thread."""
+NO_SHARES: Final[Shares] = MappingProxyType({})
 
 
 class Claims:
@@ -96,7 +101,7 @@ class Claims:
             if before.claims == run.claims and before.head.identity == identity:
                 self._runs[ref] = run
                 if order_of(before) != order_of(run):
-                    self._changed |= self._relatives(ref)
+                    self._changed |= self.relatives(ref)
                 return
             self.remove(ref)
         if not run.claims and identity is None:
@@ -174,7 +179,7 @@ class Claims:
         return self._runs.get(ref)
 
     def net(self, run: RunSummary) -> RunSummary:
-        """The summary of an added run with its own usage, calls and relation; `run` itself where nothing changes."""
+        """The summary of an added run with its own counts and relation; `run` itself where nothing changes."""
         return self.share(run.ref).net(run) if run.ref in self._related else run
 
     def mark(self, run: Run) -> Run:
@@ -199,6 +204,10 @@ class Claims:
                 "relation": COPY if is_copy else FORK,
             }
         return Share(owners.keys(), fields)
+
+    def shares(self, refs: Iterable[RunRef]) -> Shares:
+        """What other runs count of these at this time."""
+        return {ref: self.share(ref) for ref in refs}
 
     def _same_without_claims(self, run: RunSummary) -> RunRef | None:
         """The run with the identity of `run` that counts; None if it is `run`, or if the claims of `run` decide."""
@@ -240,8 +249,10 @@ class Claims:
         origin = self._origin_of.get(ref)
         return self._origins[origin] if origin is not None else []
 
-    def _relatives(self, ref: RunRef) -> set[RunRef]:
+    def relatives(self, ref: RunRef) -> set[RunRef]:
         """The runs that have a claim or the first record in common with a run, with the run itself if there are any."""
+        if ref not in self._runs:
+            return set()
         groups = [self._shared[key] for key in self._sharing.get(ref, ())]
         groups += [self._family(ref), self._identities.get(self._runs[ref].head.identity or "", [])]
         return set[RunRef]().union(*(group for group in groups if len(group) > 1))
@@ -268,14 +279,18 @@ def _deduction(run: RunSummary, owners: Collection[int]) -> dict[str, Any]:
     """The fields of a summary without the claims that others count."""
     copied = [claim for claim in unpack_claims(run.claims).claims() if claim.key in owners]
     operations = Counter(claim.kind.operation for claim in copied)
+    less = {
+        "errors": sum(claim.kind.failed for claim in copied),
+        "llm_calls": operations[Operation.CHAT],
+        "steps": sum(claim.kind.is_step for claim in copied),
+        "tool_calls": operations[Operation.EXECUTE_TOOL],
+    }
     used = sum((claim.usage for claim in copied if claim.usage is not None), Usage())
-    fields: dict[str, Any] = {}
+    fields: dict[str, Any] = {
+        name: max(0, count - less[name]) for name in _COUNTED if (count := getattr(run, name)) is not None
+    }
     if run.usage is not None and used:
         fields["usage"] = _minus(run.usage, used)
-    if run.llm_calls is not None:
-        fields["llm_calls"] = max(0, run.llm_calls - operations[Operation.CHAT])
-    if run.tool_calls is not None:
-        fields["tool_calls"] = max(0, run.tool_calls - operations[Operation.EXECUTE_TOOL])
     if run.model_usage:
         fields["model_usage"] = _by_model(run.model_usage, copied)
     return fields

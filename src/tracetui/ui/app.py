@@ -491,7 +491,7 @@ class TraceApp(HostApp):
         from tracetui.live.jobs import statistics_job
         from tracetui.ui.screens.lists import StatisticsScreen
 
-        shares = {ref: self.store.claims.share(ref) for ref in refs}
+        shares = self.store.claims.shares(refs)
         job = statistics_job(refs, self.store.rule, self.store.relations.inherited_tasks, shares)
         self.push_screen(StatisticsScreen(job, of, self.commands))
         self.surveys.ask(job)

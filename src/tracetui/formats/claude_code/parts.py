@@ -16,7 +16,7 @@ from tracetui.errors import FormatError
 from tracetui.formats.agent_log import CHAT, EXECUTE_TOOL
 from tracetui.formats.base import Chunk
 from tracetui.formats.claude_code.records import SCHEMA
-from tracetui.formats.claude_code.session import Originals, Session, agent_span, started_by
+from tracetui.formats.claude_code.session import Session, agent_span, started_by
 from tracetui.formats.decode import decode, records_in
 from tracetui.formats.jsonl import BUDGET, FIRST, LogReader
 from tracetui.formats.scalars import between, mapping, sequence, text
@@ -203,8 +203,7 @@ class _AgentFile:
 
 
 class RunReader:
-    """The `Reader` of a session with its sub-agents. Begins again where any of the files is another one, or where
-    another session than before holds what this one copied.
+    """The `Reader` of a session with its sub-agents. Begins again where any of the files is another one.
 
     All that may raise `OSError` is done before anything is collected, so that nothing is lost when it does.
     """
@@ -212,13 +211,11 @@ class RunReader:
     def __init__(self) -> None:
         self._given = self._reset = False
         """A chunk was returned; the next one replaces all before."""
-        self._originals = Originals()
         self._begin()
 
     def _begin(self) -> None:
         """Read all files from their start."""
-        self._earlier = self._originals.earlier
-        self._main = LogReader(SCHEMA, lambda file: Session(file, originals=self._originals))
+        self._main = LogReader(SCHEMA, Session)
         self._begin_parts()
 
     def _begin_parts(self) -> None:
@@ -246,13 +243,6 @@ class RunReader:
         if not self._advance(file, seconds):
             self._begin()
             self._advance(file, seconds)
-        self._originals.update(self._main.session, file)
-        while self._originals.earlier != self._earlier:
-            self._begin()
-            self._advance(file, seconds)
-            if not self._done:  # its own records may begin later in the file: the next call looks again
-                break
-            self._originals.update(self._main.session, file)
         return self._chunk(file)
 
     def _advance(self, file: File, seconds: float) -> bool:
@@ -272,13 +262,10 @@ class RunReader:
 
     def _meet(self, file: File) -> bool:
         """Update the set of sub-agents; False if one was deleted."""
-        session = self._main.session
-        original = self._originals.original(session, file)
-        self._original = original[0] if original is not None and original[1] is not None else ""
-        parts = parts_of(file)
-        missing = session.agents.difference(part.agent for part in parts)
-        if self._original and missing:
-            parts += (part for part in parts_of(file, self._original) if part.agent in missing)
+        session, parts = self._main.session, parts_of(file)
+        missing, original = session.agents.difference(part.agent for part in parts), session.forked_from or ""
+        if missing and _IDENT.fullmatch(original):  # those of the calls that it copied
+            parts += (part for part in parts_of(file, original) if part.agent in missing)
             missing.difference_update(part.agent for part in parts)
         parts += _beside(file, sorted(missing))
         for part in parts:
@@ -422,9 +409,7 @@ class RunReader:
 
     def _is_of_another(self, agent: _AgentFile) -> bool:
         """Whether a sub-agent that was copied with the call that started it is, and counts, with another session."""
-        if "/" in agent.part.path:
-            return bool(self._original) and agent.part.path.startswith(f"{self._original}/")
-        ident = None if agent.session is None else agent.session.metadata.get("sessionId")
+        ident = None if "/" in agent.part.path or agent.session is None else agent.session.metadata.get("sessionId")
         return ident is not None and ident != self._main.session.metadata.get("sessionId")
 
 
@@ -444,5 +429,5 @@ def _is_response(row: Any) -> bool:
 
 
 def _copy(span: Span) -> Span:
-    """A response or call that the sub-agent was given along, or that is in the original of a fork: it counts there."""
+    """A response or call that the sub-agent was given along: it counts there."""
     return span if counts_elsewhere(span) else replace(span, usage=None, note=COPIED)

@@ -40,7 +40,6 @@ from tracetui.formats.jsonl import Line
 from tracetui.formats.scalars import between, text
 from tracetui.formats.schema import NULL, Field, Finite, Loose, Natural, Schema
 from tracetui.model import (
-    COPIED,
     PREVIEW,
     Error,
     FirstError,
@@ -373,8 +372,6 @@ class Assistant(Record, tag="assistant"):
             response.tier = tokens.tier or response.tier
             for number, iteration in tokens.apart(model) if tokens.iterations else ():
                 _take_iteration(agent, response, iteration, number, when, line)
-        if agent.copied == COPIED:
-            response.usage = None
         agent.failure, agent.knows_status = None, True
         if failed:
             self._failure(agent, message, response)
@@ -697,11 +694,11 @@ def _take_iteration(
     agent: Agent, response: Response, iteration: Iteration, number: int, when: float | None, line: Line
 ) -> None:
     """Take a model call that the usage of its response leaves out."""
-    usage = None if agent.copied == COPIED else iteration.usage()
     model = iteration.model or response.model
     note = agent.copied or (response.tier or "")
     ident = f"{response.id}:{number}"
-    facts = {"parent_id": response.id, "step": response.step, "usage": usage, "model": model, "note": note, **DONE}
+    facts = {"parent_id": response.id, "step": response.step, "model": model, "note": note, **DONE}
+    facts["usage"] = iteration.usage()
     at = span_ref(line.packed(), None, agent.part)
     name = iteration.label[:PREVIEW]
     claim = None if response.claim is None else f"{response.claim}:{number}"

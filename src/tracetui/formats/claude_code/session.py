@@ -1,4 +1,4 @@
-"""One file of a Claude Code session while its records come in: its conversation, sub-agents, and originals.
+"""One file of a Claude Code session while its records come in: its conversation and sub-agents.
 
 Since 2.0 sub-agents have files of their own; before, their records (``isSidechain``) stood among the others. Records
 name the one before them, and a rewind is a prompt that names an earlier one. No record ends a session: it can
@@ -8,8 +8,6 @@ always be continued. But if the last call of the model finally failed, the sessi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from math import inf
 from sys import intern
 from typing import Any, Final
 
@@ -25,11 +23,8 @@ from tracetui.formats.agent_log import (
     RUNNING,
     UNKNOWN,
     Call,
-    Copies,
     OpenRow,
-    Order,
     SyntheticRef,
-    sessions_beside,
     span_ref,
 )
 from tracetui.formats.bodies import pack_block
@@ -46,7 +41,7 @@ from tracetui.formats.claude_code.records import (
     clean_text,
     typed_command,
 )
-from tracetui.formats.decode import MAX_LINE, lines, record_on
+from tracetui.formats.decode import record_on
 from tracetui.formats.jsonl import Line
 from tracetui.formats.scalars import between, folder_of, moment, version
 from tracetui.formats.schema import unknown_fields
@@ -63,7 +58,7 @@ from tracetui.model import (
     excerpt,
 )
 from tracetui.model.span import status_of
-from tracetui.sources.base import HEAD_SIZE, SHARED, Entry, File, cacheable
+from tracetui.sources.base import File
 
 AGENT: Final = "claude"
 EARLIER: Final = 1.0
@@ -140,7 +135,7 @@ class Agent(BranchedConversation):
         self.agents: set[str] = set()
         """The agents among these."""
         self.copied = ""
-        """The note of the rows of this record if it was copied from another session."""
+        """The note of the responses and calls of this record if it was copied from another session."""
         self.model: str | None = None
         self.prompt: str | None = None
         """The beginning of the first prompt or slash command of the user."""
@@ -227,7 +222,7 @@ class Agent(BranchedConversation):
             parent, self.steps = self.root if before is None else before.parent_id, self.steps + 1
             step = self.steps if self.root is None else None
             found = Response(ident, name, CHAT, parent, step, when, line.packed(), status=OK, model=model)
-            found.part, found.claim = self.part, key
+            found.part, found.claim = self.part, key or uuid
             self.rows[ident] = found
         self.top, self.notes = found, None
         self.emit(found)
@@ -274,7 +269,7 @@ class Agent(BranchedConversation):
         if before is not None:
             span = replace(span, parent_id=before.parent_id)
         if self.copied:
-            span = replace(span, note=" · ".join(filter(None, (self.copied, span.note))))
+            span = replace(span, note=" · ".join(filter(None, (COPIED, span.note))))
         self.rows[span.id] = span
         self.put(span)
 
@@ -312,17 +307,12 @@ class Agent(BranchedConversation):
 class Session(Agent):
     """One file, and the conversation of its own agent; see `tracetui.formats.jsonl.Session`."""
 
-    def __init__(
-        self, file: File, *, agent: str | None = None, part: str = "", originals: Originals | None = None
-    ) -> None:
-        """`agent` is the id of a sub-agent with a file of its own, read as `part` of a run; `originals` are
-        the sessions that this one was copied from.
-        """
+    def __init__(self, file: File, *, agent: str | None = None, part: str = "") -> None:
+        """`agent` is the id of a sub-agent with a file of its own, read as `part` of a run."""
         if agent is None:
             super().__init__(file)
         else:
             super().__init__(file, root=f"agent:{agent}", part=part, prefix=f"{agent}/")
-        self.originals = originals or Originals()
         self.metadata: dict[str, str] = {}
         self._unknown = tuple(_METADATA)
         self.version: str | None = None
@@ -362,7 +352,7 @@ class Session(Agent):
         if (self._unknown or self.first is None or self.uuid is None) and not self.skipped:
             self._begin(record, when)
         agent = self if self._is_own(record) else self._agent_of(record, line)
-        agent.copied = self._copy(record, when) if self.is_fork or self.originals.keys else ""
+        agent.copied = COUNTED_COPY if self.is_fork and self._is_copied(record, when) else ""
         if self._left_out and agent is self and self._was_left_out(record.uuid):
             record.note(self, when, line)  # a duplicate, as in `follow`
         else:
@@ -387,20 +377,13 @@ class Session(Agent):
         if when is not None and self.first is not None and when < self.first - EARLIER:  # older than the file
             self._copied_before, self.is_fork = self.first, True
 
-    def _copy(self, record: Envelope, when: float | None) -> str:
-        """The note of the rows of a record that was copied from another session, else empty."""
-        if self.part:
-            return ""
-        is_copy = isinstance(record.forked_from, Forked)
-        if not is_copy and self._copied_before is not None:
-            if when is not None and when >= self._copied_before:
-                self._copied_before = None
-            else:
-                is_copy = bool(record.uuid)
-        key, response = keys_of(record)
-        if not is_copy and key not in self.originals:
-            return ""
-        return COPIED if response in self.originals else COUNTED_COPY
+    def _is_copied(self, record: Envelope, when: float | None) -> bool:
+        """Whether a record of a fork was copied from another session, by a field or by its time."""
+        if self.part or isinstance(record.forked_from, Forked):
+            return not self.part
+        if self._copied_before is not None and when is not None and when >= self._copied_before:
+            self._copied_before = None
+        return self._copied_before is not None and bool(record.uuid)
 
     # ---- sub-agents among the records of the session
 
@@ -492,7 +475,7 @@ class Session(Agent):
     def header(self) -> Header:
         """The header, without the size of all files."""
         stem, cwd = self.file.name.removesuffix(".jsonl"), self.metadata.get("cwd")
-        original, branch = self.originals.original(self, self.file), self.metadata.get("gitBranch")
+        branch = self.metadata.get("gitBranch")
         failed, answer = self.failure, self.answer
         status = None if failed is None else ERROR
         if answer is not None:
@@ -513,9 +496,8 @@ class Session(Agent):
             usage=self._recorded_cost(),
             started_at=self.first,
             duration_ms=between(self.first, self.last) or None,
-            replay_of=None if original is None else original[0],
-            replay_of_path=None if original is None else original[1],
-            relation="fork" if self.is_fork or original is not None else None,
+            replay_of=self.forked_from,
+            relation="fork" if self.is_fork else None,
             parent=None if self.agent is None else self.metadata.get("sessionId"),
             origin=self._origin(),
             prompt=self.prompt or self.command or "",
@@ -534,7 +516,7 @@ class Session(Agent):
 
     def _recorded_cost(self) -> Usage | None:
         """The recorded cost. That of a fork includes its original, where the copied responses count."""
-        if self.skipped or self.part or self.is_fork or self.originals.keys:
+        if self.skipped or self.part or self.is_fork:
             return None
         if self.answers:
             return self.answers
@@ -583,8 +565,6 @@ def started_by(span: Span, call: Call | Span) -> Span:
     )
 
 
-# ---- originals
-
 _TITLES: Final = ("customTitle", "aiTitle")
 """Notes with a title, the user's first. A `summary` may be that of another session."""
 _IDENT: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -592,106 +572,6 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """The name of the file of a session: its id, also if the first records are those of another session."""
 _UNIQUE: Final = 16
 """Characters of an id that no other record has."""
-_OLD: Final = re.compile(r"(?:[01]\.|2\.0\b)")
-"""Versions in which resuming copied the whole session."""
-_MOST: Final = 2_000
-"""Sessions of a folder that are compared, the latest first."""
-_FIRST_RECORDS: Final = "claude-code first records"
-"""Key in `SHARED` of the id of the first record of each session, by the version of its file: each old session of a
-folder is compared with all others."""
-_MOST_FIRST_RECORDS: Final = 20_000
-
-
-class Originals(Copies):
-    """The sessions that a session was copied from.
-
-    A fork copies the records of its original with their ids. Since 2.1 each copy has a ``forkedFrom``, or the first own
-    records of the fork are younger than its copies. Older copies are unmarked: then the original is a session with the
-    same first record, and records with the ids of its records are copies.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(_keys_on)
-        self._uuid: str | None = None
-
-    def update(self, session: Session, file: File) -> None:
-        """Look for them again; only forks and sessions of old versions can have any."""
-        is_old = _OLD.match(session.metadata.get("version", "")) is not None
-        if session.uuid is None:  # nothing was read yet
-            return
-        may_have = session.agent is None and (session.is_fork or is_old)
-        if session.uuid != self._uuid or not may_have:
-            self._uuid = session.uuid
-            self.forget()
-        if not may_have:
-            return
-        others = sessions_beside(file)
-        if len(others) > _MOST:
-            times = {path: 0 if one.stat is None else -one.stat.mtime_ns for path, one in others.items()}
-            others = {path: others[path] for path in sorted(others, key=times.__getitem__)[:_MOST]}
-        begun = inf if session.first is None else session.first
-        self.look(
-            file,
-            others,
-            lambda path, entry: _order(file, session, path, entry),
-            lambda: (begun, _last_time(file), file.name),
-        )
-
-    def original(self, session: Session, file: File) -> tuple[str, str | None] | None:
-        """Id and path of the session that this one was forked from."""
-        if session.forked_from is not None:
-            name = f"{session.forked_from}.jsonl"
-            return session.forked_from, file.sibling(name) if _IDENT.fullmatch(session.forked_from) else None
-        if session.uuid != self._uuid:
-            self.update(session, file)
-        if session.uuid is None or not self.earlier:
-            return None
-        path = self.earlier[0][1]
-        return path.removesuffix(".jsonl"), file.sibling(path)
-
-
-def _order(file: File, session: Session, path: str, entry: Entry) -> Order | None:
-    """When another session began and ended, if it has the first record of this one."""
-    uuid = session.uuid or ""
-    version = (entry.path, entry.stat)
-    cache: dict[Any, str | None] = file.memo.get(SHARED, {}).setdefault(_FIRST_RECORDS, {})
-    if not session.is_fork and cache.get(version, uuid) != uuid:
-        return None
-    with file.other(path) as other:
-        if session.is_fork:
-            is_same = b'"' + uuid.encode("utf-8", "replace") + b'"' in other.head
-        else:
-            first = next((found for data in other.head.split(b"\n") if data and (found := _read(data).uuid)), None)
-            is_same = first == uuid
-            if entry.stat is not None and cacheable(entry.stat):
-                if len(cache) >= _MOST_FIRST_RECORDS:
-                    cache.clear()
-                cache[version] = first
-        if not is_same:
-            return None
-        records = (_read(line.data) for line in lines(other, limit=MAX_LINE, end=other.stat.size))
-        own = (moment(one.timestamp) for one in records if not isinstance(one.forked_from, Forked))
-        begun = next((when for when in own if when is not None), inf)
-        return begun, _last_time(other), other.name
-
-
-def _last_time(file: File) -> float:
-    """The last time in the last bytes of a file, else 0. Of sessions that begin at the same time, the one that ends
-    first was copied.
-    """
-    start = max(0, file.stat.size - HEAD_SIZE)
-    times = (moment(_read(data).timestamp) for data in reversed(file.read(start, HEAD_SIZE).split(b"\n")) if data)
-    return next((when for when in times if when is not None), 0.0)
-
-
-def keys_of(record: Envelope) -> tuple[str | None, str | None]:
-    """Keys that a record, and its response, share with a copy; None without an id."""
-    key = f"{record.kind} {record.uuid} {record.timestamp}" if record.uuid else None
-    return key, record.response or key
-
-
-def _keys_on(data: bytes) -> Iterator[str]:
-    return (key for key in keys_of(_read(data)) if key is not None)
 
 
 def _read(data: bytes) -> Envelope:

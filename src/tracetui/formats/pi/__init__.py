@@ -9,7 +9,7 @@ status is that of its last response.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import PurePath
 from typing import Any, Final, TypeGuard
@@ -23,10 +23,7 @@ from tracetui.formats.agent_log import (
     EXPLICIT,
     MESSAGE,
     META,
-    Copies,
-    Order,
     SyntheticRef,
-    sessions_beside,
 )
 from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.bodies import (
@@ -65,7 +62,7 @@ from tracetui.model import (
     Span,
 )
 from tracetui.model.context import ContextFacts
-from tracetui.sources.base import Entry, File, file_name
+from tracetui.sources.base import File
 
 AGENT: Final = "pi"
 BRANCH: Final = "branch:"
@@ -74,6 +71,11 @@ _MADE: Final = ("l", BRANCH)
 """Prefixes of the ids that are made here, of a line or an entry."""
 _COMMAND: Final = re.compile(r"/[\w:.-]*")
 """A command, which early versions recorded as a prompt."""
+
+
+def _id_in(path: str | None) -> str | None:
+    """The id of the session with that path on the machine that wrote it: ``<time>_<id>.jsonl``."""
+    return re.split(r"[/\\]", path)[-1].removesuffix(".jsonl").rpartition("_")[2] or None if path else None
 
 
 class Session(BranchedConversation):
@@ -89,7 +91,6 @@ class Session(BranchedConversation):
         self.forked: bool | None = None
         """Whether it begins with copies of that one's entries; None while no entry shows it."""
         self.copying = False
-        self.copies = copies_of(file, None)
         self.origin: str | None = None
         """Id and time of the first entry."""
         self.created: float | None = None
@@ -141,8 +142,6 @@ class Session(BranchedConversation):
         self.created = self.first = when
         self.original = record.parent_session or record.branched_from or None
         self.chosen_model = self.chosen_model or record.model_id or None
-        if not self.skipped:
-            self.copies = copies_of(self.file, self.original)
 
     def _check_copying(self, when: float) -> None:
         """Note whether the next entry, written `when` (seconds since the epoch), is a copy."""
@@ -175,23 +174,19 @@ class Session(BranchedConversation):
 
     def add(self, span: Span) -> Span:
         """Give out a row of the conversation."""
-        if self.copying:
-            span = self.copied(span)
+        span = self.own(span)
         self.rows[span.id] = span
         self.put(span)
         return span
 
-    def copied(self, span: Span) -> Span:
-        """The span; the usage of a copy counts in the session that it was copied from, if that has it."""
-        if not self.copying:
-            return span
-        if span.usage is None or span.id in self.copies:
-            return replace(span, note=span.note or COPIED, usage=None)
-        return replace(span, note=span.note or COUNTED_COPY)
-
-    def counts_elsewhere(self, ident: str | None) -> bool:
-        """Whether an entry was copied from another session that counts it."""
-        return self.copying and ident in self.copies
+    def own(self, span: Span) -> Span:
+        """The span with its claim, and with a note while copies are read. v1 has times instead of ids."""
+        note, claim, when = "", None, span.started_at
+        if span.usage is not None or span.operation in (CHAT, EXECUTE_TOOL):
+            claim = span.id if not span.id.startswith(_MADE[0]) else None if when is None else f"{when:.3f}"
+        if self.copying:
+            note = " · ".join(filter(None, (COPIED if claim is None else COUNTED_COPY, span.note)))
+        return span if claim is None and not note else replace(span, claim=claim, note=note or span.note)
 
     # ---- the session as a whole
 
@@ -222,7 +217,7 @@ class Session(BranchedConversation):
         if final is not None and failure is not None:
             error = FirstError(failure.message, failure.type, self._final_id, final.model or "assistant", CHAT)
         cwd = begin.cwd or None
-        original, path = original_of(self.file, self.original)
+        original = _id_in(self.original)
         return Header(
             id=begin.id or self.file.name.removesuffix(".jsonl"),
             name=folder_of(cwd) or AGENT,
@@ -237,7 +232,6 @@ class Session(BranchedConversation):
             started_at=self.first,
             duration_ms=between(self.first, self.last) or None,
             replay_of=original if self.forked else None,
-            replay_of_path=path if self.forked else None,
             relation="fork" if self.forked else None,
             title=None if self.skipped or not self.title else self.title[:PREVIEW],
             parent=None if self.forked else original,
@@ -260,80 +254,6 @@ class Session(BranchedConversation):
             attributes=attributes,
             extent=self.extent,
         )
-
-
-# ---- originals
-
-_NAME: Final = re.compile(r"[\w.@+-]{1,200}\.jsonl")
-FOLDER: Final = re.compile(r"--.{0,250}--")
-"""The folder of a project."""
-
-
-def copies_of(file: File, original: str | None) -> Copies:
-    """The copied records of a session whose first record was read; `original` is the path in that record."""
-    copies = Copies(_keys_on)
-    copies.has_all = original is None or original_of(file, original)[1] is not None
-    first = None if copies.has_all else _first_entry(file)
-    if original is not None and first is not None:
-
-        def order_of(path: str, entry: Entry) -> Order | None:
-            with file.other(path) as other:
-                return (entry.name,) if _first_entry(other) == first else None
-
-        copies.look(file, _earlier(file, file_name(original)), order_of, lambda: (file.name,))
-    return copies
-
-
-def _earlier(file: File, original: str) -> dict[str, Entry]:
-    """Sessions of this and sibling projects that may be earlier forks of the same original.
-
-    A name begins with the time at which its session began; other names still put all forks in the same order.
-    """
-    *_, project, _ = ["", *re.split(r"[/\\]", file.path)]
-    folders = {file_name(path) for path in file.folder("..").folders} if FOLDER.fullmatch(project) else set()
-    since = original if original[:4].isdigit() and file.name[:4].isdigit() else ""
-    found = sessions_beside(file)
-    for name in sorted(folders - {project}):
-        found |= sessions_beside(file, f"../{name}") if FOLDER.fullmatch(name) else {}
-    return {path: entry for path, entry in found.items() if since < entry.name < file.name}
-
-
-def _first_entry(file: File) -> tuple[str, str | None] | None:
-    """Id and time of the first entry; None if it has no id."""
-    found = next((one for one in records_in(file.head, 2) if one.get("type") != "session"), {})
-    ident = text(found.get("id"))
-    return None if ident is None else (ident, text(found.get("timestamp")))
-
-
-def _keys_on(data: bytes) -> Iterator[str]:
-    ident = text((record_on(data) or {}).get("id"))
-    return iter(() if ident is None else (ident,))
-
-
-def original_of(file: File, original: str | None) -> tuple[str | None, str | None]:
-    """Id and path of the session with the path `original` on the machine that wrote this one.
-
-    Only the last two parts of that count: a file of that name in this folder, or in the folder of a sibling project.
-    """
-    if original is None:
-        return None, None
-    *_, folder, name = ["", *re.split(r"[/\\]", original)]
-    stem = name.removesuffix(".jsonl")
-    if not _NAME.fullmatch(name) or name == file.name:
-        return stem.rpartition("_")[2] or None, None
-    relative, path = name, file.sibling(name)
-    if path is None and FOLDER.fullmatch(folder):
-        relative = f"../{folder}/{name}"
-        found = sessions_beside(file, f"../{folder}").get(relative)
-        path = None if found is None else found.path
-    ident = None
-    if path is not None:
-        try:
-            with file.other(relative) as other:
-                ident = text((record_on(other.head.partition(b"\n")[0]) or {}).get("id"))
-        except OSError:
-            pass
-    return ident or stem.rpartition("_")[2], path
 
 
 # ---- bodies

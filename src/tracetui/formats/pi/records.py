@@ -38,7 +38,7 @@ from tracetui.formats.jsonl import Line
 from tracetui.formats.scalars import between, word
 from tracetui.formats.schema import NULL, Field, Finite, Loose, Natural, Schema, tag_of, tagged
 from tracetui.model import (
-    COPIED,
+    COUNTED_COPY,
     PREVIEW,
     Error,
     Span,
@@ -219,7 +219,6 @@ class Assistant(Message, tag="assistant"):
             model=model,
             preview=preview,
             note="" if reason is None or reason in _USUAL else reason[:PREVIEW],
-            claim=None if ident == f"l{line.number}" else ident,
             at=line.packed(),
         )
         span = session.add(span)
@@ -232,7 +231,7 @@ class Assistant(Message, tag="assistant"):
     def _call(self, session: Session, span: Span, block: Block, number: int, when: float | None, line: Line) -> None:
         key = block.id or None
         ident = key if key != span.id and session.is_free(key) else f"l{line.number}.{number}"
-        note, at = COPIED if COPIED in span.note else "", pack_block(number) + line.packed()
+        note, at = COUNTED_COPY if span.taken_over else "", pack_block(number) + line.packed()
         name, preview = word(block.name) or "tool", preview_of(block.arguments)
         call = Call(ident, name, EXECUTE_TOOL, span.id, span.step, when, at, preview, note)
         call.claim = claim_of_call(span.claim if isinstance(span.claim, str) else None, key)
@@ -271,8 +270,7 @@ class ToolResult(Message, tag="toolResult"):
         stated = self.details.duration_ms if isinstance(self.details, Details) else None
         call.status, call.source, call.error = status, source, error
         call.duration_ms = between(call.started_at, when) if stated is None or stated < 0 else stated
-        usage = usage_of(self.usage)
-        call.usage = None if usage is None or session.counts_elsewhere(ident) else usage
+        call.usage = usage_of(self.usage)
         call.add_line(line)
         session.emit(call)
 
@@ -446,7 +444,7 @@ class Spent(Entry, tag="usage"):
         facts = {"usage": usage_of(self.usage), **session.below_top(), **DONE}
         facts |= {"model": self.model or None, "preview": (self.kind or self.remark or "")[:PREVIEW]}
         span = row(ident, "usage", when, line, **facts)
-        session.emit(session.copied(span))
+        session.emit(session.own(span))
 
 
 class Other(Struct, gc=False, rename="camel"):

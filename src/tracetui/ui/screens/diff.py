@@ -222,8 +222,12 @@ class DiffScreen(BaseDiffScreen):
         self.state = states.focus(self.state, CHANGE if self.narrow else PAIRS)
         self.arrange_panes()
         self.view.focus()
-        self.app.engine.differ.compare(self.request, self._loaded)
+        self._compare(self._loaded)
         self._loaded = []
+
+    def _compare(self, loaded: Iterable[Run] = (), *, reload: bool = False) -> None:
+        shares = self.app.store.claims.shares((self.request.a, self.request.b))
+        self.app.engine.differ.compare(self.request, loaded, shares, reload=reload)
 
     def left(self) -> None:
         self.app.engine.differ.compare(None)
@@ -336,7 +340,7 @@ class DiffScreen(BaseDiffScreen):
     def action_ignored(self) -> None:
         self.pairs.user_moved = True  # keep this row
         self.state = diff_state.toggle_ignored(self.state)
-        self.app.engine.differ.compare(self.request)
+        self._compare()
         self.say("comparing everything" if self.request.strict else "comparing; ids, times and counters ignored")
 
     def action_export(self) -> None:
@@ -344,7 +348,7 @@ class DiffScreen(BaseDiffScreen):
 
     def action_reread(self) -> None:
         self._asked = self._shown = None
-        self.app.engine.differ.compare(self.request, reload=True)
+        self._compare(reload=True)
         self.say("re-reading both runs")
 
     def follow_row(self, view: LineView) -> bool:

@@ -50,7 +50,7 @@ class Exporter:
         """Export a comparison."""
         from tracetui.export.document import export_diff, form_of, redactor_for
 
-        shares = {ref: self._claims.share(ref) for ref in (ask.a, ask.b)}
+        shares = self._claims.shares((ask.a, ask.b))
 
         def pieces(path: str) -> Iterable[bytes]:
             a, b = (share.mark(self._engine.read(ref)) for ref, share in shares.items())
