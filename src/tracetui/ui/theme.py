@@ -123,9 +123,10 @@ class Palette:
 
 @lru_cache(4096)
 def _resolve(palette: Palette, names: str, background: str) -> Style:
-    # a reversed bar would look like its gap
-    style = _background(palette, "bg" if palette.ansi and names.startswith("bar.") else background)
-    reversed_row = palette.ansi and background == "sel" and not names.startswith("bar.")
+    # in a reversed row, a bar would look like its gap, and a status lose its color
+    stays = palette.ansi and names.startswith(("bar.", "status."))
+    style = _background(palette, "bg" if stays else background)
+    reversed_row = palette.ansi and background == "sel" and not stays
     for name in names.split():
         if name in palette.colors:
             style += Style() if reversed_row else _foreground(palette, name)  # a reversed color would be a solid block

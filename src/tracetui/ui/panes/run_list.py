@@ -503,6 +503,13 @@ class RunList(LineView):
         """Total usage of the listed runs; empty if none has a cost."""
         return runs.spent_words(self.rows.spent) if isinstance(self.rows, runs.RunRows) and self.rows.costed else ""
 
+    @property
+    def filtered(self) -> runs.RunRows | None:
+        """The rows, if a filter hides runs."""
+        rows, arrangement = self.rows, self.arrangement
+        hides = arrangement.words or arrangement.failures
+        return rows if hides and isinstance(rows, runs.RunRows) else None
+
     def nothing(self, lines: Iterable[Line]) -> None:
         """Say why there is nothing to show."""
         lines = list(lines)

@@ -16,6 +16,8 @@ from tracetui.analysis.liveness import State, recorded_liveness
 from tracetui.masking import clean, one_line
 from tracetui.model import Problem, RunRef, RunSummary, Status, StatusSource
 from tracetui.store.facts import haystack, run_time, total_tokens
+from tracetui.store.relations import has_end
+from tracetui.store.store import Overview, overview_of
 from tracetui.text import Clean
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.labels import (
@@ -27,6 +29,7 @@ from tracetui.views.labels import (
     outcome_sign,
     score_cell,
     short_id,
+    short_model,
     standing_of,
 )
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
@@ -120,6 +123,22 @@ class RunRows:
         return sum(isinstance(item, RunSummary) for item in self._items)
 
     @cached_property
+    def overview(self) -> Overview:
+        """Counts of these runs."""
+        return overview_of(item for item in self._items if isinstance(item, RunSummary))
+
+    @cached_property
+    def failed(self) -> Sequence[RunRef]:
+        """The failed runs, in their order."""
+        return [item.ref for item in self._items if isinstance(item, RunSummary) and item.failed]
+
+    @cached_property
+    def unended(self) -> Sequence[RunSummary]:
+        """The top-level runs without a recorded end."""
+        runs = (item for item in self._items if isinstance(item, RunSummary))
+        return [run for run in runs if run.parent is None and not has_end(run)]
+
+    @cached_property
     def _headings(self) -> list[int]:
         return [i for i, item in enumerate(self._items) if isinstance(item, tuple)]
 
@@ -141,7 +160,10 @@ class RunRows:
         """Replace a run in its row; return the row, or None if it has none."""
         index = self.index(run.ref)
         if index is not None:
-            self._items[index] = run
+            before, self._items[index] = self._items[index], run
+            if isinstance(before, RunSummary) and _counts_differ(before, run):
+                for name in ("overview", "failed", "unended", "histogram"):
+                    self.__dict__.pop(name, None)
         return index
 
     def selectable(self, index: int) -> bool:
@@ -308,6 +330,10 @@ class RunRows:
             elapsed = _elapsed(run, self.now) if going and run.duration_ms is None else run.duration_ms
             return [column(text.duration(elapsed), size, "status.running" if going else "sec", right=True)]
         return [_CELLS[name](run, size, self.now)]
+
+
+def _counts_differ(before: RunSummary, run: RunSummary) -> bool:
+    return (before.status, before.outcome, before.failed) != (run.status, run.outcome, run.failed)
 
 
 NARROWEST, WIDEST = 48, 96
@@ -499,6 +525,10 @@ def _name(run: RunSummary, size: int, bold: str, *, below: bool) -> list[Piece]:
     return [column(label, size, "text" + bold)]
 
 
+def _model(run: RunSummary) -> Clean:
+    return clean(short_model(run.model) if run.model else "—" if run.deep else "·", 200)
+
+
 def _id(run: RunSummary, size: int, now: float) -> Piece:
     return column(short_id(run.id, size), size, "dim")
 
@@ -522,7 +552,7 @@ _CELLS: Final[dict[str, Callable[[RunSummary, int, float], Piece]]] = {
     "cost": lambda run, size, now: column(_cost_cell(spending.of_run(run), size), size, "sec", right=True),
     "project": lambda run, size, now: column(text.truncate_middle(clean(run.source or "—", 200), size), size, "dim"),
     "model": lambda run, size, now: column(
-        text.truncate_middle(clean(run.model or ("—" if run.deep else "·"), 200), size), size, "sec"
+        text.truncate_middle(_model(run), size), size, "sec"
     ),
     "format": lambda run, size, now: column(Clean(run.ref.format), size, "dim"),
     "err": lambda run, size, now: column(
