@@ -94,6 +94,8 @@ COMMANDS: Final = (
     Command("previous-error", ("E",), "previous error", "Previous error, across runs.", "error(-1)", MAIN | TRIAGE, group="find"),
     Command("next-ungraded", ("]g",), "next ungraded", "Next ungraded run: one that its grader did not grade.", "ungraded(1)", MAIN | TRIAGE, group="find"),
     Command("previous-ungraded", ("[g",), "previous ungraded", "Previous ungraded run.", "ungraded(-1)", MAIN | TRIAGE, group="find"),
+    Command("next-bar", ("]h",), "next bar", "First run of the next bar of the histogram (minutes, hours or days).", "bar(1)", frozenset({RUNS}), group="find"),
+    Command("previous-bar", ("[h",), "previous bar", "First run of the previous bar of the histogram.", "bar(-1)", frozenset({RUNS}), group="find"),
     Command("search", ("/",), "search", "Search in the focused pane.", "search", hint=3, group="find"),
     Command("next-hit", ("n",), "next hit", "Next hit of the search.", "hit(1)", MAIN | TRIAGE | LISTS | CONTEXT, group="find"),
     Command("previous-hit", ("N",), "previous hit", "Previous hit of the search.", "hit(-1)", MAIN | TRIAGE | LISTS | CONTEXT, group="find"),

@@ -175,7 +175,7 @@ def argument(span: Span) -> Clean:
 
 
 def short_model(model: str) -> str:
-    """A model without provider, ``claude-`` and version date: ``sonnet-4`` for ``anthropic/claude-sonnet-4-20250514``."""
+    """A model without provider, ``claude-`` and date: ``sonnet-4`` for ``anthropic/claude-sonnet-4-20250514``."""
     name = model.rpartition("/")[2].rpartition("anthropic.")[2]
     name = _DATED.sub("", name).removeprefix("claude-")
     return name or model

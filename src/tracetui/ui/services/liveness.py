@@ -119,9 +119,7 @@ class LivenessTracker:
             self._shown = shown, now, counts
         return self._shown[2]
 
-    def vitals(
-        self, summary: RunSummary | None, run: Run | None, shown: Sequence[RunSummary] | None = None
-    ) -> Vitals:
+    def vitals(self, summary: RunSummary | None, run: Run | None, shown: Sequence[RunSummary] | None = None) -> Vitals:
         """Watcher state, run counts and state of the open run, given its summary and its read part.
 
         `shown`: the listed runs without an end, if a filter hides others.

@@ -18,7 +18,16 @@ from tracetui.text import Clean
 from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, Command, of_pane, shown
 from tracetui.views.glyphs import Glyphs, status_glyph
 from tracetui.views.goal import goal_sentence, has_turns
-from tracetui.views.labels import UNGRADED, WRONG_ANSWER, WRONG_STYLE, errors_inside, run_label, short_id, short_model, standing_of
+from tracetui.views.labels import (
+    UNGRADED,
+    WRONG_ANSWER,
+    WRONG_STYLE,
+    errors_inside,
+    run_label,
+    short_id,
+    short_model,
+    standing_of,
+)
 from tracetui.views.rows import Line, Piece, fit, width_of
 from tracetui.views.timeline.header import FRAME, causes_words, cost_of
 
@@ -88,7 +97,11 @@ def header(
     """
     watched = _watched(vitals.watching, glyphs, width)
     if run is None:
-        parts = [*_list_status(store, glyphs, vitals.standing, width, shown and shown.overview), *_spent(spent, width), *watched]
+        parts = [
+            *_list_status(store, glyphs, vitals.standing, width, shown and shown.overview),
+            *_spent(spent, width),
+            *watched,
+        ]
     else:
         parts = [*_run_status(run, vitals, glyphs, width), *watched]
     path = width_of(_path(roots, glyphs, run, width, width))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice, pairwise
@@ -12,10 +13,11 @@ from typing import Final, Literal, NamedTuple
 from tracetui import text
 from tracetui.analysis import spending
 from tracetui.analysis.arrangement import Item, parents
+from tracetui.analysis.histogram import Histogram, Start
 from tracetui.analysis.liveness import State, recorded_liveness
 from tracetui.masking import clean, one_line
 from tracetui.model import Problem, RunRef, RunSummary, Status, StatusSource
-from tracetui.store.facts import haystack, run_time, total_tokens
+from tracetui.store.facts import haystack, run_time, start_of, total_tokens
 from tracetui.store.relations import has_end
 from tracetui.store.store import Overview, overview_of
 from tracetui.text import Clean
@@ -98,13 +100,15 @@ class RunRows:
         self._columns: tuple[int, list[tuple[str, int]]] | None = None
         """Cache of `columns`, by the width."""
         self._index: dict[Hashable, int] | None = None
+        self._histogram: tuple[int, Histogram | None] | None = None
+        """By the number of bars."""
         self._sums: dict[tuple[int, int], spending.Spending] = {}
         """By the first and last row."""
 
     def prepare(self, rest: Callable[[], None] = lambda: None) -> None:
         """Compute everything that reads all rows. Calls `rest` between runs: their prices take 0.1 ms each."""
         self.index("")
-        self.longest_name, self._headings, self.costed, self._facts  # noqa: B018 - they are remembered
+        self.longest_name, self._headings, self.costed, self._facts, self.starts  # noqa: B018 - they are remembered
         self._below, self.runs  # noqa: B018
         if self.costed:
             for start, end in ((0, len(self._items)), *pairwise([*self._headings, len(self._items)])):
@@ -121,6 +125,30 @@ class RunRows:
     def runs(self) -> int:
         """Number of runs."""
         return sum(isinstance(item, RunSummary) for item in self._items)
+
+    @cached_property
+    def starts(self) -> Sequence[Start]:
+        """The starts of the dated top-level runs."""
+        return [
+            Start(at, row, item.failed)
+            for row, item in enumerate(self._items)
+            if isinstance(item, RunSummary) and item.shared.parent is None and (at := start_of(item)) is not None
+        ]
+
+    def histogram(self, most: int) -> Histogram | None:
+        """When the runs started, in at most so many bars; None without dated runs. Made once for each width."""
+        if self._histogram is None or self._histogram[0] != most:
+            self._histogram = most, Histogram(self.starts, most) if self.starts else None
+        return self._histogram[1]
+
+    def common_error(self, rows: Sequence[int]) -> str:
+        """``most TimeoutError ×8``: the most frequent error type of the first of these runs; empty if all differ."""
+        items = (self._items[row] for row in rows[:_SAMPLE])
+        types = Counter(
+            item.first_error.type for item in items if isinstance(item, RunSummary) and item.first_error is not None
+        )
+        name, count = next(iter(types.most_common(1)), (None, 0))
+        return f"most {one_line(name, 60)} {self._glyphs.times}{count}" if name and count > 1 else ""
 
     @cached_property
     def overview(self) -> Overview:
@@ -162,7 +190,8 @@ class RunRows:
         if index is not None:
             before, self._items[index] = self._items[index], run
             if isinstance(before, RunSummary) and _counts_differ(before, run):
-                for name in ("overview", "failed", "unended", "histogram"):
+                self._histogram = None
+                for name in ("overview", "failed", "unended", "starts"):
                     self.__dict__.pop(name, None)
         return index
 
@@ -551,9 +580,7 @@ _CELLS: Final[dict[str, Callable[[RunSummary, int, float], Piece]]] = {
     ),
     "cost": lambda run, size, now: column(_cost_cell(spending.of_run(run), size), size, "sec", right=True),
     "project": lambda run, size, now: column(text.truncate_middle(clean(run.source or "—", 200), size), size, "dim"),
-    "model": lambda run, size, now: column(
-        text.truncate_middle(_model(run), size), size, "sec"
-    ),
+    "model": lambda run, size, now: column(text.truncate_middle(_model(run), size), size, "sec"),
     "format": lambda run, size, now: column(Clean(run.ref.format), size, "dim"),
     "err": lambda run, size, now: column(
         text.count(run.errors) if run.errors else Clean("·"), size, "status.error" if run.errors else "dim", right=True
