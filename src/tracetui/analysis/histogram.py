@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 UNITS: Final = (60, 300, 600, 1800, 3600, 10_800, 21_600, 43_200, 86_400, 604_800, 2_592_000, 31_536_000)
 """Seconds that a bar can stand for."""
-_COVERED: Final = 0.9
+_COVERED: Final = 0.75
 """Share of the runs that the bars tell apart; the first bar has all older ones."""
 
 

@@ -313,6 +313,11 @@ class RunList(LineView):
         rows = self.rows
         return rows.wanted_width(self.top, self.page) + 2 if isinstance(rows, runs.RunRows) else runs.WIDEST
 
+    @property
+    def least_width(self) -> int:
+        """Cells for the columns that it has to show."""
+        return self.rows.least_width + 2 if isinstance(self.rows, runs.RunRows) else 0
+
     # ---- rows
 
     def _kept_columns(self) -> Columns[RunSummary]:

@@ -339,7 +339,7 @@ class MainScreen(RunsScreen):
             wanted = self._wanted_width = self.runs.result_width
         above = short and self.state.zoom is None and (not self.state.level or size.width >= layout.WIDE)
         chosen = self.runs.chosen_width if arrangement.columns else 0
-        width = layout.list_width(size.width, arrangement.share, chosen, wanted)
+        width = layout.list_width(size.width, arrangement.share, chosen, wanted, self.runs.least_width)
         shape = (short, "1fr", rows) if above else (short, "1fr" if self.state.zoom else width, "1fr")
         if shape != self._list_shape:
             self._list_shape = shape

@@ -31,14 +31,14 @@ class Strip:
         self._cells = max(1, min(4, width // count))
         self._width = width
         self._left = max(0, width - self._cells * count)
-        tallest = max(len(bar.rows) for bar in histogram.bars)
+        tallest = max(len(bar.rows) for bar in histogram.bars[histogram.has_older :])  # a bar of all older runs is cut
         columns = [self._column(len(bar.rows), len(bar.failed), tallest) for bar in histogram.bars]
         self._rows = [[column[row] for column in columns] for row in range(height)]
 
     def _column(self, runs: int, failed: int, tallest: int) -> list[Piece]:
         """The cells of a bar, from top to bottom."""
         glyphs, whole = self._glyphs, self._height * _PARTS
-        total = -(-runs * whole // tallest)
+        total = min(whole, -(-runs * whole // tallest))
         red = -(-failed * total // runs) if runs else 0
         if 0 < red < total < _PARTS:
             total = _PARTS  # a cell shows two colors only if it is full

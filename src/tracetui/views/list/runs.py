@@ -21,7 +21,7 @@ from tracetui.store.facts import haystack, run_time, start_of, total_tokens
 from tracetui.store.relations import has_end
 from tracetui.store.store import Overview, overview_of
 from tracetui.text import Clean
-from tracetui.views.glyphs import UNICODE, Glyphs
+from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
 from tracetui.views.labels import (
     UNGRADED,
     WRONG_ANSWER,
@@ -53,6 +53,14 @@ def no_relationship(run: RunSummary, glyphs: Glyphs) -> Relationship:
     return Relationship()
 
 
+MessageOf = Callable[[RunRef], Clean]
+
+
+def no_message(ref: RunRef) -> Clean:
+    """No message."""
+    return Clean("")
+
+
 def _silence_word(run: RunSummary, state: State) -> Line:
     """The word for a silent run."""
     if state in (State.QUIET, State.STALLED):
@@ -69,6 +77,8 @@ def _elapsed(run: RunSummary, now: float) -> float | None:
     return (now - run.started_at) * 1000
 
 
+_STATE_AND_TITLE: Final = 26
+"""Least cells of a state in words beside a title."""
 _NAMED_RELATIONS: Final = ("fork", "retry")
 """Relations shown as a word."""
 _MIN_PROMPT: Final = 12
@@ -90,10 +100,16 @@ class RunRows:
         sorted_by: str = "",
         state_of: StateOf = recorded_liveness,
         relationship_of: RelationshipOf = no_relationship,
+        message_of: MessageOf = no_message,
+        state_words: bool = True,
     ) -> None:
+        """`message_of`: the last message of a run. `state_words`: the result begins with the state, unless the sign
+        has all of it.
+        """
         self._items = items
         self._state_of = state_of
         self._relationship_of = relationship_of
+        self._message_of, self._state_words = message_of, state_words
         self.now = now
         self._glyphs = glyphs
         self._chosen, self._sorted_by = tuple(chosen), sorted_by
@@ -233,6 +249,11 @@ class RunRows:
         self._chosen, self._columns = tuple(columns), None
 
     @property
+    def least_width(self) -> int:
+        """Cells of a list beside a run: the list of a home shows cost, time and steps."""
+        return HOME_WIDTH if "title" in self._facts and self.costed else NARROWEST
+
+    @property
     def chosen_width(self) -> int:
         """Cells in which every chosen column fits, and a result can be read; 0 if none were chosen."""
         return chosen_width(self._chosen, self.longest_name) if self._chosen else 0
@@ -325,6 +346,14 @@ class RunRows:
         """Runs nested below their parent."""
         return parents([item for item in self._items if isinstance(item, RunSummary)])
 
+    def _message(self, run: RunSummary, room: int) -> Line:
+        """The last message, where it can be read."""
+        message = self._message_of(run.ref) if room >= _MIN_PROMPT + 4 else ""
+        if not message:
+            return ()
+        first, last = '""' if self._glyphs is ASCII else "“”"
+        return Piece(Clean("  ")), Piece(Clean(f"{first}{text.truncate(message, room - 4)}{last}"), "dim")
+
     def _cells(self, run: RunSummary, columns: Iterable[tuple[str, int]]) -> Iterator[list[Piece]]:
         """The cells of a run in these columns."""
         state = self._state_of(run)
@@ -345,15 +374,22 @@ class RunRows:
             return [_score(run, size, self._glyphs)]
         if name == "result":
             room = size - width_of(ties.after)
+            asked = one_line(run.title or run.prompt, 200)
+            wordless = not self._state_words or room < _STATE_AND_TITLE
+            if stands.by_last_event and asked and wordless and state is not State.STALLED:  # the sign has the state
+                shown = (*ties.before, Piece(asked, "text"))
+                return [*fit((*shown, *self._message(run, room - width_of(shown))), room), *ties.after]
             if stands.by_last_event:
                 words = Piece(stands.words, stands.style)
                 shown = (words, *((Piece(Clean(" ")), *ties.before) if ties.before else ()))
-                return [*fit((*shown, *_prompt(run, shown, room)), max(8, room)), *ties.after]
+                shown = (*shown, *_prompt(run, shown, room))
+                return [*fit((*shown, *self._message(run, room - width_of(shown))), max(8, room)), *ties.after]
             before = (*_silence_word(run, state), *ties.before)
             shown = (*before, *result_phrase(run, self._glyphs))
             if run.relation in _NAMED_RELATIONS and room - width_of(shown) < _MIN_PROMPT:
                 shown = (*before, *result_phrase(run, self._glyphs, named=False))  # the prompt says more than an id
-            return [*fit((*shown, *_prompt(run, shown, room)), max(8, room)), *ties.after]
+            shown = (*shown, *_prompt(run, shown, room))
+            return [*fit((*shown, *self._message(run, room - width_of(shown))), max(8, room)), *ties.after]
         if name == "time":
             going = stands.status is Status.RUNNING
             elapsed = _elapsed(run, self.now) if going and run.duration_ms is None else run.duration_ms
@@ -381,8 +417,10 @@ _SHORT_NAMES: Final = (8, 11)
 """Widths of a column of short names."""
 _USUAL_NAME: Final = 14
 """Cells of the name in a list beside a run."""
-_TITLE: Final = 26
-"""Cells of a state and a title beside the cost in a narrow list."""
+_TITLE: Final = 18
+"""Cells of a title beside cost, time and steps in the list of a home."""
+HOME_WIDTH: Final = 60
+"""Cells of the list of a home that has them."""
 _RESULT_FIRST: Final = 16
 """Cells of the result before the name column grows."""
 _FAIR_RESULT: Final = 30
@@ -469,10 +507,13 @@ def columns_for(
         "step": width >= 39 and not narrow,
     }
     fixed = [one for one in _ORDER if shown.get(one, True)]
-    if not costed or (width < 66 and (not titled or width < _cells(fixed) + least + _TITLE)):
+    roomy = width - _cells(fixed) - least >= _TITLE
+    if not costed or (width < 66 and not (titled and roomy)):
         fixed.remove("cost")
     wanted = next((one for one in (least, *_NAMES) if one >= name), _NAMES[-1])
     for optional in _optional():
+        if optional == "cost" and titled and roomy:
+            continue
         taken = wanted if optional in _WORDS else least
         if width - _cells(fixed) - taken < _FAIR_RESULT and optional in fixed:
             fixed.remove(optional)
