@@ -46,7 +46,7 @@ class Histogram:
         )
         last = self._number(times[-1], self.unit)
         self._first = max(self._number(times[0], self.unit), last - most + 1)
-        bars = [([], []) for _ in range(self._first, last + 1)]
+        bars: list[tuple[list[int], list[int]]] = [([], []) for _ in range(self._first, last + 1)]
         for start in starts:
             rows, failed = bars[self.bar_at(start.at)]
             rows.append(start.row)

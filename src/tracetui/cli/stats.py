@@ -53,17 +53,19 @@ SCHEMA: Final = "tracetui/stats/1"
 _NUMBERS: Final = (
     Column("COUNT", right=True),
     Column("ERRORS", right=True),
-    Column("RUNS", right=True, leaves=1),
+    Column("RUNS", right=True, leaves=2),
     Column("P50", right=True),
     Column("P95", right=True),
     Column("TOTAL", right=True),
     Column("TOKENS", right=True),
+    Column("CACHE READ", right=True, leaves=1),
+    Column("CACHE WRITE", right=True, leaves=1),
     Column("COST", right=True),
 )
 _OUTCOMES: Final = (
-    Column("PASSED", right=True, leaves=2),
-    Column("FAILED", right=True, leaves=3),
-    Column("PASS RATE", right=True, leaves=4),
+    Column("PASSED", right=True, leaves=3),
+    Column("FAILED", right=True, leaves=4),
+    Column("PASS RATE", right=True, leaves=5),
 )
 """Only where a run has an outcome."""
 
@@ -189,6 +191,9 @@ def _table(statistics: Statistics) -> Iterator[Clean]:
         )
         for row in found
     ]
+    if len(rows) > 1:
+        total = statistics.total()
+        rows.append((Clean("total"), *_cells(total), *(_outcome_cells(total) if rated else ())))
     return TextTable((name, *_NUMBERS, *(_OUTCOMES if rated else ())), rows).lines(terminal_width())
 
 
@@ -206,6 +211,8 @@ def _cells(row: Row) -> tuple[Clean, ...]:
         duration(row.p95_ms),
         duration(row.total_ms),
         tokens(row.usage.all_tokens),
+        tokens(row.usage.cache_read_tokens),
+        tokens(row.usage.cache_creation_tokens),
         cost(row.cost_usd, estimated=row.estimated_cost_usd is not None),
     )
 
@@ -219,6 +226,16 @@ def _document(statistics: Statistics, problems: Sequence[Problem]) -> Iterator[b
     yield encode(head)[:-1] + b',"rows":['
     before = b"\n"
     for row in statistics.rows():
-        yield before + encode({**asdict(row), "name": row.name or None, "usage": asdict(row.usage)})
+        yield before + encode(_row_value(row))
         before = b",\n"
-    yield b'],"problems":' + encode([problem_value(problem) for problem in problems]) + b"}\n"
+    yield (
+        b'],"total":'
+        + encode(_row_value(statistics.total()))
+        + b',"problems":'
+        + encode([problem_value(problem) for problem in problems])
+        + b"}\n"
+    )
+
+
+def _row_value(row: Row) -> dict[str, Any]:
+    return {**asdict(row), "name": row.name or None, "usage": asdict(row.usage)}

@@ -246,6 +246,7 @@ class Counted(NamedTuple):
 
     runs: int
     rows: dict[By, list[Row]]
+    totals: dict[By, Row]
 
 
 def statistics_job(
@@ -261,7 +262,7 @@ def statistics_job(
     """
     listed = {*refs}
     counters = {by: Statistics(by, listed, inherited) for by in By}
-    made, ended = Counted(0, {}), False
+    made, ended = Counted(0, {}, {}), False
 
     def work(source: Source) -> Generator[Step, None, None]:
         nonlocal ended
@@ -279,7 +280,8 @@ def statistics_job(
         nonlocal made
         runs = counters[By.TOOL].runs
         if (ended and runs != made.runs) or runs >= max(1, made.runs * GROWTH):
-            made = Counted(runs, {by: one.rows() for by, one in counters.items()})
+            rows = {by: statistics.rows() for by, statistics in counters.items()}
+            made = Counted(runs, rows, {by: statistics.total() for by, statistics in counters.items()})
         return made
 
     return Job("statistics", len(refs), work, result)

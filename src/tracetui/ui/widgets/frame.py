@@ -393,7 +393,7 @@ def footer(
     if pane == RUNS and not level:
         hinted = [c for c in hinted if c.id != "back"]
     hides = pane == RUNS and bool(hidden) and width < 180
-    room = width - (31 if hides else 24)
+    room = width - (34 if hides else 24)
     pieces: list[Piece] = []
     most = 6 if width < 100 else 9 if width < 180 else 14
     for command in hinted[:most]:
