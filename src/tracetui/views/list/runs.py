@@ -348,7 +348,7 @@ class RunRows:
 
     def _message(self, run: RunSummary, room: int) -> Line:
         """The last message, where it can be read."""
-        message = self._message_of(run.ref) if room >= _MIN_PROMPT + 4 else ""
+        message = self._message_of(run.ref) if room >= _MIN_PROMPT + 4 else Clean("")
         if not message:
             return ()
         first, last = '""' if self._glyphs is ASCII else "“”"

@@ -258,7 +258,8 @@ class StatisticRows:
 
     def __init__(self, rows: Sequence[Row], *, total: Row | None = None, glyphs: Glyphs = UNICODE) -> None:
         """`total`: a last row for all of them, without a cursor."""
-        self._rows, self._glyphs = [*rows, *((total,) if total is not None and len(rows) > 1 else ())], glyphs
+        self._rows: list[Row] = [*rows, *((total,) if total is not None and len(rows) > 1 else ())]
+        self._glyphs = glyphs
         self._total = len(rows) if len(self._rows) > len(rows) else None
         self._index = {row.name: i for i, row in enumerate(rows)}
         self.by_tokens = not any(row.total_ms for row in rows)
