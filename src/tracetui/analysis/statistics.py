@@ -110,7 +110,6 @@ class Statistics:
         if whole.identity is not None and whole.counts_in and not (whole.usage or whole.llm_calls or whole.tool_calls):
             return
         self.runs += 1
-        self._outcomes.add(whole)
         seen: set[str] = set()
         task = self._inherited.get(run.summary.ref) or run.summary.task_key
         for call in _calls(run, self.by, self._listed, task):
@@ -122,6 +121,8 @@ class Statistics:
             if call.name not in seen:
                 seen.add(call.name)
                 totals.outcomes.add(run.summary)
+        if seen:
+            self._outcomes.add(whole)
 
     def rows(self) -> list[Row]:
         """One row per name: longest total first, then by count and name; of days the last one first."""
@@ -143,7 +144,7 @@ class Statistics:
             name=UNNAMED,
             count=sum(row.count for row in rows),
             errors=sum(row.errors for row in rows),
-            runs=self.runs,
+            runs=outcomes.runs,
             p50_ms=_rank(durations, 0.5),
             p95_ms=_rank(durations, 0.95),
             total_ms=sum(times) if times and self.by not in _NESTED else None,

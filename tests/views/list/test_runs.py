@@ -155,7 +155,7 @@ def test_the_task_of_a_trial_is_beside_its_result() -> None:
 
 @pytest.mark.parametrize(
     ("state", "words"),
-    [(State.RUNNING, "running: Bash 3m"), (State.QUIET, "quiet: Bash 3m"), (State.STALLED, "stalled?: Bash 3m")],
+    [(State.RUNNING, "running: Bash 3m"), (State.QUIET, "quiet: Bash 3m"), (State.STALLED, "stalled? Bash, 3m")],
 )
 def test_an_open_call_is_the_result_of_a_run_that_goes_on(state: State, words: str) -> None:
     now = 1_763_730_600.0

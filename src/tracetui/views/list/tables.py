@@ -302,8 +302,8 @@ class StatisticRows:
         return len(self._rows)
 
     def row(self, index: int) -> Row | None:
-        """The statistics of a row."""
-        return self._rows[index] if 0 <= index < len(self._rows) else None
+        """The statistics of a row; None for the total."""
+        return self._rows[index] if 0 <= index < len(self._rows) and index != self._total else None
 
     def key(self, index: int) -> Hashable:
         return ("total",) if index == self._total else self._rows[index].name
