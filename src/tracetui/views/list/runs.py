@@ -376,7 +376,7 @@ class RunRows:
             room = size - width_of(ties.after)
             asked = one_line(run.title or run.prompt, 200)
             wordless = not self._state_words or room < _STATE_AND_TITLE
-            if stands.by_last_event and asked and wordless and state is not State.STALLED:  # the sign has the state
+            if stands.by_last_event and asked and wordless and stands.status is not Status.RUNNING:  # the sign has it
                 shown = (*ties.before, Piece(asked, "text"))
                 return [*fit((*shown, *self._message(run, room - width_of(shown))), room), *ties.after]
             if stands.by_last_event:
