@@ -306,18 +306,18 @@ class TodayRows:
             total = "" if width + _CHART >= _WITH_CHART or not self._days else self._sparkline()
             rule = self._glyphs.rule * max(0, room - len(label) - len(total) - 1)
             start = [Piece(label, "dim"), Piece(Clean(total), "bar.agent"), Piece(Clean(f"{rule} "), "line")]
-            cells = [column(Clean(name), size, "dim", right=True) for name, size in zip(names, sizes, strict=True)]
+            cells = [column(Clean(head), size, "dim", right=True) for head, size in zip(names, sizes, strict=True)]
             return tuple(fit([*start, *cells], width))
         style = "text" if row.project else "text bold"
         values = [*map(tokens, _split(row.usage))] if tokens_shown else [tokens(row.week.tokens)]
         numbers = [cost_text(row.today), cost_text(row.week), *values]
-        label = (row.project if room >= _PATH else row.project.rstrip("/\\").rpartition("/")[2]) or "all"
-        project = Clean(f"  {truncate_middle(clean(label, 200), room - 3)}")
+        project = (row.project if room >= _PATH else row.project.rstrip("/\\").rpartition("/")[2]) or "all"
+        name = Clean(f"  {truncate_middle(clean(project, 200), room - 3)}")
         styles = (style, style, *("dim" if row.project else "sec" for _ in values))
         cells = [
             column(number, size, style, right=True) for number, size, style in zip(numbers, sizes, styles, strict=True)
         ]
-        return tuple(fit([column(project, room, style), *cells], width))
+        return tuple(fit([column(name, room, style), *cells], width))
 
     def _sparkline(self) -> str:
         """The cost of each day in one row, for pages without room for the chart."""

@@ -231,7 +231,7 @@ class TodayScreen(_Page):
 
     def action_filter(self) -> None:
         """Ask which runs to show."""
-        runs = self.app.main.runs.filter()
+        runs = self.app.run_filter()
 
         def apply(words: str) -> None:
             self._arrange(replace(self._arrangement, words=words))
