@@ -201,7 +201,7 @@ class TodayRows:
         other groups than sections. `width`: cells of the page.
         """
         self._spent = [ProjectSpending("spent", spending.NOTHING, spending.NOTHING), *spent] if spent else []
-        self._days = days if any(day.spent for day in days) else ()
+        self._days = days if any(day.spent.usd for day in days) else ()
         listed = ((found.running, MOST), (found.waiting, MOST), (found.failed, MOST), (found.recent, MOST_RECENT))
         sections = [
             _section(label, runs, count)
@@ -302,7 +302,7 @@ class TodayRows:
         room = max(8, width - sum(sizes))
         if heading:
             names = ("today", "this week", *(name for name, _ in tokens_shown or (("tokens", 0),)))
-            label = Clean("spent by project ")
+            label = Clean("spent by project " if room >= _PATH else "project ")
             total = "" if width + _CHART >= _WITH_CHART or not self._days else self._sparkline()
             rule = self._glyphs.rule * max(0, room - len(label) - len(total) - 1)
             start = [Piece(label, "dim"), Piece(Clean(total), "bar.agent"), Piece(Clean(f"{rule} "), "line")]
