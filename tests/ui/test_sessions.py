@@ -71,13 +71,13 @@ async def test_the_list_says_how_each_session_stands(opened: Opener, sessions: P
 async def test_a_silent_session_is_called_stalled_by_every_part_of_the_screen(opened: Opener, tmp_path: Path) -> None:
     session("s", OPEN).write(tmp_path, NOW.timestamp(), 600)
     async with opened(tmp_path / ".claude", size=(160, 40)) as (app, pilot):
-        await until(pilot, lambda: "~stalled?: Bash 10m" in shown(app), what="its state in the list")
+        await until(pilot, lambda: "~stalled? Bash, 10m" in shown(app), what="its state in the list")
         heading = "".join(text_of(line) for line in app.main.steps.heading)
-        assert "~stalled?: Bash 10m" in heading
+        assert "~stalled? Bash, 10m" in heading
         assert "1 stalled?" in screen(app).splitlines()[1]
         assert "running" not in screen(app)
         await press(pilot, "enter")
-        assert "~stalled?: Bash 10m" in screen(app).splitlines()[0]
+        assert "~stalled? Bash, 10m" in screen(app).splitlines()[0]
         await press(pilot, "i")
         assert screen(app).splitlines()[1].startswith(" ~stalled?: no change for 10m00")
 

@@ -195,7 +195,7 @@ async def test_today_is_sorted_grouped_and_filtered(opened: Opener, sessions: Pa
         await until(pilot, lambda: any(line.startswith("/home/me/parser ") for line in page(app)))
         await pilot.press("comma")
         assert "name" in app.screen.list.strip_at(0).text  # type: ignore[attr-defined]
-        await pilot.press("f", *"parser", "enter")
+        await pilot.press("f", *"source:parser", "enter")
         await until(pilot, lambda: not any("Run the migrations" in line for line in page(app)))
         assert any("Fix the parser" in line for line in page(app))
         await pilot.press("escape")
