@@ -197,7 +197,7 @@ async def test_today_is_sorted_grouped_and_filtered(opened: Opener, sessions: Pa
         assert "name" in app.screen.list.strip_at(0).text  # type: ignore[attr-defined]
         await pilot.press("f", *"source:parser", "enter")
         await until(pilot, lambda: not any("Run the migrations" in line for line in page(app)))
-        assert any("Fix the parser" in line for line in page(app))
+        await until(pilot, lambda: any("Fix the parser" in line for line in page(app)))
         await pilot.press("escape")
         await until(pilot, lambda: any("Run the migrations" in line for line in page(app)))
 
