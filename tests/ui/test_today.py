@@ -195,9 +195,9 @@ async def test_today_is_sorted_grouped_and_filtered(opened: Opener, sessions: Pa
         await until(pilot, lambda: any(line.startswith("/home/me/parser ") for line in page(app)))
         await pilot.press("comma")
         assert "name" in app.screen.list.strip_at(0).text  # type: ignore[attr-defined]
-        await pilot.press("f", *"source:parser", "enter")
+        await pilot.press("f", *"columns", "enter")
         await until(pilot, lambda: not any("Run the migrations" in line for line in page(app)))
-        await until(pilot, lambda: any("Fix the parser" in line for line in page(app)))
+        await until(pilot, lambda: any("Rename the columns" in line for line in page(app)))
         await pilot.press("escape")
         await until(pilot, lambda: any("Run the migrations" in line for line in page(app)))
 
