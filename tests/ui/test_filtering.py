@@ -157,6 +157,35 @@ async def test_the_causes_of_the_triage_are_completed_by_id_and_text(opened: Ope
             await press(pilot, "escape")
 
 
+async def test_an_invalid_query_keeps_the_last_valid_one(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await settle(pilot)
+        await pilot.press("f", *"status:error")
+        await until(pilot, lambda: app.main.runs.arrangement.words == "status:error")
+        shown = app.main.runs.refs()
+        await pilot.press(*" dur>x")
+        await until(
+            pilot, lambda: app.focused is not None and getattr(app.focused, "value", "") == "status:error dur>x"
+        )
+        assert app.main.runs.refs() == shown
+        assert "x" not in app.main.runs.arrangement.words.partition("dur")[2]
+
+
+async def test_numbers_of_the_header_are_of_the_shown_runs(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await settle(pilot)
+        total = app.store.overview.runs
+        await pilot.press("f", *"status:ok", "enter")
+        await until(pilot, lambda: app.main.runs.arrangement.words == "status:ok")
+        await settle(pilot)
+        rows = app.main.runs.filtered
+        assert rows is not None
+        header = app.main._header.strip_at(0).text
+        assert f"{rows.overview.runs} of {total} runs" in header
+        assert "✗" not in header
+        assert "failed" not in app.main._sentence.strip_at(0).text
+
+
 async def test_the_steps_of_a_run_are_filtered(opened: Opener, samples: Path) -> None:
     async with opened(next(samples.glob(RESEARCHER))) as (app, pilot):
         await press(pilot, "enter")

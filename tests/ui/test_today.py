@@ -16,11 +16,11 @@ from tests.ui.conftest import NOW, Opener, settle, until
 from tests.ui.test_snapshots import Pictures
 from tracetui.analysis import prices
 from tracetui.live.engine import Engine
-from tracetui.model import RunRef, RunSummary
+from tracetui.model import RunRef, RunSummary, Usage
 from tracetui.sources.local import LocalSource
 from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.today import TodayScreen
-from tracetui.views.today import Sections, TodayRows, sections
+from tracetui.views.today import Sections, TodayRows, by_day, by_project, sections
 
 
 def page(app: TraceApp, width: int = 110) -> list[str]:
@@ -182,3 +182,54 @@ async def test_the_contexts_of_the_week_are_a_line(opened: Opener, sessions: Pat
         await with_contexts(pilot)
         (line,) = [line for line in page(app) if line.startswith("  this week")]
         assert "start" in line
+
+
+async def test_escape_from_a_run_returns_to_its_row(opened: Opener, sessions: Path) -> None:
+    async with opened(sessions) as (app, pilot):
+        await on_today(pilot)
+        assert isinstance(app.screen, TodayScreen)
+        await pilot.press("j")
+        row = app.screen.list.cursor
+        await pilot.press("enter")
+        await until(pilot, lambda: app.screen is app.main and app.main.state.level == 1)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, TodayScreen) and app.screen.list.cursor == row)
+
+
+async def test_last_messages_fill_the_rows(opened: Opener, sessions: Path) -> None:
+    async with opened(sessions) as (app, pilot):
+        await on_today(pilot)
+        await until(pilot, lambda: any("“" in line for line in page(app)))
+
+
+async def test_today_is_sorted_grouped_and_filtered(opened: Opener, sessions: Path) -> None:
+    async with opened(sessions) as (app, pilot):
+        await on_today(pilot)
+        await pilot.press("b")
+        await until(pilot, lambda: any(line.startswith("/home/me/parser ") for line in page(app)))
+        await pilot.press("comma")
+        assert "name" in app.screen.list.strip_at(0).text  # type: ignore[attr-defined]
+        await pilot.press("f", *"columns", "enter")
+        await until(pilot, lambda: not any("Run the migrations" in line for line in page(app)))
+        await until(pilot, lambda: any("Rename the columns" in line for line in page(app)))
+        await pilot.press("escape")
+        await until(pilot, lambda: any("Run the migrations" in line for line in page(app)))
+
+
+def test_days_without_runs_cost_nothing() -> None:
+    now = NOW.timestamp()
+    run = make_summary("a", started_at=now - 86_400, time_zone="UTC", usage=Usage(10, 5, cost_usd=2.0), modified_at=now)
+    days = by_day([run], now=now)
+    assert len(days) == 14
+    assert [day.spent.usd for day in days if day.spent] == [2.0]
+    assert days[-2].spent.usd == 2.0
+
+
+def test_tokens_of_a_project_are_split_by_cache() -> None:
+    now = NOW.timestamp()
+    used = Usage(1000, 50, cache_read_tokens=700, cache_creation_tokens=100)
+    run = make_summary("a", started_at=now - 60, time_zone="UTC", usage=used, modified_at=now, source="/x")
+    rows = TodayRows(Sections([], [], [], [run]), by_project([run], now=now), now=now)
+    lines = ["".join(piece.text for piece in rows.line(i, 110)) for i in range(len(rows))]
+    (total,) = [line.split() for line in lines if line.startswith("  all")]
+    assert total[-4:] == ["200", "700", "100", "50"]

@@ -49,4 +49,9 @@ def of_run(run: RunSummary) -> Spending:
 
 def total(runs: Iterable[RunSummary]) -> Spending:
     """The spending of these runs together, of which each counts what no other does (`tracetui.store.claims`)."""
-    return sum(map(of_run, runs), NOTHING)
+    return sum_of(map(of_run, runs))
+
+
+def sum_of(spent: Iterable[Spending]) -> Spending:
+    """The sum of spendings."""
+    return sum(spent, NOTHING)

@@ -49,6 +49,10 @@ class By(StrEnum):
 WHOLE_RUNS: Final = frozenset({By.TASK, By.PROJECT, By.DAY})
 
 
+_NESTED: Final = frozenset({By.NODE, By.AGENT, By.OPERATION})
+"""Groupings whose calls contain calls of other rows."""
+
+
 class Row(msgspec.Struct, frozen=True):
     """Totals of all calls with one name. None if no trace has the value; times are milliseconds."""
 
@@ -97,6 +101,7 @@ class Statistics:
         self.by = by
         self._listed, self._inherited = listed, inherited
         self._totals: dict[str, _Totals] = {}
+        self._outcomes = OutcomeCounts()
         self.runs = 0
 
     def add(self, run: Run) -> None:
@@ -116,6 +121,8 @@ class Statistics:
             if call.name not in seen:
                 seen.add(call.name)
                 totals.outcomes.add(run.summary)
+        if seen:
+            self._outcomes.add(whole)
 
     def rows(self) -> list[Row]:
         """One row per name: longest total first, then by count and name; of days the last one first."""
@@ -124,6 +131,29 @@ class Statistics:
         if self.by is By.DAY:
             return sorted(made, key=lambda row: row.name, reverse=True)
         return sorted(made, key=lambda row: (-(row.total_ms or 0.0), -row.count, row.name))
+
+    def total(self) -> Row:
+        """All calls together, without a name. Its time is None where calls of one row contain those of others."""
+        rows = self.rows()
+        times = [row.total_ms for row in rows if row.total_ms is not None]
+        costs = [row.estimated_cost_usd for row in rows if row.estimated_cost_usd is not None]
+        outcomes = self._outcomes
+        rated = any(row.passed is not None for row in rows)
+        durations = sorted(chain.from_iterable(totals.durations for totals in self._totals.values()))
+        return Row(
+            name=UNNAMED,
+            count=sum(row.count for row in rows),
+            errors=sum(row.errors for row in rows),
+            runs=outcomes.runs,
+            p50_ms=_rank(durations, 0.5),
+            p95_ms=_rank(durations, 0.95),
+            total_ms=sum(times) if times and self.by not in _NESTED else None,
+            usage=sum((row.usage for row in rows), Usage()),
+            estimated_cost_usd=sum(costs) if costs else None,
+            passed=outcomes.passed if rated else None,
+            failed=outcomes.failed if rated else None,
+            pass_rate=outcomes.pass_rate if rated else None,
+        )
 
 
 class _Totals:

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from hmac import compare_digest
+from pathlib import Path
 from secrets import token_urlsafe
 from typing import Any, Final
 
@@ -34,6 +35,8 @@ HEADERS: Final = {
     "Cache-Control": "no-store",
 }
 """Nothing is loaded from other sites, such as the font that the page of textual-serve names."""
+PAGES: Final = Path(__file__).with_name("served")
+"""Our page instead of that of textual-serve."""
 WIDEST: Final = 1_000
 HIGHEST: Final = 500
 """Largest size of a terminal in cells. Windows on several 4K screens have fewer."""
@@ -115,7 +118,13 @@ class GuardedServer(Server):
             self._socket = socket.create_server((HOST, port))
         except (OSError, OverflowError) as error:
             raise UsageError(f"cannot listen at port {port}: {error}") from None
-        super().__init__(shlex.join(command), host=HOST, port=self._socket.getsockname()[1], title="tracetui")
+        super().__init__(
+            shlex.join(command),
+            host=HOST,
+            port=self._socket.getsockname()[1],
+            title="tracetui",
+            templates_path=PAGES,
+        )
         self.token = token_urlsafe(32)
         self._most = sessions
         self._sessions = 0

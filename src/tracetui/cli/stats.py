@@ -59,11 +59,13 @@ CONTEXT_SCHEMA: Final = "tracetui/context-stats/1"
 _NUMBERS: Final = (
     Column("COUNT", right=True),
     Column("ERRORS", right=True),
-    Column("RUNS", right=True, leaves=1),
+    Column("RUNS", right=True, leaves=2),
     Column("P50", right=True),
     Column("P95", right=True),
     Column("TOTAL", right=True),
     Column("TOKENS", right=True),
+    Column("CACHE READ", right=True, leaves=1),
+    Column("CACHE WRITE", right=True, leaves=1),
     Column("COST", right=True),
 )
 _NAMES: Final = (*By, *ContextBy)
@@ -86,9 +88,9 @@ _BREAKS: Final = (
     Column("COST", right=True),
 )
 _OUTCOMES: Final = (
-    Column("PASSED", right=True, leaves=2),
-    Column("FAILED", right=True, leaves=3),
-    Column("PASS RATE", right=True, leaves=4),
+    Column("PASSED", right=True, leaves=3),
+    Column("FAILED", right=True, leaves=4),
+    Column("PASS RATE", right=True, leaves=5),
 )
 """Only where a run has an outcome."""
 
@@ -135,7 +137,8 @@ def run(args: argparse.Namespace) -> int:
     if not runs and wanted is None:
         raise nothing(places, problems)
     if args.json:
-        write_bytes(chain.from_iterable(_document(by, *_rows(by, tables, contexts), problems) for by in args.by))
+        documents = (_document(by, *_rows(by, tables, contexts), problems) for by in args.by)
+        write_bytes(chain.from_iterable(documents))
         return 0
     counted_by = {one.by: one for one in tables}
     for by in args.by:
@@ -240,6 +243,9 @@ def _table(statistics: Statistics) -> Iterator[Clean]:
         )
         for row in found
     ]
+    if len(rows) > 1:
+        total = statistics.total()
+        rows.append((Clean("total"), *_cells(total), *(_outcome_cells(total) if rated else ())))
     return TextTable((name, *_NUMBERS, *(_OUTCOMES if rated else ())), rows).lines(terminal_width())
 
 
@@ -272,6 +278,8 @@ def _cells(row: Row) -> tuple[Clean, ...]:
         duration(row.p95_ms),
         duration(row.total_ms),
         tokens(row.usage.all_tokens),
+        tokens(row.usage.cache_read_tokens),
+        tokens(row.usage.cache_creation_tokens),
         cost(row.cost_usd, estimated=row.estimated_cost_usd is not None),
     )
 
@@ -282,17 +290,16 @@ def _number(number: int, noun: str) -> str:
 
 def _rows(
     by: By | ContextBy, tables: Sequence[Statistics], contexts: ContextSums
-) -> tuple[int, Iterator[dict[str, Any]]]:
-    """The number of runs of a grouping, and its rows for JSON."""
+) -> tuple[int, Iterator[dict[str, Any]], dict[str, Any]]:
+    """The number of runs of a grouping, its rows for JSON, and the fields after them."""
     if isinstance(by, ContextBy):
-        return contexts.runs, map(asdict, contexts.rows(by))
+        return contexts.runs, map(asdict, contexts.rows(by)), {}
     statistics = next(one for one in tables if one.by is by)
-    values = ({**asdict(row), "name": row.name or None, "usage": asdict(row.usage)} for row in statistics.rows())
-    return statistics.runs, values
+    return statistics.runs, map(_row_value, statistics.rows()), {"total": _row_value(statistics.total())}
 
 
 def _document(
-    by: By | ContextBy, runs: int, rows: Iterator[dict[str, Any]], problems: Sequence[Problem]
+    by: By | ContextBy, runs: int, rows: Iterator[dict[str, Any]], more: dict[str, Any], problems: Sequence[Problem]
 ) -> Iterator[bytes]:
     schema = CONTEXT_SCHEMA if isinstance(by, ContextBy) else SCHEMA
     yield encode({"schema": schema, "by": by, "runs": runs})[:-1] + b',"rows":['
@@ -300,4 +307,9 @@ def _document(
     for row in rows:
         yield before + encode(row)
         before = b",\n"
-    yield b'],"problems":' + encode([problem_value(problem) for problem in problems]) + b"}\n"
+    end = more | {"problems": [problem_value(problem) for problem in problems]}
+    yield b"]," + encode(end)[1:] + b"\n"
+
+
+def _row_value(row: Row) -> dict[str, Any]:
+    return {**asdict(row), "name": row.name or None, "usage": asdict(row.usage)}

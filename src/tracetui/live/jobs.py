@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Set
 from contextlib import closing
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -27,7 +27,7 @@ from tracetui.diff.comparison import Comparison
 from tracetui.errors import TracetuiError
 from tracetui.live.load import FileCaches, Reader
 from tracetui.live.mailbox import Mailbox, Throttle
-from tracetui.model import PassRule, Run, RunRef, RunSummary, TaskKey
+from tracetui.model import Operation, PassRule, Run, RunRef, RunSummary, TaskKey
 from tracetui.model.build import nested_runs
 from tracetui.model.masked import masked_bodies, unmasked
 from tracetui.redact import Redactor
@@ -206,6 +206,28 @@ class WatchedRuns:
         return Job("watch", len(wanted), work)
 
 
+def messages_job(refs: Sequence[RunRef]) -> Job:
+    """Read the last message of each of these runs; `JobProgress.new` has pairs of reference and text."""
+
+    def work(source: Source) -> Generator[Step, None, None]:
+        shared = FileCaches()
+        for ref in refs:
+            run = yield from read_steps(source, ref, shared.for_run(ref))
+            yield Step(() if run is None else ((ref, _last_message(run)),), done=1)
+
+    return Job("messages", len(refs), work)
+
+
+def _last_message(run: Run) -> str:
+    """What the agent said last; empty if that isn't recorded."""
+    if run.body.last_assistant:
+        return run.body.last_assistant
+    last = islice(reversed(run.spans), _LOOK_BACK)
+    return next((span.preview for span in last if span.operation is Operation.CHAT and span.preview), "")
+
+
+_LOOK_BACK: Final = 50
+"""Spans searched for the last message."""
 _HOW: Final = {"only_a": "left out", "only_b": "new"}
 """How a replay differs, without A and B."""
 MAX_RUNS: Final = 200
@@ -224,6 +246,7 @@ class Counted(NamedTuple):
 
     runs: int
     rows: dict[By, list[Row]]
+    totals: dict[By, Row]
 
 
 def statistics_job(
@@ -239,7 +262,7 @@ def statistics_job(
     """
     listed = {*refs}
     counters = {by: Statistics(by, listed, inherited) for by in By}
-    made, ended = Counted(0, {}), False
+    made, ended = Counted(0, {}, {}), False
 
     def work(source: Source) -> Generator[Step, None, None]:
         nonlocal ended
@@ -257,7 +280,8 @@ def statistics_job(
         nonlocal made
         runs = counters[By.TOOL].runs
         if (ended and runs != made.runs) or runs >= max(1, made.runs * GROWTH):
-            made = Counted(runs, {by: one.rows() for by, one in counters.items()})
+            rows = {by: statistics.rows() for by, statistics in counters.items()}
+            made = Counted(runs, rows, {by: statistics.total() for by, statistics in counters.items()})
         return made
 
     return Job("statistics", len(refs), work, result)

@@ -61,7 +61,7 @@ class ScannedFile(Protocol):
 
 
 class Overview(msgspec.Struct, frozen=True):
-    """Counts of the whole directory, of top-level runs only (no child runs)."""
+    """Counts of a directory, or of some of its runs: of top-level runs only (no child runs)."""
 
     runs: int = 0
     by_status: dict[Status, int] = {}
@@ -341,6 +341,14 @@ def _changed(before: RunSummary, after: RunSummary) -> bool:
     if before.ref.key is None or before.modified_at == after.modified_at:
         return before != after
     return before != msgspec.structs.replace(after, modified_at=before.modified_at)
+
+
+def overview_of(runs: Iterable[RunSummary]) -> Overview:
+    """The counts of these runs."""
+    counts = _Counts()
+    for run in runs:
+        counts.add(run, 1)
+    return counts.overview()
 
 
 class _Counts:

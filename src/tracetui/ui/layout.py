@@ -61,16 +61,19 @@ def is_beside(columns: int, level: int, *, turns: bool) -> bool:
     return columns >= WIDE or (turns and level > 0 and columns >= NARROW)
 
 
-def list_width(columns: int, share: int, chosen: int, wanted: int) -> Height:
+def list_width(columns: int, share: int, chosen: int, wanted: int, least: int = 0) -> Height:
     """Width of the list beside a run.
 
     `share`: the percentage that the user dragged it to, or 0. `chosen`: the cells that the chosen columns take, or 0.
-    `wanted`: the width at which no result is cut.
+    `wanted`: the width at which no result is cut. `least`: the cells that its columns need; granted up to a little
+    more than half of the screen.
     """
     if columns < NARROW:
         return "1fr"
     most = columns * 46 // 100 if columns < WIDE else columns * 38 // 100
-    size = round(columns * share / 100) if share else max(48, min(wanted, most), chosen)
+    size = (
+        round(columns * share / 100) if share else max(48, min(wanted, most), min(least, columns * 52 // 100), chosen)
+    )
     return max(MIN_LIST, min(size, columns - MIN_SIDE))
 
 

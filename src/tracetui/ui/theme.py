@@ -37,6 +37,7 @@ _DARK: Final = {
     "role.reasoning": "9d9fc6", "kind.model": "b8a4ff", "kind.tool": "6cc3d5", "kind.agent": "8fb4ee",
     "kind.policy": "e39cc4", "kind.hook": "b3bccb",
     "bar.model": "8d79e0", "bar.tool": "3f97ab", "bar.agent": "6784b8", "bar.policy": "c077a2", "bar.error": "f0605a",
+    "bar.error.part": "f0605a on 6784b8",
     "bar.running": "c9a63f",
     "diff.add": "6fd6c6", "diff.rem": "ffa28c", "diff.chg": "e6c45f",
     "diff.add.line": "dce1ea on 0f2f36", "diff.add.word": "6fd6c6 on 14545c",
@@ -56,6 +57,7 @@ _LIGHT: Final = {
     "role.reasoning": "585c8c", "kind.model": "6442c4", "kind.tool": "0b6779", "kind.agent": "2f5da3",
     "kind.policy": "9c2f72", "kind.hook": "4c5866",
     "bar.model": "7b66d6", "bar.tool": "2b7f94", "bar.agent": "5f7db0", "bar.policy": "b3578f", "bar.error": "d0304f",
+    "bar.error.part": "d0304f on 5f7db0",
     "bar.running": "9a7610",
     "diff.add": "00615f", "diff.rem": "a01f35", "diff.chg": "765500",
     "diff.add.line": "1d2530 on dcf2f4", "diff.add.word": "00615f on a9e0e4",
@@ -86,7 +88,7 @@ _ANSI: Final = {
     "role.reasoning": "default dim", "kind.model": "magenta", "kind.tool": "cyan", "kind.agent": "blue",
     "kind.policy": "bright_magenta", "kind.hook": "default",
     "bar.model": "magenta", "bar.tool": "cyan", "bar.agent": "blue", "bar.policy": "bright_magenta",
-    "bar.error": "bright_red", "bar.running": "yellow",
+    "bar.error": "bright_red", "bar.error.part": "bright_red on blue", "bar.running": "yellow",
     "diff.add": "green", "diff.rem": "red", "diff.chg": "yellow",
     "diff.add.line": "default", "diff.add.word": "green reverse", "diff.rem.line": "default",
     "diff.rem.word": "red reverse", "diff.gap": "default",
@@ -123,9 +125,10 @@ class Palette:
 
 @lru_cache(4096)
 def _resolve(palette: Palette, names: str, background: str) -> Style:
-    # a reversed bar would look like its gap
-    style = _background(palette, "bg" if palette.ansi and names.startswith("bar.") else background)
-    reversed_row = palette.ansi and background == "sel" and not names.startswith("bar.")
+    # in a reversed row, a bar would look like its gap, and a status lose its color
+    stays = palette.ansi and names.startswith(("bar.", "status."))
+    style = _background(palette, "bg" if stays else background)
+    reversed_row = palette.ansi and background == "sel" and not stays
     for name in names.split():
         if name in palette.colors:
             style += Style() if reversed_row else _foreground(palette, name)  # a reversed color would be a solid block

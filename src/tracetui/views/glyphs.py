@@ -169,7 +169,7 @@ UNICODE: Final = _set(
 )
 
 ASCII: Final = _set(
-    ok=".",
+    ok="+",
     error="E",
     wrong="W",
     ungraded="U",

@@ -186,6 +186,13 @@ def argument(span: Span) -> Clean:
     return text
 
 
+def short_model(model: str) -> str:
+    """A model without provider, ``claude-`` and date: ``sonnet-4`` for ``anthropic/claude-sonnet-4-20250514``."""
+    name = model.rpartition("/")[2].rpartition("anthropic.")[2]
+    name = _DATED.sub("", name).removeprefix("claude-")
+    return name or model
+
+
 def short_name(span: Span) -> Clean:
     """The name of a span; a model without its version date."""
     return model_name(span.name) if span.operation is Operation.CHAT else one_line(span.name, 120)

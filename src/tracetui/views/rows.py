@@ -49,6 +49,7 @@ STYLES: Final = frozenset(
         "bar.agent",
         "bar.policy",
         "bar.error",
+        "bar.error.part",
         "bar.running",
         "diff.add",
         "diff.rem",

@@ -10,16 +10,16 @@ from typing import Final, NamedTuple
 
 from tracetui import text
 from tracetui.analysis import spending
-from tracetui.analysis.arrangement import Item
+from tracetui.analysis.arrangement import Choices, Item
 from tracetui.analysis.effects.actions import action_of
 from tracetui.analysis.liveness import CurrentState, Liveness, State, current_state, recorded_liveness, seconds
 from tracetui.masking import clean, one_line
-from tracetui.model import RUNNING_STATES, Run, RunRef, RunState, RunSummary, Span, Status
+from tracetui.model import RUNNING_STATES, Run, RunRef, RunState, RunSummary, Span, Status, Usage
 from tracetui.store.facts import run_time, total_tokens
 from tracetui.text import Clean, tokens, truncate_middle
 from tracetui.views.glyphs import UNICODE, Glyphs, kind_of
 from tracetui.views.labels import StateOf, run_label
-from tracetui.views.list.runs import RunRows, cost_text
+from tracetui.views.list.runs import MessageOf, RunRows, cost_text, no_message
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
 from tracetui.views.timeline.story import is_record
 from tracetui.views.timeline.work import step_pieces
@@ -30,7 +30,19 @@ MOST: Final = 8
 """Rows of a section, except of recent runs, if the page has no room for all."""
 MOST_RECENT: Final = 30
 MOST_PROJECTS: Final = 8
+DAYS: Final = 14
 _SPENT_CELL: Final = 10
+_TOKENS: Final = (("input", 8), ("cached", 8), ("written", 8), ("output", 8))
+"""Columns of tokens of the week: new input, read from the cache, written to it; with their cells."""
+_CHART: Final = 3 * DAYS + 8
+"""Cells of the cost per day: a scale and three for each day."""
+_WITH_CHART: Final = 112
+"""Cells of a page with the chart beside the projects."""
+_WITH_MODEL: Final = 100
+_PROJECT: Final = 14
+"""Least cells of the name of a project."""
+_PATH: Final = 28
+"""Least cells of the path of one; in less, its last part."""
 _LIVE_NUMBERS: Final = (("silent", 7), ("step", 5), ("tok", 6), ("cost", 9))
 """Columns of numbers and their cells, each with a blank before it."""
 _LOOK_BACK: Final = 50
@@ -53,6 +65,16 @@ class ProjectSpending(NamedTuple):
     """The recorded source of its runs; empty for the total."""
     today: spending.Spending
     week: spending.Spending
+    usage: Usage = Usage()
+    """Tokens of the week."""
+
+
+class DaySpending(NamedTuple):
+    """What the runs of one day used."""
+
+    day: int
+    """Day of the month."""
+    spent: spending.Spending
 
 
 class Sections(NamedTuple):
@@ -98,7 +120,10 @@ def by_project(runs: Iterable[RunSummary], *, now: float) -> list[ProjectSpendin
         week[run.source or "no project"].append(run)
     made = [
         ProjectSpending(
-            project, spending.total(run for run in found if run_time(run) >= midnight), spending.total(found)
+            project,
+            spending.total(run for run in found if run_time(run) >= midnight),
+            spending.total(found),
+            _usage(found),
         )
         for project, found in week.items()
     ]
@@ -107,7 +132,22 @@ def by_project(runs: Iterable[RunSummary], *, now: float) -> list[ProjectSpendin
         return []
     every = [run for found in week.values() for run in found]
     today = spending.total(run for run in every if run_time(run) >= midnight)
-    return [*made[:MOST_PROJECTS], ProjectSpending("", today, spending.total(every))]
+    return [*made[:MOST_PROJECTS], ProjectSpending("", today, spending.total(every), _usage(every))]
+
+
+def _usage(runs: Iterable[RunSummary]) -> Usage:
+    return sum((run.usage for run in runs if run.usage is not None), Usage())
+
+
+def by_day(runs: Iterable[RunSummary], *, now: float) -> list[DaySpending]:
+    """Spending on each of the last `DAYS` days, today last, by the start of the run."""
+    today = datetime.fromtimestamp(now).date()
+    spent: dict[int, list[RunSummary]] = defaultdict(list)
+    first = datetime.combine(today - timedelta(days=DAYS - 1), datetime.min.time()).timestamp()
+    for run in runs:
+        if run.usage is not None and (at := run_time(run)) >= first:
+            spent[(today - datetime.fromtimestamp(at).date()).days].append(run)
+    return [DaySpending((today - timedelta(days=ago)).day, spending.total(spent[ago])) for ago in reversed(range(DAYS))]
 
 
 def _changed(run: RunSummary) -> float:
@@ -140,6 +180,14 @@ def _counts(listed: Sequence[tuple[Sequence[RunSummary], int]], room: int) -> li
     return counts
 
 
+STATE: Final = "state"
+"""The usual grouping of the page, by `Sections`."""
+CHOICES: Final = Choices(
+    ("newest", "name", "model", "cost", "time", "steps", "tokens"), (STATE, "source", "model", "day", "status", "none")
+)
+"""How the page can be sorted and grouped."""
+
+
 class TodayRows:
     """See `tracetui.views.rows.Rows`. The key of a row is its run, or its project."""
 
@@ -153,14 +201,21 @@ class TodayRows:
         state_of: StateOf = recorded_liveness,
         room: int = 0,
         context: Clean | None = None,
+        groups: list[Item] | None = None,
+        sorted_by: str = "",
+        days: Sequence[DaySpending] = (),
+        message_of: MessageOf = no_message,
+        width: int = 120,
     ) -> None:
-        """`room`: rows of the page; sections have more rows than their maximum where they fit. `context`: what filled
-        the contexts of the week, a line below the spending.
+        """`room`: rows of the page; sections have more rows than their maximum where they fit. `groups`: the runs in
+        other groups than sections. `width`: cells of the page. `context`: what filled the contexts of the week, a line
+        below the spending.
         """
         heading = ProjectSpending("spent", spending.NOTHING, spending.NOTHING)
         self._spent: list[ProjectSpending | Clean] = [heading, *spent] if spent else []
         if spent and context:
             self._spent.append(context)
+        self._days = days if any(day.spent.usd for day in days) else ()
         listed = ((found.running, MOST), (found.waiting, MOST), (found.failed, MOST), (found.recent, MOST_RECENT))
         sections = [
             _section(label, runs, count)
@@ -171,9 +226,37 @@ class TodayRows:
                 strict=True,
             )
         ]
-        self._runs = RunRows([*chain(*sections)], now=now, glyphs=glyphs, state_of=state_of)
-        self._first_spent = sum(map(len, sections[:-1]))
+        shown = (
+            "status",
+            "name",
+            "result",
+            *(("model",) if width >= _WITH_MODEL else ()),
+            "cost",
+            "time",
+            "step",
+            "age",
+        )
+        self._runs = RunRows(
+            [*chain(*sections)] if groups is None else groups,
+            now=now,
+            glyphs=glyphs,
+            chosen=shown,
+            sorted_by=sorted_by,
+            state_of=state_of,
+            message_of=message_of,
+            state_words=groups is not None,
+        )
+        self._first_spent = sum(map(len, sections[:-1])) if groups is None else len(groups)
         self._glyphs = glyphs
+
+    def heading(self, width: int) -> list[Line]:
+        """The column headings."""
+        return [self._runs.heading(width)]
+
+    @property
+    def refs(self) -> list[RunRef]:
+        """The listed runs, from top to bottom."""
+        return [run.ref for i in range(len(self)) if (run := self.run(i)) is not None]
 
     def __len__(self) -> int:
         return len(self._runs) + len(self._spent)
@@ -228,30 +311,77 @@ class TodayRows:
             return self._runs.line(row, width)
         if not isinstance(row, ProjectSpending):
             return tuple(fit([Piece(Clean("  this week "), "dim"), Piece(row, "sec")], width))
-        return self._spent_heading(width) if row is self._spent[0] else _spent_line(row, width)
+        place = self._spent.index(row)
+        chart = self._chart_line(place) if width >= _WITH_CHART else []
+        return (*chart, *self._spent_line(row, width - width_of(chart), heading=not place))
 
-    def _spent_heading(self, width: int) -> Line:
-        label = Clean("spent by project ")
-        rule = self._glyphs.rule * max(0, width - len(label) - 3 * _SPENT_CELL - 1)
-        names = [column(Clean(name), _SPENT_CELL, "dim", right=True) for name in ("today", "this week", "tokens")]
-        return tuple(fit([Piece(label, "dim"), Piece(Clean(f"{rule} "), "line"), *names], width))
+    def _spent_line(self, row: ProjectSpending, width: int, *, heading: bool) -> Line:
+        """Today's and this week's cost of a project, and the tokens of the week where there is room."""
+        tokens_shown = _TOKENS if width >= _SPENT_CELL * 2 + _PROJECT + sum(cells for _, cells in _TOKENS) else ()
+        sizes = (_SPENT_CELL, _SPENT_CELL, *(cells for _, cells in tokens_shown or (("tokens", _SPENT_CELL),)))
+        room = max(8, width - sum(sizes))
+        if heading:
+            names = ("today", "this week", *(name for name, _ in tokens_shown or (("tokens", 0),)))
+            label = Clean("spent by project " if room >= _PATH else "project ")
+            total = "" if width + _CHART >= _WITH_CHART or not self._days else self._sparkline()
+            rule = self._glyphs.rule * max(0, room - len(label) - len(total) - 1)
+            start = [Piece(label, "dim"), Piece(Clean(total), "bar.agent"), Piece(Clean(f"{rule} "), "line")]
+            cells = [column(Clean(head), size, "dim", right=True) for head, size in zip(names, sizes, strict=True)]
+            return tuple(fit([*start, *cells], width))
+        style = "text" if row.project else "text bold"
+        values = [*map(tokens, _split(row.usage))] if tokens_shown else [tokens(row.week.tokens)]
+        numbers = [cost_text(row.today), cost_text(row.week), *values]
+        project = (row.project if room >= _PATH else row.project.rstrip("/\\").rpartition("/")[2]) or "all"
+        name = Clean(f"  {truncate_middle(clean(project, 200), room - 3)}")
+        styles = (style, style, *("dim" if row.project else "sec" for _ in values))
+        cells = [
+            column(number, size, style, right=True) for number, size, style in zip(numbers, sizes, styles, strict=True)
+        ]
+        return tuple(fit([column(name, room, style), *cells], width))
 
+    def _sparkline(self) -> str:
+        """The cost of each day in one row, for pages without room for the chart."""
+        costs, spark = [day.spent.usd or 0.0 for day in self._days], self._glyphs.spark
+        most = max(costs)
+        bars = "".join(spark[round(cost / most * (len(spark) - 1))] if cost else self._glyphs.zero for cost in costs)
+        return f"{DAYS} days {bars} " if most else ""
 
-def _spent_line(row: ProjectSpending, width: int) -> Line:
-    room = max(8, width - 3 * _SPENT_CELL)
-    name = truncate_middle(clean(row.project or "all", 200), room - 3)
-    style = "text" if row.project else "sec"
-    return tuple(
-        fit(
-            [
-                column(Clean(f"  {name}"), room, style),
-                column(cost_text(row.today), _SPENT_CELL, style, right=True),
-                column(cost_text(row.week), _SPENT_CELL, style, right=True),
-                column(tokens(row.week.tokens), _SPENT_CELL, "dim", right=True),
-            ],
-            width,
+    def _chart_line(self, row: int) -> list[Piece]:
+        """A row of the cost per day, beside the row of the projects: heading, bars, days."""
+        if not self._days:
+            return []
+        height, costs = (
+            sum(isinstance(row, ProjectSpending) for row in self._spent) - 2,
+            [day.spent.usd or 0.0 for day in self._days],
         )
-    )
+        most = max(costs)
+        if not row:
+            total = cost_text(spending.sum_of(day.spent for day in self._days))
+            label = f"cost per day, {DAYS} days  {total} "
+            rule = self._glyphs.rule * max(0, _CHART - len(label) - 2)
+            return [Piece(Clean(label), "dim"), Piece(Clean(f"{rule}  "), "line")]
+        if row > height:
+            days = "".join(f"{day.day:>3}" for day in self._days)
+            return [Piece(Clean(f"{'':5}{days[:-2]}"), "dim"), Piece(Clean(days[-2:]), "accent"), Piece(Clean("   "))]
+        scale = cost_text(spending.Spending(0, most)) if row == 1 and most else ""
+        pieces = [Piece(Clean(f"{scale:>5.5} "), "dim")]
+        for i, cost in enumerate(costs):
+            level = round(cost / most * height * 8) if most else 0
+            part = min(8, level - (height - row) * 8)
+            spark = self._glyphs.spark
+            sign = spark[max(0, part * len(spark) // 8 - 1)] if part > 0 else " "
+            if row == height and part <= 0:
+                sign = self._glyphs.zero if not cost else spark[0]
+            style = "accent" if i == DAYS - 1 else "bar.agent"
+            pieces.append(Piece(Clean(f"{sign * 2 if sign != self._glyphs.zero else f' {sign}'} "), style))
+        return [*pieces, Piece(Clean(" " * (_CHART - width_of(pieces))))]
+
+
+def _split(used: Usage) -> tuple[int | None, int | None, int | None, int | None]:
+    """Tokens of new input, read from the cache, written to it, and of output."""
+    read, written = used.cache_read_tokens, used.cache_creation_tokens
+    new = None if used.input_tokens is None else max(0, used.input_tokens - (read or 0) - (written or 0))
+    return new, read, written, used.output_tokens
 
 
 class LiveRun(NamedTuple):

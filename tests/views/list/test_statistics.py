@@ -36,3 +36,14 @@ def test_there_are_none_where_nothing_is_scored() -> None:
     assert not rows.rated
     assert "passed" not in words(rows.heading(198, "tool"))
     assert "%" not in words(rows.line(0, 198))
+
+
+def test_the_last_row_is_the_total() -> None:
+    used = Usage(100, 10, cache_read_tokens=60, cache_creation_tokens=20)
+    calls = [Row(name, 2, 1, 1, 1.0, 2.0, 4.0, used) for name in ("search", "fetch")]
+    rows = StatisticRows(calls, total=Row("", 4, 2, 1, 1.0, 2.0, 8.0, used + used))
+    line = words(rows.line(2, 198)).split()
+    assert line[:4] == ["total", "4", "2", "1"]
+    assert line[-2:] == ["120", "40"]
+    assert [rows.selectable(i) for i in range(3)] == [True, True, False]
+    assert words(rows.heading(198, "tool")).split()[9:11] == ["cached", "written"]

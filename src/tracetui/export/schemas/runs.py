@@ -324,6 +324,7 @@ class Stats(TypedDict):
     by: str
     runs: int
     rows: Sequence[StatsRow]
+    total: StatsRow
     problems: Sequence[Problem]
 
 

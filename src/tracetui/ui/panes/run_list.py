@@ -11,7 +11,9 @@ from textual import events
 from textual.message import Message
 
 from tracetui.analysis.arrangement import Arrangement, Item, Order, arrange, row_key_of
+from tracetui.analysis.histogram import Histogram
 from tracetui.model import Problem, RunRef, RunSummary, Status
+from tracetui.store.facts import start_of
 from tracetui.store.relations import has_end
 from tracetui.text import Clean, grouped, one_line
 from tracetui.ui.base_app import HostApp
@@ -20,6 +22,7 @@ from tracetui.ui.widgets.prompt import Prompter
 from tracetui.views.glyphs import Glyphs
 from tracetui.views.labels import arrangement_title, empty
 from tracetui.views.list import runs
+from tracetui.views.list.histogram import MIN_BARS, Strip
 from tracetui.views.rows import Line, ListRows, Piece
 
 if TYPE_CHECKING:
@@ -39,6 +42,13 @@ BETWEEN_SECONDS: Final = 0.002
 """Pause between two steps of precomputation."""
 REUNION_SECONDS: Final = 5.0
 """How long the cursor waits for a run that disappeared, before it selects the run at its position."""
+
+
+MIN_LIST: Final = 18
+"""Rows of a list that shows a histogram."""
+TALL_LIST: Final = 30
+"""Rows of a list that shows a tall one."""
+LOW_BARS, TALL_BARS = 2, 4
 
 
 class RunList(LineView):
@@ -93,6 +103,10 @@ class RunList(LineView):
         self._after = 0.0
         self._places: dict[RunRef, Hashable] = {}
         self._dragging = self._dragged = False
+        self._strip: tuple[tuple[Histogram | None, int, int], Strip] | None = None
+        """The histogram as drawn, by bars, width and height."""
+        self._bar: int | None = None
+        """The marked bar."""
         self._late: list[RunSummary] | None = None
         """While a thread arranges: the runs that changed since it was given them."""
 
@@ -299,6 +313,11 @@ class RunList(LineView):
         rows = self.rows
         return rows.wanted_width(self.top, self.page) + 2 if isinstance(rows, runs.RunRows) else runs.WIDEST
 
+    @property
+    def least_width(self) -> int:
+        """Cells for the columns that it has to show."""
+        return self.rows.least_width + 2 if isinstance(self.rows, runs.RunRows) else 0
+
     # ---- rows
 
     def _kept_columns(self) -> Columns[RunSummary]:
@@ -383,6 +402,7 @@ class RunList(LineView):
 
     def post_moved(self) -> None:
         """Post `Moved` to the screen itself: the run is read while the row is painted."""
+        self._mark_bar()
         if self.cursor is not None:
             self.screen.post_message(self.Moved(self, self.cursor))
 
@@ -503,6 +523,13 @@ class RunList(LineView):
         """Total usage of the listed runs; empty if none has a cost."""
         return runs.spent_words(self.rows.spent) if isinstance(self.rows, runs.RunRows) and self.rows.costed else ""
 
+    @property
+    def filtered(self) -> runs.RunRows | None:
+        """The rows, if a filter hides runs."""
+        rows, arrangement = self.rows, self.arrangement
+        hides = arrangement.words or arrangement.failures
+        return rows if hides and isinstance(rows, runs.RunRows) else None
+
     def nothing(self, lines: Iterable[Line]) -> None:
         """Say why there is nothing to show."""
         lines = list(lines)
@@ -519,6 +546,47 @@ class RunList(LineView):
         failed = (one for one in first if one.failed)
         return (first[0] if all(one.is_session for one in first) else next(failed, first[0])).ref
 
+    # ---- the histogram
+
+    def _histogram_strip(self, rows: runs.RunRows, width: int) -> Strip | None:
+        """The bars above a list that is longer than its pane; drawn once for these rows."""
+        height = self.outer_size.height
+        if self.app.stage == "list" or height < MIN_LIST or len(rows) < height:
+            return None
+        shape = rows.histogram(width), width, TALL_BARS if height >= TALL_LIST else LOW_BARS
+        if shape[0] is None or shape[0].used < MIN_BARS:
+            return None
+        if self._strip is None or self._strip[0] != shape:
+            self._strip = shape, Strip(shape[0], *shape[1:], self.look.glyphs)
+        return self._strip[1]
+
+    def _bar_of(self, rows: runs.RunRows, histogram: Histogram) -> int | None:
+        """The bar of the run under the cursor."""
+        item = rows.item(self.position) if self.position < len(rows) else None
+        start = start_of(item) if isinstance(item, RunSummary) else None
+        return None if start is None else min(histogram.bar_at(start), len(histogram.bars) - 1)
+
+    def _mark_bar(self) -> None:
+        """Mark the bar of the run under the cursor."""
+        rows, strip = self.rows, self._strip
+        if strip is None or len(self.heading) < 2 or not isinstance(rows, runs.RunRows):
+            return
+        if self._bar_of(rows, strip[1].histogram) != self._bar:
+            self._heading = None
+            for y in range(1, len(self.heading)):
+                self.refresh_line(y)
+
+    def action_bar(self, step: int) -> None:
+        """Go to the first run of the next or previous bar."""
+        rows = self.rows
+        histogram = rows.histogram(max(1, self.outer_size.width - 2)) if isinstance(rows, runs.RunRows) else None
+        bar = self._bar_of(rows, histogram) if histogram is not None and isinstance(rows, runs.RunRows) else None
+        row = histogram.first_row(bar, step) if histogram is not None and bar is not None else None
+        if row is None:
+            self.say("no more dated runs in this direction", "status.warn")
+        else:
+            self.move_to(row)
+
     def _shown(self, rows: runs.RunRows, total: int) -> Line:
         if not self.arrangement.words and not self.arrangement.failures:
             return ()
@@ -527,7 +595,13 @@ class RunList(LineView):
     def _heading_for(self, width: int) -> list[Line]:
         rows = self.rows
         if isinstance(rows, runs.RunRows):
-            return [rows.heading(width)]
+            strip = self._histogram_strip(rows, width)
+            if strip is None:
+                return [rows.heading(width)]
+            self._bar = self._bar_of(rows, strip.histogram)
+            bars = strip.histogram.bars
+            lines = strip.lines(self._bar, rows.now, lambda bar: rows.common_error(bars[bar].failed))
+            return [*lines, rows.heading(width)]
         return [runs.heading(runs.columns_for(width, self.arrangement.columns), _sorted_by(self.arrangement))]
 
 

@@ -318,8 +318,10 @@ class StatisticsScreen(RunsListScreen):
         if not self._chosen:
             self.by = next((by for by in By if rows.get(by)), self.by)
         by = self.by.value
-        if rows.get(self.by):
-            shown = StatisticRows(self._sorted(rows[self.by]), glyphs=self.app.look.glyphs)
+        if counted is not None and rows.get(self.by):
+            shown = StatisticRows(
+                self._sorted(rows[self.by]), total=counted.totals[self.by], glyphs=self.app.look.glyphs
+            )
             key = None if self._moved else shown.key(0)
             self.list.show(
                 shown,

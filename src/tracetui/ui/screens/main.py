@@ -26,7 +26,7 @@ from tracetui.ui.panes.run_view import RunView, SilenceStrip
 from tracetui.ui.panes.steps import Steps
 from tracetui.ui.screens.base import RunsScreen, Scope
 from tracetui.ui.state import MainState, SearchTarget
-from tracetui.ui.widgets.frame import footer, header, idle, sentence
+from tracetui.ui.widgets.frame import Shown, footer, header, idle, sentence
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.views.list.runs import hidden_columns
@@ -289,11 +289,16 @@ class MainScreen(RunsScreen):
     def refresh_frame(self) -> None:
         app, width, glyphs = self.app, self.size.width or self.app.size.width, self.app.look.glyphs
         run, open_ = (self.app.store.summary(self.state.ref), self.steps.run) if self.state.level else (None, None)
-        vitals = app.liveness.vitals(self.app.store.summary(self.state.ref), self.steps.run)
-        self._header.show(*header(app.roots, self.app.store, glyphs, vitals, run, width, spent=self.runs.spent))
+        rows = self.runs.filtered
+        shown = Shown(rows.overview, rows.failed) if rows is not None else None
+        vitals = app.liveness.vitals(
+            self.app.store.summary(self.state.ref), self.steps.run, rows.unended if rows is not None else None
+        )
+        spent = self.runs.spent
+        self._header.show(*header(app.roots, self.app.store, glyphs, vitals, run, width, spent=spent, shown=shown))
         message = self.status_message or app.liveness.alert(open_, width, glyphs)
         causes = app.causes.of_all() if app.stage != "list" else None
-        self._sentence.show(message or sentence(self.app.store, app, vitals, run, self.steps, causes, width))
+        self._sentence.show(message or sentence(self.app.store, app, vitals, run, self.steps, causes, width, shown))
         commands = app.comparisons.available_commands(
             app.commands if self.pane == RUNS else self.run_view.with_current_labels(app.commands), self.state.ref
         )
@@ -334,7 +339,7 @@ class MainScreen(RunsScreen):
             wanted = self._wanted_width = self.runs.result_width
         above = short and self.state.zoom is None and (not self.state.level or size.width >= layout.WIDE)
         chosen = self.runs.chosen_width if arrangement.columns else 0
-        width = layout.list_width(size.width, arrangement.share, chosen, wanted)
+        width = layout.list_width(size.width, arrangement.share, chosen, wanted, self.runs.least_width)
         shape = (short, "1fr", rows) if above else (short, "1fr" if self.state.zoom else width, "1fr")
         if shape != self._list_shape:
             self._list_shape = shape

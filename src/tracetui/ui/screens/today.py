@@ -2,31 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import chain
-from typing import Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
+from msgspec.structs import replace
 from textual import events, on
+from textual.app import ComposeResult
 
 from tracetui import masking
+from tracetui.analysis.arrangement import Arrangement, arrange
 from tracetui.analysis.liveness import current_state, liveness
-from tracetui.live.jobs import WatchedRuns
+from tracetui.live.jobs import WatchedRuns, messages_job
 from tracetui.live.mailbox import Mail
+from tracetui.masking import one_line
 from tracetui.model import Run, RunRef, RunSummary
 from tracetui.text import Clean, grouped
 from tracetui.ui.commands import LIVE, TODAY, Command
 from tracetui.ui.layout import FRAME
+from tracetui.ui.panes.run_list import QUERY_LABEL
 from tracetui.ui.screens.lists import RunsListScreen
+from tracetui.ui.state import rearrange, sort_by
 from tracetui.ui.widgets.frame import short_path, with_hints
 from tracetui.ui.widgets.line_view import LineView
-from tracetui.views.list.runs import spent_words
+from tracetui.ui.widgets.lines import Box, LineBar
+from tracetui.ui.widgets.prompt import QueryQuestion
+from tracetui.views.labels import arrangement_title
+from tracetui.views.list.runs import COLUMNS, spent_words
 from tracetui.views.rows import Line, ListRows, Piece
-from tracetui.views.today import LiveRows, LiveRun, Sections, TodayRows, by_project, live_headings, of_week, sections
+from tracetui.views.today import (
+    CHOICES,
+    STATE,
+    LiveRows,
+    LiveRun,
+    Sections,
+    TodayRows,
+    by_day,
+    by_project,
+    live_headings,
+    of_week,
+    sections,
+)
+
+if TYPE_CHECKING:
+    from tracetui.store.query import Context as QueryContext
 
 TICK_SECONDS: Final = 1.0
 _DOT: Final = Piece(Clean("  ·  "), "dim")
 _NO_POSITION: Final = (Piece(Clean("newest first"), "dim"),)
 """Instead of the scroll position, which would count rows, not runs."""
+
+
+USUAL: Final = Arrangement(group=STATE)
+MAX_READ: Final = 60
+"""Runs of the page that are read for their last message."""
+MAX_SPANS: Final = 20_000
+"""Spans of the largest run that is read for it."""
+
+
+class TodayView(LineView):
+    """The rows of the page."""
+
+    sorts: ClassVar[Mapping[str, str]] = {
+        name: column.sort for name, column in COLUMNS.items() if column.sort in CHOICES.sorts
+    }
 
 
 class _Page(RunsListScreen):
@@ -67,36 +106,82 @@ class _Page(RunsListScreen):
 class TodayScreen(_Page):
     """Enter reads a run, or filters the list by a project; ``yr`` copies the command that resumes a session."""
 
-    def __init__(self, commands: Sequence[Command]) -> None:
-        super().__init__(TODAY, commands)
+    def __init__(
+        self, commands: Sequence[Command], arrangement: Arrangement = USUAL, cursor: Hashable | None = None
+    ) -> None:
+        """`cursor`: the row under it, when the page is reopened."""
+        super().__init__(TODAY, commands, TodayView(id=TODAY))
+        self.hint = LineBar("bg", id="hint")
+        self.hint.display = False
+        self._arrangement, self._cursor = arrangement, cursor
         self._shown: tuple[object, ...] | None = None
-        """Revision of the store, second, rows of the page, and state of the contexts that are shown."""
-        self._moved = False
+        """Revision of the store, second, size and arrangement of the page that are shown."""
+        self._moved = cursor is not None
         """Whether the user moved the cursor; until then it stays on the first row."""
+        self._total = 0
+        """Runs of the last days."""
+        self._messages: dict[RunRef, tuple[RunSummary, Clean]] = {}
+        """The last message of each run, and the version of the run that was read for it."""
+
+    def compose(self) -> ComposeResult:
+        yield self._header
+        yield self._sentence
+        yield self.hint
+        yield Box(self.list, classes="single")
+        yield self._footer
 
     def receive(self, mail: Mail) -> None:
+        progress = mail.progress
+        if progress is not None and progress.job.name == "messages":
+            for ref, message in progress.new:
+                if ref in self._messages:
+                    self._messages[ref] = self._messages[ref][0], one_line(message, 300)
+            if progress.new:
+                self.list.redraw_rows()
         if self._shown is None or not self.app.stage:
             self.show_rows()
 
     def show_rows(self) -> None:
         """Show the runs as they are now, at most once a second."""
         app = self.app
-        room = app.size.height - FRAME - 1
-        shown = app.store.revision, int(app.clock()), room, app.stage, app.contexts.revision
+        room, width = app.size.height - FRAME - 2, app.size.width - 2
+        shown = app.store.revision, int(app.clock()), room, width, self._arrangement, app.stage, app.contexts.revision
         if shown == self._shown or not self.is_active:
             return
         self._shown, now, runs = shown, app.clock(), list(app.store.runs.values())
-        state_of, glyphs = app.liveness.state_in_list, app.look.glyphs
-        self._found = sections(runs, now=now, state_of=state_of)
-        spent = by_project(runs, now=now)
-        context = self._week_line(of_week(runs, now=now))
-        rows = TodayRows(self._found, spent, now=now, glyphs=glyphs, state_of=state_of, room=room, context=context)
+        state_of, glyphs, arrangement = app.liveness.state_in_list, app.look.glyphs, self._arrangement
+        of_all = sections(runs, now=now, state_of=state_of)
+        self._total = sum(map(len, of_all))
+        context = app.query_context() if arrangement.words else None
+        self._found = Sections(*(self._arranged(part, now, context) for part in of_all))
+        groups = None
+        if arrangement.group != STATE:
+            recent = [*chain(*self._found)]
+            groups = arrange(recent, [], arrangement, now=now, state=app.liveness.run_state, context=context)
+        rows = TodayRows(
+            self._found,
+            by_project(runs, now=now),
+            now=now,
+            glyphs=glyphs,
+            state_of=state_of,
+            room=room,
+            groups=groups,
+            sorted_by=arrangement.sort if arrangement != replace(USUAL, group=arrangement.group) else "",
+            days=by_day(runs, now=now),
+            message_of=self._message_of,
+            context=self._week_line(of_week(runs, now=now)),
+            width=width,
+        )
+        title = arrangement_title(arrangement, arrangement.words, ungrouped=STATE)
         if len(rows):
             first = next((rows.key(i) for i in range(len(rows)) if rows.selectable(i)), None)
-            self.list.show(rows, key=None if self._moved else first)
+            key = self._cursor if self._cursor is not None else None if self._moved else first
+            self._cursor = None
+            self.list.show(rows, key=key, title=title, heading=rows.heading)
+            self._ask(rows.refs)
         else:
             words = "reading …" if app.stage else "no runs in the last week; q shows all runs"
-            self.list.show(ListRows([(Piece(Clean(words), "dim"),)], headings=[0]))
+            self.list.show(ListRows([(Piece(Clean(words), "dim"),)], headings=[0]), title=title, heading=lambda _: ())
         self.refresh_frame()
 
     def _week_line(self, week: Sequence[RunSummary]) -> Clean | None:
@@ -111,6 +196,65 @@ class TodayScreen(_Page):
 
         return week_line(sums, masking.current())
 
+    def _arranged(self, runs: list[RunSummary], now: float, context: QueryContext | None) -> list[RunSummary]:
+        """The runs of a section that the filter finds, in the order that was chosen; the usual one is there already."""
+        arrangement = replace(self._arrangement, group="none")
+        if arrangement == replace(USUAL, group="none"):
+            return runs
+        items = arrange(runs, [], arrangement, now=now, state=self.app.liveness.run_state, context=context)
+        return [item for item in items if isinstance(item, RunSummary)]
+
+    # ---- last messages
+
+    def _message_of(self, ref: RunRef) -> Clean:
+        return self._messages.get(ref, (None, Clean("")))[1]
+
+    def _ask(self, refs: Sequence[RunRef]) -> None:
+        """Read the last messages of the runs on the page that are new or changed, once they are counted."""
+        runs = self.app.store.runs
+        wanted = [
+            ref
+            for ref in refs[:MAX_READ]
+            if (run := runs[ref]).deep
+            and (run.spans or 0) < MAX_SPANS
+            and (ref not in self._messages or self._messages[ref][0] is not run)
+        ]
+        if wanted and not self.app.stage:
+            self._messages |= {ref: (runs[ref], self._message_of(ref)) for ref in wanted}
+            self.app.surveys.ask(messages_job(wanted))
+
+    def left(self) -> None:
+        self.app.surveys.stop()
+
+    # ---- arrangement
+
+    def _arrange(self, arrangement: Arrangement) -> None:
+        self._arrangement = arrangement
+        self.show_rows()
+
+    def action_arrange(self, how: str) -> None:
+        """Arrange the runs; see `state.rearrange`."""
+        self._arrange(rearrange(self._arrangement, how, CHOICES))
+
+    def action_sort(self) -> None:
+        """Sort by the next column."""
+        self.action_arrange("sort")
+
+    @on(LineView.SortRequested)
+    def _sort_requested(self, message: LineView.SortRequested) -> None:
+        self._arrange(sort_by(self._arrangement, message.sort))
+
+    def action_filter(self) -> None:
+        """Ask which runs to show."""
+        runs = self.app.run_filter()
+
+        def apply(words: str) -> None:
+            self._arrange(replace(self._arrangement, words=words))
+
+        found = lambda: (sum(map(len, self._found)), self._total, "runs")  # noqa: E731
+        filtered = runs._replace(apply=apply, found=found)
+        self.ask(QueryQuestion(QUERY_LABEL, self._arrangement.words, filtered, self.hint))
+
     @on(LineView.Moved)
     def _row_moved(self) -> None:
         self._moved = True
@@ -122,6 +266,12 @@ class TodayScreen(_Page):
         run = rows.run(self.list.position) if isinstance(rows, TodayRows) and len(rows) else None
         return None if run is None else run.ref
 
+    def step_back(self) -> None:
+        if self._arrangement.words:
+            self._arrange(replace(self._arrangement, words=""))
+        else:
+            super().step_back()
+
     def action_open(self) -> None:
         """Read the run under the cursor, or list the runs of its project."""
         rows = self.list.rows
@@ -131,7 +281,7 @@ class TodayScreen(_Page):
             self.app.filter_runs("source", project)
 
     def again(self) -> TodayScreen:
-        return TodayScreen(self.commands)
+        return TodayScreen(self.commands, self._arrangement, self.list.cursor)
 
     def summary(self) -> Line:
         found = self._found

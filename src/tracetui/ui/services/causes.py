@@ -7,6 +7,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.facts import OutcomeCounts
 from tracetui.store.relations import counted
@@ -36,6 +38,7 @@ class Grouping:
         from tracetui.analysis.triage import CauseOrder, by_who, groups, sections
 
         self.key = key
+        self._among: tuple[Sequence[RunRef], list[Group]] | None = None
         self.groups: Sequence[Group] = groups(listed, sidecar)
         """The biggest waste first."""
         self.by_run: dict[RunRef, Group] = {ref: group for group in self.groups for ref in group.runs}
@@ -63,6 +66,17 @@ class Grouping:
         self.ungraded, self.passes = counts.ungraded, counts.passes if counts.ungraded else ""
         self.both = counts.both
         self.children, self.failed_children = len(children), sum(run.failed for run in children)
+
+    def among(self, refs: Sequence[RunRef]) -> list[Group]:
+        """The causes of these runs, each with only them; the last answer is remembered."""
+        if self._among is None or self._among[0] is not refs:
+            runs: dict[str, list[RunRef]] = {}
+            for ref in refs:
+                if (group := self.by_run.get(ref)) is not None:
+                    runs.setdefault(group.digest, []).append(ref)
+            places, groups = self.order.places, self.groups
+            self._among = refs, [replace(groups[places[digest]], runs=tuple(of)) for digest, of in runs.items()]
+        return self._among[1]
 
     def judged(self, digests: Collection[str]) -> list[Group]:
         """The causes with one of these digests."""

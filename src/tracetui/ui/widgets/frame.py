@@ -11,14 +11,23 @@ from tracetui import text
 from tracetui.analysis.liveness import State
 from tracetui.live.mailbox import WatchState
 from tracetui.masking import clean, one_line
-from tracetui.model import RUNNING_STATES, Run, RunState, RunSummary, Status
+from tracetui.model import RUNNING_STATES, Run, RunRef, RunState, RunSummary, Status
 from tracetui.store.facts import total_tokens
-from tracetui.store.store import Store
+from tracetui.store.store import Overview, Store
 from tracetui.text import Clean
 from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, Command, of_pane, shown
 from tracetui.views.glyphs import Glyphs, status_glyph
 from tracetui.views.goal import goal_sentence, has_turns
-from tracetui.views.labels import UNGRADED, WRONG_ANSWER, WRONG_STYLE, errors_inside, run_label, short_id, standing_of
+from tracetui.views.labels import (
+    UNGRADED,
+    WRONG_ANSWER,
+    WRONG_STYLE,
+    errors_inside,
+    run_label,
+    short_id,
+    short_model,
+    standing_of,
+)
 from tracetui.views.rows import Line, Piece, fit, width_of
 from tracetui.views.timeline.header import FRAME, causes_words, cost_of
 
@@ -52,6 +61,13 @@ class Opened(Protocol):
     def assessment(self) -> Assessment | None: ...
 
 
+class Shown(NamedTuple):
+    """The listed runs, where a filter hides others."""
+
+    overview: Overview
+    failed: Sequence[RunRef]
+
+
 class Vitals(NamedTuple):
     """Current state of the watcher, the listed runs and the open run."""
 
@@ -73,11 +89,19 @@ def header(
     width: int,
     *,
     spent: str = "",
+    shown: Shown | None = None,
 ) -> tuple[Line, Line]:
-    """The header as (path, status): counts or the status of the open run, spending, and how files are watched."""
+    """The header as (path, status): counts or the status of the open run, spending, and how files are watched.
+
+    `shown`: the listed runs, if a filter hides others.
+    """
     watched = _watched(vitals.watching, glyphs, width)
     if run is None:
-        parts = [*_list_status(store, glyphs, vitals.standing, width), *_spent(spent, width), *watched]
+        parts = [
+            *_list_status(store, glyphs, vitals.standing, width, shown and shown.overview),
+            *_spent(spent, width),
+            *watched,
+        ]
     else:
         parts = [*_run_status(run, vitals, glyphs, width), *watched]
     path = width_of(_path(roots, glyphs, run, width, width))
@@ -156,15 +180,19 @@ def _runs(number: int) -> str:
     return f"{text.grouped(number)} run{'' if number == 1 else 's'}"
 
 
-def _list_status(store: Store, glyphs: Glyphs, standing: Counter[RunState | None], width: int) -> list[_Part]:
-    overview, dot = store.overview, Piece(Clean(f" {glyphs.dot} "), "sec")
+def _list_status(
+    store: Store, glyphs: Glyphs, standing: Counter[RunState | None], width: int, shown: Overview | None
+) -> list[_Part]:
+    overview, dot = shown or store.overview, Piece(Clean(f" {glyphs.dot} "), "sec")
     parts: list[_Part] = []
 
     def add(words: str, drop: int, *more: Piece) -> None:
         gap = (dot,) if parts else ()
         parts.append(_Part((*gap, Piece(Clean(words), "sec"), *more), drop))
 
-    if width >= WIDE_HEADER:
+    if shown is not None:
+        add(f"{text.grouped(shown.runs)} of {_runs(store.overview.runs)}", 0)
+    elif width >= WIDE_HEADER:
         most = sorted(overview.by_format.items(), key=lambda pair: -pair[1])
         words = [f"{name} {number}" for name, number in most[:5]]
         if len(most) > 5:
@@ -176,9 +204,9 @@ def _list_status(store: Store, glyphs: Glyphs, standing: Counter[RunState | None
             parts.append(_Part((Piece(Clean(f" + {text.grouped(children)} child runs"), "sec"),), 3))
         if len(overview.by_format) > 1 and width >= NARROW_HEADER:
             add(f"{len(overview.by_format)} formats", 4)
-    if store.problems and width >= NARROW_HEADER:
+    if shown is None and store.problems and width >= NARROW_HEADER:
         add(f"{text.grouped(len(store.problems))} unreadable", 5)  # the sentence says it too
-    if store.ignored and width >= ROOMY_HEADER:
+    if shown is None and store.ignored and width >= ROOMY_HEADER:
         add(f"{text.grouped(len(store.ignored))} ignored", 2, dot, Piece(Clean("i"), "key bold"))
     pieces: list[Piece] = []
     for status in (Status.ERROR, Status.RUNNING, Status.OK):
@@ -209,13 +237,15 @@ def sentence(
     opened: Opened,
     causes: Grouping | None,
     width: int,
+    shown: Shown | None = None,
 ) -> Line:
-    """The conclusion, and the next key."""
+    """The conclusion, and the next key. `shown`: the listed runs, if a filter hides others."""
     if run is not None:
         group = causes.by_run.get(run.ref) if causes is not None else None
         return _run_sentence(run, group, opened, vitals, width - FRAME)
-    runs, failed = store.overview.runs, store.overview.failed
-    kinds = store.overview.outcomes.kinds if width >= NARROW_HEADER else ""
+    overview = store.overview if shown is None else shown.overview
+    runs, failed, outcomes = overview.runs, overview.failed, overview.outcomes
+    kinds = outcomes.kinds if width >= NARROW_HEADER else ""
     pieces: list[Piece] = []
     if failed:
         pieces += [
@@ -225,7 +255,7 @@ def sentence(
             Piece(Clean("   ")),
             *_key("e", "first failure"),
         ]
-    elif runs and not store.overview.outcomes.ungraded:
+    elif runs and not outcomes.ungraded:
         words = "no failures" if not progress.stage else "no failures so far"
         pieces += [
             Piece(Clean(f"{_runs(runs)}, {words}"), "text"),
@@ -234,7 +264,7 @@ def sentence(
         ]
     elif store.problems and not progress.stage:
         pieces += [Piece(Clean("no readable traces"), "status.warn bold")]
-    if ungraded := store.overview.outcomes.ungraded:
+    if ungraded := outcomes.ungraded:
         words = f"{text.grouped(ungraded)}{'' if failed else f' of {text.grouped(runs)}'} not graded"
         pieces += [Piece(Clean("  ·  " if pieces else ""), "dim"), Piece(Clean(words), f"{WRONG_STYLE} bold")]
         if not failed:
@@ -242,14 +272,15 @@ def sentence(
     if vitals.standing[RunState.STALLED]:
         words = f"{text.grouped(vitals.standing[RunState.STALLED])} stalled?"
         pieces += [Piece(Clean("   ")), Piece(Clean(words), "status.warn bold")]
-    if store.problems:
+    if store.problems and shown is None:
         word = "file" if len(store.problems) == 1 else "files"
         gap = Piece(Clean("   " if pieces else ""))
         pieces += [gap, Piece(Clean(f"{text.grouped(len(store.problems))} {word} unreadable"), "status.warn")]
     if progress.stage:
         pieces += [Piece(Clean("   " if pieces else "")), Piece(Clean(progress_words(progress)), "status.running")]
     if failed and causes is not None and width >= NARROW_HEADER:
-        pieces[1:1] = causes_words(causes.groups, width - FRAME - width_of(pieces))
+        groups = causes.groups if shown is None else causes.among(shown.failed)
+        pieces[1:1] = causes_words(groups, width - FRAME - width_of(pieces))
     return tuple(pieces)
 
 
@@ -291,7 +322,7 @@ def _run_facts(run: RunSummary, group: Group | None, opened: Opened, vitals: Vit
     """The facts of a run, then shorter and shorter lists: the status source is dropped first, the cause last."""
     steps = "1 step" if run.steps == 1 else f"{text.count(run.steps)} steps"
     facts = [
-        clean(run.model or "", 40),
+        clean(short_model(run.model or ""), 40),
         steps,
         f"{text.tokens(total)} tok" if (total := total_tokens(run)) is not None else "",
         *cost_of(run, opened.assessment),

@@ -534,6 +534,7 @@ class LineView(LineWidget, can_focus=True):
     # ---- events
 
     def on_resize(self) -> None:
+        self._heading = None
         self._clamp()
         self.refresh_changed()
 

@@ -185,7 +185,9 @@ class QueryQuestion(Question):
     def typed(self, text: str) -> None:
         if self._cycle is not None and text != self._cycle.completed:
             self._cycle = None
-        self._filter.apply(text)
+        error = self._filter.fault(text)
+        if error is None or error.unfinished:  # else the last valid filter stays
+            self._filter.apply(text)
         self._show(text)
 
     def accepts(self, text: str) -> bool:

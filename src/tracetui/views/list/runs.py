@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice, pairwise
@@ -12,12 +13,15 @@ from typing import Final, Literal, NamedTuple
 from tracetui import text
 from tracetui.analysis import spending
 from tracetui.analysis.arrangement import Item, parents
+from tracetui.analysis.histogram import Histogram, Start
 from tracetui.analysis.liveness import State, recorded_liveness
 from tracetui.masking import clean, one_line
 from tracetui.model import Problem, RunRef, RunSummary, Status, StatusSource
-from tracetui.store.facts import haystack, run_time, total_tokens
+from tracetui.store.facts import haystack, run_time, start_of, total_tokens
+from tracetui.store.relations import has_end
+from tracetui.store.store import Overview, overview_of
 from tracetui.text import Clean
-from tracetui.views.glyphs import UNICODE, Glyphs
+from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
 from tracetui.views.labels import (
     UNGRADED,
     WRONG_ANSWER,
@@ -27,6 +31,7 @@ from tracetui.views.labels import (
     outcome_sign,
     score_cell,
     short_id,
+    short_model,
     standing_of,
 )
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
@@ -48,6 +53,14 @@ def no_relationship(run: RunSummary, glyphs: Glyphs) -> Relationship:
     return Relationship()
 
 
+MessageOf = Callable[[RunRef], Clean]
+
+
+def no_message(ref: RunRef) -> Clean:
+    """No message."""
+    return Clean("")
+
+
 def _silence_word(run: RunSummary, state: State) -> Line:
     """The word for a silent run."""
     if state in (State.QUIET, State.STALLED):
@@ -64,6 +77,8 @@ def _elapsed(run: RunSummary, now: float) -> float | None:
     return (now - run.started_at) * 1000
 
 
+_STATE_AND_TITLE: Final = 26
+"""Least cells of a state in words beside a title."""
 _NAMED_RELATIONS: Final = ("fork", "retry")
 """Relations shown as a word."""
 _MIN_PROMPT: Final = 12
@@ -85,23 +100,31 @@ class RunRows:
         sorted_by: str = "",
         state_of: StateOf = recorded_liveness,
         relationship_of: RelationshipOf = no_relationship,
+        message_of: MessageOf = no_message,
+        state_words: bool = True,
     ) -> None:
+        """`message_of`: the last message of a run. `state_words`: the result begins with the state, unless the sign
+        has all of it.
+        """
         self._items = items
         self._state_of = state_of
         self._relationship_of = relationship_of
+        self._message_of, self._state_words = message_of, state_words
         self.now = now
         self._glyphs = glyphs
         self._chosen, self._sorted_by = tuple(chosen), sorted_by
         self._columns: tuple[int, list[tuple[str, int]]] | None = None
         """Cache of `columns`, by the width."""
         self._index: dict[Hashable, int] | None = None
+        self._histogram: tuple[int, Histogram | None] | None = None
+        """By the number of bars."""
         self._sums: dict[tuple[int, int], spending.Spending] = {}
         """By the first and last row."""
 
     def prepare(self, rest: Callable[[], None] = lambda: None) -> None:
         """Compute everything that reads all rows. Calls `rest` between runs: their prices take 0.1 ms each."""
         self.index("")
-        self.longest_name, self._headings, self.costed, self._facts  # noqa: B018 - they are remembered
+        self.longest_name, self._headings, self.costed, self._facts, self.starts  # noqa: B018 - they are remembered
         self._below, self.runs  # noqa: B018
         if self.costed:
             for start, end in ((0, len(self._items)), *pairwise([*self._headings, len(self._items)])):
@@ -118,6 +141,46 @@ class RunRows:
     def runs(self) -> int:
         """Number of runs."""
         return sum(isinstance(item, RunSummary) for item in self._items)
+
+    @cached_property
+    def starts(self) -> Sequence[Start]:
+        """The starts of the dated top-level runs."""
+        return [
+            Start(at, row, item.failed)
+            for row, item in enumerate(self._items)
+            if isinstance(item, RunSummary) and item.shared.parent is None and (at := start_of(item)) is not None
+        ]
+
+    def histogram(self, most: int) -> Histogram | None:
+        """When the runs started, in at most so many bars; None without dated runs. Made once for each width."""
+        if self._histogram is None or self._histogram[0] != most:
+            self._histogram = most, Histogram(self.starts, most) if self.starts else None
+        return self._histogram[1]
+
+    def common_error(self, rows: Sequence[int]) -> str:
+        """``most TimeoutError ×8``: the most frequent error type of the first of these runs; empty if all differ."""
+        items = (self._items[row] for row in rows[:_SAMPLE])
+        types = Counter(
+            item.first_error.type for item in items if isinstance(item, RunSummary) and item.first_error is not None
+        )
+        name, count = next(iter(types.most_common(1)), (None, 0))
+        return f"most {one_line(name, 60)} {self._glyphs.times}{count}" if name and count > 1 else ""
+
+    @cached_property
+    def overview(self) -> Overview:
+        """Counts of these runs."""
+        return overview_of(item for item in self._items if isinstance(item, RunSummary))
+
+    @cached_property
+    def failed(self) -> Sequence[RunRef]:
+        """The failed runs, in their order."""
+        return [item.ref for item in self._items if isinstance(item, RunSummary) and item.failed]
+
+    @cached_property
+    def unended(self) -> Sequence[RunSummary]:
+        """The top-level runs without a recorded end."""
+        runs = (item for item in self._items if isinstance(item, RunSummary))
+        return [run for run in runs if run.parent is None and not has_end(run)]
 
     @cached_property
     def _headings(self) -> list[int]:
@@ -141,7 +204,11 @@ class RunRows:
         """Replace a run in its row; return the row, or None if it has none."""
         index = self.index(run.ref)
         if index is not None:
-            self._items[index] = run
+            before, self._items[index] = self._items[index], run
+            if isinstance(before, RunSummary) and _counts_differ(before, run):
+                self._histogram = None
+                for name in ("overview", "failed", "unended", "starts"):
+                    self.__dict__.pop(name, None)
         return index
 
     def selectable(self, index: int) -> bool:
@@ -180,6 +247,11 @@ class RunRows:
     def choose(self, columns: Sequence[str]) -> None:
         """Show these columns, or (none) those that the width suggests."""
         self._chosen, self._columns = tuple(columns), None
+
+    @property
+    def least_width(self) -> int:
+        """Cells of a list beside a run: the list of a home shows cost, time and steps."""
+        return HOME_WIDTH if "title" in self._facts and self.costed else NARROWEST
 
     @property
     def chosen_width(self) -> int:
@@ -274,6 +346,14 @@ class RunRows:
         """Runs nested below their parent."""
         return parents([item for item in self._items if isinstance(item, RunSummary)])
 
+    def _message(self, run: RunSummary, room: int) -> Line:
+        """The last message, where it can be read."""
+        message = self._message_of(run.ref) if room >= _MIN_PROMPT + 4 else Clean("")
+        if not message:
+            return ()
+        first, last = '""' if self._glyphs is ASCII else "“”"
+        return Piece(Clean("  ")), Piece(Clean(f"{first}{text.truncate(message, room - 4)}{last}"), "dim")
+
     def _cells(self, run: RunSummary, columns: Iterable[tuple[str, int]]) -> Iterator[list[Piece]]:
         """The cells of a run in these columns."""
         state = self._state_of(run)
@@ -294,20 +374,31 @@ class RunRows:
             return [_score(run, size, self._glyphs)]
         if name == "result":
             room = size - width_of(ties.after)
+            asked = one_line(run.title or run.prompt, 200)
+            wordless = not self._state_words or room < _STATE_AND_TITLE
+            if stands.by_last_event and asked and wordless and stands.status is not Status.RUNNING:  # the sign has it
+                shown = (*ties.before, Piece(asked, "text"))
+                return [*fit((*shown, *self._message(run, room - width_of(shown))), room), *ties.after]
             if stands.by_last_event:
                 words = Piece(stands.words, stands.style)
                 shown = (words, *((Piece(Clean(" ")), *ties.before) if ties.before else ()))
-                return [*fit((*shown, *_prompt(run, shown, room)), max(8, room)), *ties.after]
+                shown = (*shown, *_prompt(run, shown, room))
+                return [*fit((*shown, *self._message(run, room - width_of(shown))), max(8, room)), *ties.after]
             before = (*_silence_word(run, state), *ties.before)
             shown = (*before, *result_phrase(run, self._glyphs))
             if run.relation in _NAMED_RELATIONS and room - width_of(shown) < _MIN_PROMPT:
                 shown = (*before, *result_phrase(run, self._glyphs, named=False))  # the prompt says more than an id
-            return [*fit((*shown, *_prompt(run, shown, room)), max(8, room)), *ties.after]
+            shown = (*shown, *_prompt(run, shown, room))
+            return [*fit((*shown, *self._message(run, room - width_of(shown))), max(8, room)), *ties.after]
         if name == "time":
             going = stands.status is Status.RUNNING
             elapsed = _elapsed(run, self.now) if going and run.duration_ms is None else run.duration_ms
             return [column(text.duration(elapsed), size, "status.running" if going else "sec", right=True)]
         return [_CELLS[name](run, size, self.now)]
+
+
+def _counts_differ(before: RunSummary, run: RunSummary) -> bool:
+    return (before.status, before.outcome, before.failed) != (run.status, run.outcome, run.failed)
 
 
 NARROWEST, WIDEST = 48, 96
@@ -326,8 +417,10 @@ _SHORT_NAMES: Final = (8, 11)
 """Widths of a column of short names."""
 _USUAL_NAME: Final = 14
 """Cells of the name in a list beside a run."""
-_TITLE: Final = 26
-"""Cells of a state and a title beside the cost in a narrow list."""
+_TITLE: Final = 18
+"""Cells of a title beside cost, time and steps in the list of a home."""
+HOME_WIDTH: Final = 60
+"""Cells of the list of a home that has them."""
 _RESULT_FIRST: Final = 16
 """Cells of the result before the name column grows."""
 _FAIR_RESULT: Final = 30
@@ -414,10 +507,13 @@ def columns_for(
         "step": width >= 39 and not narrow,
     }
     fixed = [one for one in _ORDER if shown.get(one, True)]
-    if not costed or (width < 66 and (not titled or width < _cells(fixed) + least + _TITLE)):
+    roomy = width - _cells(fixed) - least >= _TITLE
+    if not costed or (width < 66 and not (titled and roomy)):
         fixed.remove("cost")
     wanted = next((one for one in (least, *_NAMES) if one >= name), _NAMES[-1])
     for optional in _optional():
+        if optional == "cost" and titled and roomy:
+            continue
         taken = wanted if optional in _WORDS else least
         if width - _cells(fixed) - taken < _FAIR_RESULT and optional in fixed:
             fixed.remove(optional)
@@ -499,6 +595,10 @@ def _name(run: RunSummary, size: int, bold: str, *, below: bool) -> list[Piece]:
     return [column(label, size, "text" + bold)]
 
 
+def _model(run: RunSummary) -> Clean:
+    return clean(short_model(run.model) if run.model else "—" if run.deep else "·", 200)
+
+
 def _id(run: RunSummary, size: int, now: float) -> Piece:
     return column(short_id(run.id, size), size, "dim")
 
@@ -521,9 +621,7 @@ _CELLS: Final[dict[str, Callable[[RunSummary, int, float], Piece]]] = {
     ),
     "cost": lambda run, size, now: column(_cost_cell(spending.of_run(run), size), size, "sec", right=True),
     "project": lambda run, size, now: column(text.truncate_middle(clean(run.source or "—", 200), size), size, "dim"),
-    "model": lambda run, size, now: column(
-        text.truncate_middle(clean(run.model or ("—" if run.deep else "·"), 200), size), size, "sec"
-    ),
+    "model": lambda run, size, now: column(text.truncate_middle(_model(run), size), size, "sec"),
     "format": lambda run, size, now: column(Clean(run.ref.format), size, "dim"),
     "err": lambda run, size, now: column(
         text.count(run.errors) if run.errors else Clean("·"), size, "status.error" if run.errors else "dim", right=True

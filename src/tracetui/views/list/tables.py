@@ -242,13 +242,13 @@ STATISTIC_SORTS: Final[Mapping[str, Callable[[Row], float | str]]] = {
 }
 """Sort orders of statistics after the usual one, by the heading of their column."""
 
-_NAMES: Final = ("calls", "errors", "runs", "p50", "p95", "total", "tokens", "cost")
+_NAMES: Final = ("calls", "errors", "runs", "p50", "p95", "total", "tokens", "cost", "cached", "written")
 _OUTCOMES: Final = ("passed", "failed", "rate")
 """Further columns after ``runs`` where any run is scored."""
 _OUTCOMES_AT: Final = 3
 _CELL: Final = 8
 _COST: Final = 11
-"""Cells of the last column: ``~$1234.56``."""
+"""Cells of the cost: ``~$1234.56``."""
 _MIN_NAME, _MAX_NAME, _MIN_BAR, _MAX_BAR = 16, 60, 20, 60
 """Cells of a name and of a bar, where there is room for bars."""
 
@@ -256,8 +256,11 @@ _MIN_NAME, _MAX_NAME, _MIN_BAR, _MAX_BAR = 16, 60, 20, 60
 class StatisticRows:
     """See `tracetui.views.rows.Rows`. The key of a row is its name."""
 
-    def __init__(self, rows: Sequence[Row], *, glyphs: Glyphs = UNICODE) -> None:
-        self._rows, self._glyphs = rows, glyphs
+    def __init__(self, rows: Sequence[Row], *, total: Row | None = None, glyphs: Glyphs = UNICODE) -> None:
+        """`total`: a last row for all of them, without a cursor."""
+        self._rows: list[Row] = [*rows, *((total,) if total is not None and len(rows) > 1 else ())]
+        self._glyphs = glyphs
+        self._total = len(rows) if len(self._rows) > len(rows) else None
         self._index = {row.name: i for i, row in enumerate(rows)}
         self.by_tokens = not any(row.total_ms for row in rows)
         """Whether the bars show tokens, because the traces have no times (as for the model calls of coding agents)."""
@@ -268,11 +271,17 @@ class StatisticRows:
         self._longest = min(_MAX_NAME, max((cells(self._name(row)) for row in rows), default=0)) + 2
 
     def _name(self, row: Row) -> Clean:
+        if self._total is not None and row is self._rows[self._total]:
+            return Clean("total")
         return one_line(row.prompt or row.name, 200) or Clean("(not recorded)")
 
     def _layout(self, width: int) -> tuple[Sequence[str], int, int]:
         """The columns that fit, and the cells of the name and of the bar: no bar if the name needs its room."""
-        shown = self._names[: max(2, (width - _MIN_NAME - _COST + _CELL) // _CELL)]
+        shown = self._names[:2]
+        for name in self._names[2:]:
+            if _MIN_NAME + sum(map(_size_of, shown)) + _size_of(name) > width:
+                break
+            shown = (*shown, name)
         room = max(8, width - sum(map(_size_of, shown)))
         name = max(_MIN_NAME, self._longest)
         bar = min(_MAX_BAR, room - name - 2)
@@ -293,11 +302,11 @@ class StatisticRows:
         return len(self._rows)
 
     def row(self, index: int) -> Row | None:
-        """The statistics of a row."""
-        return self._rows[index] if 0 <= index < len(self._rows) else None
+        """The statistics of a row; None for the total."""
+        return self._rows[index] if 0 <= index < len(self._rows) and index != self._total else None
 
     def key(self, index: int) -> Hashable:
-        return self._rows[index].name
+        return ("total",) if index == self._total else self._rows[index].name
 
     def index(self, key: Hashable) -> int | None:
         return self._index.get(key) if isinstance(key, str) else None
@@ -307,7 +316,7 @@ class StatisticRows:
         return row.usage.all_tokens if self.by_tokens else row.total_ms
 
     def selectable(self, index: int) -> bool:
-        return True
+        return index != self._total
 
     def mark(self, index: int) -> str | None:
         return "status.error" if self._rows[index].errors else None
@@ -326,6 +335,8 @@ class StatisticRows:
             (duration(row.total_ms), "text"),
             (tokens(row.usage.all_tokens), "sec"),
             (cost(row.cost_usd, estimated=row.estimated_cost_usd is not None), "sec"),
+            (tokens(row.usage.cache_read_tokens), "dim"),
+            (tokens(row.usage.cache_creation_tokens), "dim"),
         ]
         if self.rated:
             rate = Clean("—" if row.pass_rate is None else f"{row.pass_rate:.0%}")
@@ -335,10 +346,10 @@ class StatisticRows:
         pieces += [
             column(text, _size_of(name), style, right=True) for name, (text, style) in zip(shown, values, strict=False)
         ]
-        if bar and self._all and (size := self._size(row)) is not None:
+        if bar and self._all and index != self._total and (size := self._size(row)) is not None:
             pieces += (Piece(Clean("  ")), *amount(size, self._all, bar, "bar.agent", glyphs=self._glyphs))
         return tuple(fit(pieces, width))
 
 
 def _size_of(name: str) -> int:
-    return _COST if name == _NAMES[-1] else _CELL
+    return _COST if name == "cost" else _CELL

@@ -1,0 +1,46 @@
+"""The histogram as lines: width, colors and the marked bar."""
+
+from __future__ import annotations
+
+import pytest
+
+from tracetui.analysis.histogram import Histogram, Start
+from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
+from tracetui.views.list.histogram import Strip
+from tracetui.views.rows import Line, width_of
+
+NOON = 1_763_726_400.0
+RUNS = Histogram([Start(NOON - row * 1000.0, row, row % 5 == 0) for row in range(60)], 40)
+
+
+def words(line: Line) -> str:
+    return "".join(piece.text for piece in line)
+
+
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
+@pytest.mark.parametrize("height", [2, 4])
+def test_every_line_fits(height: int, glyphs: Glyphs) -> None:
+    for width in (40, 53, 90):
+        lines = Strip(RUNS, width, height, glyphs).lines(0, NOON, lambda bar: "most TimeoutError ×3")
+        assert len(lines) == (height if height == 2 else height + 2)
+        assert all(width_of(line) <= width for line in lines)
+        if glyphs is ASCII:
+            assert all(words(line).replace("×", "x").replace("·", "-").isascii() for line in lines)
+
+
+def test_failed_parts_are_red() -> None:
+    lines = Strip(RUNS, 40, 4, UNICODE).lines(None, NOON, lambda bar: "")
+    styles = {piece.style for line in lines for piece in line}
+    assert {"bar.error", "bar.error.part"} & styles
+    good = Histogram([Start(NOON - row * 1000.0, row, False) for row in range(60)], 40)
+    lines = Strip(good, 40, 4, UNICODE).lines(None, NOON, lambda bar: "")
+    assert not {"bar.error", "bar.error.part"} & {piece.style for line in lines for piece in line}
+
+
+def test_the_marked_bar_is_described() -> None:
+    bar = len(RUNS.bars) - 1
+    *_, axis, sentence = Strip(RUNS, 60, 4, UNICODE).lines(bar, NOON, lambda bar: "most TimeoutError ×3")
+    assert UNICODE.above in words(axis)
+    assert f"{len(RUNS.bars[bar].rows)} run" in words(sentence)
+    assert "failed · most TimeoutError ×3" in words(sentence)
+    assert "]h [h" in words(sentence)
