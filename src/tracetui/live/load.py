@@ -53,6 +53,8 @@ class Reader:
         self.ref = ref
         self.more = True
         """True while the source has unread data (data appended later does not count)."""
+        self._has_rest = False
+        """The last read that succeeded left data for later ones."""
         self.failure: Problem | None = None
         """Why the last read failed; None after a success. Earlier data stays."""
         self.lost = ""
@@ -97,7 +99,7 @@ class Reader:
             self.failure, self.more = problem_of(self.ref.path, error), False
             return before != (self._file, self.more, self.failure)
         self.failure = None
-        self.more = not chunk.done
+        self.more = self._has_rest = not chunk.done
         return changed or before != (self._file, self.more, self.failure)
 
     def _add(self, chunk: Chunk) -> bool:
@@ -123,7 +125,8 @@ class Reader:
     def build(self) -> Run:
         """Build the run from the part that was read. Costs only the new spans where those are at the end."""
         modified_at, moving = self._file
-        run = self._builder.build(modified_at=modified_at, moving=moving, complete=not self.more, failure=self.failure)
+        complete = not (self.more or self._has_rest)
+        run = self._builder.build(modified_at=modified_at, moving=moving, complete=complete, failure=self.failure)
         if self._redactor is None:
             return run
         if self._masked is None or self._masked[0] is not run.body:
