@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.formats.hypergraph_build import TO_V3, TO_V4, TO_V6, V2, at, insert
 from tracetui import load
-from tracetui.formats import sqlite
+from tracetui.formats import rowlog, sqlite
 from tracetui.formats.hypergraph import Hypergraph, body, tree
 from tracetui.live.load import Reader
 from tracetui.model import Run, RunRef
@@ -34,6 +34,8 @@ def _small_pages() -> Iterator[None]:
     """A run of a dozen steps is long; every version of a file is settled at once."""
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
+            (rowlog, "PAGE_BITS", 2),
+            (rowlog, "FEW", 2),
             (tree, "PAGE_BITS", 2),
             (tree, "SMALL", 8),
             (tree, "UNSETTLED", 2),

@@ -10,7 +10,7 @@ over.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from sqlite3 import Connection
 from typing import Any, Final
 
@@ -60,6 +60,11 @@ class Log(msgspec.Struct, frozen=True):
     """The last page of the table."""
     swept: int = 0
     """The page up to which earlier ones were compared last; they are compared from the end to the start."""
+
+    @property
+    def latest(self) -> int:
+        """The first of the latest pages with rows of the runs."""
+        return max((page for _, page in self.pages), default=0) - LATEST + 1
 
 
 class RowLog(msgspec.Struct, frozen=True):
@@ -131,12 +136,12 @@ def _look(
     if early <= FEW:
         top, bottom = early, 0
     pages = {*known[bottom:top], *known[early:]}
-    ranges = [(first, last + 1) for first, last in _together(sorted(pages)) if first < log.end - LATEST + 1]
     now = dict[tuple[Any, int], tuple[Any, ...]]()
-    for low, high in (*ranges, (log.end - LATEST + 1, None)):
+    end = log.end - LATEST + 1
+    for low, high in (*_ranges(sorted(page for page in pages if page < end)), (end, None)):
         rows = _between(connection, table, runs, low, high)
         now |= {(run, page): tuple(sums) for run, page, *sums in rows}
-    pages.update(known[bisect_left(known, log.end - LATEST + 1) :])
+    pages.update(known[bisect_left(known, end) :])
     before = log.pages
     later = before | now
     if pages:
@@ -149,10 +154,13 @@ def _look(
     return Log(later, _end(connection, table), known[bottom] if known and bottom else 0), 0 if early <= FEW else early
 
 
-def _together(pages: Sequence[int]) -> list[tuple[int, int]]:
-    """The first and the last of each row of neighbors."""
-    starts = [rank for rank, page in enumerate(pages) if not rank or pages[rank - 1] != page - 1]
-    return [(pages[start], pages[end - 1]) for start, end in zip(starts, [*starts[1:], len(pages)], strict=True)]
+def _ranges(pages: Iterable[int]) -> list[tuple[int, int]]:
+    """The pages, in order, as ranges without their ends."""
+    ranges: list[tuple[int, int]] = []
+    for page in pages:
+        first = ranges.pop()[0] if ranges and ranges[-1][1] == page else page
+        ranges.append((first, page + 1))
+    return ranges
 
 
 def _between(
