@@ -48,10 +48,12 @@ class ReadState(msgspec.Struct, frozen=True, kw_only=True):
     """Those of the spans that are new or have changed, after all siblings; None: `spans` are compared."""
     held: Sequence[Span] | None = None
     """Those of the spans that the next read compares with; None: all. The others stay as they are."""
-    others: Any = None
-    """Equal as long as nothing about other runs of the database has changed; None if that is unknown."""
     compared: bool = True
     """False: rows that were read may have changed. They are compared bit by bit, even without another change."""
+
+    def compact(self) -> ReadState:
+        """The same for the next read."""
+        return self if self.held is None else replace(self, spans=self.held)
 
 
 class DatabaseReader:
@@ -85,7 +87,7 @@ class DatabaseReader:
             return Chunk(done=before.done)  # keep the last state
         self._waits_since = inf
         whole = found.done and (before is None or before.done)  # else its pieces may be of several versions
-        self._found = found if found.held is None else replace(found, spans=found.held)
+        self._found = found.compact()
         self._version, self._read_at = version if whole else None, monotonic()
         return chunk
 
@@ -94,11 +96,6 @@ class DatabaseReader:
         self._waits_since = min(self._waits_since, monotonic())
         sleep(BUSY_PAUSE)
         return monotonic() >= self._waits_since + BUSY_SECONDS
-
-    @property
-    def others(self) -> Any:
-        """Equal as long as nothing about other runs of the database has changed; None if that is unknown."""
-        return None if self._found is None else self._found.others
 
     def _advance(self, connection: Connection, path: str) -> tuple[ReadState, Chunk]:
         """The current state, and what is new in it."""
@@ -127,15 +124,20 @@ class CountedRun:
     ) -> RunBuilder:
         """Read on to the end; `read` as in `DatabaseReader`. Raises `FormatError`."""
         while True:
-            found = read(connection, self._ref.path, self._state)
-            chunk = Chunk() if found is None else chunk_of(self._state, found)
-            if found is None or chunk.reset:
+            now = read(connection, self._ref.path, self._state)
+            chunk = Chunk() if now is None else chunk_of(self._state, now)
+            if now is None or chunk.reset:
                 self._builder, self._state = RunBuilder(self._ref, lambda span: Body()), None
                 continue
             self._builder.add(chunk.spans, header=chunk.header, body=chunk.body, problems=chunk.problems)
-            self._state = found
-            if found.done:
+            self._state = now.compact()
+            if now.done:
                 return self._builder
+
+    @property
+    def memory(self) -> Any:
+        """`ReadState.memory` of the last read."""
+        return None if self._state is None else self._state.memory
 
 
 class KindReader:
@@ -145,11 +147,6 @@ class KindReader:
         self._kind_of, self._readers = kind_of, readers
         self._kind = ""
         self._reader: Reader | None = None
-
-    @property
-    def others(self) -> Any:
-        """Equal as long as nothing about other runs of the file has changed; None if that is unknown."""
-        return getattr(self._reader, "others", None)
 
     def more(self, file: File) -> Chunk:
         kind = self._kind_of(file)
