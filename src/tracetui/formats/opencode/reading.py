@@ -129,6 +129,8 @@ class ReadRun(msgspec.Struct):
     log: RowLog = RowLog()
     spans: RunSpans | None = None
     done: bool = False
+    earlier: Mapping[str, ReadSession] = {}
+    """Its sessions when it was read last: messages that have not changed are the same objects."""
     later: ReadRun | None = None
     """The run as it is read from its start once more, because it has changed in a way that cannot be followed."""
 
@@ -146,10 +148,12 @@ class RunReader:
         self._tables = database.tables() if keeps else {}
         self._deadline = time.monotonic() + PIECE_SECONDS if keeps else inf
 
-    def read(self, root: Info, original: str | None, before: RunSpans | None = None) -> ReadRun:
-        """The run of a session, as far as there is time; `before` are its spans when it was read last."""
+    def read(self, root: Info, original: str | None, before: ReadRun | None = None) -> ReadRun:
+        """The run of a session, as far as there is time; `before` is the run when it was read last."""
         run = ReadRun(Tree({}, original), [root], self._database.ancestors(root))
-        run.spans = RunSpans(run.tree, before)
+        if before is not None:
+            run.earlier = before.sessions
+        run.spans = RunSpans(run.tree, None if before is None else before.spans)
         self.read_on(run)
         return run
 
@@ -170,7 +174,7 @@ class RunReader:
                 if self._keeps:
                     run.log = run.log.add(database.connection, self._tables, [info.id])
                 session = sessions[info.id] = ReadSession(info, keys=database.keys_of(info.id))
-            self._read(session)
+            self._read(session, run.earlier.get(info.id))
             if len(session.read) < len(session.keys):
                 run.done = False
                 break
@@ -179,7 +183,7 @@ class RunReader:
                 run.queue += [child for child in database.below(info, tasks) if child.id not in run.above]
                 session.is_searched = True
 
-    def _read(self, session: ReadSession) -> None:
+    def _read(self, session: ReadSession, before: ReadSession | None) -> None:
         """Read the messages of a session for which there is time."""
         start = count = len(session.read)
         while count < len(session.keys) and (count == start or time.monotonic() < self._deadline):
@@ -190,7 +194,8 @@ class RunReader:
             count += len(messages)
             for key in batch:
                 if key in messages:
-                    session.put(key, messages[key])
+                    is_same = before is not None and not before.differs(key, messages[key])
+                    session.put(key, before.read[before.at[key]] if before and is_same else messages[key])
 
     def messages(self, keys: Collection[int]) -> Iterator[tuple[int, ReadMessage]]:
         """Messages and their keys, in any order."""
@@ -334,12 +339,12 @@ def read(connection: Connection, path: str, before: ReadState | None, *, ref: Ru
         if given is None and run.spans is None:
             return None
         if given is None:
-            run.later = reader.read(info, original, spans_of(run))
+            run.later = reader.read(info, original, run)
     if run.later is not None and before is not None:
         if not run.later.done:  # the run stays as it was until then
             return replace(before, given=(), done=False)
         run = run.later
-        spans_of(run).before = None
+        spans_of(run).before, run.earlier = None, {}
         spans_of(run).give()
     header, body = (before.header, before.body) if before is not None else (None, None)
     if run.done or header is None or body is None:
