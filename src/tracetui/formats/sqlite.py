@@ -6,19 +6,21 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from math import inf
 from sqlite3 import Connection, Error
 from time import monotonic, sleep
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk, Reader
-from tracetui.model import Body, Header, Problem, RunBody, RunRef, Span
-from tracetui.model.build import RunBuilder
+from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
+from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import SQLITE_MAGIC, File
 from tracetui.sources.sqlite import is_passing, version_of
 
 _Row = TypeVar("_Row")
+_Tables = TypeVar("_Tables", bound="RunTables")
+_At = TypeVar("_At")
 REST_SECONDS: Final = 0.5
 """How often early rows are compared while the database doesn't change."""
 BUSY_SECONDS: Final = 2.0
@@ -140,6 +142,66 @@ class CountedRun:
         return None if self._state is None else self._state.memory
 
 
+class RunTables(Protocol):
+    """The tables of a database that has runs as rows."""
+
+    def unlisted(self, path: str) -> Iterator[Problem]:
+        """Rows that no run shows, and what is left out of all runs."""
+        ...
+
+    def run_keys(self) -> Iterable[str]:
+        """The keys of all runs, in their order."""
+        ...
+
+    def header(self, key: str) -> Header:
+        """The header of a run, by few of its rows."""
+        ...
+
+    def read(self, key: str, path: str, before: ReadState | None, *, seconds: float) -> ReadState:
+        """A run as far as there is time. Raises `FormatError` if it is not in the database."""
+        ...
+
+
+class DatabaseFormat(Generic[_Tables, _At]):
+    """Three of the methods of a `Format` whose runs are rows of a database."""
+
+    name: str
+    tables: Callable[[Connection], _Tables]
+    at: type[_At]
+    """Of `Span.at`."""
+    body_of: Callable[[_Tables, _At], Body]
+
+    def summarize(self, file: File, *, deep: bool) -> Iterator[RunSummary | Problem]:
+        with file.database() as connection:
+            connection.execute("BEGIN")  # one state of it for all statements; closing ends it
+            database = self.tables(connection)
+            yield from database.unlisted(file.path)
+            times: Any = {"modified_at": file.stat.mtime, "moving": file.moving}
+            for key in database.run_keys():
+                ref = RunRef(self.name, file.path, key)
+                if not deep:
+                    yield summary_of(ref, database.header(key), None, **times)
+                    continue
+                state = database.read(key, file.path, None, seconds=inf)
+                builder = RunBuilder(ref, lambda span: Body())
+                builder.add(state.spans, header=state.header, problems=state.problems)
+                yield builder.summary(**times)
+
+    def open(self, file: File, ref: RunRef) -> Reader:
+        def read(connection: Connection, path: str, before: ReadState | None) -> ReadState:
+            return self.tables(connection).read(ref.key or "", path, before, seconds=PIECE_SECONDS)
+
+        return DatabaseReader(read)
+
+    def body(self, file: File, ref: RunRef, span: Span) -> Body:
+        if span.at is None:
+            return Body()
+        if not isinstance(span.at, self.at):
+            raise FormatError("this span comes from another format")
+        with file.database() as connection:
+            return self.body_of(self.tables(connection), span.at)
+
+
 class KindReader:
     """The `Reader` of a run in a file that is a database, or something else: `kind_of` decides, `readers` read each."""
 
@@ -257,7 +319,7 @@ def renewed(
     stamp_of: Callable[[_Row], Any],
     load: Callable[[Sequence[int]], Iterable[tuple[int, _Row]]],
     *,
-    deadline: float | None,
+    deadline: float,
     batch: int,
 ) -> tuple[dict[int, _Row], bool]:
     """Rows by rowid, in the order of `stamps`: `known` ones whose stamp is the same, others loaded until `deadline` (of
@@ -265,7 +327,7 @@ def renewed(
     """
     rows = {rowid: row for rowid, row in known.items() if stamps.get(rowid) == stamp_of(row)}
     wanted, start = [rowid for rowid in stamps if rowid not in rows], 0
-    while start < len(wanted) and (not start or deadline is None or monotonic() < deadline):
+    while start < len(wanted) and (not start or monotonic() < deadline):
         rows.update(load(wanted[start : start + batch]))
         start += batch
     return {rowid: rows[rowid] for rowid in stamps if rowid in rows}, start >= len(wanted)

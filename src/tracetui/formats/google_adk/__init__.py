@@ -12,14 +12,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from sqlite3 import Connection
 from typing import Any, Final
 
 from msgspec import Struct
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import CERTAIN, NO, Reader
+from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.bodies import changed, rendered
 from tracetui.formats.decode import decode
 from tracetui.formats.google_adk.events import (
@@ -34,9 +34,8 @@ from tracetui.formats.google_adk.events import (
 from tracetui.formats.scalars import mapping, moment, number, sequence, task_key, text
 from tracetui.formats.schema import Unknown, unknown_fields
 from tracetui.formats.sqlite import (
-    PIECE_SECONDS,
     STALE_SECONDS,
-    DatabaseReader,
+    DatabaseFormat,
     ReadState,
     Tables,
     as_before,
@@ -54,16 +53,12 @@ from tracetui.model import (
     Problem,
     Reasoning,
     RunBody,
-    RunRef,
-    RunSummary,
-    Span,
     Status,
     StatusSource,
     Text,
     ToolCall,
     ToolResult,
 )
-from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import SQLITE_MAGIC, File
 
 _TABLES: Final = frozenset({"sessions", "events", "app_states", "user_states"})
@@ -73,58 +68,6 @@ _TRAILING: Final = 16
 _BATCH: Final = 200
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PICKLE: Final = "pickle, not loaded"
-
-
-class GoogleAdk:
-    """The format; see `tracetui.formats.base.Format`."""
-
-    name = "google-adk"
-    title = "Google ADK session"
-
-    def sniff(self, file: File) -> int:
-        if not file.head.startswith(SQLITE_MAGIC):
-            return NO
-        return CERTAIN if file.tables >= _TABLES else NO
-
-    def summarize(self, file: File, *, deep: bool) -> Iterator[RunSummary | Problem]:
-        with file.database() as connection:
-            connection.execute("BEGIN")  # one state of it for all statements; closing ends it
-            database = Database(connection)
-            sessions = database.sessions()
-            yield from database.unlisted(file.path, len(sessions))
-            latest = max((one.updated or 0.0 for one in sessions), default=0.0)
-            modified_at, moving = file.stat.mtime, file.moving
-            for session in sessions:
-                ref, stale = RunRef(self.name, file.path, session.key), session.is_stale(latest)
-                if not deep:
-                    header = header_of(session, database.ends(session), stale=stale)
-                    yield summary_of(ref, header, None, modified_at=modified_at, moving=moving)
-                    continue
-                state = database.read(session, file.path, None, stale=stale, seconds=None)
-                builder = RunBuilder(ref, lambda span: Body())
-                builder.add(state.spans, header=state.header, problems=state.problems)
-                yield builder.summary(modified_at=modified_at, moving=moving)
-
-    def open(self, file: File, ref: RunRef) -> Reader:
-        return DatabaseReader(partial(_read, ref=ref))
-
-    def body(self, file: File, ref: RunRef, span: Span) -> Body:
-        if span.at is None:
-            return Body()
-        if not isinstance(span.at, At):
-            raise changed()
-        with file.database() as connection:
-            return _body(Database(connection), span.at)
-
-
-def _read(connection: Connection, path: str, before: ReadState | None, *, ref: RunRef) -> ReadState | None:
-    """One session as far as there is time."""
-    database = Database(connection)
-    session = database.session(ref.key or "")
-    if session is None:
-        raise FormatError("the session is not in the database", f"session {ref.key}")
-    stale = session.is_stale(database.latest())
-    return database.read(session, path, before, stale=stale, seconds=PIECE_SECONDS)
 
 
 # ---- sessions
@@ -140,10 +83,6 @@ class Session(Struct, frozen=True):
     user: Any
     created: float | None
     updated: float | None
-
-    def is_stale(self, latest: float) -> bool:
-        """Whether another session continued for long after the last change of this one, at `latest` (seconds)."""
-        return self.updated is not None and self.updated < latest - STALE_SECONDS
 
 
 class Row(Struct, frozen=True):
@@ -173,36 +112,33 @@ class Database(Tables):
         if not self.is_json and "content" not in self.columns["events"]:
             raise FormatError("the table `events` has neither a column event_data nor content")
 
-    def sessions(self) -> list[Session]:
-        """All sessions that have an id."""
+    @cached_property
+    def sessions(self) -> dict[str, Session]:
+        """All sessions that have an id, by key."""
         columns = self.select("sessions", "id", "app_name", "user_id", "create_time", "update_time")
-        found: list[Session] = []
-        taken: set[str] = set()
+        sessions: dict[str, Session] = {}
         for rowid, ident, app, user, created, updated in self.rows(
             f"SELECT rowid, {columns} FROM sessions ORDER BY rowid"
         ):
-            if text(ident) is None:
-                continue
-            key = ident if ident not in taken else f"{ident}@{user}@{app}"
-            if key not in taken:
-                taken.add(key)
-                found.append(Session(key, rowid, ident, app, user, _seconds(created), _seconds(updated)))
-        return found
+            if text(ident) is not None:
+                key = ident if ident not in sessions else f"{ident}@{user}@{app}"
+                sessions.setdefault(key, Session(key, rowid, ident, app, user, _seconds(created), _seconds(updated)))
+        return sessions
 
-    def session(self, key: str) -> Session | None:
-        """The session of that key, or None."""
-        return next((one for one in self.sessions() if one.key == key), None)
+    def run_keys(self) -> Iterable[str]:
+        """The keys of all sessions."""
+        return self.sessions
 
-    def latest(self) -> float:
-        """When a session changed last (seconds), 0 if that is not recorded."""
-        times = self.rows(f"SELECT max({self.select('sessions', 'update_time')}) FROM sessions")
-        return _seconds(times[0][0]) or 0.0
+    def is_stale(self, session: Session) -> bool:
+        """Whether another session continued for long after the last change of this one."""
+        latest = max((other.updated or 0.0 for other in self.sessions.values()), default=0.0)
+        return session.updated is not None and session.updated < latest - STALE_SECONDS
 
-    def unlisted(self, path: str, count: int) -> Iterator[Problem]:
+    def unlisted(self, path: str) -> Iterator[Problem]:
         """Rows that no run shows, and what is left out of all of them."""
         ((rows,),) = self.rows("SELECT count(*) FROM sessions")
-        if rows > count:
-            yield Problem(path, "sessions", f"{rows - count} rows have no id of their own")
+        if rows > len(self.sessions):
+            yield Problem(path, "sessions", f"{rows - len(self.sessions)} rows have no id of their own")
         owners = "SELECT 1 FROM sessions s WHERE s.id = e.session_id"
         owners += "".join(
             f" AND s.{name} IS e.{name}" for name in ("app_name", "user_id") if name in self.columns["events"]
@@ -222,21 +158,24 @@ class Database(Tables):
         there = {name: value for name, value in values.items() if name in self.columns["events"]}
         return " AND ".join(f"{name} IS ?" for name in there), list(there.values())
 
-    def ends(self, session: Session) -> list[Event]:
-        """The events at both ends of a session; all if they are few."""
+    def header(self, key: str) -> Header:
+        """The header by the events at both ends of a session; by all if they are few."""
+        session = self.sessions[key]
         where, values = self._where(session)
         size = f"SELECT rowid FROM events WHERE {where} ORDER BY timestamp"
         first = [row[0] for row in self.rows(f"{size}, rowid LIMIT {_LEADING}", *values)]
         last = [row[0] for row in self.rows(f"{size} DESC, rowid DESC LIMIT {_TRAILING}", *values)]
         order = [*first, *(rowid for rowid in reversed(last) if rowid not in set(first))]
         rows = dict(self._events(order, ""))
-        return [event for rowid in order if rowid in rows and (event := rows[rowid].event) is not None]
+        ends = [event for rowid in order if rowid in rows and (event := rows[rowid].event) is not None]
+        return header_of(session, ends, stale=self.is_stale(session))
 
-    def read(
-        self, session: Session, path: str, before: ReadState | None, *, stale: bool, seconds: float | None
-    ) -> ReadState:
+    def read(self, key: str, path: str, before: ReadState | None, *, seconds: float) -> ReadState:
         """A session now; rows that were read before are compared by time and length."""
-        deadline = None if seconds is None else time.monotonic() + seconds
+        session = self.sessions.get(key)
+        if session is None:
+            raise FormatError("the session is not in the database", f"session {key}")
+        deadline, stale = time.monotonic() + seconds, self.is_stale(session)
         where, values = self._where(session)
         data = "event_data" if self.is_json else "content"
         sql = f"SELECT rowid, id, timestamp, length({data}) FROM events WHERE {where} ORDER BY timestamp, rowid"
@@ -456,3 +395,16 @@ def _part(item: Any) -> tuple[Part, dict[str, Any]]:
         name = text(response.get("name"))
         return ToolResult(text(response.get("id")), response.get("response"), None, name), rest | more
     return Blob("part", item), {}
+
+
+class GoogleAdk(DatabaseFormat[Database, At]):
+    """The format; see `tracetui.formats.base.Format`."""
+
+    name = "google-adk"
+    title = "Google ADK session"
+    tables = Database
+    at = At
+    body_of = staticmethod(_body)
+
+    def sniff(self, file: File) -> int:
+        return CERTAIN if file.head.startswith(SQLITE_MAGIC) and file.tables >= _TABLES else NO

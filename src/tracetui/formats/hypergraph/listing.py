@@ -140,7 +140,7 @@ class Listing(msgspec.Struct):
         for run_id in self.followed.keys() - rows.keys():
             del self.followed[run_id]
         self.log, self.rows = log, rows
-        return self.schema != schema
+        return bool(self.schema != schema)
 
     def _count(self, database: Database, file: File, name: str, runs: list[RunRow], *, keeps: bool) -> None:
         """Count all runs."""

@@ -11,14 +11,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cached_property
 from sqlite3 import Connection
 from typing import Any, Final
 
 from msgspec import Struct
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import CERTAIN, NO, Reader
+from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.bodies import changed, parts_in, rendered
 from tracetui.formats.decode import decode
 from tracetui.formats.langgraph.blobs import PICKLE, TYPE, fields_of, packed, value_of
@@ -38,9 +38,8 @@ from tracetui.formats.langgraph.records import (
 from tracetui.formats.langgraph.spans import At, Outcome, Tree, outcome_of
 from tracetui.formats.scalars import integer, layout, mapping, sequence, task_key, text, without
 from tracetui.formats.sqlite import (
-    PIECE_SECONDS,
     STALE_SECONDS,
-    DatabaseReader,
+    DatabaseFormat,
     ReadState,
     Tables,
     as_before,
@@ -56,16 +55,12 @@ from tracetui.model import (
     Part,
     Problem,
     RunBody,
-    RunRef,
-    RunSummary,
-    Span,
     Status,
     StatusSource,
     Text,
     ToolCall,
     ToolResult,
 )
-from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import SQLITE_MAGIC, File
 
 _TABLES: Final = frozenset({"checkpoints", "writes"})
@@ -77,57 +72,6 @@ _NEEDED: Final = {
     "checkpoints": ("thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint", "metadata"),
     "writes": ("thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "idx", "channel", "value"),
 }
-
-
-class LangGraph:
-    """The format; see `tracetui.formats.base.Format`."""
-
-    name = "langgraph"
-    title = "LangGraph thread"
-
-    def sniff(self, file: File) -> int:
-        if not file.head.startswith(SQLITE_MAGIC) or not file.tables >= _TABLES:
-            return NO
-        if b"checkpoint_ns" in file.head:
-            return CERTAIN
-        return NO if b"checkpoints" in file.head else _LIKELY
-
-    def summarize(self, file: File, *, deep: bool) -> Iterator[RunSummary | Problem]:
-        with file.database() as connection:
-            connection.execute("BEGIN")  # one state of it for all statements; closing ends it
-            database = Database(connection)
-            yield from database.unlisted(file.path)
-            latest, modified_at, moving = database.latest(), file.stat.mtime, file.moving
-            for thread in database.threads():
-                ref = RunRef(self.name, file.path, thread)
-                if not deep:
-                    header = database.ends(thread).header(latest)
-                    yield summary_of(ref, header, None, modified_at=modified_at, moving=moving)
-                    continue
-                state = database.read(thread, file.path, None, latest, seconds=None)
-                builder = RunBuilder(ref, lambda span: Body())
-                builder.add(state.spans, header=state.header, problems=state.problems)
-                yield builder.summary(modified_at=modified_at, moving=moving)
-
-    def open(self, file: File, ref: RunRef) -> Reader:
-        return DatabaseReader(partial(_read, ref=ref))
-
-    def body(self, file: File, ref: RunRef, span: Span) -> Body:
-        if span.at is None:
-            return Body()
-        if not isinstance(span.at, At):
-            raise changed()
-        with file.database() as connection:
-            return _body(Database(connection), span.at)
-
-
-def _read(connection: Connection, path: str, before: ReadState | None, *, ref: RunRef) -> ReadState | None:
-    """One thread as far as there is time."""
-    database = Database(connection)
-    thread = ref.key or ""
-    if not database.rows("SELECT 1 FROM checkpoints WHERE thread_id IS ? LIMIT 1", thread):
-        raise FormatError("the thread is not in the database", f"thread {thread}")
-    return database.read(thread, path, before, database.latest(), seconds=PIECE_SECONDS)
 
 
 # ---- threads
@@ -195,7 +139,7 @@ class Database(Tables):
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection, _NEEDED)
 
-    def threads(self) -> list[str]:
+    def run_keys(self) -> list[str]:
         """The ids of all threads, the oldest first."""
         sql = (
             "SELECT thread_id FROM checkpoints WHERE typeof(thread_id) = 'text' GROUP BY thread_id ORDER BY min(rowid)"
@@ -215,11 +159,16 @@ class Database(Tables):
                 if pickles:
                     yield Problem(path, f"{table}.{blob}", f"{pickles} rows: pickle, not loaded")
 
+    @cached_property
     def latest(self) -> float:
         """When a thread changed last (seconds), 0 if that is not recorded."""
         sql = "SELECT rowid FROM checkpoints ORDER BY checkpoint_id DESC LIMIT 1"
         rows = self.checkpoints([rowid for (rowid,) in self.rows(sql)], Messages())
         return next((row.time for row in rows if row.time is not None), 0.0)
+
+    def header(self, key: str) -> Header:
+        """The header of a thread by the rows at its ends."""
+        return self.ends(key).header(self.latest)
 
     def ends(self, thread: str) -> Ends:
         """The rows at both ends of a thread."""
@@ -257,11 +206,11 @@ class Database(Tables):
         sql = f"SELECT rowid, {self.select('writes', *names)} FROM writes WHERE rowid IN ({{keys}})"
         return [write_of(*values, messages=messages) for values in many(self.connection, sql, rowids)]
 
-    def read(
-        self, thread: str, path: str, before: ReadState | None, latest: float, *, seconds: float | None
-    ) -> ReadState:
+    def read(self, key: str, path: str, before: ReadState | None, *, seconds: float) -> ReadState:
         """A thread now; rows that were read before are compared by rowid and size."""
-        deadline = None if seconds is None else time.monotonic() + seconds
+        if not self.rows("SELECT 1 FROM checkpoints WHERE thread_id IS ? LIMIT 1", key):
+            raise FormatError("the thread is not in the database", f"thread {key}")
+        deadline = time.monotonic() + seconds
         memory: Memory = Memory({}, {}, Messages()) if before is None else before.memory
         size = "coalesce(length(CAST({} AS BLOB)), 0)"
         sizes = {
@@ -269,7 +218,7 @@ class Database(Tables):
             "writes": size.format("value"),
         }
         stamps = {
-            table: dict(self.rows(f"SELECT rowid, {column} FROM {table} WHERE thread_id = ? ORDER BY rowid", thread))
+            table: dict(self.rows(f"SELECT rowid, {column} FROM {table} WHERE thread_id = ? ORDER BY rowid", key))
             for table, column in sizes.items()
         }
 
@@ -285,18 +234,18 @@ class Database(Tables):
         memory = Memory(rows, writes, memory.messages)
         done = all_rows and all_writes
         if not done:
-            held = before if before is not None else ReadState(header=self.ends(thread).header(latest))
+            held = before if before is not None else ReadState(header=self.header(key))
             return ReadState(
                 spans=held.spans, problems=held.problems, header=held.header, body=held.body, done=False, memory=memory
             )
-        return self._state(thread, path, before, memory, latest)
+        return self._state(key, path, before, memory)
 
-    def _state(self, thread: str, path: str, before: ReadState | None, memory: Memory, latest: float) -> ReadState:
+    def _state(self, thread: str, path: str, before: ReadState | None, memory: Memory) -> ReadState:
         checkpoints, writes = [*memory.checkpoints.values()], [*memory.writes.values()]
         ends = self.ends(thread)
-        tree = Tree(checkpoints, writes, outcome=ends.outcome(latest))
+        tree = Tree(checkpoints, writes, outcome=ends.outcome(self.latest))
         model = next((span.model for span in tree.spans if span.operation is Operation.CHAT and span.model), None)
-        header = ends.header(latest, size=sum(row.size for row in (*checkpoints, *writes)), model=model)
+        header = ends.header(self.latest, size=sum(row.size for row in (*checkpoints, *writes)), model=model)
         return ReadState(
             spans=as_before(() if before is None else before.spans, tree.spans),
             problems=_problems(path, checkpoints, writes),
@@ -467,3 +416,20 @@ def _said(value: dict[str, Any], where: dict[str, Any]) -> Body:
     if role in ("assistant", "tool"):
         return Body(output=words, output_messages=(message,), attributes=attributes, raw=rendered(value))
     return Body(input=words, input_messages=(message,), attributes=attributes, raw=rendered(value))
+
+
+class LangGraph(DatabaseFormat[Database, At]):
+    """The format; see `tracetui.formats.base.Format`."""
+
+    name = "langgraph"
+    title = "LangGraph thread"
+    tables = Database
+    at = At
+    body_of = staticmethod(_body)
+
+    def sniff(self, file: File) -> int:
+        if not file.head.startswith(SQLITE_MAGIC) or not file.tables >= _TABLES:
+            return NO
+        if b"checkpoint_ns" in file.head:
+            return CERTAIN
+        return NO if b"checkpoints" in file.head else _LIKELY
