@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.formats import test_hypergraph_growth as hypergraph
+from tests.formats.hypergraph_build import at, insert
 from tests.formats.opencode_build import Writer, call, database, text
 from tracetui.live.load import Reader
 from tracetui.live.scan import look
@@ -127,3 +128,18 @@ def test_a_run_of_hypergraph_costs_the_same_in_a_large_database(tmp_path: Path, 
             writer.db.execute("COMMIT")
             costs.append(steps.of(Reader(LocalSource(), writer.ref).catch_up))
     assert costs[1] <= 1.5 * costs[0]
+
+
+def test_a_run_of_hypergraph_among_many_costs_one_look_at_their_parents_more(tmp_path: Path, steps: Steps) -> None:
+    """The column has no index."""
+    costs: list[int] = []
+    for others in (30, 3_000):
+        writer = hypergraph.Writer(tmp_path / f"{others}.db", 20)
+        with closing(writer.db):
+            writer.db.execute("BEGIN")
+            for number in range(others):
+                insert(writer.db, "runs", id=f"other {number}", status="completed", created_at=at(number))
+                writer.step(1, f"other {number}")
+            writer.db.execute("COMMIT")
+            costs.append(steps.of(Reader(LocalSource(), writer.ref).catch_up))
+    assert 100 * (costs[1] - costs[0]) <= 4 * 3_000

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tracetui.formats.hypergraph import tree
 from tracetui.formats.hypergraph.rows import Database, RunRow, text_id
 from tracetui.formats.hypergraph.runs import Steps, first_errors, header_of, is_paused, last_routes, steps_of
-from tracetui.formats.rowlog import RowLog
+from tracetui.formats.rowlog import Changes, RowLog
 from tracetui.formats.scalars import text
 from tracetui.formats.sqlite import CountedRun
 from tracetui.model import Header, Problem, RunRef, RunSummary, Status
@@ -119,6 +119,7 @@ class Listing(msgspec.Struct):
         log, changes = log.look(database.connection, tree.tables_of(database))
         rows = {run.id: run for run in runs}
         changed = {text_id(run_id) for run_id in changes}
+        self.followed = {run_id: run for run_id, run in self.followed.items() if not _is_early(changes, run.memory)}
         changed |= {run_id for run_id in before.keys() | rows.keys() if before.get(run_id) != rows.get(run_id)}
         if rows.keys() - before.keys():  # one of them may be named already
             changed |= self.followed.keys()
@@ -179,6 +180,17 @@ class _Own(Steps):
     below_errors: int = 0
     plain: bool = True
     """False: this run must be read to be counted."""
+
+
+def _is_early(changes: Changes, memory: tree.Memory) -> bool:
+    """Whether rows of a run have changed that reading it on does not compare."""
+    return any(
+        min(pages) < memory.log.logs[name].latest
+        for run_id, by_table in changes.items()
+        if text_id(run_id) in memory.runs
+        for name, pages in by_table.items()
+        if name in memory.log.logs
+    )
 
 
 class RunCounter:

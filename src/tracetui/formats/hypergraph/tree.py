@@ -220,7 +220,9 @@ def read(connection: Connection, path: str, before: ReadState | None, *, ref: Ru
         about = [rows.position.run for rows in tree.runs.values()], more
         route = None if known is None else known.route
         if given or known is None or known.about != about:
-            items = [child for child in database.children_of([run.id]) if child.item is not None]
+            own = tree.runs.get(run.id)
+            children = database.children_of([run.id]) if own is None else own.loose
+            items = [child for child in children if child.item is not None]
             error = first_errors(database, [run]).get(run.id)
             if not tree.partly:
                 route = last_routes(database, run.id).get(run.id)
