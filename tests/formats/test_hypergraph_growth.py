@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 
 from tests.formats.hypergraph_build import TO_V3, TO_V4, TO_V6, V2, at, insert
 from tracetui import load
-from tracetui.formats import sqlite
+from tracetui.formats import rowlog, sqlite
 from tracetui.formats.hypergraph import Hypergraph, body, tree
 from tracetui.live.load import Reader
-from tracetui.model import Run, RunRef
+from tracetui.live.scan import look
+from tracetui.model import Run, RunRef, RunSummary
 from tracetui.model.run import GOING_ON
 from tracetui.sources import base
 from tracetui.sources.local import LocalSource
@@ -34,6 +35,8 @@ def _small_pages() -> Iterator[None]:
     """A run of a dozen steps is long; every version of a file is settled at once."""
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
+            (rowlog, "PAGE_BITS", 2),
+            (rowlog, "FEW", 2),
             (tree, "PAGE_BITS", 2),
             (tree, "SMALL", 8),
             (tree, "UNSETTLED", 2),
@@ -59,6 +62,13 @@ class Writer:
         self.index = 0
         for _ in range(steps):
             self.step(1)
+
+    def fork(self, last: int) -> None:
+        """Another run goes on from a superstep of this one."""
+        name = f"fork {self.superstep} {self.index}"
+        insert(self.db, "runs", id=name, status="completed", created_at=at(self.superstep), completed_at=at(9),
+               duration_ms=1.0, forked_from="r", fork_superstep=last)  # fmt: skip
+        self.step(1, name)
 
     def step(self, parallel: int, run: str = "r", **more: Any) -> None:
         """One superstep of so many nodes, the last of them first."""
@@ -93,12 +103,20 @@ class Writer:
             self.db.execute(sql, (rows[which % len(rows)],))
 
 
+def listed(writer: Writer, cache: dict[str, Any]) -> list[RunSummary]:
+    """The runs of the database, as the list counts them again."""
+    source = LocalSource()
+    found, _ = look(source, next(iter(source.list(writer.ref.path).entries)), deep=True, cache=cache, named=True)
+    return list(found.runs)
+
+
 VALUES = json.dumps({"x": -7})
 ACTIONS: dict[str, Callable[[Writer, int], object]] = {
     "step": lambda writer, which: writer.step(1 + which % 3),
     "routed": lambda writer, which: writer.step(1, decision=json.dumps(f"n{which}")),
     "steps": lambda writer, which: deque(map(writer.step, [1] * which)),
     "other": lambda writer, which: writer.step(1, "other"),
+    "fork": lambda writer, which: writer.fork(which),
     "begin": lambda writer, which: writer.begin(),
     "child": lambda writer, which: writer.child("active" if which % 2 else "completed"),
     "values": lambda writer, which: writer.change(which, f"UPDATE steps SET values_data = '{VALUES}' WHERE id = ?"),
@@ -122,10 +140,13 @@ def test_a_followed_run_equals_a_fresh_read(steps: int, actions: list[tuple[str,
         writer = Writer(Path(folder, "w.db"), steps)
         with closing(writer.db):
             reader = Reader(LocalSource(), writer.ref)
+            cache: dict[str, Any] = {}
             for name, which in [("step", 0), *actions]:
                 ACTIONS[name](writer, which)
                 for _ in range(6):  # until all early rows are compared
                     reader.catch_up()
+                    runs = listed(writer, cache)
+                assert runs == listed(writer, {}), f"after {name} {which}"
                 check(reader.build(), asked, f"after {name} {which}")
 
 

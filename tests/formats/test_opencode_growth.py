@@ -18,8 +18,10 @@ from tests.formats.opencode_build import Writer, at, call, database, text
 from tracetui.formats import rowlog, sqlite
 from tracetui.formats.opencode import Opencode, listing, reading, runs
 from tracetui.formats.opencode import database as opencode
+from tracetui.live.load import Reader
 from tracetui.model import RunRef
 from tracetui.sources import base
+from tracetui.sources.local import LocalSource
 from tracetui.testing.reading import Follower
 
 
@@ -28,6 +30,7 @@ def _small_pages() -> Iterator[None]:
     """Sessions of a dozen messages are long; every version of a file is settled at once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rowlog, "PAGE_BITS", 2)
+        patch.setattr(rowlog, "FEW", 2)
         patch.setattr(opencode, "PAGE_BITS", 2)
         patch.setattr(reading, "PAGE_BITS", 2)
         patch.setattr(listing, "PAGE_BITS", 2)
@@ -144,3 +147,31 @@ def test_a_followed_session_equals_a_fresh_read(actions: list[tuple[str, int]]) 
             for _ in range(6):  # until all early rows are compared
                 follower.read()
             follower.check(f"after {name} {which}")
+
+
+def test_a_run_stays_as_it_was_while_it_is_read_again_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "PIECE_SECONDS", 0.0)
+    path = tmp_path / "opencode.db"
+    with database(path) as db:
+        program = Program(db)
+        program.prompt(0)
+        for number in range(3 * reading.BATCH):
+            program.answer(number)
+        reader = Reader(LocalSource(), RunRef("opencode", str(path), "ses_1"))
+        reader.catch_up()
+        spans = len(reader)
+        program._update("message", "msg_00003", lambda data: data.update(error={"name": "APIError", "data": {}}))
+        for _ in range(100):
+            reader.read()
+            if reader.more:
+                break
+        pieces = 0
+        while reader.more:
+            assert (len(reader), reader.fresh, reader.reset) == (spans, [], False)
+            reader.read()
+            pieces += 1
+        assert pieces > 2
+        assert not reader.reset
+        assert 0 < len(reader.fresh) < 5

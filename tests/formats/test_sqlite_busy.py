@@ -73,7 +73,9 @@ def test_a_run_of_a_database_that_stays_locked_fails_and_is_read_later(
     assert len(reader) == spans
     assert reader.failure is not None
     assert "locked" in reader.failure.reason
+    assert not reader.build().complete
     lock.execute("COMMIT")
     reader.catch_up()
     assert len(reader) == 2 * PROMPTS
+    assert reader.build().complete
     assert not reader.build().problems

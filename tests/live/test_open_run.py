@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from tests.formats.hypergraph_build import TO_V3, TO_V4, TO_V6, V2, at, insert
 from tests.live.sessions import Session
 from tests.shared import PATIENCE
 from tracetui import demo
@@ -90,91 +87,6 @@ def test_the_list_reads_an_open_run_itself_if_the_result_can_be_stored(session: 
     opened = source.opened
     lister.count(entry_of(session.path), "ccpa")
     assert source.opened == opened, "it changes, so that it can't be stored"
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    """A database with a run that goes on and another one, and its writer."""
-    db = sqlite3.connect(tmp_path / "w.db", isolation_level=None)
-    db.executescript("PRAGMA journal_mode = WAL;" + V2 + TO_V3 + TO_V4 + TO_V6)
-    for name in ("r", "s"):
-        insert(db, "runs", id=name, status="active", created_at=at(1))
-        add_step(db, name, 0)
-    yield db
-    db.close()
-
-
-def add_step(db: sqlite3.Connection, run: str, number: int) -> None:
-    insert(db, "steps", run_id=run, step_index=number, superstep=number, node_name="n", status="completed",
-           created_at=at(number), completed_at=at(number))  # fmt: skip
-
-
-def test_the_list_takes_the_row_of_a_run_of_a_database_while_no_other_changes(
-    tmp_path: Path, database: sqlite3.Connection
-) -> None:
-    path, source = tmp_path / "w.db", Counted()
-    open_run = OpenRun(source)
-    reader, lister = Reader(LocalSource(), RunRef("hypergraph", str(path), "r")), DeepReader(source, [], None, open_run)
-
-    def row_is_current() -> tuple[bool, int]:
-        reader.catch_up()
-        open_run.publish(reader)
-        source.opened = 0
-        found = lister.read_changed(entry_of(path))
-        opened = source.opened
-        return found == deep(path), opened
-
-    open_run.begin(reader)
-    assert row_is_current() == (True, 1), "the list reads it once"
-    add_step(database, "r", 1)
-    assert row_is_current() == (True, 0)
-    add_step(database, "r", 2)
-    assert row_is_current() == (True, 0)
-    add_step(database, "s", 1)
-    assert row_is_current() == (True, 1), "the other run has grown"
-    add_step(database, "r", 3)
-    assert row_is_current() == (True, 0)
-    database.execute("UPDATE runs SET status = 'failed' WHERE id = 's'")
-    assert row_is_current() == (True, 1), "the other run has ended"
-
-
-def test_a_result_of_the_list_from_before_the_run_was_opened_serves_too(
-    tmp_path: Path, database: sqlite3.Connection
-) -> None:
-    path, source = tmp_path / "w.db", Counted()
-    open_run = OpenRun(source)
-    reader, lister = Reader(LocalSource(), RunRef("hypergraph", str(path), "r")), DeepReader(source, [], None, open_run)
-    lister.count(entry_of(path), "hypergraph")
-    open_run.begin(reader)
-    for number in (1, 2):
-        reader.catch_up()
-        open_run.publish(reader)
-        add_step(database, "r", number)
-    reader.catch_up()
-    open_run.publish(reader)
-    source.opened = 0
-    assert lister.read_changed(entry_of(path)) == deep(path)
-    assert source.opened == 0
-
-
-def test_the_list_reads_a_database_that_the_opener_has_not_read(
-    tmp_path: Path, database: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tracetui.live.opener.CATCH_UP_SECONDS", 0.01)
-    path = tmp_path / "w.db"
-    open_run = OpenRun(LocalSource())
-    reader, lister = (
-        Reader(LocalSource(), RunRef("hypergraph", str(path), "r")),
-        DeepReader(LocalSource(), [], None, open_run),
-    )
-    open_run.begin(reader)
-    reader.catch_up()
-    open_run.publish(reader)
-    lister.read_changed(entry_of(path))
-    assert open_run.look(entry_of(path)) is not None
-    add_step(database, "r", 1)
-    assert open_run.look(entry_of(path)) is None
-    assert lister.read_changed(entry_of(path)) == deep(path)
 
 
 @pytest.mark.parametrize("why", ["ended", "forgotten", "another run", "several runs"])

@@ -10,7 +10,7 @@ over.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from sqlite3 import Connection
 from typing import Any, Final
 
@@ -23,6 +23,8 @@ PAGE_BITS: Final = 7
 """Bits of a row number below its page: a page is compared as a unit."""
 LATEST: Final = 2
 """Pages at the end that are compared at each look."""
+FEW: Final = 8
+"""Earlier pages that are all compared at each look. Of more:"""
 SWEPT: Final = 1
 """Earlier pages that are compared at each look when the database has changed."""
 SWEPT_AT_REST: Final = 16
@@ -58,6 +60,11 @@ class Log(msgspec.Struct, frozen=True):
     """The last page of the table."""
     swept: int = 0
     """The page up to which earlier ones were compared last; they are compared from the end to the start."""
+
+    @property
+    def latest(self) -> int:
+        """The first of the latest pages with rows of the runs."""
+        return max((page for _, page in self.pages), default=0) - LATEST + 1
 
 
 class RowLog(msgspec.Struct, frozen=True):
@@ -126,20 +133,15 @@ def _look(
     early = max(0, len(known) - LATEST)
     top = min(early, bisect_left(known, log.swept)) or early
     bottom = max(0, top - number)
-    ranges: list[tuple[int | None, int | None]] = [(log.end - LATEST + 1, None)]
-    if early < len(known) and known[early] < log.end - LATEST + 1:
-        ranges.append((known[early], min(known[-1], log.end - LATEST) + 1))
-    if top > bottom:  # with the gaps before and between
-        low = None if bottom == 0 else known[bottom]
-        ranges.append((low, known[top] if top < len(known) else known[top - 1] + 1))
+    if early <= FEW:
+        top, bottom = early, 0
+    pages = {*known[bottom:top], *known[early:]}
     now = dict[tuple[Any, int], tuple[Any, ...]]()
-    pages = set[int]()
-    for low, high in ranges:
+    end = log.end - LATEST + 1
+    for low, high in (*_ranges(sorted(page for page in pages if page < end)), (end, None)):
         rows = _between(connection, table, runs, low, high)
         now |= {(run, page): tuple(sums) for run, page, *sums in rows}
-        first = 0 if low is None else bisect_left(known, low)
-        last = len(known) if high is None else bisect_left(known, high)
-        pages.update(known[first:last])
+    pages.update(known[bisect_left(known, end) :])
     before = log.pages
     later = before | now
     if pages:
@@ -149,16 +151,24 @@ def _look(
     for key, sums in now.items():
         if before.get(key) != sums:
             changes.setdefault(key[0], {}).setdefault(name, set()).add(key[1])
-    return Log(later, _end(connection, table), known[bottom] if known and bottom else 0), early
+    return Log(later, _end(connection, table), known[bottom] if known and bottom else 0), 0 if early <= FEW else early
+
+
+def _ranges(pages: Iterable[int]) -> list[tuple[int, int]]:
+    """The pages, in order, as ranges without their ends."""
+    ranges: list[tuple[int, int]] = []
+    for page in pages:
+        first = ranges.pop()[0] if ranges and ranges[-1][1] == page else page
+        ranges.append((first, page + 1))
+    return ranges
 
 
 def _between(
-    connection: Connection, table: Table, runs: Collection[Any] | None, low: int | None, high: int | None
+    connection: Connection, table: Table, runs: Collection[Any] | None, low: int, high: int | None
 ) -> Iterator[tuple[Any, ...]]:
     """Sums of the rows in a range of pages."""
-    bounds = [f"{table.rowid} >= {low << PAGE_BITS}"] if low is not None else []
-    bounds += [f"{table.rowid} < {high << PAGE_BITS}"] if high is not None else []
-    sql = f"{table.select()} WHERE {' AND '.join(bounds)}"
+    until = "" if high is None else f" AND {table.rowid} < {high << PAGE_BITS}"
+    sql = f"{table.select()} WHERE {table.rowid} >= {low << PAGE_BITS}{until}"
     if runs is None:
         yield from connection.execute(f"{sql} GROUP BY 1, 2")
     else:

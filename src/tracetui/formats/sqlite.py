@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import partial
 from math import inf
 from sqlite3 import Connection, Error
-from time import monotonic, sleep
+from time import monotonic
 from typing import Any, Final, Self, TypeVar
 
 import msgspec
@@ -24,7 +24,8 @@ REST_SECONDS: Final = 0.5
 """How often early rows are compared while the database doesn't change."""
 BUSY_SECONDS: Final = 2.0
 """How long the next piece of a run waits for a database that is busy; after that it is a failure."""
-BUSY_PAUSE: Final = 0.01
+BUSY_MS: Final = 10
+"""How long SQLite itself waits for a lock before it reports a busy database."""
 IN_CHUNK: Final = 400
 """Values in one ``IN (…)``: some builds of SQLite take 999 at most."""
 PIECE_SECONDS: Final = 0.03
@@ -49,10 +50,12 @@ class ReadState(msgspec.Struct, frozen=True, kw_only=True):
     """Those of the spans that are new or have changed, after all siblings; None: `spans` are compared."""
     held: Sequence[Span] | None = None
     """Those of the spans that the next read compares with; None: all. The others stay as they are."""
-    others: Any = None
-    """Equal as long as nothing about other runs of the database has changed; None if that is unknown."""
     compared: bool = True
     """False: rows that were read may have changed. They are compared bit by bit, even without another change."""
+
+    def compact(self) -> ReadState:
+        """The same for the next read."""
+        return self if self.held is None else replace(self, spans=self.held)
 
 
 class DatabaseReader:
@@ -74,6 +77,7 @@ class DatabaseReader:
         before = self._found
         try:
             with file.database() as connection:
+                connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
                 connection.execute("BEGIN")  # closing ends it
                 version = version_of(connection)
                 rests = before is not None and self._version == version is not None
@@ -86,20 +90,14 @@ class DatabaseReader:
             return Chunk(done=before.done)  # keep the last state
         self._waits_since = inf
         whole = found.done and (before is None or before.done)  # else its pieces may be of several versions
-        self._found = found if found.held is None else replace(found, spans=found.held)
+        self._found = found.compact()
         self._version, self._read_at = version if whole else None, monotonic()
         return chunk
 
     def _has_waited(self) -> bool:
-        """Pause; whether a run that is partly read has waited for `BUSY_SECONDS`."""
+        """Whether a run that is partly read has waited for `BUSY_SECONDS`."""
         self._waits_since = min(self._waits_since, monotonic())
-        sleep(BUSY_PAUSE)
         return monotonic() >= self._waits_since + BUSY_SECONDS
-
-    @property
-    def others(self) -> Any:
-        """Equal as long as nothing about other runs of the database has changed; None if that is unknown."""
-        return None if self._found is None else self._found.others
 
     def _advance(self, connection: Connection, path: str) -> tuple[ReadState, Chunk]:
         """The current state, and what is new in it."""
@@ -128,15 +126,20 @@ class CountedRun:
     ) -> RunBuilder:
         """Read on to the end; `read` as in `DatabaseReader`. Raises `FormatError`."""
         while True:
-            found = read(connection, self._ref.path, self._state)
-            chunk = Chunk() if found is None else chunk_of(self._state, found)
-            if found is None or chunk.reset:
+            now = read(connection, self._ref.path, self._state)
+            chunk = Chunk() if now is None else chunk_of(self._state, now)
+            if now is None or chunk.reset:
                 self._builder, self._state = RunBuilder(self._ref, lambda span: Body()), None
                 continue
             self._builder.add(chunk.spans, header=chunk.header, body=chunk.body, problems=chunk.problems)
-            self._state = found
-            if found.done:
+            self._state = now.compact()
+            if now.done:
                 return self._builder
+
+    @property
+    def memory(self) -> Any:
+        """`ReadState.memory` of the last read."""
+        return None if self._state is None else self._state.memory
 
 
 class KindReader:
@@ -146,11 +149,6 @@ class KindReader:
         self._kind_of, self._readers = kind_of, readers
         self._kind = ""
         self._reader: Reader | None = None
-
-    @property
-    def others(self) -> Any:
-        """Equal as long as nothing about other runs of the file has changed; None if that is unknown."""
-        return getattr(self._reader, "others", None)
 
     def more(self, file: File) -> Chunk:
         kind = self._kind_of(file)
@@ -313,7 +311,7 @@ def renewed(
     stamp_of: Callable[[_Row], Any],
     load: Callable[[Sequence[int]], Iterable[tuple[int, _Row]]],
     *,
-    deadline: float | None,
+    deadline: float,
     batch: int,
 ) -> tuple[dict[int, _Row], bool]:
     """Rows by rowid, in the order of `stamps`: `known` ones whose stamp is the same, others loaded until `deadline` (of
@@ -321,7 +319,7 @@ def renewed(
     """
     rows = {rowid: row for rowid, row in known.items() if stamps.get(rowid) == stamp_of(row)}
     wanted, start = [rowid for rowid in stamps if rowid not in rows], 0
-    while start < len(wanted) and (not start or deadline is None or monotonic() < deadline):
+    while start < len(wanted) and (not start or monotonic() < deadline):
         rows.update(load(wanted[start : start + batch]))
         start += batch
     return {rowid: rows[rowid] for rowid in stamps if rowid in rows}, start >= len(wanted)

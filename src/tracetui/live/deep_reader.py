@@ -94,13 +94,11 @@ class DeepReader:
         if name and not self._is_to_be_stored(entry) and (found := self._open_run.look(entry)) is not None:
             self._live_readers.remember(found)
             return found
-        version = self._open_run.version(entry.path)
         if self.cache is not None:
             last = registry.load(name) if name else None
             named = entry.path in self._roots
             found = self.cache.look(entry, last=last, named=named, shared=self.shared, budget=budget)[0]
             self._remember_large(entry, found)
-            self._open_run.listed(found, version)
             return found
         only = registry.load(name) if name else self._only
         named = bool(name) or entry.path in self._roots
@@ -115,7 +113,6 @@ class DeepReader:
             budget=budget,
         )
         self._remember_large(entry, found)
-        self._open_run.listed(found, version)
         return found
 
     def _is_to_be_stored(self, entry: Entry) -> bool:
@@ -134,7 +131,7 @@ class DeepReader:
         if found is not None:
             self._live_readers.remember(found)
             return found
-        found, version = self._live_readers.look(path), self._open_run.version(path)
+        found = self._live_readers.look(path)
         if found is None:
             cache = self._caches.pop(path, {})
             found, _ = look(
@@ -153,7 +150,6 @@ class DeepReader:
                 if len(self._caches) > CACHED_FILES:
                     self._caches.popitem(last=False)
             self._live_readers.remember(found)
-            self._open_run.listed(found, version)
         return found
 
     def forget(self, path: str) -> None:

@@ -54,7 +54,7 @@ class Engine:
         self._mailbox = Mailbox()
         self._throttle = Throttle()
         forced = registry.load(only) if only else None
-        open_run = OpenRun(source)
+        open_run = OpenRun()
         self._lister = Lister(
             source,
             roots,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -48,11 +47,11 @@ class Reader:
         self._file: tuple[float, bool] = (0.0, False)
         self.stat: Stat | None = None
         """The version of the file that was read last."""
-        self.state: tuple[int, ...] | None = None
-        """The database and its log before they were read last."""
         self.ref = ref
         self.more = True
         """True while the source has unread data (data appended later does not count)."""
+        self._has_rest = False
+        """The last read that succeeded left data for later ones."""
         self.failure: Problem | None = None
         """Why the last read failed; None after a success. Earlier data stays."""
         self.lost = ""
@@ -74,8 +73,6 @@ class Reader:
         before = self._file, self.more, self.failure
         self.lost = ""
         self.fresh, self.reset = [], False
-        if self.ref.key is not None:
-            self.state = database_state(self._source, self.ref.path)
         try:
             with self._source.open(self.ref.path) as file:
                 file.memo[SHARED] = self._cache.setdefault(SHARED, {})
@@ -97,7 +94,7 @@ class Reader:
             self.failure, self.more = problem_of(self.ref.path, error), False
             return before != (self._file, self.more, self.failure)
         self.failure = None
-        self.more = not chunk.done
+        self.more = self._has_rest = not chunk.done
         return changed or before != (self._file, self.more, self.failure)
 
     def _add(self, chunk: Chunk) -> bool:
@@ -106,11 +103,6 @@ class Reader:
         self.reset, self.fresh = chunk.reset, list(dict.fromkeys([span.id for span in chunk.spans]))
         changed = self._builder.add(chunk.spans, header=chunk.header, body=chunk.body, problems=chunk.problems)
         return changed or chunk.reset
-
-    @property
-    def others(self) -> Any:
-        """Equal as long as nothing about other runs of the file has changed; None if that is unknown."""
-        return getattr(self._reader, "others", None)
 
     def catch_up(self) -> None:
         """Read to the current end. Raises `LinkLost`."""
@@ -123,7 +115,8 @@ class Reader:
     def build(self) -> Run:
         """Build the run from the part that was read. Costs only the new spans where those are at the end."""
         modified_at, moving = self._file
-        run = self._builder.build(modified_at=modified_at, moving=moving, complete=not self.more, failure=self.failure)
+        complete = not (self.more or self._has_rest)
+        run = self._builder.build(modified_at=modified_at, moving=moving, complete=complete, failure=self.failure)
         if self._redactor is None:
             return run
         if self._masked is None or self._masked[0] is not run.body:
@@ -154,20 +147,6 @@ class Reader:
                 return guard.body(self._format, file, self.ref, span)
         except (OSError, FormatError) as error:  # as in read()
             return Body(attributes={"problem": problem_of(self.ref.path, error).reason})
-
-
-def database_state(source: Source, path: str) -> tuple[int, ...] | None:
-    """Size and time of a local database and of its log; None for any other file."""
-    local = source.local_path(path)
-    found: list[int] = []
-    for name in () if local is None else (local, f"{local}-wal"):
-        try:
-            stat = os.stat(name)
-        except (OSError, ValueError):
-            found += 0, 0, 0
-        else:
-            found += stat.st_ino, stat.st_size, stat.st_mtime_ns
-    return tuple(found) or None
 
 
 class FileCaches:

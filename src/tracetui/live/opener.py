@@ -11,19 +11,17 @@ import threading
 import time
 from collections import OrderedDict
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-from msgspec import structs
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tracetui.analysis import prices
 from tracetui.analysis.navigation import call_before, starting_span
 from tracetui.errors import FormatError
 from tracetui.formats import guard, registry
-from tracetui.live.load import Reader, database_state
+from tracetui.live.load import Reader
 from tracetui.live.mailbox import Excerpt, Mailbox, Throttle
 from tracetui.live.scan import Found
 from tracetui.live.watch import STILL_SECONDS, FileWatch
-from tracetui.model import Body, Problem, Run, RunRef, RunSummary, Span
+from tracetui.model import Body, Problem, Run, RunRef, Span
 from tracetui.model.masked import unmasked
 from tracetui.redact import Redactor
 from tracetui.sources.base import BudgetSpent, Entry, Source, Stat
@@ -38,8 +36,6 @@ if TYPE_CHECKING:
 # ---- the file of the open run: its reader also serves the run list, so that it isn't read twice
 
 
-LISTED: Final = 8
-"""Databases with a cached last result in the list."""
 CATCH_UP_SECONDS: Final = 0.25
 """How long the list waits until the reader of the open run has read a change."""
 
@@ -64,35 +60,13 @@ class Cancelation(Budget):
         return self.spent
 
 
-class Version(NamedTuple):
-    """The version of a database: of its files, and of the runs beside the open one."""
-
-    state: tuple[int, ...] | None
-    others: Any
-
-
 class OpenRun:
-    """The reading of the open run, shared with the list. Thread-safe.
+    """The reading of the open run, shared with the list, if its file has no other run. Thread-safe."""
 
-    If its file is a database with other runs, the list's last result has those, as long as they stay as they are.
-    """
-
-    def __init__(self, source: Source | None = None) -> None:
-        """With a `source`, it also serves runs of databases."""
-        self._source = source
+    def __init__(self) -> None:
         self._changed = threading.Condition()
         self._path: str | None = None
         """A file with no other run."""
-        self._reader: Reader | None = None
-        """Of a run of a database."""
-        self._state: tuple[int, ...] | None = None
-        """The version of the database that it has read."""
-        self._others: Any = None
-        self._row: RunSummary | None = None
-        self._listed: tuple[Any, Found] | None = None
-        """The last result of the list, and the state of the other runs then."""
-        self._seen: dict[str, tuple[tuple[int, ...] | None, Found]] = {}
-        """Results of the list for databases, and the version of each."""
         self._reading = False
         self._result: tuple[Found, Stat] | None = None
         self._counting: tuple[str, Cancelation] | None = None
@@ -103,9 +77,6 @@ class OpenRun:
         """A run is read to its end now: cancels counting the same file."""
         with self._changed:
             self._path = reader.ref.path if reader.ref.key is None else None
-            if reader is not self._reader:
-                self._reader = reader if self._path is None else None
-                self._state = self._others = self._row = self._listed = None
             self._reading, self._result = True, None
             if self._counting is not None and self._counting[0] == self._path:
                 self._counting[1].cancel()
@@ -118,30 +89,12 @@ class OpenRun:
             if reader.ref.path == self._path and reader.failure is None and not reader.lost and reader.stat is not None:
                 found = Found(path=reader.ref.path, format=reader.ref.format, runs=(reader.summary(),))
                 self._result = found, reader.stat
-            elif reader is self._reader:
-                self._publish_row(reader)
             self._changed.notify_all()
-
-    def _publish_row(self, reader: Reader) -> None:
-        self._state = self._others = self._row = None
-        if reader.failure is None and not reader.lost and not reader.more:
-            self._state, self._others, self._row = reader.state, reader.others, reader.summary()
-        if self._listed is not None and self._listed[0] != self._others:
-            self._listed = None
-        seen = self._seen.get(reader.ref.path)
-        if (
-            self._listed is None
-            and self._others is not None
-            and seen is not None
-            and seen[0] == self._state is not None
-        ):
-            self._listed = self._others, seen[1]
 
     def end(self) -> None:
         """The run is not read on."""
         with self._changed:
             self._path, self._reading, self._result = None, False, None
-            self._reader = self._state = self._others = self._row = self._listed = None
             self._changed.notify_all()
 
     # ---- for the list
@@ -152,34 +105,8 @@ class OpenRun:
         Waits `CATCH_UP_SECONDS` for the opener to read the version of `entry`.
         """
         with self._changed:
-            if self._reader is not None and self._reader.ref.path == entry.path and self._source is not None:
-                state = database_state(self._source, entry.path)
-                self._changed.wait_for(lambda: self._state == state or self._listed is None, CATCH_UP_SECONDS)
-                if self._listed is None or self._row is None or self._state != state:
-                    return None
-                found, row = self._listed[1], self._row
-                return structs.replace(found, runs=tuple([row if run.ref == row.ref else run for run in found.runs]))
             self._changed.wait_for(lambda: self._path != entry.path or self._is_current(entry), CATCH_UP_SECONDS)
             return self._result[0] if self._result is not None and self._is_current(entry) else None
-
-    def version(self, path: str) -> Version:
-        """The current version of a database, for `listed`."""
-        with self._changed:
-            is_open = self._reader is not None and self._reader.ref.path == path
-            state = None if self._source is None else database_state(self._source, path)
-            return Version(state, self._others if is_open else None)
-
-    def listed(self, found: Found, version: Version) -> None:
-        """The list has read a file; `version` was its version before."""
-        if found.unread or not found.runs or found.runs[0].ref.key is None:
-            return
-        with self._changed:
-            self._seen[found.path] = version.state, found
-            if len(self._seen) > LISTED:
-                self._seen.pop(next(iter(self._seen)))
-            is_open = self._reader is not None and self._reader.ref.path == found.path
-            if is_open and version.others is not None and self._others == version.others:
-                self._listed = version.others, found
 
     def is_reading(self, path: str) -> bool:
         """Whether the opener reads this file to its end now."""
@@ -200,8 +127,6 @@ class OpenRun:
         with self._changed:
             if self._path == path:
                 self._path, self._result = None, None
-            if self._reader is not None and self._reader.ref.path == path:
-                self._listed = None
 
     def _is_current(self, entry: Entry) -> bool:
         if self._result is None or self._path != entry.path or entry.stat is None:

@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
+from math import inf
 from sqlite3 import Connection
 from typing import Any, Final, Self
 
@@ -227,7 +228,7 @@ class Database(RunTables):
         """A session now; rows that were read before are compared by time and length."""
         session = self.session(key)
         stale = session.is_stale(self.latest)
-        deadline = None if seconds is None else time.monotonic() + seconds
+        deadline = inf if seconds is None else time.monotonic() + seconds
         where, values = self._where(session)
         data = "event_data" if self.is_json else "content"
         sql = f"SELECT rowid, id, timestamp, length({data}) FROM events WHERE {where} ORDER BY timestamp, rowid"

@@ -7,7 +7,7 @@ from functools import partial
 
 from tracetui.formats.base import CERTAIN, NO, Reader
 from tracetui.formats.document import DocumentReader, summary
-from tracetui.formats.hypergraph import runlog, runs, tree
+from tracetui.formats.hypergraph import listing, runlog, tree
 from tracetui.formats.hypergraph.body import body_of, settled_of
 from tracetui.formats.hypergraph.rows import Database
 from tracetui.formats.sqlite import DatabaseReader, KindReader, is_database
@@ -47,7 +47,7 @@ class Hypergraph:
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         if is_database(file):
-            return runs.summarize(file, self.name, tree.tally_of, deep=deep)
+            return listing.summarize(file, self.name, deep=deep)
         return [summary(RunRef(self.name, file.path), file, runlog.read(file, file.read_all()), deep=True)]
 
     def open(self, file: File, ref: RunRef) -> Reader:

@@ -5,8 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -36,17 +35,11 @@ from tracetui.model import (
     FirstError,
     Header,
     Operation,
-    Problem,
-    RunRef,
-    RunSummary,
     Span,
     Status,
     StatusSource,
 )
-from tracetui.model.build import Tally, summary_of
 from tracetui.model.span import STATUS_BY_WORD
-from tracetui.model.tally import bounded
-from tracetui.sources.base import File
 
 DEEPEST_CAUSE: Final = 50
 """Levels of nested runs through which the cause of a failure is followed."""
@@ -58,48 +51,6 @@ _WELL: Final = ", ".join(
 
 REPLACED: Final = "\ufffd"
 """Stands in a text for bytes that are not UTF-8."""
-Thorough = Callable[[Database, str, RunRow, Header], Tally]
-"""The counts of a run by reading it."""
-
-
-def summarize(file: File, name: str, thorough: Thorough, *, deep: bool) -> Iterator[RunSummary | Problem]:
-    """Every run of the database, nested ones too. Raises `FormatError` if it has no table of runs."""
-    with file.database() as connection:
-        database = Database(connection)
-        runs = list({run.id: run for run in reversed(database.all_runs())}.values())[::-1]
-        (rows,) = connection.execute(f'SELECT count(*) FROM "{database.runs}"').fetchone()
-        if rows > len(runs):
-            reason = f"{rows - len(runs)} rows have no id or a duplicate id"
-            yield Problem(file.path, database.runs, reason)
-        damaged = [run.id for run in runs if REPLACED in run.id]
-        damaged = [ident for ident in damaged if ident not in database.runs_by_id(damaged)]
-        for ident in damaged:  # no row can be looked up by it
-            yield Problem(file.path, f"run {ident}", "id is not UTF-8")
-        runs = [run for run in runs if run.id not in damaged] if damaged else runs
-        errors, version = first_errors(database, runs), database.version
-        items: dict[str, list[RunRow]] = {}
-        for run in runs:
-            if run.item is not None:
-                items.setdefault(run.parent, []).append(run)
-        routes = last_routes(database) if deep else {}
-        headers = {
-            run.id: header_of(
-                run,
-                errors.get(run.id),
-                items.get(run.id, ()),
-                routes.get(run.id),
-                version,
-                paused=is_paused(database, run),
-            )
-            for run in runs
-        }
-        counted = _Counter(database, file.path, headers, thorough).tallies(runs) if deep else {}
-        modified_at, moving = file.stat.mtime, file.moving
-        for run in runs:
-            ref = RunRef(name, file.path, run.id)
-            yield summary_of(ref, headers[run.id], counted.get(run.id), modified_at=modified_at, moving=moving)
-
-
 # ---- headers
 
 
@@ -341,17 +292,6 @@ class Steps(msgspec.Struct):
     """Names of their nodes."""
 
 
-class _Own(Steps):
-    """Sums over the rows of a run and the runs below."""
-
-    tree: frozenset[str] = frozenset()
-    """Names of the nodes of the run's tree."""
-    below_spans: int = 0
-    below_errors: int = 0
-    plain: bool = True
-    """False: this run must be read to be counted."""
-
-
 def steps_of(database: Database, run_id: str | None = None, last: int | None = None) -> dict[str, Steps]:
     """Sums over the steps of all runs, or of one up to superstep `last`, by run."""
     step = database.step
@@ -374,107 +314,6 @@ def steps_of(database: Database, run_id: str | None = None, last: int | None = N
         one.steps, one.failed, one.retried = one.steps + count, one.failed + bad, one.retried + series
         one.nodes.add(name_of(node))
     return found
-
-
-class _Counter:
-    """Counts all runs of a database at once, the same as reading each would give.
-
-    Most runs are counted by a grouped statement over the whole table and added up along the tree of nested runs. Runs
-    with inner retries, shared children, cycles or missing ancestors are read.
-    """
-
-    def __init__(self, database: Database, path: str, headers: dict[str, Header], thorough: Thorough) -> None:
-        self._database, self._path, self._headers, self._thorough = database, path, headers, thorough
-        self._own: dict[str, _Own] = {}
-        self._below: dict[str, list[tuple[str, bool]]] = {}
-        """By run: the runs below it, and whether each has a span of its own because no step names it."""
-
-    def tallies(self, runs: list[RunRow]) -> dict[str, Tally]:
-        """The tallies by run id."""
-        if not self._database.has_steps:
-            return {run.id: Tally(problems=1) for run in runs}  # see `rows.NO_STEPS`
-        known = {run.id: run for run in runs}
-        counted = steps_of(self._database)
-        shared: dict[frozenset[str], frozenset[str]] = {}
-        for run_id in known:
-            here = counted.get(run_id) or Steps()
-            nodes = frozenset(bounded(here.nodes))
-            self._own[run_id] = _Own(here.steps, here.failed, here.retried, tree=shared.setdefault(nodes, nodes))
-        self._find_children(known)
-        self._add_up(known)
-        return {
-            run.id: self._quick(run) or self._thorough(self._database, self._path, run, self._headers[run.id])
-            for run in runs
-        }
-
-    def _find_children(self, known: dict[str, RunRow]) -> None:
-        database, linked = self._database, set[tuple[str, str]]()
-        run, child = database.step("run"), database.step("child")
-        sql = f"SELECT {run}, {child} FROM steps WHERE {child} > '' AND {database.public}"
-        for owner, name in database.connection.execute(sql).fetchall():
-            if isinstance(name, str) and name in known and (text_id(owner), name) not in linked:
-                linked.add((text_id(owner), name))
-                self._below.setdefault(text_id(owner), []).append((name, False))
-        for row in known.values():
-            parent = text(row.parent)
-            if parent is not None and (parent, row.id) not in linked:
-                self._below.setdefault(parent, []).append((row.id, True))
-
-    def _add_up(self, known: dict[str, RunRow]) -> None:
-        """Add the sums of children to each run, leaves first; runs on a cycle are never reached and not plain."""
-        own = self._own
-        owners = Counter(child for below in self._below.values() for child, _ in below)
-        parents: dict[str, list[tuple[str, bool]]] = {}
-        waiting = {run_id: len(self._below.get(run_id, ())) for run_id in known}
-        for parent, below in self._below.items():
-            for child, loose in below:
-                parents.setdefault(child, []).append((parent, loose))
-        ready = [run_id for run_id, missing in waiting.items() if missing == 0]
-        reached = set(ready)
-        while ready:
-            run_id = ready.pop()
-            here, status = own[run_id], known[run_id].standing
-            here.plain = here.plain and not here.retried and status is not Status.RUNNING
-            for parent, loose in parents.get(run_id, ()):
-                if parent not in own:
-                    continue
-                above = own[parent]
-                above.below_spans += here.steps + here.below_spans + loose
-                above.below_errors += here.failed + here.below_errors + (loose and status is Status.ERROR)
-                if not here.tree <= above.tree:
-                    above.tree = frozenset(bounded(above.tree | here.tree))
-                above.plain = above.plain and here.plain and owners[run_id] == 1
-                waiting[parent] -= 1
-                if waiting[parent] == 0:
-                    reached.add(parent)
-                    ready.append(parent)
-        for run_id in known.keys() - reached:
-            own[run_id].plain = False
-
-    def _quick(self, run: RunRow) -> Tally | None:
-        """The counts of an ordinary run, None for one that must be read."""
-        here, header = self._own[run.id], self._headers[run.id]
-        if not here.plain or header.status is None or header.started_at is None or header.duration_ms is None:
-            return None
-        steps, errors, nodes = here.steps, here.failed + here.below_errors, set(here.tree)
-        if text(run.forked_from) is not None:
-            ancestors, missing = self._database.ancestors_of(run)
-            if missing is not None or run.id in self._below:
-                return None
-            for ancestor, last in ancestors:
-                inherited = self._own[ancestor.id]
-                if ancestor.id in self._below or inherited.retried or inherited.failed:
-                    return None
-                if last is None:
-                    steps += inherited.steps
-                    nodes |= inherited.tree
-                else:
-                    until = steps_of(self._database, ancestor.id, last).get(ancestor.id) or Steps()
-                    steps += until.steps
-                    nodes |= bounded(until.nodes)
-        if errors and header.error is None:
-            return None
-        return Tally(steps=steps, spans=steps + here.below_spans, errors=errors, nodes=bounded(nodes))
 
 
 # ---- the span of a row: a step, a run, an attempt, a node that runs right now

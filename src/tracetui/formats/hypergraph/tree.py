@@ -1,11 +1,11 @@
 """The spans of one run of a hypergraph database: its steps, those it inherited, and the runs below them.
 
-Rows are read once and cached as spans. Sums over pages of rows find new and changed rows; in a page with other sums, a
-hash of each row does. The body of a step includes the state after its superstep, and rows of other tables: so a new or
+Rows are read once and cached as spans. A `RowLog` finds pages with new and changed rows; in such a page, a hash of each
+row does. The body of a step includes the state after its superstep, and rows of other tables: so a new or
 changed row renews all steps of its run from its superstep on. No values are read here.
 
 Of a long run only the latest pages are held, so that a new row costs the same however many there are: of earlier pages
-there are sums. If these change, the run is read again from its start.
+there are only the sums of the log. If these change, the run is read again from its start.
 """
 
 # ruff: noqa: S608 - every name in a statement is one of our own or went through `quoted`
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from itertools import chain, islice
 from math import inf
 from operator import is_
@@ -25,6 +25,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tracetui.errors import FormatError
+from tracetui.formats import rowlog
 from tracetui.formats.hypergraph.body import UNSETTLED, more_of_run, run_body
 from tracetui.formats.hypergraph.rows import (
     BASELINE,
@@ -48,53 +49,43 @@ from tracetui.formats.hypergraph.runs import (
     run_span,
     step_span,
 )
+from tracetui.formats.rowlog import LATEST, PAGE_BITS, Changes, RowLog
 from tracetui.formats.scalars import integer, text
 from tracetui.formats.sqlite import ReadState, many, quoted
 from tracetui.model import Body, Header, Operation, Problem, RunRef, Span, Status
 from tracetui.model.build import RunBuilder, Tally
-from tracetui.sources.sqlite import version_of
 
 PIECE_SECONDS: Final = 0.04
-PAGE_BITS: Final = 7
-"""Bits of a row number below its page: a page is compared as a unit."""
 BATCH: Final = 100
 """Runs that are read together."""
 ROWS: Final = 400
 """Steps that are read together."""
 SMALL: Final = 1000
-"""Steps up to which everything is compared and in order at once. Of a longer run only the latest rows are held and
-compared at each read, and a few pages of the others."""
-LATEST: Final = 2
-"""Pages whose rows are held."""
-SWEPT: Final = 1
-"""Pages of earlier rows that are compared when the database has changed."""
-SWEPT_AT_REST: Final = 16
-"""The same when it has not changed again."""
+"""Steps up to which all are held and in order at once."""
 
-Pages = dict[int, tuple[Any, ...]]
-"""By number of the page: sums over its rows."""
 Order = tuple[int, Any, int]
 """The order of a step: by index, as SQLite has it, for a database may hold anything there; then by row."""
 SpanCache = dict[str, tuple[int, Span]]
 """By id: spans that no step is, and a hash of the row that each shows."""
 
 
-class Table(msgspec.Struct, frozen=True):
+class Table(rowlog.Table, frozen=True, kw_only=True):
     """A table with rows about steps, in SQL."""
 
-    source: str
-    run: str
     superstep: str
-    rowid: str = "rowid"
     columns: str = "*"
-    sums: str = ""
-    """Columns summed up by page; without any, all rows are compared."""
 
-    def of_runs(self, first: int) -> str:
-        """From where come the rows of the runs ``{keys}`` from row `first` on."""
-        if not first:
+    def of_runs(self, pages: Collection[int] | None) -> str:
+        """From where come the rows of the runs ``{keys}``; the pages of `pages`, and maybe some between."""
+        if pages is None:
             return f"FROM {self.source} WHERE {self.run} IN ({{keys}})"
-        return f"FROM {self.source} WHERE +{self.run} IN ({{keys}}) AND {self.rowid} >= {first}"
+        first, last = (min(pages) << PAGE_BITS, (max(pages) + 1) << PAGE_BITS) if pages else (0, 0)
+        rows = f"{self.rowid} >= {first} AND {self.rowid} < {last}"
+        return f"FROM {self.source} WHERE +{self.run} IN ({{keys}}) AND {rows}"
+
+
+Pages = dict[str, set[int] | None]
+"""By run: the pages of a table that are read, None for all."""
 
 
 class RunPosition(msgspec.Struct, frozen=True):
@@ -141,8 +132,6 @@ class Rows(msgspec.Struct):
     """The rows of a run as they were read. Once they are, this is changed no more."""
 
     position: RunPosition
-    pages: dict[str, Pages] = {}
-    """By table."""
     sides: dict[str, dict[int, Side]] = {}
     steps: dict[int, Step] = {}
     """In their order."""
@@ -158,7 +147,7 @@ class Rows(msgspec.Struct):
     latest: float = -inf
     """The last superstep of the run."""
     settled: int = 0
-    """Steps of early pages, which are not held."""
+    """Number of steps that are not held: those of early pages."""
     settled_step: float = -inf
     """The last superstep of them."""
     settled_order: Order | None = None
@@ -189,28 +178,6 @@ class Rows(msgspec.Struct):
         )
 
 
-class Sweep(msgspec.Struct, frozen=True):
-    """How far earlier rows were compared, page by page, the latest first, over and over."""
-
-    version: object = None
-    """Of the database."""
-    page: int = 0
-    """Compared last."""
-    left: int = 0
-    """Pages that are not compared since the database changed."""
-
-
-class Others(msgspec.Struct, frozen=True):
-    """The rows of the database that are not of this run."""
-
-    changes: int = 0
-    """How often they have changed."""
-    sums: tuple[Any, ...] = ()
-    """Over the table of runs, and the last rows of tables about attempts and pauses."""
-    pages: dict[str, Pages] = {}
-    """Sums over the latest pages, by table."""
-
-
 class Memory(msgspec.Struct, frozen=True):
     """The state of a run between reads."""
 
@@ -221,8 +188,7 @@ class Memory(msgspec.Struct, frozen=True):
     route: Route | None
     """The last one."""
     epoch: Epoch
-    sweep: Sweep
-    others: Others
+    log: RowLog
 
 
 def read(connection: Connection, path: str, before: ReadState | None, *, ref: RunRef) -> ReadState | None:
@@ -238,9 +204,6 @@ def read(connection: Connection, path: str, before: ReadState | None, *, ref: Ru
     compares = before is not None and before.done
     epoch = Epoch() if known is None else known.epoch
     tree = Tree(database, path, run, known, epoch, keeps=True, compares=compares)
-    sweep = Sweep() if known is None else tree.sweep(known.sweep)
-    if tree.partly and tree.unlike:
-        tree = Tree(database, path, run, known, epoch, keeps=True, compares=True, everything=True)
     if tree.must_restart:
         return None
     spans, given = tree.spans, True
@@ -257,17 +220,19 @@ def read(connection: Connection, path: str, before: ReadState | None, *, ref: Ru
         about = [rows.position.run for rows in tree.runs.values()], more
         route = None if known is None else known.route
         if given or known is None or known.about != about:
-            items = [child for child in database.children_of([run.id]) if child.item is not None]
+            own = tree.runs.get(run.id)
+            children = database.children_of([run.id]) if own is None else own.loose
+            items = [child for child in children if child.item is not None]
             error = first_errors(database, [run]).get(run.id)
-            first = tree.first_row if tree.partly else 0
-            route = latest_route(database, run.id, route, first) if first else last_routes(database, run.id).get(run.id)
+            if not tree.partly:
+                route = last_routes(database, run.id).get(run.id)
+            elif (first := tree.first_change) is not None:
+                route = latest_route(database, run.id, route, first)
             header = header_of(run, error, items, route, database.version, paused=is_paused(database, run))
             body = run_body(database, run, error, items, more)
     header = header or header_of(run, None, (), writer=database.version)
     held = tree.settle() if tree.done and tree.size > SMALL else None
-    before_others = Others() if known is None else known.others
-    others = tree.others(before_others) if tree.done and run.parent is None else before_others
-    memory = Memory(tree.runs, tree.made, about, route, epoch, sweep, others)
+    memory = Memory(tree.runs, tree.made, about, route, epoch, tree.log)
     return ReadState(
         spans=spans,
         held=None if held is None else [span for span in spans if span.id in held],
@@ -275,8 +240,7 @@ def read(connection: Connection, path: str, before: ReadState | None, *, ref: Ru
         header=header,
         body=body,
         done=tree.done,
-        others=others.changes if tree.done and run.parent is None else None,
-        compared=not tree.partly or sweep.left <= 0,
+        compared=tree.log.behind == 0,
         memory=memory,
     )
 
@@ -309,11 +273,8 @@ class Tree:
         *,
         keeps: bool = False,
         compares: bool = False,
-        everything: bool = False,
     ) -> None:
-        """`keeps`: the run is live. `compares`: known rows may have changed (`everything`: also early ones); else
-        reads on. `epoch` is that of its steps.
-        """
+        """`keeps`: the run is live. `compares`: known rows may have changed; else reads on. `epoch`: of its steps."""
         self.spans: list[Span] = []
         self.problems: list[Problem] = []
         self.runs: dict[str, Rows] = {}
@@ -331,11 +292,16 @@ class Tree:
         self._before = dict(self._known)
         self._made = before.made if before is not None else {}
         self._compares = compares
-        self._tables = _tables(database) if keeps else {}
+        self._tables = tables_of(database) if keeps else {}
+        self.log = RowLog() if before is None else before.log
+        self._log_before = self.log
+        changes: Changes = {}
+        if compares:
+            self.log, changes = self.log.look(database.connection, self._tables, self._known.keys())
+        self._changes = {text_id(run_id): pages for run_id, pages in changes.items()}
         own = self._before.get(run.id)
-        self.partly = compares and not everything and own is not None and own.position.run == run
-        """Compare only the latest of the known rows."""
-        self.partly &= _size(self._before) > SMALL
+        self.partly = compares and own is not None and own.position.run == run and _size(self._before) > SMALL
+        """The run itself is as before, and too long to read all of anything."""
         self._began = time.monotonic() if keeps and not compares else -inf
         self._deadline = inf
         self._unnamed: list[tuple[int, str]] = []
@@ -351,9 +317,10 @@ class Tree:
         return _size(self.runs)
 
     @property
-    def first_row(self) -> int:
-        """The first row of the latest pages of steps."""
-        return self._first(_STEPS)
+    def first_change(self) -> int | None:
+        """The first row of the pages of the run's own steps that have changed; None if none has."""
+        pages = self._changes.get(self._run.id, {}).get(_STEPS)
+        return min(pages) << PAGE_BITS if pages else None
 
     @property
     def must_restart(self) -> bool:
@@ -374,67 +341,9 @@ class Tree:
             self.dirty.get(run_id, inf) <= old.latest - UNSETTLED or self.runs[run_id].position.run != old.position.run
         )
 
-    def sweep(self, before: Sweep) -> Sweep:
-        """Compare a few pages of early rows; `unlike` if they have changed."""
-        if not self.partly:
-            return Sweep()
-        version = version_of(self._database.connection)
-        end = max(self._first(name) for name in self._tables) >> PAGE_BITS
-        rests = version is not None and version == before.version
-        left = before.left if rests else end
-        stop = before.page if 0 < before.page <= end else end
-        start = max(0, stop - (SWEPT_AT_REST if rests else SWEPT))
-        for name, table in self._tables.items() if left > 0 else ():
-            self.unlike |= bool(table.sums) and not self._is_same(name, table, start, stop)
-        return Sweep(version, start, left - (stop - start))
-
-    def _is_same(self, name: str, table: Table, start: int, stop: int) -> bool:
-        """Whether the rows of some pages have the same sums as before."""
-        rows = f"{table.rowid} >= {start << PAGE_BITS} AND {table.rowid} < {stop << PAGE_BITS}"
-        sql = (
-            f"SELECT +{table.run}, {table.rowid} >> {PAGE_BITS}, {table.sums} FROM {table.source}"
-            f" WHERE {rows} AND +{table.run} IN ({{keys}}) GROUP BY 1, 2"
-        )
-        found = many(self._database.connection, sql, self._known)
-        now = {(text_id(run), page): tuple(sums) for run, page, *sums in found}
-        known = {
-            (run_id, page): sums
-            for run_id, rows in self._known.items()
-            for page in range(start, stop)
-            if (sums := rows.pages.get(name, {}).get(page)) is not None
-        }
-        return now == known
-
-    def others(self, before: Others) -> Others:
-        """Look for changes of other runs: of their rows, the latest of other tables, and the latest pages of steps."""
-        database, connection, run = self._database, self._database.connection, self._run.id
-        lengths = ", ".join(
-            f"total(length({database.run(name)})), total(unicode({database.run(name)}))"
-            for name in ("status", "completed_at", "duration_ms", "retry_of")
-        )
-        sql = f"SELECT count(*), total(rowid), {lengths} FROM {quoted(database.runs)}"
-        sums = [*connection.execute(f"{sql} WHERE {database.run('id')} IS NOT ?", (run,)).fetchone()]
-        for name in ("attempt_series", "attempt_records", "pause_slots"):
-            if name in database.columns:
-                sums += connection.execute(f"SELECT max(rowid) FROM {name}").fetchone()
-        pages: dict[str, Pages] = {}
-        for name, table in self._tables.items():
-            if table.sums:
-                (last,) = connection.execute(f"SELECT max({table.rowid}) FROM {table.source}").fetchone()
-                first = max(0, ((last or 0) >> PAGE_BITS) - LATEST + 1) << PAGE_BITS
-                sql = (
-                    f"SELECT {table.rowid} >> {PAGE_BITS}, {table.sums} FROM {table.source}"
-                    f" WHERE {table.rowid} >= {first} AND {table.run} IS NOT ? GROUP BY 1"
-                )
-                pages[name] = {page: tuple(found) for page, *found in connection.execute(sql, (run,))}
-        same = tuple(sums) == before.sums and all(
-            before.pages.get(name, {}).get(page) == found for name, one in pages.items() for page, found in one.items()
-        )
-        return Others(before.changes + (not same), tuple(sums), pages)
-
     def settle(self) -> set[str]:
         """Hold the steps of the latest pages only; the ids of the spans that are held."""
-        latest = self.first_row >> PAGE_BITS
+        latest = self.log.logs[_STEPS].latest
         self.runs = {run_id: rows.settle(latest) for run_id, rows in self.runs.items()}
         return {*self.made, *(span.id for rows in self.runs.values() for span in rows.spans)}
 
@@ -508,7 +417,7 @@ class Tree:
         )
         where, rows = "p.run_id = ?", []
         if self.partly:  # of the early ones only those that were pending
-            first = self._first("pending_nodes")
+            first = (self._log_before.logs["pending_nodes"].end - LATEST + 1) << PAGE_BITS
             early = [span.at[1] for _, span in self._made.values() if span.at[0] == "pending" and span.at[1] < first]
             rows = [*many(database.connection, sql.format(where="p.rowid IN ({keys}) AND p.run_id = ?"), early, run.id)]
             where = f"p.rowid >= {first} AND +p.run_id = ?"
@@ -567,125 +476,123 @@ class Tree:
         if (known or new) and self._began > -inf and self._deadline == inf:
             now = time.monotonic()
             self._deadline = now + max(PIECE_SECONDS, now - self._began)  # most of it for new rows
-        for some, partly in ((known, self.partly), (new, False)):
-            if not some:
-                continue
+        for some in filter(None, (known, new)):
             loading = [self._rows(position) for position in some]
-            self.runs |= {rows.position.run.id: rows for rows in loading}
-            fresh: dict[str, set[int]] = {}
-            reads_on = some is known and not self._compares
-            for rows in loading if reads_on else ():
-                old = self._before[rows.position.run.id]
-                rows.pages, rows.sides = old.pages, old.sides
-            for name, table in () if reads_on else self._tables.items():
-                pages = self._sum_up(name, table, loading, partly=partly) if table.sums else None
-                if name == _STEPS:
-                    fresh = pages or {}
-                else:
-                    self._read_sides(name, table, loading, pages)
-            self._read_attempts(self._read_steps(loading, fresh, partly=partly))
+            by_id = {rows.position.run.id: rows for rows in loading}
+            self.runs |= by_id
+            steps: Pages = {}
+            if some is new:
+                self.log = self.log.add(self._database.connection, self._tables, by_id)
+                steps = dict.fromkeys(by_id)
+            if some is new or self._compares:
+                for name, table in self._tables.items():
+                    pages = self._pages(name, by_id) if some is known else self._latest(name, by_id)
+                    if name != _STEPS:
+                        self._read_sides(name, table, loading, pages)
+                    elif some is known:
+                        steps = pages
+            else:
+                for run_id, rows in by_id.items():
+                    rows.sides = self._before[run_id].sides
+            self._read_attempts(self._read_steps(loading, steps))
             self._find_children(loading)
 
     def _rows(self, position: RunPosition) -> Rows:
         old = self._before.get(position.run.id)
         if old is None:
             return Rows(position)
-        return replace(old, position=position, pages={}, sides={}, steps={}, waiting=[], attempts={}, spans=[])
+        return replace(old, position=position, sides={}, steps={}, waiting=[], attempts={}, spans=[])
 
-    def _first(self, name: str) -> int:
-        """The number of the first row of the latest pages of a table."""
-        last = max((max(rows.pages.get(name) or (0,)) for rows in self._before.values()), default=0)
-        return max(0, last - LATEST + 1) << PAGE_BITS
+    def _pages(self, name: str, runs: Collection[str]) -> Pages:
+        """The pages of a table that have changed, of known runs."""
+        pages: Pages = {}
+        for run_id in runs:
+            if fresh := self._changes.get(run_id, {}).get(name):
+                pages[run_id] = fresh
+                old = self._before[run_id]
+                if name == _STEPS and old.settled:
+                    held = {number >> PAGE_BITS for number in old.steps}
+                    before = self._log_before.logs[name].pages
+                    self.unlike |= any((run_id, page) in before and page not in held for page in fresh)
+        return pages
 
-    def _sum_up(self, name: str, table: Table, loading: list[Rows], *, partly: bool) -> dict[str, set[int]]:
-        """Sum up the rows of some runs by page; by run, the pages that are not as they were."""
-        first = self._first(name) if partly else 0
-        run = f"+{table.run}" if first else table.run  # by the numbers of the rows, by no index of runs
-        sql = f"SELECT {run}, {table.rowid} >> {PAGE_BITS}, {table.sums} {table.of_runs(first)} GROUP BY 1, 2"
+    def _latest(self, name: str, runs: Collection[str]) -> Pages:
+        """The pages of a table that are read of new runs: of nodes that were begun only the last, else all."""
+        if name != _PENDING:
+            return dict.fromkeys(runs)
+        latest: dict[str, int] = {}
+        for run_id, page in self.log.logs[name].pages:
+            latest[run_id] = max(page, latest.get(run_id, page))
+        return {run_id: {latest[run_id]} for run_id in runs if run_id in latest}
+
+    def _read_sides(self, name: str, table: Table, loading: list[Rows], pages: Pages) -> None:
+        """Read the rows of some pages of another table about the steps of some runs."""
+        by_id = {rows.position.run.id: rows for rows in loading if rows.position.run.id in pages}
         for rows in loading:
-            rows.pages = {**rows.pages, name: {}}
-        by_id = {rows.position.run.id: rows for rows in loading}
-        for run, page, *sums in many(self._database.connection, sql, by_id):
-            if (found := by_id.get(text_id(run))) is not None:
-                found.pages[name][page] = tuple(sums)
-        fresh: dict[str, set[int]] = {}
-        for rows in loading:
-            old = self._before.get(rows.position.run.id)
-            before, now = old.pages.get(name, {}) if old is not None else {}, rows.pages[name]
-            now |= {page: sums for page, sums in before.items() if page << PAGE_BITS < first}
-            again = {page for page in before.keys() | now.keys() if before.get(page) != now.get(page)}
-            if name == _STEPS and old is not None and old.settled:
-                held = {number >> PAGE_BITS for number in old.steps}
-                self.unlike |= any(page in before and page not in held for page in again)
-            if again and old is None and name != _STEPS:
-                again = {max(again)}  # where rows come; the others are read if they change
+            old, again = self._before.get(rows.position.run.id), pages.get(rows.position.run.id, ())
+            known = {} if old is None else old.sides.get(name, {})
             if again:
-                fresh[rows.position.run.id] = again
-        return fresh
+                known = {rowid: side for rowid, side in known.items() if rowid >> PAGE_BITS not in again}
+            rows.sides = {**rows.sides, name: known}
+        for run, rowid, superstep, *row in self._of_pages(table, pages):
+            by_id[run].sides[name][rowid] = Side(hash(tuple(row)), integer(superstep))
+        for run_id, rows in by_id.items() if self._compares else ():
+            if (old := self._before.get(run_id)) is not None:
+                self._compare_sides(rows, old.sides.get(name, {}), rows.sides[name], name, pages[run_id] or ())
 
-    def _read_sides(self, name: str, table: Table, loading: list[Rows], fresh: dict[str, set[int]] | None) -> None:
-        """Read the rows of another table about the steps of some runs (`fresh`: only these pages)."""
-        for rows in loading:
-            old = self._before.get(rows.position.run.id)
-            again = set[int]() if fresh is None else fresh.get(rows.position.run.id, set())
-            known = {} if fresh is None or old is None else old.sides.get(name, {})
-            rest = {rowid: side for rowid, side in known.items() if rowid >> PAGE_BITS not in again} if again else known
-            rows.sides = {**rows.sides, name: rest}
-        by_id = {rows.position.run.id: rows for rows in loading if fresh is None or rows.position.run.id in fresh}
-        first = 0 if fresh is None else min((min(again) for again in fresh.values()), default=0) << PAGE_BITS
-        sql = f"SELECT {table.run}, {table.rowid}, {table.superstep}, {table.columns} {table.of_runs(first)}"
-        for run, rowid, superstep, *row in many(self._database.connection, sql, by_id):
-            found = by_id.get(text_id(run))
-            if found is not None and (fresh is None or rowid >> PAGE_BITS in fresh[found.position.run.id]):
-                found.sides[name][rowid] = Side(hash(tuple(row)), integer(superstep))
-        for rows in loading if self._compares else ():
-            old = self._before.get(rows.position.run.id)
-            before, now = old.sides.get(name, {}) if old is not None else {}, rows.sides[name]
-            if old is None or before == now:
-                continue
-            again = set[int]() if fresh is None else fresh.get(rows.position.run.id, set())
-            if again & old.pages.get(name, {}).keys() - {rowid >> PAGE_BITS for rowid in before}:
-                self._since(rows, None)  # the earlier rows are unknown
-                continue
-            for rowid in before.keys() | now.keys():
-                if before.get(rowid) != now.get(rowid):
-                    both = before.get(rowid), now.get(rowid)
-                    at = [side.superstep for side in both if side is not None and side.superstep is not None]
-                    if at or both[0] is not None:  # the start of a series concerns no superstep
-                        self._since(rows, min(at, default=None))
+    def _compare_sides(
+        self, rows: Rows, before: dict[int, Side], now: dict[int, Side], name: str, pages: Collection[int]
+    ) -> None:
+        """Note the supersteps of rows of another table that have changed; those were read of `pages`."""
+        run_id, unread = rows.position.run.id, {*pages}.difference(rowid >> PAGE_BITS for rowid in before)
+        if any((run_id, page) in self._log_before.logs[name].pages for page in unread):
+            self._since(rows, None)  # the earlier rows are unknown
+            return
+        for rowid in before.keys() | now.keys():
+            if before.get(rowid) != now.get(rowid):
+                both = before.get(rowid), now.get(rowid)
+                at = [side.superstep for side in both if side is not None and side.superstep is not None]
+                if at or both[0] is not None:  # the start of a series concerns no superstep
+                    self._since(rows, min(at, default=None))
+
+    def _of_pages(self, table: Table, pages: Pages, more: str = "") -> Iterator[tuple[Any, ...]]:
+        """Run, number, superstep and columns of the rows in some pages of a table."""
+        for runs, wanted in (
+            ([run_id for run_id, fresh in pages.items() if fresh is None], None),
+            (parts := {run_id: fresh for run_id, fresh in pages.items() if fresh}, {*chain(*parts.values())}),
+        ):
+            sql = f"SELECT {table.run}, {table.rowid}, {table.superstep}, {table.columns} {table.of_runs(wanted)}{more}"
+            for run, rowid, *row in many(self._database.connection, sql, runs):
+                run_id = text_id(run)
+                if run_id in pages and (wanted is None or rowid >> PAGE_BITS in parts.get(run_id, ())):
+                    yield run_id, rowid, *row
 
     def _since(self, rows: Rows, superstep: int | None) -> None:
         """Note that something about this superstep of a run is new; None: about all of them."""
         run_id = rows.position.run.id
         self.dirty[run_id] = min(-inf if superstep is None else superstep, self.dirty.get(run_id, inf))
 
-    def _list_steps(self, loading: list[Rows], fresh: dict[str, set[int]], *, partly: bool) -> dict[str, list[int]]:
+    def _list_steps(self, loading: list[Rows], pages: Pages) -> dict[str, list[int]]:
         """By run: the numbers of the steps that are to be read, in their order."""
         step = self._database.step
-        first = min((min(again) for again in fresh.values()), default=0) << PAGE_BITS if partly else 0
-        sql = f"SELECT {step('run')}, rowid {Table('steps', step('run'), '').of_runs(first)}"
-        order = f" ORDER BY {step('index')}, rowid"
-        groups: dict[int | None, list[str]] = {}
-        found: dict[str, list[int]] = {}
+        table = Table("steps", step("run"), "", superstep="NULL", columns="NULL")
+        groups: dict[int | None, Pages] = {}
+        listed: dict[str, list[int]] = {}
         for rows in loading:
             run_id, old = rows.position.run.id, self._before.get(rows.position.run.id)
-            found[run_id] = old.waiting if old is not None else []
-            if not found[run_id] and (not self._tables or run_id in fresh):
-                found[run_id] = []
-                groups.setdefault(rows.position.last, []).append(run_id)
-        for last, runs in groups.items():
+            listed[run_id] = [] if old is None else old.waiting
+            if not listed[run_id] and run_id in pages:
+                listed[run_id] = []
+                groups.setdefault(rows.position.last, {})[run_id] = pages[run_id]
+        for last, some in groups.items():
             upto = "" if last is None else f" AND {step('superstep')} <= {int(last)}"
-            for run, rowid in many(self._database.connection, sql + upto + order, runs):
-                run_id = text_id(run)
-                if run_id in found and (not self._tables or rowid >> PAGE_BITS in fresh.get(run_id, ())):
-                    found[run_id].append(rowid)
-        return found
+            for run_id, rowid, *_ in self._of_pages(table, some, f"{upto} ORDER BY {step('index')}, rowid"):
+                listed[run_id].append(rowid)
+        return listed
 
-    def _read_steps(
-        self, loading: list[Rows], fresh: dict[str, set[int]], *, partly: bool
-    ) -> list[tuple[Rows, Collection[Step]]]:
+    def _read_steps(self, loading: list[Rows], pages: Pages) -> list[tuple[Rows, Collection[Step]]]:
         """Read all shown steps of some runs that are unknown or in changed pages."""
-        database, listed = self._database, self._list_steps(loading, fresh, partly=partly)
+        database, listed = self._database, self._list_steps(loading, pages)
         length = "NULL" if database.values is None else f"length({quoted(database.values)})"
         sql = f"SELECT {length}, {database.step_columns} FROM steps WHERE rowid IN ({{keys}})"
         rowids = [*chain.from_iterable(listed.values())]
@@ -700,7 +607,7 @@ class Tree:
             made = [self._step(rows, read[rowid]) for rowid in own[: max(0, count)] if rowid in read]
             rows.waiting = own[max(0, count) :]
             count -= len(own)
-            if (some := self._take(rows, made, fresh.get(rows.position.run.id, set()))) is not None:
+            if (some := self._take(rows, made, pages.get(rows.position.run.id) or set())) is not None:
                 changed.append((rows, some))
         return changed
 
@@ -788,6 +695,7 @@ class Tree:
 
 
 _STEPS: Final = "steps"
+_PENDING: Final = "pending_nodes"
 _ABOUT_STEPS: Final = ("run_id", "superstep", "node_name")
 
 
@@ -796,9 +704,9 @@ def _size(runs: dict[str, Rows]) -> int:
     return sum(len(rows.steps) + rows.settled for rows in runs.values())
 
 
-def _tables(database: Database) -> dict[str, Table]:
+def tables_of(database: Database) -> dict[str, Table]:
     """The tables about steps: steps, questions, attempts, pending nodes."""
-    step, found = database.step, dict[str, Table]()
+    step, tables = database.step, dict[str, Table]()
     if database.has_steps:
         values = "NULL" if database.values is None else quoted(database.values)
         sums = (
@@ -807,16 +715,20 @@ def _tables(database: Database) -> dict[str, Table]:
             f" count({step('completed_at')}), max({step('completed_at')}), count({step('error')}),"
             f" total(length({step('decision')})), count({step('child')}), total({step('index')})"
         )
-        found[_STEPS] = Table("steps", step("run"), step("superstep"), sums=sums)
-    if database.has("pending_nodes", *_ABOUT_STEPS):  # as many as steps if they are never deleted
-        lengths = " + ".join(f"ifnull(length({quoted(name)}), 0)" for name in database.columns["pending_nodes"])
-        sums = f"count(*), total(rowid), total({lengths})"
-        found["pending_nodes"] = Table("pending_nodes", "run_id", "superstep", sums=sums)
-    if database.has("pause_slots", *_ABOUT_STEPS):
-        found["pause_slots"] = Table("pause_slots", "run_id", "superstep")
-    if database.has("attempt_series", "id", "run_id", "committed_superstep"):
-        found["attempt_series"] = Table("attempt_series", "run_id", "committed_superstep")
-        if database.has("attempt_records", "series_id", "scheduled_superstep"):
-            both = "attempt_series AS s JOIN attempt_records AS r ON r.series_id = s.id"
-            found["attempt_records"] = Table(both, "s.run_id", "r.scheduled_superstep", "r.rowid", "r.*")
-    return found
+        tables[_STEPS] = Table(_STEPS, step("run"), sums, superstep=step("superstep"))
+    series = "(SELECT run_id FROM attempt_series WHERE id = series_id)"
+    has_series = database.has("attempt_series", "id", "run_id", "committed_superstep")
+    has_records = database.has("attempt_records", "series_id", "scheduled_superstep")
+    for table, run, superstep, there in (
+        (_PENDING, "run_id", "superstep", database.has(_PENDING, *_ABOUT_STEPS)),
+        ("pause_slots", "run_id", "superstep", database.has("pause_slots", *_ABOUT_STEPS)),
+        ("attempt_series", "run_id", "committed_superstep", has_series),
+        ("attempt_records", series, "scheduled_superstep", has_series and has_records),
+    ):
+        if there:
+            columns = [quoted(column) for column in database.columns[table]]
+            sums = ", ".join(f"total(length({name})), total(unicode({name})), total({name})" for name in columns)
+            if table == _PENDING:  # as many as steps if they are never deleted
+                sums = f"total({' + '.join(f'ifnull(length({name}), 0)' for name in columns)})"
+            tables[table] = Table(table, run, f"count(*), total(rowid), {sums}", superstep=superstep)
+    return tables

@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
+from math import inf
 from sqlite3 import Connection
 from typing import Any, Final, Self
 from zlib import crc32
@@ -215,7 +216,7 @@ class Database(RunTables):
     def state(self, key: str, path: str, before: ReadState | None, *, seconds: float | None) -> ReadState:
         """A trace now; rows that were read before are compared by status, end and length."""
         facts = self.facts(key)
-        deadline = None if seconds is None else time.monotonic() + seconds
+        deadline = inf if seconds is None else time.monotonic() + seconds
         ends = self.select("spans", "status", "end_time_unix_nano")
         sql = f"SELECT rowid, span_id, {ends}, length(content) FROM spans WHERE trace_id = ? ORDER BY rowid"
         stamps = {rowid: tuple(stamp) for rowid, *stamp in self.rows(sql, key)}

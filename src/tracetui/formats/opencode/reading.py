@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from sqlite3 import Connection
-from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from tracetui.errors import FormatError
 from tracetui.formats.opencode.database import (
@@ -85,18 +85,29 @@ class ReadSession(Session, kw_only=True):
     counted: int = 0
     """How many these are."""
 
-    def put(self, key: int, one: ReadMessage) -> None:
+    def put(self, key: int, read: ReadMessage) -> None:
         """Take in a message: the next one, or one that has changed."""
         index = self.at.setdefault(key, len(self.read))
         if index == len(self.read):
-            self.read.append(one)
-            self.messages.append(one.message)
-            self.problems += one.problems
+            self.read.append(read)
+            self.messages.append(read.message)
+            self.problems += read.problems
         else:
-            self.read[index], self.messages[index] = one, one.message
+            self.read[index], self.messages[index] = read, read.message
             if index < self.counted:
                 self.facts, self.counted = Facts(), 0
-        (self.runs.add if one.message.runs else self.runs.discard)(key)
+        (self.runs.add if read.message.runs else self.runs.discard)(key)
+
+    def differs(self, key: int, message: ReadMessage) -> bool:
+        """Whether a message is new or has changed."""
+        index = self.at.get(key)
+        return index is None or self.read[index].check != message.check
+
+    def take(self, messages: Mapping[int, ReadMessage], order: Sequence[int]) -> None:
+        """Take in messages that have changed, and the new ones of `order` at the end."""
+        self.keys += order
+        for key in [*(key for key in messages if key in self.at), *order]:
+            self.put(key, messages[key])
 
     def all_facts(self) -> Facts:
         """Those of all of its messages."""
@@ -118,6 +129,10 @@ class ReadRun(msgspec.Struct):
     log: RowLog = RowLog()
     spans: RunSpans | None = None
     done: bool = False
+    earlier: Mapping[str, ReadSession] = {}
+    """Its sessions when it was read last: messages that have not changed are the same objects."""
+    later: ReadRun | None = None
+    """The run as it is read from its start once more, because it has changed in a way that cannot be followed."""
 
     @property
     def sessions(self) -> dict[str, Any]:
@@ -133,58 +148,54 @@ class RunReader:
         self._tables = database.tables() if keeps else {}
         self._deadline = time.monotonic() + PIECE_SECONDS if keeps else inf
 
-    def read(self, root: Info, original: str | None) -> ReadRun:
-        """The run of a session, as far as there is time."""
+    def read(self, root: Info, original: str | None, before: ReadRun | None = None) -> ReadRun:
+        """The run of a session, as far as there is time; `before` is the run when it was read last."""
         run = ReadRun(Tree({}, original), [root], self._database.ancestors(root))
+        if before is not None:
+            run.earlier = before.sessions
+        run.spans = RunSpans(run.tree, None if before is None else before.spans)
         self.read_on(run)
         return run
 
     def read_on(self, run: ReadRun) -> None:
         """Read the next piece."""
         self._read_queue(run)
-        if run.spans is None:
-            run.spans = RunSpans(run.tree)
-        else:
-            run.spans.take(run.tree)
+        spans_of(run).take(run.tree)
 
-    def _read_queue(self, run: ReadRun, earlier: Mapping[str, ReadSession] = MappingProxyType({})) -> None:
-        """Read the sessions of its queue, without the messages that are known from `earlier`."""
+    def _read_queue(self, run: ReadRun) -> None:
+        """Read the sessions of its queue."""
         database, sessions = self._database, run.sessions
         run.done = True
         for info in run.queue:
             if len(sessions) >= MOST and info.id not in sessions:
                 continue
-            one = sessions.get(info.id)
-            if one is None:
+            session = sessions.get(info.id)
+            if session is None:
                 if self._keeps:
                     run.log = run.log.add(database.connection, self._tables, [info.id])
-                one = sessions[info.id] = ReadSession(info, keys=database.keys_of(info.id))
-                known = earlier.get(info.id)
-                self._read(one, {} if known is None else {key: known.read[index] for key, index in known.at.items()})
-            else:
-                self._read(one, {})
-            if len(one.read) < len(one.keys):
+                session = sessions[info.id] = ReadSession(info, keys=database.keys_of(info.id))
+            self._read(session, run.earlier.get(info.id))
+            if len(session.read) < len(session.keys):
                 run.done = False
                 break
-            if not one.is_searched:
-                tasks = [named for message in one.messages for named, _ in message.tasks]
+            if not session.is_searched:
+                tasks = [named for message in session.messages for named, _ in message.tasks]
                 run.queue += [child for child in database.below(info, tasks) if child.id not in run.above]
-                one.is_searched = True
+                session.is_searched = True
 
-    def _read(self, session: ReadSession, known: Mapping[int, ReadMessage]) -> None:
+    def _read(self, session: ReadSession, before: ReadSession | None) -> None:
         """Read the messages of a session for which there is time."""
         start = count = len(session.read)
         while count < len(session.keys) and (count == start or time.monotonic() < self._deadline):
             batch = session.keys[count : count + BATCH]
-            count += len(batch)
-            fresh = dict(self.messages([key for key in batch if key not in known]))
-            there = [(key, one) for key in batch if (one := known.get(key) or fresh.get(key)) is not None]
-            if len(there) < len(batch):  # rows that went meanwhile
-                gone = set(batch) - {key for key, _ in there}
+            messages = dict(self.messages(batch))
+            if gone := set(batch) - messages.keys():  # rows that went meanwhile
                 session.keys = [key for key in session.keys if key not in gone]
-                count -= len(gone)
-            for key, one in there:
-                session.put(key, one)
+            count += len(messages)
+            for key in batch:
+                if key in messages:
+                    is_same = before is not None and not before.differs(key, messages[key])
+                    session.put(key, before.read[before.at[key]] if before and is_same else messages[key])
 
     def messages(self, keys: Collection[int]) -> Iterator[tuple[int, ReadMessage]]:
         """Messages and their keys, in any order."""
@@ -201,56 +212,56 @@ class RunReader:
 
     # ---- a run that was read to its end
 
-    def follow(self, run: ReadRun, root: Info, original: str | None) -> tuple[ReadRun, list[Span] | None] | None:
-        """The run as it is now, and the spans that came or changed; None for these if they are to be compared.
-
-        None if the run must be read from its start.
-        """
+    def follow(self, run: ReadRun, root: Info, original: str | None) -> list[Span] | None:
+        """Take in what has come or changed, and return these spans; None if the run must be read from its start."""
         database, sessions = self._database, run.sessions
         log, changes = run.log.look(database.connection, self._tables, sessions.keys())
         infos = {root.id: root} | {info.id: info for info in database.sessions("WHERE id IN ({keys})", sessions)}
-        dirty = {
-            ident: self._dirty(session, changes.get(ident, {}), run.log, log) for ident, session in sessions.items()
-        }
-        read: dict[str, dict[int, ReadMessage]] = {}
-        for ident, keys in dirty.items():
-            session, found = sessions[ident], dict(self.messages(keys or ()))
-            for key, one in found.items():
-                index = session.at.get(key)
-                if index is None or session.read[index].check != one.check:
-                    read.setdefault(ident, {})[key] = one
-        below = database.sessions("WHERE parent_id IN ({keys})", sessions)
-        named = {task for keys in read.values() for one in keys.values() for task, _ in one.message.tasks}
-        if named - sessions.keys():
-            below += database.sessions("WHERE id IN ({keys})", named)
-        new = {child.id: child for child in below if child.id not in sessions and child.id not in run.above}
-        is_same = infos.keys() >= sessions.keys() and original == run.tree.original and None not in dirty.values()
-        is_same = is_same and all(_is_like(one.info, infos[ident]) for ident, one in sessions.items())
-        is_same = is_same and all(_is_in_place(sessions, ident, keys) for ident, keys in read.items())
-        added = {ident: self._added(sessions[ident], keys) for ident, keys in read.items()}
-        is_same = is_same and None not in added.values()
+        if infos.keys() < sessions.keys() or original != run.tree.original:
+            return None
+        fresh: dict[str, dict[int, ReadMessage]] = {}
+        order: dict[str, list[int]] = {}
+        for ident, session in sessions.items():
+            keys = self._dirty(session, changes.get(ident, {}), run.log, log)
+            if keys is None or not _is_like(session.info, infos[ident]):
+                return None
+            messages = {key: message for key, message in self.messages(keys) if session.differs(key, message)}
+            last = self._added(session, messages)
+            if last is None or not _is_in_place(sessions, ident, messages):
+                return None
+            if messages:
+                fresh[ident], order[ident] = messages, last
         changed = {
-            (ident, index): (sessions[ident].messages[index], one.message)
-            for ident, keys in read.items()
-            for key, one in keys.items()
+            (ident, index): (sessions[ident].messages[index], read.message)
+            for ident, messages in fresh.items()
+            for key, read in messages.items()
             if (index := sessions[ident].at.get(key)) is not None
         }
-        grown = {ident for ident, keys in added.items() if keys}
-        if not is_same or not spans_of(run).can_change(changed, grown):
-            return self._again(run, root, original, dirty), None
+        if not spans_of(run).can_change(changed, {ident for ident, keys in order.items() if keys}):
+            return None
+        new = self._new_sessions(run, fresh)
         run.log = log
         for ident, session in sessions.items():
             session.info = infos[ident]
-            fresh, order = read.get(ident, {}), added.get(ident) or []
-            session.keys += order
-            for key in [*(key for key in fresh if key in session.at), *order]:
-                session.put(key, fresh[key])
+            session.take(fresh.get(ident, {}), order.get(ident, []))
         if new:
             self._deadline = inf
-            run.queue += new.values()
+            run.queue += new
             self._read_queue(run)
         given = spans_of(run).change(run.tree, changed)
-        return None if given is None else (run, given)
+        if given is None:
+            run.spans = None  # neither as they were nor as they are
+        return given
+
+    def _new_sessions(self, run: ReadRun, fresh: Mapping[str, Mapping[int, ReadMessage]]) -> list[Info]:
+        """Sessions below those of the run that it does not have yet, also those that new messages name."""
+        database, sessions = self._database, run.sessions
+        below = database.sessions("WHERE parent_id IN ({keys})", sessions)
+        named = {task for messages in fresh.values() for read in messages.values() for task, _ in read.message.tasks}
+        if named - sessions.keys():
+            below += database.sessions("WHERE id IN ({keys})", named)
+        new = {info.id: info for info in below if info.id not in sessions and info.id not in run.above}
+        return list(new.values())
 
     def _dirty(
         self, session: ReadSession, changes: Mapping[str, set[int]], before: RowLog, now: RowLog
@@ -275,29 +286,6 @@ class RunReader:
         new = {key for key in keys if key not in session.at}
         last = self._database.keys_of(session.info.id, len(new)) if new else []
         return last if set(last) == new else None
-
-    def _again(self, run: ReadRun, root: Info, original: str | None, dirty: Mapping[str, set[int] | None]) -> ReadRun:
-        """The run, put together again; only messages that may have changed are read."""
-        earlier: dict[str, ReadSession] = {}
-        for ident, session in run.sessions.items():
-            keys = dirty[ident]
-            again = set(session.keys) if keys is None else keys & session.at.keys()
-            found = dict(self.messages(again))
-            read = {key: session.read[index] for key, index in session.at.items() if key not in again or key in found}
-            read |= {key: one for key, one in found.items() if one.check != read[key].check}
-            earlier[ident] = ReadSession(
-                session.info, read=list(read.values()), at={key: at for at, key in enumerate(read)}
-            )
-        self._deadline = inf
-        later = ReadRun(Tree({}, original), [root], self._database.ancestors(root))
-        before = run.spans
-        self._read_queue(later, earlier)
-        if (later.tree, list(later.sessions)) == (run.tree, list(run.sessions)):
-            run.log = later.log
-            return run
-        later.spans = RunSpans(later.tree, before)
-        later.spans.give()
-        return later
 
 
 def _is_in_place(sessions: Mapping[str, ReadSession], ident: str, keys: Mapping[int, ReadMessage]) -> bool:
@@ -343,11 +331,21 @@ def read(connection: Connection, path: str, before: ReadState | None, *, ref: Ru
     elif not run.done:
         reader.read_on(run)
         given = spans_of(run).give()
+    elif run.later is not None:
+        reader.read_on(run.later)
     else:
-        followed = reader.follow(run, info, Originals(database).of(info))
-        if followed is None:
+        original = Originals(database).of(info)
+        given = reader.follow(run, info, original)
+        if given is None and run.spans is None:
             return None
-        run, given = followed
+        if given is None:
+            run.later = reader.read(info, original, run)
+    if run.later is not None and before is not None:
+        if not run.later.done:  # the run stays as it was until then
+            return replace(before, given=(), done=False)
+        run = run.later
+        spans_of(run).before, run.earlier = None, {}
+        spans_of(run).give()
     header, body = (before.header, before.body) if before is not None else (None, None)
     if run.done or header is None or body is None:
         facts = [session.all_facts() for session in run.sessions.values()]

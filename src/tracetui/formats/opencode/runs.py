@@ -125,7 +125,8 @@ class RunSpans:
         """Positions of spans that were replaced."""
         self._given = 0
         """Spans that were given."""
-        self._before = before
+        self.before = before
+        """Dropped when all is taken."""
         self.take(tree)
 
     def take(self, tree: Tree) -> None:
@@ -135,7 +136,6 @@ class RunSpans:
             if ident not in self.sessions:
                 _SessionSpans(self, session.info, tree)
             self.sessions[ident].take(session)
-        self._before = None
 
     def give(self) -> list[Span]:
         """The spans that came or changed since the last call."""
@@ -192,7 +192,7 @@ class RunSpans:
     def put(self, message: Message, placement: Placement, position: int | None = None) -> None:
         """Add the spans of a message at the end, or replace those at `position`."""
         key = message.spans[0].id
-        caches = [self] if self._before is None else [self, self._before]
+        caches = [self] if self.before is None else [self, self.before]
         known = [cached for one in caches if (cached := one.place_spans.get(key)) is not None]
         same = next((one[2] for one in known if one[:2] == (message, placement)), None)
         spans = place_spans(message, placement) if same is None else same
@@ -203,7 +203,7 @@ class RunSpans:
 
     def make(self, span: Span, info: Info | None = None, position: int | None = None) -> None:
         """Add a span without a message; its body shows the session `info`."""
-        cached = self.made.get(span.id) or (None if self._before is None else self._before.made.get(span.id))
+        cached = self.made.get(span.id) or (None if self.before is None else self.before.made.get(span.id))
         if cached is not None and cached == (info, span):
             span = cached[1]
         self.made[span.id] = info, span
