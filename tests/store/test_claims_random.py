@@ -173,11 +173,14 @@ class CodexHome(Home):
         return found
 
     def grow(self) -> None:
-        """Append turns to a session without a copy: copies that differ can't be told from each other."""
-        heads = {path: path.read_text().partition("\n")[0] for path in self.files}
-        alone = [path for path, head in heads.items() if [*heads.values()].count(head) == 1]
-        if alone:
-            self._append(self._random.choice(alone), 1 + self._random.randrange(2))
+        """Append turns to the longest copy of a session: copies that go on apart can't be told from each other."""
+        texts = {path: path.read_text() for path in self.files}
+        longest = [
+            path
+            for path, text in texts.items()
+            if all(text.startswith(other) for other in texts.values() if other.split("\n", 1)[0] in text)
+        ]
+        self._append(self._random.choice(longest), 1 + self._random.randrange(2))
 
     fork = Home.copy
 
