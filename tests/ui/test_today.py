@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -233,3 +235,27 @@ def test_tokens_of_a_project_are_split_by_cache() -> None:
     lines = ["".join(piece.text for piece in rows.line(i, 110)) for i in range(len(rows))]
     (total,) = [line.split() for line in lines if line.startswith("  all")]
     assert total[-4:] == ["200", "700", "100", "50"]
+
+
+async def test_runs_that_count_elsewhere_leave_a_table_that_says_so(opened: Opener, tmp_path: Path) -> None:
+    """Copies of an old session in this week cost nothing again."""
+    for day, name in ((20, "aaaa"), (1, "bbbb"), (0, "cccc")):
+        path = tmp_path / name / f"{name}.jsonl"
+        path.parent.mkdir()
+        when = (NOW - timedelta(days=day)).strftime("%Y-%m-%dT%H:%M")
+        usage = {"input_tokens": 100, "output_tokens": 10}
+        said = {"id": "msg_0123456789abcdefghij", "role": "assistant", "model": "m", "content": [], "usage": usage}
+        records = (
+            {"type": "user", "uuid": "u1", "message": {"role": "user", "content": "Hi"}},
+            {"type": "assistant", "uuid": "a1", "parentUuid": "u1", "requestId": "req_1", "message": said},
+        )
+        common = {"sessionId": name, "cwd": f"/home/me/{name}", "version": "2.1.0"}
+        lines = [
+            json.dumps({**record, **common, "timestamp": f"{when}:0{second}Z"}) for second, record in enumerate(records)
+        ]
+        path.write_text("\n".join(lines) + "\n")
+    async with opened(tmp_path) as (app, pilot):
+        await on_today(pilot)
+        await until(pilot, lambda: any("2 counted elsewhere" in line for line in page(app)))
+        (total,) = [line for line in page(app) if "counted elsewhere" in line]
+        assert total.split()[-1] == "—"

@@ -67,6 +67,8 @@ class ProjectSpending(NamedTuple):
     week: spending.Spending
     usage: Usage = Usage()
     """Tokens of the week."""
+    copies: int = 0
+    """Runs of the week that count wholly in other runs."""
 
 
 class DaySpending(NamedTuple):
@@ -107,17 +109,19 @@ def sections(runs: Iterable[RunSummary], *, now: float, state_of: StateOf = reco
 
 def of_week(runs: Iterable[RunSummary], *, now: float) -> list[RunSummary]:
     """The runs with usage that began since Monday."""
-    midnight = datetime.fromtimestamp(_midnight(now))
-    monday = (midnight - timedelta(days=midnight.weekday())).timestamp()
+    monday = _monday(now)
     return [run for run in runs if run.usage is not None and run_time(run) >= monday]
 
 
 def by_project(runs: Iterable[RunSummary], *, now: float) -> list[ProjectSpending]:
-    """Spending today and since Monday, most this week first, the total last; empty if there was none."""
-    midnight = _midnight(now)
+    """Spending today and since Monday, most this week first, the total last; empty without runs that have usage or
+    count in others.
+    """
+    midnight, monday = _midnight(now), _monday(now)
     week: dict[str, list[RunSummary]] = defaultdict(list)
-    for run in of_week(runs, now=now):
-        week[run.source or "no project"].append(run)
+    for run in runs:
+        if (run.usage is not None or run.counts_in is not None) and run_time(run) >= monday:
+            week[run.source or "no project"].append(run)
     made = [
         ProjectSpending(
             project,
@@ -132,7 +136,8 @@ def by_project(runs: Iterable[RunSummary], *, now: float) -> list[ProjectSpendin
         return []
     every = [run for found in week.values() for run in found]
     today = spending.total(run for run in every if run_time(run) >= midnight)
-    return [*made[:MOST_PROJECTS], ProjectSpending("", today, spending.total(every), _usage(every))]
+    copies = sum(run.usage is None for run in every)
+    return [*made[:MOST_PROJECTS], ProjectSpending("", today, spending.total(every), _usage(every), copies)]
 
 
 def _usage(runs: Iterable[RunSummary]) -> Usage:
@@ -159,6 +164,11 @@ def _changed(run: RunSummary) -> float:
 
 def _midnight(now: float) -> float:
     return datetime.fromtimestamp(now).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+
+
+def _monday(now: float) -> float:
+    midnight = datetime.fromtimestamp(_midnight(now))
+    return (midnight - timedelta(days=midnight.weekday())).timestamp()
 
 
 def _section(label: str, runs: Sequence[RunSummary], count: int) -> list[Item]:
@@ -332,7 +342,8 @@ class TodayRows:
         values = [*map(tokens, _split(row.usage))] if tokens_shown else [tokens(row.week.tokens)]
         numbers = [cost_text(row.today), cost_text(row.week), *values]
         project = (row.project if room >= _PATH else row.project.rstrip("/\\").rpartition("/")[2]) or "all"
-        name = Clean(f"  {truncate_middle(clean(project, 200), room - 3)}")
+        copies = f" · {row.copies} counted elsewhere" if row.copies else ""
+        name = Clean(f"  {truncate_middle(clean(project + copies, 200), room - 3)}")
         styles = (style, style, *("dim" if row.project else "sec" for _ in values))
         cells = [
             column(number, size, style, right=True) for number, size, style in zip(numbers, sizes, styles, strict=True)

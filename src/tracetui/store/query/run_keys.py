@@ -380,7 +380,7 @@ _CONTEXTS: Final[tuple[RunKey, ...]] = (
 _TIME_KEYS: Final[tuple[RunKey, ...]] = tuple(
     Key(name, Kind.TIME, computed(start_of), about, aliases, _TIMES, cache_as="moment")
     for name, about, aliases in (
-        ("since", "started then or later; runs without a recorded start match no time", ("after",)),
+        ("since", "started then or later; runs without a recorded start are undated: they match no time", ("after",)),
         ("until", "started by then; of a date, by the end of that day", ()),
         ("before", "started earlier", ()),
         ("on", "started on that day, in that month or year", ()),
