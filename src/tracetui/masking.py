@@ -85,6 +85,11 @@ def one_line(text: str, limit: int = 500) -> Clean:
     return gate.one_line(mask(text), limit)
 
 
+def masked_line(text: str, redactor: Redactor | None, limit: int = 500) -> Clean:
+    """`tracetui.text.one_line` with secrets masked by `redactor`; None: exact."""
+    return gate.one_line(text if redactor is None else redactor.header(text), limit)
+
+
 def record(raw: bytes) -> bytes:
     """Mask a source record."""
     redactor = current()

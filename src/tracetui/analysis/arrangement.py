@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+from tracetui import masking
 from tracetui.analysis import spending
 from tracetui.model import RUNNING_STATES, Problem, RunRef, RunState, RunSummary, Status
 from tracetui.store.facts import OutcomeCounts, recorded_state, run_time, start_of, total_tokens
@@ -116,7 +117,7 @@ def arrange(
     if arrangement.words:
         wanted = _query(arrangement, now, state, context)
         selected = wanted.select(selected, columns)
-        broken = [one for one in broken if wanted.matches_text(f"{one.path} {one.reason} unreadable")]
+        broken = [one for one in broken if wanted.matches_text(f"{one.path} {masking.mask(one.reason)} unreadable")]
     if arrangement.group == "cause":
         return _by_cause(selected, broken, decisions)
     above = parents(selected)

@@ -16,9 +16,10 @@ from tracetui.errors import UsageError
 from tracetui.export.files import files_lines, files_value, summary
 from tracetui.export.json import encode
 from tracetui.live.effects import effects_of_runs, look_for
+from tracetui.masking import masked_line
 from tracetui.model import RunRef
 from tracetui.redact import Redactor
-from tracetui.text import Clean, one_line
+from tracetui.text import Clean
 from tracetui.views.labels import short_names
 
 HELP = "list the files that agents changed, and whether their lines still stand"
@@ -70,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         shorts = short_names(found.runs)
         for run_summary, effects in effects_of_runs(source, runs, problems):
             changes.add(run_summary, effects)
-            names[run_summary.ref] = one_line(redactor.header(shorts[run_summary.ref]), 60)
+            names[run_summary.ref] = masked_line(shorts[run_summary.ref], redactor, 60)
     histories = changes.histories()
     look = look_for(args.repo, aim.places, histories)
     files = [(history, state_of(history, look)) for history in histories]

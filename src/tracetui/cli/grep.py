@@ -57,7 +57,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print hits as they are found. Returns 0 for a match, 1 for none, 2 after an error."""
     try:
-        needle = Needle(args.pattern, regex=args.regex, ignore_case=args.ignore_case)
+        needle = Needle(args.pattern, regex=args.regex, ignore_case=args.ignore_case, blind=args.redact)
         with sources_at(roots(args), args) as source:
             if note := narrow(source, args.query, args):
                 complain(note)
@@ -88,7 +88,7 @@ class _Search:
         """Search everything. Raises `NothingReadable` if there is no file at all."""
         args, aim = self._args, aim_of(source, self._args)
         redactor = self._redactor if args.redact or not args.json else None
-        options = Options(args.names, args.repeats, lambda run: aim.wants(run.ref), redactor, blind=args.redact)
+        options = Options(args.names, args.repeats, lambda run: aim.wants(run.ref), redactor)
         for item in self._items(source, aim, needle, options):
             if isinstance(item, Hit):
                 self._hit(item)

@@ -33,6 +33,7 @@ from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.model.masked import masked_problem, masked_summary, masked_task
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
+from tracetui.sources.local import is_confined
 from tracetui.store.facts import NO_CONTEXT, ContextUse, EffectFacts
 from tracetui.store.relations import Relations
 
@@ -138,10 +139,21 @@ def _masked(found: Listing) -> Listing:
     return Listing(runs, [masked_problem(problem, redactor) for problem in found.problems], claims=found.claims)
 
 
+def is_blind(args: argparse.Namespace) -> bool:
+    """Whether a search may tell nothing about secrets: what it prints is masked on purpose, or its reader confined.
+
+    Of a confined process, ``mcp --exact`` alone leaves out ``--redact``.
+    """
+    masks: bool = getattr(args, "redact", is_confined())
+    return masks
+
+
 def asked(
     text: str, args: argparse.Namespace, decisions: Sidecar | None = None
 ) -> Callable[[Listing, Source], Listing]:
     """Return a filter of listings that keeps matching runs and all problems; `decisions` as in `print_listing`.
+
+    The query matches masked text if the reader is not the owner: see `is_blind`.
 
     It reads runs from the source if the query asks what they did (``does:push``) or how their context grew (
     ``context>150k``): the latter with the run cache of `args`.
@@ -179,7 +191,7 @@ def asked(
         return NO_CONTEXT if totals is None else totals.use
 
     now = time.time()
-    context = QueryContext(
+    context: query.Context = QueryContext(
         decisions or Sidecar(),
         lambda: runs,
         cache(lambda: Relations(runs)),
@@ -188,6 +200,8 @@ def asked(
         effects=lambda run: effects(run.ref),
         context_use=lambda run: context_use(run.ref),
     )
+    if is_blind(args):
+        context = query.BlindContext(context, query.MaskedFacts(Redactor()))
     try:
         found = query.for_runs(text, context)
     except query.QueryError as error:

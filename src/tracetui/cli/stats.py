@@ -32,6 +32,7 @@ from tracetui.errors import UsageError, nearest
 from tracetui.export.json import encode, problem_value
 from tracetui.export.table import Column, TextTable
 from tracetui.live.load import FileCaches, read_run
+from tracetui.masking import masked_line
 from tracetui.model import PassRule, Problem, Run, RunRef, RunSummary
 from tracetui.model.build import is_part, part_of
 from tracetui.redact import Redactor
@@ -237,7 +238,7 @@ def _table(statistics: Statistics) -> Iterator[Clean]:
     rated = any(row.passed is not None for row in found)
     rows = [
         (
-            truncate(one_line(redactor.header(row.prompt or row.name), 200), name.most) or Clean("—"),
+            truncate(masked_line(row.prompt or row.name, redactor, 200), name.most) or Clean("—"),
             *_cells(row),
             *(_outcome_cells(row) if rated else ()),
         )

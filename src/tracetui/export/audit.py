@@ -19,6 +19,7 @@ from tracetui.export.json import encode, problem_value
 from tracetui.export.page import Block, Heading, Prose, Table, markdown, masked_note
 from tracetui.export.schemas import reports as schemas
 from tracetui.export.table import Column, TextTable
+from tracetui.masking import masked_line
 from tracetui.model import Problem, quote_key
 from tracetui.redact import Redactor
 from tracetui.text import Clean, clean, grouped, one_line
@@ -139,7 +140,7 @@ def _rule_row(rule: Rule, findings: Sequence[Finding], redactor: Redactor) -> tu
 
 def _targets(findings: Sequence[Finding], redactor: Redactor) -> Clean:
     """The most frequent targets, and the number of others."""
-    counts = Counter(one_line(redactor.header(finding.what), 80) for finding in findings if not finding.is_folded)
+    counts = Counter(masked_line(finding.what, redactor, 80) for finding in findings if not finding.is_folded)
     names = [f"{name} ×{number}" if number > 1 else name for name, number in counts.most_common(_MAX_TARGETS)]
     if len(counts) > _MAX_TARGETS:
         names.append(f"{len(counts) - _MAX_TARGETS} others")
@@ -183,21 +184,17 @@ def audit_blocks(report: AuditReport, redactor: Redactor) -> Iterator[Block]:
         if len(findings) > _MAX_ROWS:
             yield Prose(Clean(f"{grouped(len(findings) - _MAX_ROWS)} more"))
     for problem in report.problems:
-        yield Prose(_masked(f"not read: {problem.path}: {problem.reason}", redactor, 300))
+        yield Prose(masked_line(f"not read: {problem.path}: {problem.reason}", redactor, 300))
 
 
 def _document_row(finding: Finding, redactor: Redactor) -> tuple[Clean, ...]:
     return (
         Clean(f"{finding.outcome}, folded" if finding.is_folded else finding.outcome),
-        _masked(finding.target, redactor, 200),
-        _masked(finding.command or "", redactor, 200),
+        masked_line(finding.target, redactor, 200),
+        masked_line(finding.command or "", redactor, 200),
         Clean(finding.certainty),
         clean(address_of(finding), 300),
     )
-
-
-def _masked(text: str, redactor: Redactor, limit: int) -> Clean:
-    return one_line(redactor.header(text), limit)
 
 
 # ---- SARIF
@@ -226,7 +223,7 @@ def sarif(report: AuditReport, redactor: Redactor) -> dict[str, Any]:
     notifications = [
         {
             "level": "warning",
-            "message": {"text": redactor.text(clean(f"{problem.path}: {problem.where}: {problem.reason}"))},
+            "message": {"text": clean(redactor.header(f"{problem.path}: {problem.where}: {problem.reason}"))},
         }
         for problem in report.problems
     ]
@@ -241,7 +238,7 @@ def sarif(report: AuditReport, redactor: Redactor) -> dict[str, Any]:
 
 
 def _result(finding: Finding, index: int, redactor: Redactor) -> dict[str, Any]:
-    target = redactor.text(clean(finding.target))
+    target = clean(redactor.header(finding.target))
     counts = finding.counts
     location = {
         "physicalLocation": {"artifactLocation": {"uri": quote(finding.run.path.encode("utf-8", "surrogateescape"))}},
@@ -258,7 +255,7 @@ def _result(finding: Finding, index: int, redactor: Redactor) -> dict[str, Any]:
         "properties": {"certainty": finding.certainty.value, "outcome": finding.outcome.value},
     }
     if finding.command is not None:
-        result["properties"]["command"] = redactor.text(clean(finding.command))
+        result["properties"]["command"] = clean(redactor.header(finding.command))
     if finding.is_folded:
         result["suppressions"] = [{"kind": "external", "justification": "in a temporary folder or the agent's own"}]
     return result
@@ -291,7 +288,7 @@ def junit(report: AuditReport, redactor: Redactor) -> bytes:
 
 
 def _line(finding: Finding, redactor: Redactor) -> Clean:
-    what = _masked(finding.command or finding.target, redactor, 300)
+    what = masked_line(finding.command or finding.target, redactor, 300)
     return Clean(f"{finding.outcome}: {what} ({clean(address_of(finding), 300)})")
 
 

@@ -14,10 +14,11 @@ from uuid import NAMESPACE_URL, uuid5
 from tracetui.analysis.blame import Answer, LineAnswer, Rung, Step
 from tracetui.export.json import moment, problem_value
 from tracetui.export.table import Column, TextTable
+from tracetui.masking import masked_line
 from tracetui.model import Problem, RunRef, RunSummary, quote_key
 from tracetui.redact import Redactor
 from tracetui.sources.git import Commit
-from tracetui.text import Clean, clean, grouped, one_line
+from tracetui.text import Clean, clean, grouped
 
 BLAME: Final = "tracetui/blame/1"
 _BECAUSE: Final = {
@@ -142,12 +143,12 @@ def _candidates(report: BlameReport, answer: Answer, redactor: Redactor) -> Clea
 
 
 def _name(report: BlameReport, step: Step, redactor: Redactor) -> Clean:
-    return one_line(redactor.header(report.names.get(step.run, step.run.key or step.run.path)), 40)
+    return masked_line(report.names.get(step.run, step.run.key or step.run.path), redactor, 40)
 
 
 def _title(report: BlameReport, step: Step, redactor: Redactor) -> Clean:
     run = report.runs.get(step.run)
-    return Clean("") if run is None else one_line(redactor.header(run.prompt or run.name), 40)
+    return Clean("") if run is None else masked_line(run.prompt or run.name, redactor, 40)
 
 
 def _when(step: Step) -> Clean:
@@ -161,18 +162,18 @@ def why_lines(report: BlameReport, line: LineAnswer, redactor: Redactor) -> Iter
         return Clean(f"{name:<9}{text}")
 
     answer, step = line.answer, line.answer.step
-    yield row("line", one_line(redactor.header(line.text), 200) or Clean("(blank)"))
+    yield row("line", masked_line(line.text, redactor, 200) or Clean("(blank)"))
     if step is not None:
         reason = report.reasons.get(step)
         if reason is not None and reason.prompt is not None:
-            yield row("prompt", Clean(f"“{one_line(redactor.header(reason.prompt), 200)}”"))
-        what = one_line(redactor.header(reason.step), 120) if reason is not None else clean(step.span, 80)
+            yield row("prompt", Clean(f"“{masked_line(reason.prompt, redactor, 200)}”"))
+        what = masked_line(reason.step, redactor, 120) if reason is not None else clean(step.span, 80)
         yield row("step", Clean(f"{_name(report, step, redactor)}  {what}  {_when(step)}"))
     elif answer.candidates:
         names = (f"{_name(report, one, redactor)} at {_when(one)}" for one in answer.candidates)
         yield row("who", Clean(f"{grouped(len(answer.candidates))} candidates: {' · '.join(names)}"))
     if line.commit is not None:
-        subject = one_line(redactor.header(line.commit.subject), 80)
+        subject = masked_line(line.commit.subject, redactor, 80)
         yield row(
             "commit", Clean(f"{line.commit.hash[:8]} “{subject}”{' (line moved since)' if line.is_moved else ''}")
         )
@@ -193,7 +194,7 @@ def commit_lines(report: BlameReport, redactor: Redactor) -> Iterator[Clean]:
     if commit is None:
         return
     at = (moment(commit.authored_at) or "")[:16].replace("T", " ")
-    yield Clean(f"{commit.hash[:8]} {one_line(redactor.header(commit.subject), 120)}  {at}")
+    yield Clean(f"{commit.hash[:8]} {masked_line(commit.subject, redactor, 120)}  {at}")
     answer = report.answer
     if answer.step is not None:
         title = _title(report, answer.step, redactor)

@@ -8,9 +8,10 @@ from typing import Any, Final
 from tracetui.analysis.context import Account, Break, Call, Ledger
 from tracetui.export.schemas import reports as schemas
 from tracetui.export.table import Column, TextTable
+from tracetui.masking import masked_line
 from tracetui.model import RunSummary
 from tracetui.redact import Redactor
-from tracetui.text import Clean, count, grouped, one_line, tokens
+from tracetui.text import Clean, count, grouped, tokens
 from tracetui.views.context import (
     basis_of,
     cause_label,
@@ -62,8 +63,8 @@ _CALL: Final = (
 
 def title(run: RunSummary, ledger: Ledger, redactor: Redactor) -> Clean:
     """Name and totals of a run."""
-    model = f" · {one_line(redactor.header(run.model), 60)}" if run.model else ""
-    return Clean(f"{one_line(redactor.header(run.name), 80)}{model} · {headline(ledger)}")
+    model = f" · {masked_line(run.model, redactor, 60)}" if run.model else ""
+    return Clean(f"{masked_line(run.name, redactor, 80)}{model} · {headline(ledger)}")
 
 
 def content_table(ledger: Ledger, width: int | None, redactor: Redactor) -> Iterator[Clean]:

@@ -11,9 +11,10 @@ from tracetui.analysis.files import FileHistory, FilesReport, FileState, State
 from tracetui.export.json import moment, problem_value
 from tracetui.export.schemas import reports as schemas
 from tracetui.export.table import Column, TextTable
+from tracetui.masking import masked_line
 from tracetui.model import RunRef
 from tracetui.redact import Redactor
-from tracetui.text import Clean, count, grouped, one_line
+from tracetui.text import Clean, count, grouped
 
 FILES: Final = "tracetui/files/1"
 _COLUMNS: Final = (
@@ -72,7 +73,7 @@ def _row(
 ) -> tuple[Clean, ...]:
     at = moment(history.last.at)
     return (
-        one_line(redactor.header(name), 300),
+        masked_line(name, redactor, 300),
         Clean(grouped(history.runs)),
         Clean(grouped(len(history.done))),
         count(history.added),

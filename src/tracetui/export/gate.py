@@ -23,9 +23,10 @@ from tracetui.export.page import Block, Code, Facts, Heading, Link, Prose, Table
 from tracetui.export.schemas import reports as schemas
 from tracetui.export.table import Column, TextTable
 from tracetui.export.tasks import task_name
+from tracetui.masking import masked_line
 from tracetui.model import RunRef, Span, TaskKey, quote_key
 from tracetui.redact import Redactor
-from tracetui.text import Clean, clean, cost, duration, one_line, tokens, wrap
+from tracetui.text import Clean, clean, cost, duration, tokens, wrap
 from tracetui.views.tasks import percent
 
 GATE: Final = "tracetui/gate/1"
@@ -142,7 +143,7 @@ def step(found: Divergence | None) -> Clean:
 
 def name(task: Pair | Task, redactor: Redactor) -> Clean:
     """The name of a task, masked, on one line."""
-    return one_line(redactor.header(task.name), 200)
+    return masked_line(task.name, redactor, 200)
 
 
 def unpaired_rows(gate: Gate, redactor: Redactor) -> list[Sequence[Clean]]:
@@ -280,7 +281,7 @@ def gate_blocks(report: GateReport, redactor: Redactor) -> Iterator[Block]:
     rest = unpaired_rows(gate, redactor)
     if rest or report.notes:
         yield Heading(2, Clean("Not compared"))
-        yield from (Prose(_masked(note, redactor, 300)) for note in report.notes)
+        yield from (Prose(masked_line(note, redactor, 300)) for note in report.notes)
     if rest:
         yield Table(("reason", "task"), rest)
 
@@ -309,15 +310,11 @@ def _divergence(anchor: str, pair: Pair, found: Divergence, redactor: Redactor) 
 
 
 def _action(span: Span | None, redactor: Redactor) -> Clean:
-    return Clean("ends here") if span is None else _masked(f"{span.name} {span.preview}", redactor, 160)
+    return Clean("ends here") if span is None else masked_line(f"{span.name} {span.preview}", redactor, 160)
 
 
 def _address(ref: RunRef, span: Span | None) -> str:
     return ref.address if span is None else f"{ref.address}/{quote_key(span.id)}"
-
-
-def _masked(text: str, redactor: Redactor, limit: int) -> Clean:
-    return one_line(redactor.header(text), limit)
 
 
 # ---- JUnit

@@ -13,6 +13,7 @@ from tracetui.export.json import problem_value
 from tracetui.export.page import NO_PAGES, Block, Cell, Facts, Heading, Link, Pages, Prose, Styled, Table, run_link
 from tracetui.export.schemas import reports as schemas
 from tracetui.export.table import Column, TextTable
+from tracetui.masking import masked_line
 from tracetui.model import Problem, TaskKey
 from tracetui.model.masked import masked_problem
 from tracetui.redact import Redactor
@@ -45,7 +46,7 @@ def task_table(matrix: Matrix, width: int | None, redactor: Redactor) -> Iterato
     largest = min(_K, max(matrix.rates.pass_hat, default=1))
     powers = [Column(f"PASS^{k}", right=True, leaves=4) for k in range(2, largest + 1)]
     labels = labels_of(matrix.groups) if len(matrix.groups) > 1 else {}
-    groups = [Column(one_line(redactor.header(label), 24), right=True, leaves=5) for label in labels.values()]
+    groups = [Column(masked_line(label, redactor, 24), right=True, leaves=5) for label in labels.values()]
     rows = [_cells(task, largest, [*labels], redactor) for task in matrix.tasks]
     return TextTable((*_COLUMNS[:4], *groups, *powers, *_COLUMNS[4:]), rows).lines(width)
 
@@ -64,7 +65,7 @@ def _cells(task: Task, largest: int, groups: Sequence[Group], redactor: Redactor
         tokens(None if used is None else round(used)),
         cost(means.get("cost_usd")),
         duration(means.get("duration_ms")),
-        one_line(redactor.header(task.name), 200),
+        masked_line(task.name, redactor, 200),
     )
 
 
@@ -235,7 +236,7 @@ def _trial(trial: Trial, redactor: Redactor | None, pages: Pages) -> Sequence[Ce
     run = trial.run
     name = run.trial or run.id
     return (
-        one_line(name if redactor is None else redactor.header(name), 120),
+        masked_line(name, redactor, 120),
         Styled(Clean(trial.result.value), _STYLES.get(trial.result, "dim")),
         Clean(trial.excluded or ""),
         Clean("") if run.duration_ms is None else duration(run.duration_ms),

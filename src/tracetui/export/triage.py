@@ -29,6 +29,7 @@ from tracetui.export.json import encode, moment
 from tracetui.export.page import NO_PAGES, Block, Cell, Code, Facts, Heading, Link, Pages, Prose, Table, run_link
 from tracetui.export.schemas import reports as schemas
 from tracetui.export.table import Column, Screen, TextTable, since, started
+from tracetui.masking import masked_line
 from tracetui.model import RunSummary, quote_key
 from tracetui.model.masked import masked_summary
 from tracetui.redact import Redactor
@@ -268,7 +269,7 @@ def _shared(shared: Contrast, redactor: Redactor | None) -> Iterator[Block]:
     """The features that the runs have in common, with counts in them and in the passed runs."""
     rows = [
         (
-            one_line(one.words if redactor is None else redactor.header(one.words), 160),
+            masked_line(one.words, redactor, 160),
             Clean(f"{one.in_a}/{one.of_a}"),
             Clean(f"{one.in_b}/{one.of_b}"),
             clean(address_of(one)),

@@ -56,11 +56,15 @@ class Needle:
     negatives.
     """
 
-    def __init__(self, pattern: str, *, regex: bool = False, ignore_case: bool = False) -> None:
-        """`regex`: in the syntax of Python's `re` and more, ``^`` and ``$`` at every line. Raises `UsageError`."""
+    def __init__(self, pattern: str, *, regex: bool = False, ignore_case: bool = False, blind: bool = False) -> None:
+        """`regex`: in the syntax of Python's `re` and more, ``^`` and ``$`` at every line. Raises `UsageError`.
+
+        `blind`: `may_match` tells nothing about bytes, since which files are read must not depend on their secrets.
+        """
         if not pattern:
             raise UsageError("empty search pattern")
         flags = re.MULTILINE | (re.IGNORECASE if ignore_case else 0)
+        self.blind: Final = blind
         self._find = (_expression if regex else _literal)(pattern, flags)
         self._plain = pattern if not regex and not ignore_case else None
         self._escaped = None if regex else _Escaped(pattern, flags)
@@ -71,7 +75,7 @@ class Needle:
 
     def may_match(self, data: bytes) -> bool:
         """Whether the needle may occur in JSON text (a file, or a piece of it) once decoded."""
-        return self._scan.may_match(data)
+        return self.blind or self._scan.may_match(data)
 
     def matches(self, text: str) -> Iterator[Match]:
         """Yield the non-empty matches in decoded text; of a plain pattern in text that is JSON, also as it is escaped.
@@ -289,9 +293,9 @@ class Options(msgspec.Struct, frozen=True):
     wanted: Callable[[RunSummary], bool] | None = None
     """Filters runs by their list-stage summary; None: all."""
     redactor: Redactor | None = None
-    """Masks the text of hits; the search itself is exact. None: hits are exact too."""
-    blind: bool = False
-    """Search the masked text, for a reader who may not see the secrets: hits tell nothing about them."""
+    """Masks the text of hits. The search itself is exact, but that of a blind needle: it searches the masked text.
+    None: hits are exact too.
+    """
 
 
 PLAIN: Final = Options()
@@ -530,14 +534,14 @@ def grep_run(
         if (problem := _unreadable(run, span, body)) is not None:
             yield problem
             whole = False
-        if redactor is not None and options.blind:
+        if redactor is not None and needle.blind:
             span, body = masked_span(span, redactor), masked_body(body, redactor)
-        shown = None if redactor is None or options.blind else partial(_masked_texts, span, body, redactor)
+        shown = None if redactor is None or needle.blind else partial(_masked_texts, span, body, redactor)
         yield from _hits(run, span, span_fields(span, body), needle, options, seen, shown)
         if not number % TICK:
             yield None
-    body_of_run = masked_run_body(run.body, redactor) if redactor is not None and options.blind else run.body
-    shown = None if redactor is None or options.blind else partial(_masked_run_texts, run.body, redactor)
+    body_of_run = masked_run_body(run.body, redactor) if redactor is not None and needle.blind else run.body
+    shown = None if redactor is None or needle.blind else partial(_masked_run_texts, run.body, redactor)
     yield from _hits(run, None, run_fields(body_of_run), needle, options, seen, shown)
     return whole
 

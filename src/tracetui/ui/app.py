@@ -27,8 +27,9 @@ from tracetui.live.mailbox import Calls, Mail
 from tracetui.masking import one_line
 from tracetui.model import PassRule, Run, RunRef, RunSummary
 from tracetui.processes import program_path
+from tracetui.redact import Redactor
 from tracetui.sources.base import Source
-from tracetui.sources.local import LocalSource
+from tracetui.sources.local import LocalSource, is_confined
 from tracetui.sources.locations import DATABASES
 from tracetui.store import address
 from tracetui.store.facts import NO_EFFECTS, ContextUse, EffectFacts
@@ -56,8 +57,8 @@ from tracetui.views.labels import start_label
 
 if TYPE_CHECKING:
     from tracetui.analysis.tasks import Trial
-    from tracetui.analysis.triage import QueryContext
     from tracetui.live.jobs import TreeResult
+    from tracetui.store.query import Context
     from tracetui.ui.state import TasksState
     from tracetui.ui.triage_state import TriageState
     from tracetui.ui.widgets.prompt import Filter
@@ -133,6 +134,10 @@ class TraceApp(HostApp):
         self._opening, self._laid_out = True, False
         self._read_ahead_for: RunRef | None = None
         """Run for which the likely partner was read ahead last."""
+        if is_confined():
+            from tracetui.store.query import MaskedFacts
+
+            self.masked_facts = MaskedFacts(masking.current() or Redactor())
         self._triage_state: TriageState | None = None
         """State of the last triage, restored when it opens again."""
         self._tasks_state: TasksState | None = None
@@ -327,12 +332,13 @@ class TraceApp(HostApp):
     def words(self) -> str:
         return self.main.state.arrangement.words
 
-    def query_context(self) -> QueryContext:
+    def query_context(self) -> Context:
         from tracetui.analysis.triage import QueryContext
         from tracetui.formats import registry
+        from tracetui.store import query
 
         store = self.store
-        return QueryContext(
+        context: Context = QueryContext(
             self.verdicts.sidecar,
             lambda: store.runs.values(),
             lambda: store.relations,
@@ -341,6 +347,7 @@ class TraceApp(HostApp):
             self._effects_of,
             self._context_use,
         )
+        return context if self.masked_facts is None else query.BlindContext(context, self.masked_facts)
 
     def _effects_of(self, run: RunSummary) -> EffectFacts:
         """What a run did, for queries; asks for runs to be read if that isn't known. Any thread may call it."""

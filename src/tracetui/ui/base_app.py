@@ -36,10 +36,10 @@ from tracetui.views.glyphs import UNICODE, Glyphs
 
 if TYPE_CHECKING:
     from tracetui.analysis.tasks import Trial
-    from tracetui.analysis.triage import QueryContext
     from tracetui.live.engine import Engine
     from tracetui.live.jobs import TreeResult
     from tracetui.model import Run, RunRef, RunSummary
+    from tracetui.store.query import Context, MaskedFacts
     from tracetui.store.store import Store
     from tracetui.ui.services.causes import Causes
     from tracetui.ui.services.contexts import ContextService
@@ -267,6 +267,8 @@ class HostApp(BaseApp):
     surveys: JobService
     contexts: ContextService
     exporter: Exporter
+    masked_facts: MaskedFacts | None = None
+    """What queries match if the reader is not the owner of the traces; None: the exact facts."""
 
     def pause_scan(self) -> None:
         """Suspend the scan until the next frame is painted."""
@@ -277,7 +279,7 @@ class HostApp(BaseApp):
         """The filter query of the list."""
         raise NotImplementedError
 
-    def query_context(self) -> QueryContext:
+    def query_context(self) -> Context:
         """Query inputs that are not in a trace: verdicts, relations, liveness."""
         raise NotImplementedError
 

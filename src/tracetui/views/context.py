@@ -19,7 +19,7 @@ from tracetui.analysis.context import (
     Totals,
 )
 from tracetui.analysis.context_totals import ContextBy, ContextSums
-from tracetui.masking import clean, one_line
+from tracetui.masking import clean, masked_line, one_line
 from tracetui.model.context import (
     AFTER_COMPACTION,
     ATTACHMENT,
@@ -63,17 +63,13 @@ ERROR: Final = "median error 5 %, 9 of 10 within 24 %"
 def content_label(content: str, redactor: Redactor | None) -> Clean:
     """``Read results``, ``start (system, tools)``: a content as people read it."""
     if content.startswith(RESULT):
-        return Clean(f"{one_line(_masked(content.removeprefix(RESULT), redactor), _NAME)} results")
+        return Clean(f"{masked_line(content.removeprefix(RESULT), redactor, _NAME)} results")
     return Clean(_LABELS.get(content, content))
 
 
 def file_label(file: str, redactor: Redactor | None) -> Clean:
     """A path, masked, in one line."""
-    return one_line(_masked(file, redactor), 400)
-
-
-def _masked(name: str, redactor: Redactor | None) -> str:
-    return name if redactor is None else redactor.header(name)
+    return masked_line(file, redactor, 400)
 
 
 def basis_of(account: Account) -> str:
@@ -154,13 +150,13 @@ def week_line(sums: ContextSums, redactor: Redactor | None) -> Clean:
         parts.append(f"breaks {lost}, {most}")
     if files := [row for row in sums.rows(ContextBy.FILE) if row.count > 1]:
         name = files[0].name.replace("\\", "/").rpartition("/")[2]
-        parts.append(f"{one_line(_masked(name, redactor), _NAME)} read {files[0].count}×")
+        parts.append(f"{masked_line(name, redactor, _NAME)} read {files[0].count}×")
     return Clean("; ".join(parts))
 
 
 def _short_label(content: str, redactor: Redactor | None) -> str:
     name = content.removeprefix(RESULT)
-    return one_line(name if name == content else _masked(name, redactor), _NAME)
+    return masked_line(name, None if name == content else redactor, _NAME)
 
 
 def _money(totals: Totals) -> Clean | None:

@@ -7,6 +7,7 @@ the values to pick. docs/query.md is generated from the tables `RUN_KEYS` and `S
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 
 from tracetui.model import RunSummary, Span
 from tracetui.store.facts import recorded_state
+from tracetui.store.query.blind import BlindContext, MaskedFacts
 from tracetui.store.query.complete import Completion, Facet, complete, facets
 from tracetui.store.query.keys import Key, Kind, Table, one_of, test_of
 from tracetui.store.query.plan import AllOf, AnyOf, Columns, Comparison, Negation, Part, Query, WordSearch
@@ -40,12 +42,13 @@ T = TypeVar("T")
 
 def for_runs(text: str, context: Context | None = None, *, now: float | None = None) -> Query[RunSummary]:
     """Parse a query for runs. Raises `QueryError`. ``since:2h`` counts from `now` (UTC seconds)."""
-    return _Planner(RUN_KEYS, context or TraceContext(), time.time() if now is None else now).query(text)
+    planner = _Planner(RUN_KEYS, context or TraceContext(), time.time() if now is None else now)
+    return planner.query(text, None if context is None else context.shown)
 
 
-def for_spans(text: str) -> Query[Span]:
-    """Parse a query for spans. Raises `QueryError`."""
-    return _Planner(SPAN_KEYS, None, 0.0).query(text)
+def for_spans(text: str, shown: Callable[[Span], Span] | None = None) -> Query[Span]:
+    """Parse a query for spans; `shown` returns a span as the reader may see it. Raises `QueryError`."""
+    return _Planner(SPAN_KEYS, None, 0.0).query(text, shown)
 
 
 def begun(
@@ -55,9 +58,9 @@ def begun(
     return _begun(text, partial(for_runs, context=context, now=now))
 
 
-def begun_for_spans(text: str) -> tuple[Query[Span], QueryError | None]:
+def begun_for_spans(text: str, shown: Callable[[Span], Span] | None = None) -> tuple[Query[Span], QueryError | None]:
     """As `begun`, for spans."""
-    return _begun(text, for_spans)
+    return _begun(text, partial(for_spans, shown=shown))
 
 
 class _Planner:
@@ -70,9 +73,9 @@ class _Planner:
         self._end = 0
         self._text = ""
 
-    def query(self, text: str) -> Query[Any]:
+    def query(self, text: str, shown: Callable[[Any], Any] | None) -> Query[Any]:
         self._end, self._text = len(text), text
-        return Query(text, self._plan(parse(text)))
+        return Query(text, self._plan(parse(text)), shown)
 
     def _plan(self, node: Node) -> Part[Any]:
         if isinstance(node, Word | And):
@@ -127,12 +130,14 @@ class _Planner:
 __all__ = [
     "RUN_KEYS",
     "SPAN_KEYS",
+    "BlindContext",
     "Columns",
     "Completion",
     "Context",
     "Facet",
     "Key",
     "Kind",
+    "MaskedFacts",
     "Query",
     "QueryError",
     "Table",

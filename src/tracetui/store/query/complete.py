@@ -44,7 +44,8 @@ class Facet(msgspec.Struct, frozen=True):
 
 def facets(table: Table[T], items: Iterable[T], context: Any = None, prefix: str = "") -> list[Facet]:
     """Return the keys with values to pick, if any item has one; `prefix`: of values, in lower case."""
-    items, context = list(items), context or TraceContext()
+    context = context or TraceContext()
+    items = [*map(context.shown, items)]
     common = Counter(map(table.common, items)) if table.common is not None else Counter()
     found = []
     for key in table.keys:
@@ -79,7 +80,8 @@ def complete(text: str, cursor: int, table: Table[T], items: Iterable[T], contex
     at = _Cursor(text[: max(0, cursor)])
     found = at.key and table.find(at.key)
     if found:
-        pairs = _values(found, list(items), context or TraceContext(), at.prefix)
+        context = context or TraceContext()
+        pairs = _values(found, [*map(context.shown, items)], context, at.prefix)
         offers: Iterator[tuple[str, str]] = (
             (value if literal else quoted(value), hint) for value, hint, literal in pairs
         )

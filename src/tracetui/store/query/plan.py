@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import compress, repeat
-from operator import and_, contains, not_, or_
+from operator import and_, contains, is_, not_, or_
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from tracetui.model import Operation
@@ -267,22 +267,29 @@ class AnyOf(_Masked[T]):
 
 
 class Query(Generic[T]):
-    """A parsed query. It depends on the time of its parsing (``since:2h``) and on its context."""
+    """A parsed query. It depends on the time of its parsing (``since:2h``) and on its context.
 
-    def __init__(self, text: str, plan: Part[T]) -> None:
+    `shown` returns an item as the reader may see it, which is what the query matches; None: every item as it is.
+    """
+
+    def __init__(self, text: str, plan: Part[T], shown: Callable[[T], T] | None = None) -> None:
         self.text = text
         self._plan = plan
+        self._shown = shown
 
     def select(self, items: Iterable[T], columns: Columns[T] | None = None) -> list[T]:
         """Return the matching items, in order. `columns` caches values between queries."""
         items = items if isinstance(items, list) else list(items)
+        shown = items if self._shown is None else [*map(self._shown, items)]
         columns = columns or Columns()
-        columns.begin(items)
-        return self._plan.keep(items, columns)
+        columns.begin(shown)
+        if all(map(is_, items, shown)):
+            return self._plan.keep(items, columns)
+        return [*compress(items, self._plan.mask(shown, columns))]
 
     def matches(self, item: T) -> bool:
         """Return whether one item matches."""
-        return self._plan.holds(item)
+        return self._plan.holds(item if self._shown is None else self._shown(item))
 
     def matches_text(self, text: str) -> bool:
         """Return whether a bare text matches, such as that of an unreadable file."""

@@ -30,6 +30,9 @@ from tracetui.store.relations import COPY, REPEAT, STUDENT, Relations, has_origi
 class Context(Protocol):
     """Answers once per run and query, for the keys of the query only; each answer should take O(1)."""
 
+    def shown(self, run: RunSummary) -> RunSummary:
+        """The run as the reader may see it, which the query matches: itself, or masked."""
+
     def verdict(self, run: RunSummary) -> str | None:
         """The user's verdict, in lower case."""
 
@@ -80,6 +83,9 @@ class TraceContext:
     ) -> None:
         self._relations = relations
         self._state = state
+
+    def shown(self, run: RunSummary) -> RunSummary:
+        return run
 
     def verdict(self, run: RunSummary) -> str | None:
         return None

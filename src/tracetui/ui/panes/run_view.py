@@ -378,7 +378,8 @@ class RunView(Box):
             self.show_detail()
 
         def offers(text: str, cursor: int) -> Sequence[query.Completion]:
-            return query.complete(text, cursor, query.SPAN_KEYS, steps.run.spans) if steps.run is not None else ()
+            masked, spans = self.app.masked_facts, () if steps.run is None else steps.run.spans
+            return query.complete(text, cursor, query.SPAN_KEYS, spans if masked is None else map(masked.span, spans))
 
         return Filter(
             apply,

@@ -403,7 +403,8 @@ class Steps(LineView):
         """Filter the spans by a query; of an invalid query, only the part before the error applies."""
         from tracetui.store.query import begun_for_spans
 
-        query = begun_for_spans(text)[0] if text.strip() else None
+        masked = self.app.masked_facts
+        query = begun_for_spans(text, None if masked is None else masked.span)[0] if text.strip() else None
         self.filter_text, self._predicate = text, query.matches if query is not None else None
         if query is not None and self.shown_as in _TOLD:
             self._show_as("timeline", now)

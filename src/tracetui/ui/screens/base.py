@@ -377,7 +377,8 @@ class BaseScreen(StackScreen, inherit_bindings=False):
         if text is None:
             self.say("no command resumes this run", "status.warn")
         else:
-            self.copy(text, f"`{text}`")
+            masked = mask(text)
+            self.copy(masked, f"`{masked}`")
 
     def action_help(self) -> None:
         """Show the keys of the focused pane."""

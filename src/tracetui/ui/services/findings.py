@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tracetui import masking
 from tracetui.live.mailbox import Compare, Divergence, FindDivergence, Mail
 from tracetui.model import Problem, Run, RunRef, RunSummary
-from tracetui.sources.local import WITHIN
+from tracetui.sources.local import is_confined
 from tracetui.store.facts import NO_EFFECTS, EffectFacts
 from tracetui.store.relations import COPY, Relations, has_original
 from tracetui.store.store import OPEN_RUNS, Store
@@ -352,8 +351,8 @@ class JobService:
         from tracetui.live.search import Needle, Options, grep_job
 
         pattern, self.search = Pattern.of(text), None
-        needle = Needle(pattern.text, regex=pattern.regex, ignore_case=pattern.ignore_case)
-        job = grep_job(refs, needle, Options(redactor=masking.current(), blind=WITHIN in os.environ))
+        needle = Needle(pattern.text, regex=pattern.regex, ignore_case=pattern.ignore_case, blind=is_confined())
+        job = grep_job(refs, needle, Options(redactor=masking.current()))
         self.search = Search(text, job, rows, len(refs))
         self.ask(job)
 
