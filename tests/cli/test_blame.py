@@ -29,8 +29,11 @@ def git(*words: str, **variables: str) -> str:
     ).stdout.decode()
 
 
-def commit(subject: str, at: str, author: str = "dev", **contents: str | None) -> str:
-    """Commit these files (``_`` in a name is a dot) at a time of the day of the sessions; returns the hash."""
+def commit(subject: str, at: str, author: str = "dev", authored: str | None = None, **contents: str | None) -> str:
+    """Commit these files (``_`` in a name is a dot) at a time of the day of the sessions; returns the hash.
+
+    `authored`: the earlier time at which a rebased commit was made first.
+    """
     if not Path("repo").exists():
         Path("repo").mkdir()
         git("init", "-q", "-b", "main")
@@ -41,8 +44,8 @@ def commit(subject: str, at: str, author: str = "dev", **contents: str | None) -
         else:
             path.write_text(content)
     git("add", "-A")
-    date = f"2026-05-04T{at}:00Z"
-    git("commit", "-q", "-m", subject, GIT_AUTHOR_DATE=date, GIT_COMMITTER_DATE=date, GIT_AUTHOR_NAME=author)
+    date, authored = (f"2026-05-04T{time}:00Z" for time in (at, authored or at))
+    git("commit", "-q", "-m", subject, GIT_AUTHOR_DATE=authored, GIT_COMMITTER_DATE=date, GIT_AUTHOR_NAME=author)
     return git("rev-parse", "HEAD").strip()
 
 
@@ -147,6 +150,22 @@ def test_a_line_that_was_removed_belongs_to_who_wrote_it_again(cli: Cli) -> None
     write_session(Path("runs/three.jsonl"), [edit("a.py", "total = 0\n", "limit = 12\ntotal = 0\n")], hour=11)
     commit("All", "11:30", a_py="limit = 12\ntotal = 0\n")
     assert writers(cli, "a.py:1") == ["three"]
+
+
+def test_what_was_written_between_commit_and_rebase_is_no_evidence_for_few_lines(cli: Cli) -> None:
+    lines = [f"parameter_{number} = {number}\n" for number in range(12)]
+    write_session(Path("runs/one.jsonl"), [write("a.py", "".join(lines[:4]))], hour=11)
+    commit("Parameters", "13:00", authored="09:30", a_py="".join(lines))
+    assert writers(cli, "a.py") == [None] * 12
+    commit("More", "13:00", b_py="x = 12345\n", a_py="".join(lines[4:]))
+    commit("Again", "13:30", authored="13:10", a_py="".join(lines))
+    assert writers(cli, "a.py")[:4] == ["one"] * 4
+
+
+def test_lines_of_a_rebased_commit_have_its_session(cli: Cli) -> None:
+    write_session(Path("runs/one.jsonl"), [write("a.py", "limit = 12\ntotal = 0\n")], hour=11)
+    commit("Limits", "13:00", authored="09:30", a_py="limit = 12\ntotal = 0\n")
+    assert writers(cli, "a.py") == ["one", "one"]
 
 
 @pytest.mark.parametrize("text", ["limit = 12\n", "".join(f"parameter_{number} = {number}\n" for number in range(9))])

@@ -268,6 +268,8 @@ class CommitBlame:
         self._removed = removed
         self.commit = commit
         self._begin, self._end = _window(commit)
+        self._authored = self._end if commit is None else commit.authored_at + LATE_SECONDS
+        """Later writings are evidence for the session of the commit only: a rebase between other commits isn't one."""
         self._added = {
             (line.path, text): index.writers(line.path, text, self._begin, self._end)
             for line in added
@@ -294,7 +296,8 @@ class CommitBlame:
         if self._decided is not None and (entry := latest.get(self._decided)) is not None:
             rung = Rung.COMMIT if self.answer.rung is Rung.COMMIT else Rung.LINES
             return Answer(self._index.step(entry), rung, weights=(1.0,))
-        return self._choice([entry for ref, entry in latest.items() if self._is_supported(ref)])
+        then = self._latest([entry for entry in writers if entry.at <= self._authored])
+        return self._choice([entry for ref, entry in then.items() if self._is_supported(ref)])
 
     def origin(self, path: str, text: str) -> Answer:
         """Return the answer for a line that the commit moved here by hand: who wrote it where the commit removes it."""

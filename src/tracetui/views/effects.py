@@ -141,7 +141,7 @@ def files_heading(width: int) -> Line:
         column(Clean("edits"), 7, "dim", right=True),
         column(Clean("+"), 7, "dim", right=True),
         column(Clean("−"), 7, "dim", right=True),
-        column(Clean("  last writer"), title + 11, "dim"),
+        column(Clean("  last writer" if title else "  writer"), title + 11, "dim"),
         column(Clean("when"), 5, "dim", right=True),
         Piece(Clean("  state"), "dim"),
     ]
@@ -225,6 +225,8 @@ def _lines(number: int | None, glyphs: Glyphs) -> Clean:
 
 def _state_words(state: FileState) -> Clean:
     if state.state is State.CHANGED and state.total is not None:
+        if state.standing == state.total:
+            return Clean(f"all {grouped(state.total)} stand; added to")
         return Clean(f"{state.standing} of {state.total} stand")
     return Clean(state.state)
 
