@@ -41,8 +41,9 @@ def traces(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def in_process(monkeypatch: pytest.MonkeyPatch, cli: Cli) -> Cli:
+def in_process(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Cli:
     """Servers in this process run commands in it, too. That they start programs is tested with the other fixtures."""
+    cli = Cli(capsysbinary)
 
     async def run(commands: Commands, command: str, words: Sequence[str]) -> tuple[bytes, bytes]:
         with pytest.MonkeyPatch.context() as patch:

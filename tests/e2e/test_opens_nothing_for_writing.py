@@ -158,7 +158,7 @@ def test_commands(traces: Path, writer: sqlite3.Connection, observer: Observer) 
 def test_tail(traces: Path, writer: sqlite3.Connection, observer: Observer, options: tuple[str, ...]) -> None:
     with Terminal(*observer.command(*TRACETUI, "tail", "--json", str(traces), *options)) as terminal:
         terminal.wait_for("following")
-        for number in range(12):
+        for number in range(6):
             write(writer, f"fresh-{number}")
             terminal.wait_for(f"fresh-{number}")
         terminal.send("ctrl+c")
@@ -169,7 +169,7 @@ def test_tail(traces: Path, writer: sqlite3.Connection, observer: Observer, opti
 def test_the_app(traces: Path, writer: sqlite3.Connection, observer: Observer) -> None:
     with Terminal(*observer.command(*TRACETUI, str(traces))) as terminal:
         terminal.wait_for("nightly-2")
-        for number in range(12):
+        for number in range(6):
             write(writer, f"fresh-{number}")
             terminal.wait_for(f"fresh-{number}")
         terminal.send("g", "enter")
