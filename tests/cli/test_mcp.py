@@ -22,7 +22,7 @@ from tests.terminal import TRACETUI
 from tracetui.cli.mcp import CALLS, Commands, make_server
 from tracetui.cli.parser import COMMANDS
 from tracetui.cli.reading import served_paths
-from tracetui.sources.local import WITHIN
+from tracetui.sources import local
 
 if TYPE_CHECKING:
     from mcp import ClientSession
@@ -47,8 +47,10 @@ def in_process(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixt
 
     async def run(commands: Commands, command: str, words: Sequence[str]) -> tuple[bytes, bytes]:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setenv(WITHIN, commands._environment[WITHIN])
+            patch.setenv(local.WITHIN, commands._environment[local.WITHIN])
+            local._allowed.cache_clear()
             result = cli(command, *words)
+        local._allowed.cache_clear()
         return result.out, result.err.encode()
 
     monkeypatch.setattr(Commands, "_run", run)
