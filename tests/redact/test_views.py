@@ -81,12 +81,8 @@ def excerpt_of(text: str) -> str:
 
 def test_the_ways_out_show_every_text(cli: Cli, traces: Path) -> None:  # noqa: F811
     runs = addresses(cli, traces)
-    exact = [way for run in runs for way in (("show", run, "--json"), ("show", run, "--raw"))]
-    exact += [("export", run, "--no-redact") for run in runs]
-    shown = {way[0] + way[-1]: False for way in exact if way[0] == "show"} | {"export": False}
-    for way in exact:
-        shown[way[0] + way[-1] if way[0] == "show" else "export"] |= CANARY in cli(*way).text
-    assert all(shown.values()), shown
+    for command, option in (("show", "--json"), ("show", "--raw"), ("export", "--no-redact")):
+        assert any(CANARY in cli(command, run, option).text for run in runs), (command, option)
 
 
 async def test_agents_see_no_secret_but_exactly(cases: dict[str, Path]) -> None:
