@@ -12,7 +12,7 @@ pytestmark = pytest.mark.e2e
 SCREENS = {
     "T": "runs failed",
     "P": "pick a filter",
-    "?": "Esc closes",
+    "?": "keys in Runs",
 }
 """What opens a screen, a choice and a sheet from the list, and what that shows."""
 
