@@ -123,10 +123,9 @@ async def test_the_app_is_used_in_chromium(traces: Path, tmp_path: Path) -> None
             await press(page, "T", "Causes")
             await press(page, "vrx?", "Copy and export")  # neither a verdict nor an export, but the help
             assert "failure as real" not in await page.value("window.received")
-            await page.type("q")
             await page.value("window.received = ''")
             await page.resize(900, 500)
-            await page.until("window.received.includes('tracetui')")
+            await page.until("window.received.includes('type to search')")
             assert all(url.startswith("http://127.0.0.1:") for url in page.requests if "fonts.googleapis" not in url)
             await page.send("Page.navigate", url="about:blank")
             await until(lambda: apps(server) == [], "the app goes on without its page")
