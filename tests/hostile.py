@@ -8,7 +8,7 @@ import re
 import shutil
 import sqlite3
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
@@ -62,13 +62,13 @@ def write(folder: Path, now: datetime) -> None:
             os.utime(twin, (seconds, seconds))
 
 
-def write_cases(folder: Path) -> dict[str, list[Path]]:
-    """The cases of every format below `folder`, with payloads in all texts; for each format the folders that are its.
+def write_cases(folder: Path, formats: Iterable[str] = tuple(registry.BUILT_IN)) -> dict[str, list[Path]]:
+    """The cases of formats below `folder`, with payloads in all texts; for each format the folders that are its.
 
     Names and words that formats go by stay, so that what is read is as much as ever.
     """
     found: dict[str, list[Path]] = {}
-    for name in registry.BUILT_IN:
+    for name in formats:
         for case in testing.cases(_FORMATS / name.replace("-", "_")):
             root = shutil.copytree(case / "input", folder / name / case.name)
             for path in sorted(root.rglob("*")):

@@ -21,12 +21,6 @@ LEAST: Final = 3
 """Attacks that are seen at least, of those that differ once they are harmless."""
 
 
-@pytest.fixture(scope="module")
-def attacked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
-    """The cases of every format, with attacks in their texts."""
-    return hostile.write_cases(tmp_path_factory.mktemp("hostile"))
-
-
 def harmless(out: bytes) -> str:
     """The output as text, when nothing in it acts."""
     found = CONTROLS.search(out)
@@ -38,9 +32,10 @@ def harmless(out: bytes) -> str:
 
 
 @pytest.mark.parametrize("name", registry.BUILT_IN)
-def test_commands_print_only_text(cli: Cli, attacked: dict[str, list[Path]], name: str) -> None:
+def test_commands_print_only_text(cli: Cli, tmp_path: Path, name: str) -> None:
+    """Of the cases of a format, with attacks in their texts."""
     seen, everything = 0, ""
-    for folder in attacked[name]:
+    for folder in hostile.write_cases(tmp_path / "hostile", [name])[name]:
         listed = cli("ls", str(folder), "--json")
         runs: list[dict[str, Any]] = json.loads(listed.out)["runs"] if listed.status == 0 else []
         for arguments in (["ls", str(folder)], ["doctor", str(folder)], ["grep", "owned", str(folder)]):

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from tests.terminal import TRACETUI
 from tracetui.cli.mcp import CALLS, Commands, make_server
 from tracetui.cli.parser import COMMANDS
 from tracetui.cli.reading import served_paths
+from tracetui.sources import local
 
 if TYPE_CHECKING:
     from mcp import ClientSession
@@ -37,6 +38,23 @@ def traces(tmp_path: Path) -> Path:
     text = json.dumps(plan).replace("rain", f"rain {SECRET}").replace('"plan-7', '"secret-7')
     (tmp_path / "traces" / "paprika" / "secret.json").write_text(text)
     return tmp_path / "traces"
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Cli:
+    """Servers in this process run commands in it, too. That they start programs is tested with the other fixtures."""
+    cli = Cli(capsysbinary)
+
+    async def run(commands: Commands, command: str, words: Sequence[str]) -> tuple[bytes, bytes]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(local.WITHIN, commands._environment[local.WITHIN])
+            local._allowed.cache_clear()
+            result = cli(command, *words)
+        local._allowed.cache_clear()
+        return result.out, result.err.encode()
+
+    monkeypatch.setattr(Commands, "_run", run)
+    return cli
 
 
 @asynccontextmanager
@@ -73,13 +91,11 @@ async def failure(session: ClientSession, tool: str, **arguments: Any) -> str:
     return "".join(getattr(one, "text", "") for one in result.content)
 
 
-async def test_every_tool_answers_with_the_json_of_its_command(
-    traces: Path, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    cli = Cli(capsysbinary)
+async def test_every_tool_answers_with_the_json_of_its_command(traces: Path, in_process: Cli) -> None:
+    cli = in_process
     run = str(traces / "paprika" / "plan-7.json")
     replay = str(traces / "paprika" / "plan-7-again.json")
-    async with program(str(traces)) as session:
+    async with server(traces) as session:
         assert {tool.name for tool in (await session.list_tools()).tools} == {
             *("list", "show", "links", "grep", "triage", "tasks", "context", "diff", "files", "audit", "blame")
         }
@@ -103,6 +119,7 @@ async def test_every_tool_answers_with_the_json_of_its_command(
         assert {hit["match"] for hit in hits} == {"rain"}
 
 
+@pytest.mark.usefixtures("in_process")
 async def test_answers_are_pages(traces: Path) -> None:
     async with server(traces) as session:
         everything = (await call(session, "list", size=400_000))["data"]["runs"]
@@ -117,6 +134,7 @@ async def test_answers_are_pages(traces: Path) -> None:
         assert [run["address"] for run in found] == [run["address"] for run in everything]
 
 
+@pytest.mark.usefixtures("in_process")
 async def test_secrets_are_masked_unless_exact(traces: Path) -> None:
     address = str(traces / "paprika" / "secret.json")
     async with server(traces) as session:

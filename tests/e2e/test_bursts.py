@@ -10,13 +10,11 @@ from tests.terminal import KEYS, TRACETUI, Terminal
 
 pytestmark = pytest.mark.e2e
 SCREENS = {
-    "S": "statistics",
     "T": "runs failed",
-    "C": "contrast",
     "P": "pick a filter",
-    "?": "Esc closes",
+    "?": "keys in Runs",
 }
-"""What opens a screen from the list, and what that shows."""
+"""What opens a screen, a choice and a sheet from the list, and what that shows."""
 
 
 def test_leaving_twice_in_one_write_leaves_the_screen_and_then_the_program(samples: Path) -> None:
@@ -41,7 +39,7 @@ def test_leaving_twice_in_one_write_leaves_the_screen_and_then_the_program(sampl
 def test_enter_twice_in_the_palette(samples: Path) -> None:
     with Terminal(*TRACETUI, str(samples)) as terminal:
         terminal.expect("first failure")
-        for _ in range(3):
+        for _ in range(2):
             terminal.send("ctrl+p", "triage")
             terminal.expect("Open triage")
             terminal.wait_quiet()

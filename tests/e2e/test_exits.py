@@ -21,6 +21,12 @@ HERE = Path(__file__).parent
 READY = "first failure"
 
 
+@pytest.fixture
+def runs(samples: Path) -> Path:
+    """A few runs: however it ends, it ends the same with many."""
+    return samples / "paprika"
+
+
 def opened(folder: Path, *, controlling: bool = True) -> Terminal:
     """The program, when the list is there."""
     terminal = Terminal(*TRACETUI, str(folder), controlling=controlling)
@@ -30,24 +36,24 @@ def opened(folder: Path, *, controlling: bool = True) -> Terminal:
 
 
 @pytest.mark.parametrize("key", ["q", "ctrl+c", "\x11"])
-def test_a_key(samples: Path, key: str) -> None:
-    with opened(samples) as terminal:
+def test_a_key(runs: Path, key: str) -> None:
+    with opened(runs) as terminal:
         terminal.type(key)
         assert terminal.wait_exit() == 0
         assert left_behind(terminal) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
-def test_a_signal(samples: Path, number: signal.Signals) -> None:
-    with opened(samples) as terminal:
+def test_a_signal(runs: Path, number: signal.Signals) -> None:
+    with opened(runs) as terminal:
         terminal.signal(number)
         assert terminal.wait_exit() == 128 + number
         assert left_behind(terminal) == []
         assert b"Traceback" not in terminal.output
 
 
-def test_suspending_gives_the_terminal_back_and_continuing_takes_it_again(samples: Path) -> None:
-    with opened(samples) as terminal:
+def test_suspending_gives_the_terminal_back_and_continuing_takes_it_again(runs: Path) -> None:
+    with opened(runs) as terminal:
         terminal.signal(signal.SIGTSTP)
         terminal.wait_stopped()
         terminal.wait_quiet()
@@ -62,22 +68,22 @@ def test_suspending_gives_the_terminal_back_and_continuing_takes_it_again(sample
 
 
 @pytest.mark.parametrize("controlling", [True, False], ids=["hang-up signal", "no signal"])
-def test_a_terminal_that_goes_away(samples: Path, controlling: bool) -> None:
-    with opened(samples, controlling=controlling) as terminal:
+def test_a_terminal_that_goes_away(runs: Path, controlling: bool) -> None:
+    with opened(runs, controlling=controlling) as terminal:
         terminal.hang_up()
         assert terminal.wait_exit(reading=False) == 129
 
 
-def test_a_terminal_that_takes_nothing_any_more_does_not_hold_it(samples: Path) -> None:
-    with opened(samples) as terminal:
+def test_a_terminal_that_takes_nothing_any_more_does_not_hold_it(runs: Path) -> None:
+    with opened(runs) as terminal:
         terminal.stall()
         terminal.signal(signal.SIGTERM)
         assert terminal.wait_exit(reading=False) == 143
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_crash(samples: Path, tmp_path: Path, place: str) -> None:
-    command = (sys.executable, str(HERE / "crashing.py"), place, str(samples))
+def test_a_crash(runs: Path, tmp_path: Path, place: str) -> None:
+    command = (sys.executable, str(HERE / "crashing.py"), place, str(runs))
     with Terminal(*command, env={"TMPDIR": str(tmp_path)}) as terminal:
         if place in ("key", "end"):
             terminal.expect(READY)

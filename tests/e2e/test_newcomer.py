@@ -34,7 +34,7 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     ("way", "size"),
-    [("search", (80, 24)), ("palette", (80, 24)), ("palette", (120, 40)), ("search", (200, 60))],
+    [("palette", (80, 24)), ("search", (200, 60))],
     ids=lambda value: value if isinstance(value, str) else f"{value[0]}x{value[1]}",
 )
 def test_the_session_its_cost_and_the_tool_that_failed_most(way: str, size: tuple[int, int], sessions: Path) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -47,9 +47,6 @@ class Inotify:
         self._fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         for each in [folder, *(path for path in folder.rglob("*") if path.is_dir())]:
             assert self._libc.inotify_add_watch(self._fd, os.fsencode(each), sum(_EVENTS)) >= 0
-
-    def command(self, *argv: str) -> list[str]:
-        return list(argv)
 
     def writes(self) -> list[str]:
         found = []
@@ -116,15 +113,25 @@ def writer(traces: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-@pytest.fixture(params=["inotify", "strace"])
-def observer(request: pytest.FixtureRequest, tmp_path: Path, traces: Path, writer: sqlite3.Connection) -> Any:
-    if request.param == "strace":
-        if not strace_works():
-            pytest.skip("strace is not installed, or may not trace here")
-        return Strace(traces, tmp_path / "strace")
+class Observer:
+    """What any observer that is there saw of the same runs of the program."""
+
+    def __init__(self, folder: Path, logs: Path) -> None:
+        self._inotify = Inotify(folder)
+        self._strace = Strace(folder, logs) if strace_works() else None
+
+    def command(self, *argv: str) -> list[str]:
+        return self._strace.command(*argv) if self._strace else list(argv)
+
+    def writes(self) -> list[str]:
+        return [*self._inotify.writes(), *(self._strace.writes() if self._strace else ())]
+
+
+@pytest.fixture
+def observer(tmp_path: Path, traces: Path, writer: sqlite3.Connection) -> Observer:
     if sys.platform != "linux":
-        pytest.skip("inotify is part of Linux")
-    return Inotify(traces)
+        pytest.skip("inotify and strace are part of Linux")
+    return Observer(traces, tmp_path / "strace")
 
 
 def write(writer: sqlite3.Connection, name: str) -> None:
@@ -135,7 +142,7 @@ def write(writer: sqlite3.Connection, name: str) -> None:
            values_data={"text": name * 100}, created_at="2026-03-08T01:00:00+00:00")  # fmt: skip
 
 
-def test_commands(traces: Path, writer: sqlite3.Connection, observer: Inotify | Strace) -> None:
+def test_commands(traces: Path, writer: sqlite3.Connection, observer: Observer) -> None:
     for number, words in enumerate(
         (["ls"], ["show", f"{traces}/live.db#fresh-0"], ["grep", "embed"], ["stats", "--by", "node"], ["doctor"])
     ):
@@ -148,10 +155,10 @@ def test_commands(traces: Path, writer: sqlite3.Connection, observer: Inotify | 
 
 
 @pytest.mark.parametrize("options", [(), ("--polling",)], ids=["events", "polling"])
-def test_tail(traces: Path, writer: sqlite3.Connection, observer: Inotify | Strace, options: tuple[str, ...]) -> None:
+def test_tail(traces: Path, writer: sqlite3.Connection, observer: Observer, options: tuple[str, ...]) -> None:
     with Terminal(*observer.command(*TRACETUI, "tail", "--json", str(traces), *options)) as terminal:
         terminal.wait_for("following")
-        for number in range(12):
+        for number in range(6):
             write(writer, f"fresh-{number}")
             terminal.wait_for(f"fresh-{number}")
         terminal.send("ctrl+c")
@@ -159,10 +166,10 @@ def test_tail(traces: Path, writer: sqlite3.Connection, observer: Inotify | Stra
     assert observer.writes() == []
 
 
-def test_the_app(traces: Path, writer: sqlite3.Connection, observer: Inotify | Strace) -> None:
+def test_the_app(traces: Path, writer: sqlite3.Connection, observer: Observer) -> None:
     with Terminal(*observer.command(*TRACETUI, str(traces))) as terminal:
         terminal.wait_for("nightly-2")
-        for number in range(12):
+        for number in range(6):
             write(writer, f"fresh-{number}")
             terminal.wait_for(f"fresh-{number}")
         terminal.send("g", "enter")

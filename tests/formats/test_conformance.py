@@ -13,7 +13,7 @@ from tracetui.formats import registry
 from tracetui.formats.base import Format
 
 HERE = Path(__file__).parent
-VARIANTS = 120 if SEARCHES else 30
+VARIANTS = 120 if SEARCHES else 20
 """Values that are replaced in each case. ``python3 dev.py fuzz cases`` tries 120, and goes on with other seeds."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -38,8 +39,8 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Runs of each format with secrets in all texts for people, and in the names and values of all mappings."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hostile, "ATTACKS", TEXTS)
-        written = hostile.write_cases(tmp_path_factory.mktemp("secrets"))
-    return {name: folders[0].parent for name, folders in written.items() if name in FORMATS}
+        written = hostile.write_cases(tmp_path_factory.mktemp("secrets"), FORMATS)
+    return {name: folders[0].parent for name, folders in written.items()}
 
 
 @pytest.fixture(params=FORMATS)
@@ -53,15 +54,16 @@ def addresses(cli: Cli, folder: Path) -> list[str]:  # noqa: F811
 
 def test_no_command_prints_a_secret(cli: Cli, traces: Path, tmp_path: Path) -> None:  # noqa: F811
     folder, runs = str(traces), addresses(cli, traces)
-    places = [(folder,), *((run,) for run in runs[:6])]
     ways: list[tuple[str, ...]] = []
     ways += [(command, folder) for command in ("ls", "triage", "tasks", "stats", "audit", "files")]
     ways += [(command, folder, "--json", "--redact") for command in ("ls", "triage")]
     ways += [("grep", "-e", "[a-z]{3}", "-m", "50", folder), ("grep", "--json", "--redact", "-e", "[a-z]{3}", folder)]
-    ways += [("export", *place, "--as", form) for place in places for form in FORMS]
+    ways += [("export", folder, "--as", form) for form in FORMS]
+    ways += [("export", run, "--as", form) for run, form in zip(runs[:6], cycle(FORMS), strict=False)]
     for run in runs[:6]:
         ways += [("show", run), ("show", run, "--json", "--redact"), ("show", run, "--raw", "--redact")]
         ways += [("context", run), ("context", run, "--json", "--redact")]
+    for run in runs[1:4]:
         ways += [("diff", runs[0], run), ("diff", runs[0], run, "--json", "--redact")]
         ways += [("export", "--diff", runs[0], run, "--as", "html")]
     for way in ways:
@@ -79,12 +81,8 @@ def excerpt_of(text: str) -> str:
 
 def test_the_ways_out_show_every_text(cli: Cli, traces: Path) -> None:  # noqa: F811
     runs = addresses(cli, traces)
-    exact = [way for run in runs for way in (("show", run, "--json"), ("show", run, "--raw"))]
-    exact += [("export", run, "--no-redact") for run in runs]
-    shown = {way[0] + way[-1]: False for way in exact if way[0] == "show"} | {"export": False}
-    for way in exact:
-        shown[way[0] + way[-1] if way[0] == "show" else "export"] |= CANARY in cli(*way).text
-    assert all(shown.values()), shown
+    for command, option in (("show", "--json"), ("show", "--raw"), ("export", "--no-redact")):
+        assert any(CANARY in cli(command, run, option).text for run in runs), (command, option)
 
 
 async def test_agents_see_no_secret_but_exactly(cases: dict[str, Path]) -> None:

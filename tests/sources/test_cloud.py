@@ -64,15 +64,15 @@ def test_commands_read_a_bucket_like_a_directory(cloud: Cloud, tmp_path: Path, c
     assert {run["id"] for run in listed} == {run["id"] for run in cli("ls", here, "--json").data["runs"]}
 
 
-def test_a_hundred_thousand_keys_are_listed_page_by_page(cloud: Cloud) -> None:
-    cloud.objects = {f"runs/{i % 100:03}/{i:06}.json": b"{}" for i in range(100_000)}
+def test_many_keys_are_listed_page_by_page(cloud: Cloud) -> None:
+    cloud.objects = {f"runs/{i % 100:03}/{i:06}.json": b"{}" for i in range(20 * PAGE)}
     cloud.keys = sorted(cloud.objects)
     root = f"{cloud.scheme}://traces/runs"
     entries = source_of(cloud).walk(root)
     assert next(entries).path == f"{root}/000/000000.json"
     assert len(cloud.requests) <= 3  # the first page, and what is asked for ahead
-    assert 1 + sum(1 for _ in entries) == 100_000
-    assert len(cloud.requests) == 100_000 // PAGE
+    assert 1 + sum(1 for _ in entries) == 20 * PAGE
+    assert len(cloud.requests) == 20
 
 
 def test_ranges_are_read(cloud: Cloud) -> None:

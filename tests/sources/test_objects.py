@@ -10,6 +10,7 @@ import threading
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import obstore
 import pytest
@@ -31,11 +32,7 @@ from tracetui.sources.locations import source_for
 from tracetui.sources.objects import BLOCK, BlockCache, ObjectSource
 
 served = pytest.mark.skipif(bool(missing()), reason=missing())
-CASES = [
-    pytest.param(case, id=f"{case.parent.name}-{case.name}")
-    for case in sorted((ROOT / "tests" / "formats").glob("*/*"))
-    if (case / "input").is_dir()
-]
+CASES: Final = ROOT / "tests" / "formats"
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +62,11 @@ def scanned(source: Source, root: str) -> dict[str, Found]:
 
 
 @served
-@pytest.mark.parametrize("case", CASES)
-def test_a_bucket_is_read_like_a_directory(store: S3Store, case: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(case / "input", tmp_path / "here", copy_function=shutil.copyfile)  # as new as the objects
+def test_a_bucket_is_read_like_a_directory(store: S3Store, tmp_path: Path) -> None:
+    """The cases of all formats side by side: each of them is a folder of its own."""
+    folder = tmp_path / "here"
+    for case in sorted(CASES.glob("*/*/input")):  # the copies are as new as the objects
+        shutil.copytree(case, folder / case.relative_to(CASES).parent, copy_function=shutil.copyfile)
     upload(store, folder, "in/here")
     root = "s3://traces/in/here"
     here = scanned(LocalSource(), str(folder))

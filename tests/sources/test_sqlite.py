@@ -179,7 +179,9 @@ def test_a_checkpoint_during_the_copy_does_no_harm(
 
     def write(number: int) -> None:
         copied.append(number)
+        writer.execute("BEGIN")
         writer.executemany("INSERT INTO t VALUES (?)", [(n,) for n in range(2000)])
+        writer.execute("COMMIT")
         writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     write_while_copying(monkeypatch, write)

@@ -35,12 +35,6 @@ def attack(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def attacked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
-    """The cases of every format, with attacks in their texts."""
-    return hostile.write_cases(tmp_path_factory.mktemp("cases"))
-
-
 @pytest.fixture
 def gate_holds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The second wall has nothing to do: the gate before it let nothing through."""
@@ -125,8 +119,8 @@ async def test_every_pane_of_hostile_runs(opened: Opener, attack: Path, size: tu
 
 @behind_the_gate
 @pytest.mark.parametrize("name", registry.BUILT_IN)
-async def test_every_pane_of_hostile_cases(opened: Opener, attacked: dict[str, list[Path]], name: str) -> None:
-    async with opened(*attacked[name], size=(120, 40)) as (app, pilot):
+async def test_every_pane_of_hostile_cases(opened: Opener, tmp_path: Path, name: str) -> None:
+    async with opened(*hostile.write_cases(tmp_path, [name])[name], size=(120, 40)) as (app, pilot):
         runs = [run for run in app.store.runs.values() if run.ref.format == name]
         assert runs
         await until(pilot, lambda: all(run.deep for run in app.store.runs.values()), what="the counts")
