@@ -18,6 +18,7 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk, Contextual, Forking, Format, Homed, Reader, Resumable, is_composed
 from tracetui.formats.harbor.files import in_trial, trial_folders
+from tracetui.formats.recorded import with_facts
 from tracetui.model import Body, Header, Problem, Run, RunBody, RunRef, RunSummary, Span
 from tracetui.model.context import ContextFacts
 from tracetui.sources.base import BudgetSpent, File, reason_of
@@ -57,7 +58,7 @@ def sniff(fmt: Format, file: File) -> int:
 def summarize(fmt: Format, file: File, *, deep: bool, alone: bool = False) -> Iterator[RunSummary | Problem]:
     """`Format.summarize`; items yielded before a failure count. `alone`: without the trial that a run is of."""
     with BOUNDARY:
-        reading = fmt if alone else in_trial(fmt, file)
+        reading = with_facts(fmt if alone else in_trial(fmt, file), file)
         for item in reading.summarize(file, deep=deep):
             _check_fields(fmt, _expect((RunSummary, Problem), item, "summarize"))
             if isinstance(item, RunSummary) and item.ref.format != fmt.name:
@@ -68,7 +69,7 @@ def summarize(fmt: Format, file: File, *, deep: bool, alone: bool = False) -> It
 def open_reader(fmt: Format, file: File, ref: RunRef) -> Reader:
     """`Format.open`."""
     with BOUNDARY:
-        reader = in_trial(fmt, file).open(file, ref)
+        reader = with_facts(in_trial(fmt, file), file).open(file, ref)
         if not isinstance(reader, Reader):
             raise TypeError(f"open returned {type(reader).__name__}")
         return reader
