@@ -25,7 +25,7 @@ from tracetui.live.load import read_run
 from tracetui.live.scan import Found, look, scan
 from tracetui.model import PassRule, Problem, Run, RunRef, RunSummary
 from tracetui.redact import Redactor
-from tracetui.sources.base import Entry, Source
+from tracetui.sources.base import Entry, Source, reason_of
 from tracetui.sources.local import STDIN, LocalSource, StdinSource
 from tracetui.sources.locations import CHECKPOINTS, MultiHostSource, is_remote, local_folders, parent, source_for
 from tracetui.store import address

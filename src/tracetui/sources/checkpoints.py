@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from operator import attrgetter
+from pathlib import Path
 from threading import Lock, Timer
 from typing import Any, Final, NoReturn
 from urllib.parse import quote
@@ -105,7 +106,7 @@ def git_folders(root: str) -> list[str]:
 
 
 def _first_line(path: str) -> str:
-    with open(path, "rb") as file:
+    with Path(path).open("rb") as file:
         return os.fsdecode(file.read(_LINK).partition(b"\n")[0])
 
 
@@ -186,7 +187,8 @@ class Objects(Closable):
             if self._process is None:
                 self._process = self._started(("cat-file", "--batch"))
             process = self._process
-            assert process.stdin is not None and process.stdout is not None
+            assert process.stdin is not None
+            assert process.stdout is not None
             try:
                 with _ended_in_time(process):
                     process.stdin.write(f"{name}\n".encode())
