@@ -30,12 +30,23 @@ def session(name: str, prompts: Sequence[str]) -> bytes:
     lines: list[Mapping[str, Any]] = []
     for number, text in enumerate(prompts):
         base = {"sessionId": name, "isSidechain": False, "timestamp": f"2026-05-04T10:0{number}:00Z", "cwd": "/shop"}
-        above = f"a{number - 1}" if number else None
-        user = {"type": "user", "uuid": f"u{number}", "parentUuid": above, "message": {"role": "user", "content": text}}
-        reply = {"id": f"m{number}", "role": "assistant", "model": "m", "content": [{"type": "text", "text": "done"}]}
+        above = f"{name}-a{number - 1}" if number else None
+        user = {
+            "type": "user",
+            "uuid": f"{name}-u{number}",
+            "parentUuid": above,
+            "message": {"role": "user", "content": text},
+        }
+        reply = {
+            "id": f"{name}-m{number}",
+            "role": "assistant",
+            "model": "m",
+            "content": [{"type": "text", "text": "done"}],
+        }
         lines += [
             base | user,
-            base | {"type": "assistant", "uuid": f"a{number}", "parentUuid": f"u{number}", "message": reply},
+            base
+            | {"type": "assistant", "uuid": f"{name}-a{number}", "parentUuid": f"{name}-u{number}", "message": reply},
         ]
     return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
