@@ -18,7 +18,7 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk, Contextual, Forking, Format, Homed, Reader, Resumable, is_composed
 from tracetui.formats.harbor.files import in_trial, trial_folders
-from tracetui.formats.recorded import with_facts
+from tracetui.formats.recorded import chunk_with_facts, summary_with_facts
 from tracetui.model import Body, Header, Problem, Run, RunBody, RunRef, RunSummary, Span
 from tracetui.model.context import ContextFacts
 from tracetui.sources.base import BudgetSpent, File, reason_of
@@ -58,18 +58,18 @@ def sniff(fmt: Format, file: File) -> int:
 def summarize(fmt: Format, file: File, *, deep: bool, alone: bool = False) -> Iterator[RunSummary | Problem]:
     """`Format.summarize`; items yielded before a failure count. `alone`: without the trial that a run is of."""
     with BOUNDARY:
-        reading = with_facts(fmt if alone else in_trial(fmt, file), file)
+        reading = fmt if alone else in_trial(fmt, file)
         for item in reading.summarize(file, deep=deep):
             _check_fields(fmt, _expect((RunSummary, Problem), item, "summarize"))
             if isinstance(item, RunSummary) and item.ref.format != fmt.name:
                 raise TypeError(f"summarize returned a run of the format {item.ref.format!r}")
-            yield item
+            yield summary_with_facts(item, file) if isinstance(item, RunSummary) else item
 
 
 def open_reader(fmt: Format, file: File, ref: RunRef) -> Reader:
     """`Format.open`."""
     with BOUNDARY:
-        reader = with_facts(in_trial(fmt, file), file).open(file, ref)
+        reader = in_trial(fmt, file).open(file, ref)
         if not isinstance(reader, Reader):
             raise TypeError(f"open returned {type(reader).__name__}")
         return reader
@@ -81,7 +81,7 @@ def more(fmt: Format, reader: Reader, file: File) -> Chunk:
         chunk = _expect(Chunk, reader.more(file), "more")
         if not _is_built_in(type(fmt)):
             _check_chunk(fmt, chunk)
-        return chunk
+        return chunk_with_facts(chunk, file)
 
 
 def body(fmt: Format, file: File, ref: RunRef, span: Span) -> Body:

@@ -131,7 +131,7 @@ def environment() -> dict[str, str]:
     safe = {
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_NO_LAZY_FETCH": "1",
-        "GIT_ALLOW_PROTOCOL": "none",  # versions before 2.45 fetch lazily, by programs of the configuration
+        "GIT_ALLOW_PROTOCOL": "none",  # older versions ignore that, and would run programs of the configuration
         "GIT_OPTIONAL_LOCKS": "0",
     }
     return kept | {"LC_ALL": "C"} | safe
