@@ -18,7 +18,7 @@ import orjson
 import tracetui
 from tracetui.cli import BROKEN_PIPE
 from tracetui.cli.output import write_lines
-from tracetui.cli.reading import served_paths
+from tracetui.cli.reading import served_paths, within
 from tracetui.errors import UsageError
 from tracetui.export.json import page
 from tracetui.processes import own_command, with_parent
@@ -115,7 +115,7 @@ class Commands:
         self._paths = paths
         self._exact = exact
         self._free = asyncio.Semaphore(CALLS)
-        self._environment = with_parent({**os.environ, WITHIN: os.pathsep.join(paths)})
+        self._environment = with_parent({**os.environ, WITHIN: within(paths)})
 
     async def answer(
         self, command: str, options: Sequence[str], words: Sequence[str], pages: Sequence[str], offset: int, size: int

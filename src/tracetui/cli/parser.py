@@ -14,7 +14,7 @@ from tracetui.cli.output import complain
 from tracetui.errors import UsageError, nearest
 from tracetui.model import PassRule
 from tracetui.sources.local import LocalSource
-from tracetui.sources.locations import DATABASES, is_remote
+from tracetui.sources.locations import CHECKPOINTS, DATABASES, is_remote
 from tracetui.store.settings import load_traces
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ examples:
   tracetui triage traces/               failed runs grouped by cause
   tracetui tail traces/ --newest        follow the newest run
   tracetui clickhouse://host:8123/otel  traces that a collector stores in ClickHouse
+  tracetui entire://PATH                sessions in the Entire checkpoints of a git repository
   tracetui demo                         built-in sample runs
 """
 
@@ -274,8 +275,8 @@ def default_label() -> str:
 
 
 def exists(path: str) -> bool:
-    """Whether a path exists; one on another machine or in a database is assumed to."""
-    return is_remote(path) or os.path.exists(path)
+    """Whether a path exists; one on another machine or in a database is assumed to, and checkpoints are."""
+    return path.startswith(CHECKPOINTS) or is_remote(path) or os.path.exists(path)
 
 
 def other_directories() -> list[Home]:

@@ -25,9 +25,9 @@ from tracetui.live.load import read_run
 from tracetui.live.scan import Found, look, scan
 from tracetui.model import PassRule, Problem, Run, RunRef, RunSummary
 from tracetui.redact import Redactor
-from tracetui.sources.base import Entry, Source
+from tracetui.sources.base import Entry, Source, reason_of
 from tracetui.sources.local import STDIN, LocalSource, StdinSource
-from tracetui.sources.locations import MultiHostSource, is_remote, parent, source_for
+from tracetui.sources.locations import CHECKPOINTS, MultiHostSource, is_remote, local_folders, parent, source_for
 from tracetui.store import address
 from tracetui.store.claims import Claims
 from tracetui.store.relations import Relations, has_original
@@ -104,19 +104,33 @@ def source_of(paths: Sequence[str], *, limit: int | None = None) -> Iterator[Mul
 
 
 def served_paths(paths: Sequence[str], command: str) -> list[str]:
-    """Return the real paths that a server may read (`tracetui.sources.local.WITHIN`).
+    """Return the real paths that a server may read, or the addresses of repositories (`within`).
 
     Raises `UsageError` for one that is missing, not a path of this machine, or can't stand in a list of paths.
     """
+    found: list[str] = []
     for path in paths:
         if path == STDIN or is_remote(path):
             raise UsageError(f"{command} reads local files only, not {path}")
-        if not os.path.exists(path):
-            raise UsageError(f"no such file or directory: {path}")
-    found = [os.path.realpath(path) for path in paths]
-    if wrong := next((path for path in found if os.pathsep in path), None):
+        scheme, local = (CHECKPOINTS, path[len(CHECKPOINTS) :]) if path.startswith(CHECKPOINTS) else ("", path)
+        local = os.path.expanduser(local) if scheme else local
+        if not os.path.exists(local):
+            raise UsageError(f"no such file or directory: {local}")
+        found.append(scheme + os.path.realpath(local))
+    if wrong := next((path for path in found if os.pathsep in path.removeprefix(CHECKPOINTS)), None):
         raise UsageError(f"{command} can't limit reading to a path with {os.pathsep!r} in it: {wrong}")
     return found
+
+
+def within(paths: Sequence[str]) -> str:
+    """Return what `served_paths` need as the value of `tracetui.sources.local.WITHIN`; of a repository git's data only.
+
+    Raises `UsageError`.
+    """
+    try:
+        return os.pathsep.join(folder for path in paths for folder in local_folders(path))
+    except OSError as error:
+        raise UsageError(reason_of(error)) from error
 
 
 def source_at(text: str, args: argparse.Namespace) -> AbstractContextManager[MultiHostSource]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from tracetui.cli.app import add_display
 from tracetui.cli.parser import add_pass
-from tracetui.cli.reading import served_paths
+from tracetui.cli.reading import served_paths, within
 from tracetui.errors import UsageError
 from tracetui.processes import own_command
 from tracetui.sources.local import WITHIN
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
         from tracetui.cli.serve_guard import GuardedServer
     except ImportError:
         raise UsageError("serve needs a package: pip install 'tracetui[serve]'") from None
-    os.environ[WITHIN] = os.pathsep.join(paths)
+    os.environ[WITHIN] = within(paths)
     GuardedServer(app_command(args, paths), port=args.port, sessions=args.sessions).serve()
     return 0
 

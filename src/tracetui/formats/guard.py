@@ -18,6 +18,7 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk, Contextual, Forking, Format, Homed, Reader, Resumable, is_composed
 from tracetui.formats.harbor.files import in_trial, trial_folders
+from tracetui.formats.recorded import chunk_with_facts, summary_with_facts
 from tracetui.model import Body, Header, Problem, Run, RunBody, RunRef, RunSummary, Span
 from tracetui.model.context import ContextFacts
 from tracetui.sources.base import BudgetSpent, File, reason_of
@@ -62,7 +63,7 @@ def summarize(fmt: Format, file: File, *, deep: bool, alone: bool = False) -> It
             _check_fields(fmt, _expect((RunSummary, Problem), item, "summarize"))
             if isinstance(item, RunSummary) and item.ref.format != fmt.name:
                 raise TypeError(f"summarize returned a run of the format {item.ref.format!r}")
-            yield item
+            yield summary_with_facts(item, file) if isinstance(item, RunSummary) else item
 
 
 def open_reader(fmt: Format, file: File, ref: RunRef) -> Reader:
@@ -80,7 +81,7 @@ def more(fmt: Format, reader: Reader, file: File) -> Chunk:
         chunk = _expect(Chunk, reader.more(file), "more")
         if not _is_built_in(type(fmt)):
             _check_chunk(fmt, chunk)
-        return chunk
+        return chunk_with_facts(chunk, file)
 
 
 def body(fmt: Format, file: File, ref: RunRef, span: Span) -> Body:

@@ -42,6 +42,8 @@ SHARED: Final = "shared"
 """Key in the `memo` of a file that is read along with others: a dict shared by all of them, used by one thread at a
 time. Formats cache facts about neighboring files there, and bound the cache.
 """
+FACTS: Final = "facts"
+"""Key in the `memo` of a file: what its source records about it beside its content, as `Facts`."""
 LONGEST_NAME: Final = 255
 _DATABASE_ENDS: Final = ("-wal", "-shm", "-journal")
 _SOURCE_ENDS: Final = (
@@ -101,6 +103,14 @@ class Stat(msgspec.Struct, frozen=True, gc=False, array_like=True):
     def mtime(self) -> float:
         """Modification time in seconds since the epoch."""
         return self.mtime_ns / 1e9
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """What a source records about a file: its checkpoint, its commit."""
+
+    tags: tuple[str, ...] = ()
+    attributes: dict[str, Any] = {}
+    """Under the source's own names."""
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):

@@ -1,7 +1,7 @@
-"""Read-only ``git``, only in the repository that the user names: commits, their lines, and the commit of each line.
+"""Read-only ``git``, only in the repository that the user names: commits, lines, who wrote a line, objects.
 
 The configuration of a repository can name programs (monitors, diff drivers, text converters, signature checkers); the
-flags and the environment here keep git from running them.
+flags and the environment here keep git from running them, and from fetching what the repository lacks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from tracetui.processes import program_path
 SECONDS: Final = 60
 """Longest time for one call of git."""
 UNCOMMITTED: Final = "0" * 40
-_SAFE: Final = ("-c", "core.fsmonitor=", "-c", "log.showSignature=false", "--no-optional-locks", "--no-pager")
+_SAFE: Final = (
+    *("-c", "core.fsmonitor=", "-c", "core.hooksPath=/dev/null", "-c", "log.showSignature=false"),
+    *("--no-optional-locks", "--no-pager"),
+)
 _COMMIT: Final = "%H%x00%at%x00%ct%x00%an%x00%ae%x00%s"
 _HUNK: Final = re.compile(rb"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _LINE: Final = re.compile(rb"([0-9a-f]{40,64}) \d+ (\d+)")
@@ -97,17 +100,11 @@ class Git:
 
     def _output(self, *words: str) -> bytes | None:
         """Run a command; None if it fails. Raises `UsageError` if git is missing, slow, or refuses the repository."""
-        environment = {
-            name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _OWN_VARIABLES
-        } | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0"}
-        git = program_path("git")
-        if git is None:
-            raise UsageError("blame needs git, which isn't installed")
         try:
             result = subprocess.run(  # noqa: S603 — no shell, fixed flags, in the repository that the user named
-                [git, *_SAFE, *words],
+                command(*words),
                 cwd=self.root,
-                env=environment,
+                env=environment(),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 check=False,
@@ -118,6 +115,26 @@ class Git:
         if b"dubious ownership" in result.stderr:
             raise UsageError(f"git refuses the repository {self.root}: another user owns it (see safe.directory)")
         return result.stdout if result.returncode == 0 else None
+
+
+def command(*words: str) -> list[str]:
+    """Return the words that run a git command read-only. Raises `UsageError` if git is missing."""
+    git = program_path("git")
+    if git is None:
+        raise UsageError("this needs git, which isn't installed")
+    return [git, *_SAFE, *words]
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of a git command: nothing of git's own, no prompt, no connection, no helper of one."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _OWN_VARIABLES}
+    safe = {
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_ALLOW_PROTOCOL": "none",  # older versions ignore that, and would run programs of the configuration
+        "GIT_OPTIONAL_LOCKS": "0",
+    }
+    return kept | {"LC_ALL": "C"} | safe
 
 
 def _text(data: bytes) -> str:

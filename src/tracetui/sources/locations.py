@@ -1,11 +1,11 @@
-"""Resolve command-line paths to this machine, a remote one, a bucket or a database."""
+"""Resolve command-line paths to this machine, a remote one, a bucket, a database or the checkpoints of a repository."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.sources.base import Closable, Entry, File, Folder, Source, Stat, reason_of
@@ -14,6 +14,7 @@ from tracetui.sources.local import WITHIN, LocalSource, is_confined
 if TYPE_CHECKING:
     from tracetui.sources.base import Condition
     from tracetui.sources.bucket import Bucket
+    from tracetui.sources.checkpoints import CheckpointSource
     from tracetui.sources.clickhouse.source import ClickHouseSource
     from tracetui.sources.objects import ObjectSource
     from tracetui.sources.remote import SshSource
@@ -23,6 +24,9 @@ _URLS = ("ssh://", "s3://", "gs://", "az://")
 
 DATABASES: Final = ("clickhouse://", "clickhouses://")
 """Schemes of databases."""
+CHECKPOINTS: Final = "entire://"
+"""Scheme of the checkpoints in a repository of this machine."""
+_T = TypeVar("_T")
 
 
 def is_remote(word: str) -> bool:
@@ -35,7 +39,7 @@ def host_of(word: str) -> Host | Bucket | None:
 
     A local path takes precedence over ``host:dir``; a URL is always remote. Raises `UsageError` for an invalid name.
     """
-    if word.startswith(DATABASES):
+    if word.startswith((*DATABASES, CHECKPOINTS)):
         return None
     if not word.startswith(_URLS) and (":" not in word.partition("/")[0] or _exists_locally(word)):
         return None
@@ -80,6 +84,8 @@ def parent(path: str) -> str:
     """Return the folder of a path as the user would write it; ``.`` for a bare name."""
     if path.startswith(DATABASES):
         return _database_folder(path)
+    if path.startswith(CHECKPOINTS):
+        return _repository(path)
     host = host_of(path)
     if host is None:
         return os.path.dirname(path) or os.curdir
@@ -94,9 +100,24 @@ def _database_folder(path: str) -> str:
     return parse(path)[0].folder
 
 
+def _repository(path: str) -> str:
+    from tracetui.sources.checkpoints import repository  # only for such a place
+
+    return repository(path)
+
+
+def local_folders(place: str) -> list[str]:
+    """Return the paths that reading a place of this machine needs. Raises `OSError`."""
+    if not place.startswith(CHECKPOINTS):
+        return [place]
+    from tracetui.sources.checkpoints import git_folders, root_of
+
+    return git_folders(root_of(place))
+
+
 class MultiHostSource(Closable):
-    """Several machines, buckets and databases as one source; each path goes to its own. A context manager: its end
-    closes them.
+    """Several machines, buckets, databases and repositories as one source; each path goes to its own. A context
+    manager: its end closes them.
 
     Only connects to the places of `roots`, never to one that a trace names.
     """
@@ -109,12 +130,16 @@ class MultiHostSource(Closable):
         self._local = local or LocalSource()
         self._databases: dict[str, ClickHouseSource] = {}
         """By what their paths begin with."""
+        self._repositories: dict[str, CheckpointSource] = {}
+        """Likewise."""
         for root in roots:
             if is_confined() and is_remote(root):
                 raise UsageError(f"{root} is not on this machine, and {WITHIN} allows nothing else")
             if root.startswith(DATABASES):
                 self._add_database(root, limit)
-        roots = [root for root in roots if not root.startswith(DATABASES)]
+            elif root.startswith(CHECKPOINTS):
+                self._add_repository(_repository(root))
+        roots = [root for root in roots if not root.startswith((*DATABASES, CHECKPOINTS))]
         self._local_roots = {_path_prefix(root) for root in roots if host_of(root) is None}
         self._hosts: dict[Host | Bucket, SshSource | ObjectSource] = {}
         for root in roots:
@@ -129,6 +154,12 @@ class MultiHostSource(Closable):
         database = parse(root)[0]
         if database.folder not in self._databases:
             self._databases[database.folder] = ClickHouseSource(database, limit=limit)
+
+    def _add_repository(self, folder: str) -> None:
+        from tracetui.sources.checkpoints import CheckpointSource
+
+        if folder not in self._repositories:
+            self._repositories[folder] = CheckpointSource(folder)
 
     @property
     def received(self) -> int:
@@ -168,8 +199,8 @@ class MultiHostSource(Closable):
             source.close()
 
     @property
-    def _elsewhere(self) -> list[SshSource | ObjectSource | ClickHouseSource]:
-        return [*self._hosts.values(), *self._databases.values()]
+    def _elsewhere(self) -> list[SshSource | ObjectSource | ClickHouseSource | CheckpointSource]:
+        return [*self._hosts.values(), *self._databases.values(), *self._repositories.values()]
 
     def is_file(self, path: str) -> bool:
         return self._source(path).is_file(path)
@@ -199,21 +230,29 @@ class MultiHostSource(Closable):
         return self._source(path).open(path, stat)
 
     def _source(self, path: str) -> Source:
-        return self._database_for(path) or self._remote_for(path) or self._local
+        there = self._database_for(path) or _beginning(self._repositories, path) or self._remote_for(path)
+        return there or self._local
 
     def _database_for(self, path: str) -> ClickHouseSource | None:
         """Return the database of a path, None for any other path."""
-        for folder, source in self._databases.items():
-            if path.startswith(folder) and path[len(folder) : len(folder) + 1] in ("", "/", "#"):
-                return source
-        return None
+        return _beginning(self._databases, path)
 
     def _remote_for(self, path: str) -> SshSource | ObjectSource | None:
         """Return the remote source of a path, None if local."""
-        if not self._hosts or (_path_prefix(path) in self._local_roots and not path.startswith(_URLS)):
+        if not self._hosts or path.startswith(CHECKPOINTS):
+            return None
+        if _path_prefix(path) in self._local_roots and not path.startswith(_URLS):
             return None
         host = _parse_remote(path) if ":" in _path_prefix(path) else None
         return self._hosts.get(host) if host is not None else None
+
+
+def _beginning(sources: Mapping[str, _T], path: str) -> _T | None:
+    """The source with the address that a path begins with."""
+    for folder, source in sources.items():
+        if path.startswith(folder) and path[len(folder) : len(folder) + 1] in ("", "/", "#"):
+            return source
+    return None
 
 
 def source_for(roots: Sequence[str], local: LocalSource | None = None, *, limit: int = 500) -> MultiHostSource:
