@@ -176,6 +176,22 @@ def test_an_open_span_grows_until_now() -> None:
     assert rows.chart.extent(0) == (0, 238_000)
 
 
+def test_idle_time_is_left_out_of_the_axis_and_its_length_is_shown() -> None:
+    calls = [make_span("1", "a", Operation.EXECUTE_TOOL, 0, 10_000)]
+    calls.append(make_span("2", "b", Operation.EXECUTE_TOOL, 3_610, 30_000))
+    rows = SpanRows(make_run(calls), tree=False)
+    assert rows.chart.total_ms == 40_000
+    assert rows.chart.extent(1) == (10_000, 40_000)
+    assert "1h00m" in text_of_line(rows.header(120))
+
+
+def test_the_axis_of_a_run_that_waits_ends_with_its_last_event() -> None:
+    calls = [make_span("1", "a", Operation.EXECUTE_TOOL, 0, 10_000)]
+    rows = SpanRows(make_run(calls, status=Status.RUNNING), tree=False, now=START + 100_000)
+    assert rows.chart.total_ms < 12_000
+    assert not text_of_line(rows.header(120)).endswith("s")
+
+
 def test_heading() -> None:
     first, second = run_heading(researcher(), 60, now=START + 180)
     assert text_of_line(first) == "✗ researcher failed at step 5 of 5 · search"
@@ -499,11 +515,11 @@ def test_what_only_grew_is_not_measured_again(tree: bool, monkeypatch: pytest.Mo
     texts(rows, 100)
     measured: list[str] = []
     monkeypatch.setattr("tracetui.views.timeline.chart._stated", lambda span: measured.append(span.id))
-    builder.add([make_span("new", "Bash", Operation.EXECUTE_TOOL, 4000, 1, step=4, parent_id="r")])
+    builder.add([make_span("new", "Bash", Operation.EXECUTE_TOOL, 3001, 1, step=4, parent_id="r")])
     grown = rows.with_run(builder.build())
 
     assert grown.index("new") == len(rows) - 1  # where the row at the end was
-    assert grown.chart.total_ms == pytest.approx(4_000_001)
+    assert grown.chart.total_ms == pytest.approx(3_001_001)
     assert len(measured) < 10
 
 

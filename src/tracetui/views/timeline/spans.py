@@ -18,7 +18,7 @@ from tracetui.model import Operation, Run, Span, Status
 from tracetui.model.build import CONTAINERS
 from tracetui.store.address import step_number
 from tracetui.text import Clean, count, duration, pad, tokens, truncate
-from tracetui.views.bars import axis, bar, on_grid
+from tracetui.views.bars import bar, on_grid
 from tracetui.views.glyphs import UNICODE, Glyphs, bar_style, kind
 from tracetui.views.labels import BLANK, Columns, argument, name_beside, short_name, time_cell, token_cell
 from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
@@ -248,8 +248,7 @@ class SpanRows:
         if columns.time:
             pieces.append(Piece(Clean("  time"), "accent" if self.longest_first else "dim"))
         if columns.bar:
-            note = "end to end" if self.chart.end_to_end else ""
-            pieces += (BLANK, *axis(self.chart.total_ms, columns.bar, note=note).heading)
+            pieces += (BLANK, *self.chart.axis(columns.bar, self._glyphs).heading)
         return tuple(fit(pieces, width))
 
     def overview(self, width: int) -> Line:
@@ -328,7 +327,7 @@ class SpanRows:
         time = 5 if width >= _TIME_FROM else 0
         taken = sum(size + 1 for size in (number, tok, time, bar) if size)
         columns = Columns(number, max(0, width - taken), tok, time, bar)
-        self._ticks = axis(self.chart.total_ms, bar).ticks if bar else ()
+        self._ticks = self.chart.axis(bar, self._glyphs).ticks if bar else ()
         self._columns = width, columns
         return columns
 
