@@ -36,7 +36,7 @@ from tracetui.model.span import text_of
 from tracetui.redact import Redactor
 from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, one_line, tokens
 from tracetui.views.glyphs import UNICODE
-from tracetui.views.labels import clock, errors_inside, model_name, preview_text, run_sign, status_word
+from tracetui.views.labels import clock, errors_inside, preview_text, run_sign, short_model, status_word
 from tracetui.views.rows import Piece
 from tracetui.views.timeline.chart import tokens_of
 from tracetui.views.timeline.story import Entry, StoryRows
@@ -154,7 +154,7 @@ def _facts(run: Run, rows: StoryRows, effects: RunEffects) -> Iterator[tuple[str
     if agents := sum(is_lane(run, i) for i in range(len(run.spans))):
         yield "agents", grouped(agents), ""
     if summary.model:
-        yield "model", escape(model_name(summary.model)), ""
+        yield "model", escape(short_model(summary.model)), ""
 
 
 class _Page:

@@ -77,6 +77,8 @@ class SpanRows:
         self._marked: Sequence[int] | None = None
         self._columns: tuple[int, Columns] | None = None
         self._ticks: tuple[int, ...] = ()
+        self._path: Sequence[int] = ()
+        """Positions of the span under the cursor of a tree and of those that contain it, from the root."""
         self._shown = visible(run, tree, self.folded, keep) if shown is None else shown
         self.folds = folds
         self._loops = folds if not (tree or keep is not None or self.longest_first) else None
@@ -380,16 +382,26 @@ class SpanRows:
         end = position + self.run.sizes[position]
         return bisect_left(self.failed, end) - bisect_left(self.failed, position + 1)
 
+    def follow_cursor(self, index: int) -> bool:
+        """Draw guides to the row of the cursor; whether they change others than that row."""
+        before, path = self._path, list[int]()
+        at = self._visible[index] if self.tree and index < len(self._visible) else None
+        while at is not None:
+            path.append(at)
+            at = self.run.parent(at)
+        self._path = path[::-1]
+        return [at for at in before if self.run.sizes[at] > 1] != [at for at in path[::-1] if self.run.sizes[at] > 1]
+
     def _guides(self, position: int, span: Span) -> list[Piece]:
-        """A guide per ancestor below the root, then the fold mark or blanks."""
+        """The indentation, with a guide below each span that contains the cursor; then the fold mark or blanks."""
         depth = self.run.depths[position]
         pieces = []
-        if depth:
-            indent = min(depth * 2, _MAX_INDENT)
-            guide = ("  " + f"{self._glyphs.guide} " * depth)[:indent]
-            pieces.append(Piece(Clean(guide), "line"))
-            if indent < depth * 2:
-                pieces.append(Piece(Clean(f"{depth}{self._glyphs.path} "), "dim"))
+        if depth * 2 > _MAX_INDENT:
+            pieces += [Piece(Clean(" " * _MAX_INDENT)), Piece(Clean(f"{depth}{self._glyphs.path} "), "dim")]
+        elif depth:
+            around = sum(at < position < at + self.run.sizes[at] for at in self._path[1:depth])
+            guides = f"{self._glyphs.guide} " * around
+            pieces.append(Piece(Clean(f"  {guides}".ljust(depth * 2)), "line"))
         return pieces + (self._fold_mark(position, span) or [Piece(Clean("  "))])
 
     def _agent_indent(self, position: int, span: Span) -> list[Piece]:
