@@ -342,7 +342,7 @@ def _text(cell: Cell) -> Clean:
 # ---- Markdown
 
 _SPECIAL: Final = re.compile(
-    r"(?:<[a-z]+>)+|[\\`*\[\]|~$@]|<(?=[\w/!?])|(?<![^\W_])_|_(?![^\W_])|&(?=[#\w])|!(?=\[)|#(?=\d)|:(?=//)|(?<!\w):(?=[\w+-]+:)|(?<=www)\."
+    r"(?:<[a-z]+>)+|https?://[\w./?=%#&+,:~-]+|[\\`*\[\]|~$@]|<(?=[\w/!?])|(?<![^\W_])_|_(?![^\W_])|&(?=[#\w])|!(?=\[)|#(?=\d)|:(?=//)|(?<!\w):(?=[\w+-]+:)|(?<=www)\."
 )
 """Text that Markdown, or a site that shows it, would read as markup, a mention, a link or an emoji."""
 _LIST: Final = re.compile(r"^(\d+(?=[.)])|(?=[-+=#>]))")
@@ -416,8 +416,8 @@ def _inline(text: str) -> str:
 
 
 def _escaped(match: re.Match[str]) -> str:
-    """Code for a varying part such as ``<n>``; a character reference where a backslash would still leave a mention, a
-    link or a tag to some renderers.
+    """Code for a varying part such as ``<n>`` and for an address; a character reference where a backslash would still
+    leave a mention, a link or a tag to some renderers.
     """
     found = match.group()
     return f"`{found}`" if len(found) > 1 else f"&#{ord(found)};" if found in "<&@:.|`" else f"\\{found}"
