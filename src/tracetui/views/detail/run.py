@@ -191,7 +191,7 @@ def _origin(sheet: Sheet, run: RunSummary) -> None:
     missing = sheet.glyphs.missing
     for label, value in (("id", run.id), ("name", run.name), ("agent", run.agent)):
         sheet.fact(label, Piece(clean(value, 500) if value else missing, "sec" if value else "dim"))
-    model, short = clean(run.model, 500), short_model(run.model or "")
+    model, short = clean(run.model or "", 500), short_model(run.model or "")
     recorded = [Piece(Clean(f" ({model})"), "dim")] if short != model else []
     sheet.fact("model", Piece(short or missing, "sec" if model else "dim"), *recorded)
     for label, value in (("source", run.source), ("tags", ", ".join(run.tags))):
