@@ -47,7 +47,7 @@ from tracetui.export.page import (
     run_tree,
     without_empty,
 )
-from tracetui.export.story import story_page
+from tracetui.export.story import story_blocks, story_page
 from tracetui.export.tasks import tasks_report, tasks_value
 from tracetui.export.text import facts, one_span_lines, title
 from tracetui.export.triage import Shared, Triage, triage_report, triage_value
@@ -258,11 +258,15 @@ def _step_links(run: Run) -> Iterator[Block]:
 
 
 def run_report(run: Run, *, full: bool = False, redactor: Redactor | None = None) -> Iterator[Block]:
-    """A run as text: facts, timeline, and its failing steps with their contents (`full`: every step)."""
+    """A run as text: facts, timeline or story, and its failing steps with their contents (`full`: every step)."""
     yield Heading(1, title(run))
     yield Facts([one for one in facts(run) if one.lines])
-    yield Heading(2, Clean("Timeline"))
-    yield run_tree(run, full=full, contents=False)
+    if is_session(run):
+        yield Heading(2, Clean("Story"))
+        yield from story_blocks(run, full=full)
+    else:
+        yield Heading(2, Clean("Timeline"))
+        yield run_tree(run, full=full, contents=False)
     yield from effects_blocks(run)
     yield from _context(run, redactor)
     failed = [run.index[one] for one in errors(run)]

@@ -342,11 +342,11 @@ def _text(cell: Cell) -> Clean:
 # ---- Markdown
 
 _SPECIAL: Final = re.compile(
-    r"[\\`*\[\]|<>~$@]|(?<![^\W_])_|_(?![^\W_])|&(?=[#\w])|!(?=\[)|#(?=\d)|:(?=//)|(?<!\w):(?=[\w+-]+:)|(?<=www)\."
+    r"(?:<[a-z]+>)+|https?://[\w./?=%#&+,:~-]+|[\\`*\[\]|~$@]|<(?=[\w/!?])|(?<![^\W_])_|_(?![^\W_])|&(?=[#\w])|!(?=\[)|#(?=\d)|:(?=//)|(?<!\w):(?=[\w+-]+:)|(?<=www)\."
 )
 """Text that Markdown, or a site that shows it, would read as markup, a mention, a link or an emoji."""
-_LIST: Final = re.compile(r"^(\d+(?=[.)])|(?=[-+=#]))")
-"""Text that Markdown would read as the start of a list or a heading."""
+_LIST: Final = re.compile(r"^(\d+(?=[.)])|(?=[-+=#>]))")
+"""Text that Markdown would read as the start of a list, a heading or a quotation."""
 _TICKS: Final = re.compile("`+")
 _PADDED: Final = 48
 """Cells to which a column is padded at most, so that a table reads well as text too."""
@@ -416,9 +416,11 @@ def _inline(text: str) -> str:
 
 
 def _escaped(match: re.Match[str]) -> str:
-    """A character reference where a backslash would still leave a mention, a link or a tag to some renderers."""
+    """Code for a varying part such as ``<n>`` and for an address; a character reference where a backslash would still
+    leave a mention, a link or a tag to some renderers.
+    """
     found = match.group()
-    return f"&#{ord(found)};" if found in "<>&@:.|`" else f"\\{found}"
+    return f"`{found}`" if len(found) > 1 else f"&#{ord(found)};" if found in "<&@:.|`" else f"\\{found}"
 
 
 # ---- HTML

@@ -24,7 +24,10 @@ from tracetui.export.page import (
     MAX_READ,
     MAX_WRITTEN,
     Block,
+    Code,
+    Heading,
     Link,
+    Prose,
     anchors,
     block_html,
     cut_lines,
@@ -36,7 +39,7 @@ from tracetui.model.span import text_of
 from tracetui.redact import Redactor
 from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, one_line, tokens
 from tracetui.views.glyphs import UNICODE
-from tracetui.views.labels import clock, errors_inside, model_name, preview_text, run_sign, status_word
+from tracetui.views.labels import clock, errors_inside, preview_text, run_sign, short_model, status_word
 from tracetui.views.rows import Piece
 from tracetui.views.timeline.chart import tokens_of
 from tracetui.views.timeline.story import Entry, StoryRows
@@ -47,6 +50,8 @@ if TYPE_CHECKING:
 
 _ROOM: Final = 400
 """Cells of a row before it is cut with ``…``; the page wraps it."""
+_LINE: Final = 90
+"""Cells of a row as text."""
 _MAX_HEAD, _MAX_TAIL = 3_000, 1_000
 """Rows from the start and from the end."""
 _MAX_REPLY: Final = 20_000
@@ -82,6 +87,30 @@ def story_page(
         f"<footer>Made by tracetui from {steps}. {escape(masked_words(redactor))} ~ marks estimates. "
         "This page has no script and loads nothing.</footer>\n</body></html>\n"
     )
+
+
+def story_blocks(run: Run, *, full: bool = False) -> Iterator[Block]:
+    """The rows of a session below its prompts, as text. The run is masked before. `full`: all rows, uncut."""
+    rows = StoryRows(run)
+    rows = rows.refold(rows.all_folds)
+    page = _Page(run, rows, full=full, room=None if full else _LINE)
+    lines: list[Clean] = []
+    before = None
+    for entry in page.shown:
+        if entry.what != "turn" or entry.depth:
+            lines.append(page.text(entry))
+            continue
+        if lines:
+            yield Code(lines)
+            lines = []
+        if before is not None and (idle := page.idle(before, entry)):
+            yield Prose(idle)
+        yield Heading(3, Clean(f"{entry.number}. {page.prompt(entry, 300)}"))
+        before = entry
+    if lines:
+        yield Code(lines)
+    if page.left_out:
+        yield Prose(Clean(page.left_out))
 
 
 @lru_cache(1)
@@ -154,19 +183,35 @@ def _facts(run: Run, rows: StoryRows, effects: RunEffects) -> Iterator[tuple[str
     if agents := sum(is_lane(run, i) for i in range(len(run.spans))):
         yield "agents", grouped(agents), ""
     if summary.model:
-        yield "model", escape(model_name(summary.model)), ""
+        yield "model", escape(short_model(summary.model)), ""
 
 
 class _Page:
     """The rows of a story, written one by one."""
 
-    def __init__(self, run: Run, rows: StoryRows, *, full: bool) -> None:
-        self._run, self._rows, self._full = run, rows, full
+    def __init__(self, run: Run, rows: StoryRows, *, full: bool, room: int | None = None) -> None:
+        """`room`: cells of a row before it is cut with ``…``; None: so many that a page wraps it."""
+        self._run, self._rows, self._full, self._room = run, rows, full, room or _ROOM
         self._anchors = anchors(run)
         self._read, self._written = (MAX_READ, MAX_WRITTEN)
         self._skipped = 0
         self.left_out = ""
         """How many contents were left out, in words; empty: none."""
+
+    @property
+    def shown(self) -> Iterator[Entry]:
+        """The rows within the limits; counts the others."""
+        entries = self._rows.entries
+        limited = not self._full and len(entries) > _MAX_HEAD + _MAX_TAIL
+        for index, entry in enumerate(entries):
+            heads = entry.what == "lane" or (entry.what == "turn" and not entry.depth)
+            if limited and _MAX_HEAD <= index < len(entries) - _MAX_TAIL and not heads:
+                self._skipped += 1
+            else:
+                yield entry
+        if self._skipped:
+            words = f"contents of {grouped(self._skipped)} rows left out (size limit; export with --full)"
+            self.left_out = f"{grouped(len(self._run.spans))} records; {words}"
 
     def prompts(self) -> Iterator[str]:
         """The list of prompts."""
@@ -178,12 +223,12 @@ class _Page:
         yield f'<nav aria-label="Prompts"><span class="dim">{count}{more}</span><ol>\n'
         for entry in turns[:_MAX_PROMPTS]:
             yield (
-                f'<li><span>{entry.number}</span><a href="#p{entry.number}">{escape(self._prompt(entry, 160))}</a>'
+                f'<li><span>{entry.number}</span><a href="#p{entry.number}">{escape(self.prompt(entry, 160))}</a>'
                 f'<i></i><span class="t">{self._time(entry)}</span></li>\n'
             )
         yield "</ol></nav>\n"
 
-    def _prompt(self, entry: Entry, limit: int) -> Clean:
+    def prompt(self, entry: Entry, limit: int) -> Clean:
         span = self._run.spans[entry.position]
         return preview_text(span, limit) or Clean("prompt without text") if is_prompt(span) else Clean("start")
 
@@ -193,10 +238,9 @@ class _Page:
 
     def story(self) -> Iterator[str]:
         """All turns with their rows."""
-        entries, before = self._rows.entries, None
-        limited = not self._full and len(entries) > _MAX_HEAD + _MAX_TAIL
+        before = None
         open_lanes: list[int] = []
-        for index, entry in enumerate(entries):
+        for entry in self.shown:
             while open_lanes and open_lanes[-1] >= entry.depth:
                 open_lanes.pop()
                 yield "</div></details>\n"
@@ -204,31 +248,25 @@ class _Page:
                 yield from self._begin(entry, before)
                 before = entry
                 continue
-            if limited and _MAX_HEAD <= index < len(entries) - _MAX_TAIL and entry.what != "lane":
-                self._skipped += 1
-                continue
             if entry.what == "lane" and len(open_lanes) < MAX_NESTED:
                 open_lanes.append(entry.depth)
                 yield f'<details {self._id(entry)}><summary>{self._line(entry)}</summary><div class="agentbox">\n'
             else:
                 yield from self._row(entry)
         yield "</div></details>\n" * len(open_lanes) + ("</section>\n" if before is not None else "")
-        if self._skipped:
-            words = f"contents of {grouped(self._skipped)} rows left out (size limit; export with --full)"
-            self.left_out = f"{grouped(len(self._run.spans))} records; {words}"
-            yield f'<p class="cut">… {words} …</p>\n'
+        if self.left_out:
+            yield f'<p class="cut">… {self.left_out.partition("; ")[2]} …</p>\n'
 
     def _begin(self, entry: Entry, before: Entry | None) -> Iterator[str]:
         """The idle time before a turn, and its prompt."""
         if before is not None:
             yield "</section>\n"
-            idle = self._rows.seconds_between(before, entry)
-            if idle is not None and idle >= IDLE_SECONDS:
-                yield f'<div class="idle">idle {duration(idle * 1000)}</div>\n'
+            if idle := self.idle(before, entry):
+                yield f'<div class="idle">{idle}</div>\n'
         span = self._run.spans[entry.position]
         summary = self._run.summary
         facts = [clock(span.started_at, summary.time_zone, now=summary.started_at), self._time(entry)]
-        text = self._prompt(entry, 300)
+        text = self.prompt(entry, 300)
         yield (
             f'<section id="p{entry.number}"><div class="prompt" {self._id(entry)}><div class="who">'
             f"<span>{'user' if is_prompt(span) else ''}</span>"
@@ -240,6 +278,11 @@ class _Page:
                 yield '<details><summary><span class="g"></span><span class="fold dim">whole prompt</span></summary>'
                 yield f"{_markdown(whole, self._full)}</details>"
         yield "</div>\n"
+
+    def idle(self, before: Entry, entry: Entry) -> Clean:
+        """The idle time between two turns; empty if there is none."""
+        seconds = self._rows.seconds_between(before, entry)
+        return Clean(f"idle {duration(seconds * 1000)}" if seconds is not None and seconds >= IDLE_SECONDS else "")
 
     def _id(self, entry: Entry) -> str:
         return f'id="{self._anchors[entry.position]}"'
@@ -280,28 +323,37 @@ class _Page:
 
     def _line(self, entry: Entry, action: Action | None = None) -> str:
         """Glyph, words and time of a row."""
-        span = self._run.spans[entry.position]
-        if entry.what == "reads":
-            paths = [self._run.spans[i].preview for i in self._rows.reads(entry)]
-            glyph, _, *words = reads_pieces(span, paths, _ROOM, UNICODE)
-        elif entry.what == "span":
-            glyph, _, *words = step_pieces(span, action or action_of(span), _ROOM, UNICODE)
-        else:
-            glyph, _, *words = self._rows.sentence(entry, _ROOM)
+        glyph, _, *words = self._pieces(entry, action)
         return (
             f'<span class="g {_class(glyph.style)}">{escape(glyph.text)}</span>'
             f'<span class="fold">{"".join(map(_piece, words))}</span><span class="t">{self._time(entry)}</span>'
         )
 
+    def _pieces(self, entry: Entry, action: Action | None = None) -> list[Piece]:
+        span = self._run.spans[entry.position]
+        if entry.what == "reads":
+            paths = [self._run.spans[i].preview for i in self._rows.reads(entry)]
+            return reads_pieces(span, paths, self._room, UNICODE)
+        if entry.what == "span":
+            return step_pieces(span, action or action_of(span), self._room, UNICODE)
+        return self._rows.sentence(entry, self._room)
+
+    def text(self, entry: Entry) -> Clean:
+        """Time, glyph and words of a row."""
+        span = self._run.spans[entry.position]
+        indent = "  " * min(max(0, entry.depth - 1), MAX_NESTED)
+        if entry.what == "records":
+            return Clean(f"{'':8}{indent}· {_record_words(entry)}")
+        body = self._body(span) if entry.what == "span" and span.operation is Operation.EXECUTE_TOOL else None
+        pieces = self._pieces(entry, action_of(span, body) if body is not None else None)
+        return Clean(f"{self._time(entry):>6}  {indent}{''.join(piece.text for piece in pieces)}".rstrip())
+
     def _records(self, entry: Entry) -> Iterator[str]:
-        hooks, others = entry.hooks, len(entry.records) - entry.hooks
-        words = [f"{grouped(hooks)} hook{'' if hooks == 1 else 's'}"] if hooks else []
-        words += [f"{grouped(others)} record{'' if others == 1 else 's'} of the program"] if others else []
         names = [one_line(f"{span.name} {span.preview}", 160) for span in (self._run.spans[i] for i in entry.records)]
         lines = "<br>".join(map(escape, names[:_MAX_PROMPTS])) + ("<br>…" if len(names) > _MAX_PROMPTS else "")
         yield (
             f'<details {self._id(entry)}><summary><span class="g dim">·</span><span class="fold dim">'
-            f'{" and ".join(words)}</span><span class="t"></span></summary>'
+            f'{_record_words(entry)}</span><span class="t"></span></summary>'
             f'<div class="in sec">{lines}</div></details>\n'
         )
 
@@ -350,6 +402,14 @@ class _Page:
 
     def _cut(self, lines: Sequence[Clean]) -> Sequence[Clean]:
         return lines if self._full else cut_lines(lines)
+
+
+def _record_words(entry: Entry) -> str:
+    """``2 hooks and 1 record of the program``."""
+    hooks, others = entry.hooks, len(entry.records) - entry.hooks
+    words = [f"{grouped(hooks)} hook{'' if hooks == 1 else 's'}"] if hooks else []
+    words += [f"{grouped(others)} record{'' if others == 1 else 's'} of the program"] if others else []
+    return " and ".join(words)
 
 
 def _typed(line: Clean) -> Clean:

@@ -328,8 +328,8 @@ def _own_facts(header: Header, tally: Tally | None, last: LastEvent | None, *, m
             usage = tally.usage if usage is None else usage.or_else(tally.usage)
         error = error or tally.first_error
     steps = header.steps if tally is None or not header.tells_steps else tally.steps
-    if not steps and tally is not None and (tally.llm_calls or tally.tool_calls):
-        steps = None  # the trace doesn't number its steps
+    if not steps and tally is not None and (tally.llm_calls or tally.tool_calls):  # the trace doesn't number its steps
+        steps = (tally.llm_calls or tally.tool_calls) if header.tells_steps and header.tells_calls else None
     return OwnFacts(
         id=header.id,
         usage=usage,

@@ -25,7 +25,7 @@ FORK: Final = "fork"
 COPY: Final = "copy"
 _NOTHING: Final = ClaimKeys()
 _COUNTS: Final = tuple(name for name in Usage.__struct_fields__ if name not in ("cost_usd", "output_at_least"))
-_COUNTED: Final = ("errors", "llm_calls", "steps", "tool_calls")
+_COUNTED: Final = ("errors", "llm_calls", "tool_calls")
 _LEAST: Final = 1e-9
 """US dollars below which a difference of costs is rounding."""
 
@@ -282,7 +282,6 @@ def _deduction(run: RunSummary, owners: Collection[int]) -> dict[str, Any]:
     less = {
         "errors": sum(claim.kind.failed for claim in copied),
         "llm_calls": operations[Operation.CHAT],
-        "steps": sum(claim.kind.is_step for claim in copied),
         "tool_calls": operations[Operation.EXECUTE_TOOL],
     }
     used = sum((claim.usage for claim in copied if claim.usage is not None), Usage())

@@ -111,17 +111,17 @@ class Axis(NamedTuple):
     ticks: tuple[int, ...]
 
 
-def axis(total_ms: float, width: int, *, note: str = "") -> Axis:
-    """Three to five round ticks and the total. Labels too close to the total are left out.
+def axis(total_ms: float, width: int, *, note: str = "", total: bool = True) -> Axis:
+    """Three to five round ticks and, unless the axis is longer than the run, the total.
 
-    A `note` replaces the labels if it fits.
+    Labels too close to the total are left out. A `note` replaces the labels if it fits.
     """
     if width <= 0:
         return Axis((), ())
     days = ceil(min(total_ms, _MAX_MS) / _MAX_TICKS / _DAY_MS)
     step = next((s for s in _ROUND_MS if total_ms / s <= _MAX_TICKS), days * _DAY_MS)
     marks = [(int(i * step / total_ms * width), i * step) for i in range(1, _MAX_TICKS + 1) if i * step < total_ms]
-    end = duration(total_ms)
+    end = duration(total_ms) if total else ""
     cells = [" "] * width
     free = _write(cells, 0, "0")
     total_at = width - len(end)
@@ -134,6 +134,24 @@ def axis(total_ms: float, width: int, *, note: str = "") -> Axis:
     if total_at >= 2:
         _write(cells, total_at, end)
     return Axis((Piece(Clean("".join(cells)), "dim"),), tuple(sorted({cell for cell, _ in marks if 0 < cell < width})))
+
+
+def gap_axis(gaps: Sequence[tuple[float, float]], worked: float, width: int, glyphs: Glyphs = UNICODE) -> Axis:
+    """Lengths of idle times above their marks, on an axis of `worked` seconds; those without room are left out.
+
+    `gaps` are (seconds worked before, length in seconds), the longest first.
+    """
+    cells = [" "] * max(0, width)
+    ticks = []
+    for before, length in gaps if worked > 0 and width > 0 else ():
+        at, label = min(width - 1, int(before / worked * width)), duration(length * 1000)
+        for start, text in ((at, glyphs.grid + label), (at - len(label), label + glyphs.grid)):
+            stop = start + len(text)
+            if start >= 0 and stop <= width and not "".join(cells[max(0, start - 1) : stop + 1]).strip():
+                cells[start:stop] = text
+                ticks.append(at)
+                break
+    return Axis((Piece(Clean("".join(cells)), "dim"),), tuple(sorted(ticks)))
 
 
 def _write(cells: list[str], at: int, text: str) -> int:

@@ -170,12 +170,6 @@ def preview_text(span: Span, limit: int = 400) -> Clean:
     return one_line(f"{span.preview}…" if len(span.preview) >= PREVIEW else span.preview, limit)
 
 
-def model_name(model: str) -> Clean:
-    """A model without its version date."""
-    name = one_line(model, 120)
-    return Clean(_DATED.sub("", name) or name)
-
-
 def argument(span: Span) -> Clean:
     """The input of a span on one line; empty if its header has none."""
     text = preview_text(span, 200)
@@ -186,16 +180,19 @@ def argument(span: Span) -> Clean:
     return text
 
 
-def short_model(model: str) -> str:
+def short_model(model: str) -> Clean:
     """A model without provider, ``claude-`` and date: ``sonnet-4`` for ``anthropic/claude-sonnet-4-20250514``."""
-    name = model.rpartition("/")[2].rpartition("anthropic.")[2]
-    name = _DATED.sub("", name).removeprefix("claude-")
-    return name or model
+    whole = one_line(model, 120)
+    name = whole.rpartition("/")[2].rpartition("anthropic.")[2]
+    return Clean(_DATED.sub("", name).removeprefix("claude-") or whole)
 
 
 def short_name(span: Span) -> Clean:
-    """The name of a span; a model without its version date."""
-    return model_name(span.name) if span.operation is Operation.CHAT else one_line(span.name, 120)
+    """The name of a span; a model in short, without its version date."""
+    name = one_line(span.name, 120)
+    if span.operation is not Operation.CHAT:
+        return name
+    return short_model(name) if span.name == span.model else Clean(_DATED.sub("", name) or name)
 
 
 def name_beside(span: Span, given: Clean, room: int) -> Clean:

@@ -86,7 +86,7 @@ def test_tree_folds_by_span() -> None:
     rows = SpanRows(run, tree=True)
     assert rows.fold(0) == Fold("r", True)
     assert rows.fold(1) is None
-    assert texts(rows, 60)[4].startswith("      │   ⊢ robots allow")
+    assert texts(rows, 60)[4].startswith("          ⊢ robots allow")
     folded = rows.refold(frozenset({"9"}))
     assert [folded.key(i) for i in range(len(folded))] == ["r", "1", "2", "9", "10", "11", END]
     assert "▸ ■ fetch bmwk.de/foerderung/e-auto  1 below" in texts(folded, 118)[3]
@@ -174,6 +174,50 @@ def test_an_open_span_grows_until_now() -> None:
     rows = SpanRows(run, tree=False, now=START + 238)
     assert "3m58s" in texts(rows, 60)[0]
     assert rows.chart.extent(0) == (0, 238_000)
+
+
+def test_idle_time_is_left_out_of_the_axis_and_its_length_is_shown() -> None:
+    calls = [make_span("1", "a", Operation.EXECUTE_TOOL, 0, 10_000)]
+    calls.append(make_span("2", "b", Operation.EXECUTE_TOOL, 3_610, 30_000))
+    rows = SpanRows(make_run(calls), tree=False)
+    assert rows.chart.total_ms == 40_000
+    assert rows.chart.extent(1) == (10_000, 40_000)
+    assert "1h00m" in text_of_line(rows.header(120))
+
+
+def test_the_axis_of_a_run_that_waits_ends_with_its_last_event() -> None:
+    calls = [make_span("1", "a", Operation.EXECUTE_TOOL, 0, 10_000)]
+    rows = SpanRows(make_run(calls, status=Status.RUNNING), tree=False, now=START + 100_000)
+    assert rows.chart.total_ms < 12_000
+    assert not text_of_line(rows.header(120)).endswith("s")
+
+
+def nested(levels: int) -> SpanRows:
+    """Spans each within the one before, and at each level a second one."""
+    made = [make_span("0", "root", Operation.INVOKE_AGENT, 0)]
+    for level in range(1, levels):
+        made.append(make_span(f"{level}", "in", Operation.INVOKE_AGENT, level, parent_id=f"{level - 1}"))
+        made.append(make_span(f"{level}b", "beside", Operation.CHAT, level, parent_id=f"{level - 1}"))
+    return SpanRows(make_run(made), tree=True)
+
+
+def test_guides_lead_to_the_cursor_only() -> None:
+    rows = nested(5)
+    assert not any("│" in text for text in texts(rows, 60))
+    assert rows.follow_cursor(rows.index("3") or 0)
+    guides = {rows.key(i): text.count("│") for i, text in enumerate(texts(rows, 60))}
+    assert guides == {"0": 0, "1": 0, "2": 1, "3": 2, "4": 3, "4b": 3, "3b": 2, "2b": 1, "1b": 0}
+    assert not rows.follow_cursor(rows.index("3") or 0)
+    assert rows.follow_cursor(rows.index("1b") or 0)
+    assert not rows.follow_cursor(rows.index("1b") or 0)
+
+
+def test_deep_rows_have_a_number_instead_of_guides() -> None:
+    rows = nested(300)
+    rows.follow_cursor(rows.index("299") or 0)
+    row = text_of_line(rows.line(rows.index("299") or 0, 120))
+    assert "299" in row
+    assert "│" not in row
 
 
 def test_heading() -> None:
@@ -499,11 +543,11 @@ def test_what_only_grew_is_not_measured_again(tree: bool, monkeypatch: pytest.Mo
     texts(rows, 100)
     measured: list[str] = []
     monkeypatch.setattr("tracetui.views.timeline.chart._stated", lambda span: measured.append(span.id))
-    builder.add([make_span("new", "Bash", Operation.EXECUTE_TOOL, 4000, 1, step=4, parent_id="r")])
+    builder.add([make_span("new", "Bash", Operation.EXECUTE_TOOL, 3001, 1, step=4, parent_id="r")])
     grown = rows.with_run(builder.build())
 
     assert grown.index("new") == len(rows) - 1  # where the row at the end was
-    assert grown.chart.total_ms == pytest.approx(4_000_001)
+    assert grown.chart.total_ms == pytest.approx(3_001_001)
     assert len(measured) < 10
 
 

@@ -145,6 +145,8 @@ class Steps(LineView):
     def _clamp(self, prefer_down: bool = True) -> None:
         """Clamp as usual; with the last step, also show the outcome row; while following, show the last rows."""
         super()._clamp(prefer_down)
+        if isinstance(self.rows, spans.SpanRows) and self.rows.follow_cursor(self.position):
+            self.redraw_rows()
         if self.following and not self._cursor_off_screen:
             self.top = max(0, min(self.position, len(self.rows) - self.page))
             return

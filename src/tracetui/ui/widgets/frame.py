@@ -322,7 +322,7 @@ def _run_facts(run: RunSummary, group: Group | None, opened: Opened, vitals: Vit
     """The facts of a run, then shorter and shorter lists: the status source is dropped first, the cause last."""
     steps = "1 step" if run.steps == 1 else f"{text.count(run.steps)} steps"
     facts = [
-        clean(short_model(run.model or ""), 40),
+        short_model(run.model or ""),
         steps,
         f"{text.tokens(total)} tok" if (total := total_tokens(run)) is not None else "",
         *cost_of(run, opened.assessment),

@@ -40,6 +40,7 @@ from tracetui.views.labels import (
     run_sign,
     score_line,
     short_id,
+    short_model,
     start_label,
 )
 from tracetui.views.list.runs import result_phrase
@@ -188,8 +189,11 @@ def _times(sheet: Sheet, run: RunSummary, now: float | None, zone: tzinfo) -> No
 
 def _origin(sheet: Sheet, run: RunSummary) -> None:
     missing = sheet.glyphs.missing
-    for label, value in (("id", run.id), ("name", run.name), ("agent", run.agent), ("model", run.model)):
+    for label, value in (("id", run.id), ("name", run.name), ("agent", run.agent)):
         sheet.fact(label, Piece(clean(value, 500) if value else missing, "sec" if value else "dim"))
+    model, short = clean(run.model or "", 500), short_model(run.model or "")
+    recorded = [Piece(Clean(f" ({model})"), "dim")] if short != model else []
+    sheet.fact("model", Piece(short or missing, "sec" if model else "dim"), *recorded)
     for label, value in (("source", run.source), ("tags", ", ".join(run.tags))):
         if value:
             sheet.fact(label, Piece(clean(value, 500), "sec"))

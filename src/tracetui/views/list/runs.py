@@ -596,7 +596,7 @@ def _name(run: RunSummary, size: int, bold: str, *, below: bool) -> list[Piece]:
 
 
 def _model(run: RunSummary) -> Clean:
-    return clean(short_model(run.model) if run.model else "—" if run.deep else "·", 200)
+    return short_model(run.model) if run.model else Clean("—" if run.deep else "·")
 
 
 def _id(run: RunSummary, size: int, now: float) -> Piece:

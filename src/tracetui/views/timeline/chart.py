@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from heapq import nlargest
 from itertools import accumulate, islice
 from math import ceil, log, nan
 from typing import Final, NamedTuple
 
+from tracetui.analysis.navigation import IDLE_SECONDS, WorkTime
 from tracetui.model import Run, Span, Status, Usage
 from tracetui.model.blocks import BLOCK
 from tracetui.model.build import CONTAINERS
 from tracetui.text import Clean
-from tracetui.views.bars import Bar, bar, container, instant, on_grid
+from tracetui.views.bars import Axis, Bar, axis, bar, container, gap_axis, instant, on_grid
 from tracetui.views.glyphs import UNICODE, Glyphs, bar_style
 from tracetui.views.rows import Piece
 
@@ -39,7 +40,8 @@ def tokens_of(usage: Usage | None) -> int | None:
 class Chart:
     """The time axis of a run and the position of each span on it.
 
-    Spans without start times but with durations are laid end to end (`end_to_end`).
+    Idle time, in which no span but containers ran, is left out. Spans without start times but with durations are laid
+    end to end (`end_to_end`).
     """
 
     def __init__(self, run: Run, now: float | None = None, *, before: tuple[Chart, Growth] | None = None) -> None:
@@ -56,6 +58,10 @@ class Chart:
         self._end_ms = 0.0
         """End of the run so far."""
         self._reach = self._reach_since(before, own=True)
+        self._recorded = self._recorded_since(before)
+        """The time worked as recorded, without what goes on."""
+        self._work: WorkTime | None = None
+        """The time worked; None without idle time."""
         if before is not None:
             self._take_over(*before)
         self._measure(before)
@@ -73,6 +79,8 @@ class Chart:
         if "_longest" in cached and not any(self._length(i) < before._length(i) for i in delta.changed):
             new_leaves = (i for i in (*delta.changed, *range(delta.start, len(spans))) if self._is_leaf(i))
             self._longest = nlargest(_SAMPLE_LONGEST, {*before._longest, *new_leaves}, key=self._length)
+        if "_running" in cached:
+            self._running = update_chosen(before._running, delta, len(spans), self._is_running)
         if "_failed" in cached:
             self._failed = update_chosen(before._failed, delta, len(spans), self._is_failed)
         if cached.get("_takes_time") is False:
@@ -84,10 +92,14 @@ class Chart:
         if not last:
             first, last = self._inherited_reach = self._reach_since(before, own=False)
         if last:
-            if self._now is not None and self._run.summary.status is Status.RUNNING:
+            work = self._recorded
+            if self._now is not None and self._run.summary.status is Status.RUNNING and self._running:
                 last = max(last, self._now)
+                work = work.extended(_worked([self._run.spans[i] for i in self._running], self._now))
             self._base = first
             self.total_ms = (last - first) * 1000
+            if work.longest_gaps and work.worked > 0:
+                self._work, self.total_ms = work, work.worked * 1000
         if not last or self.total_ms <= 0:
             self._lay_end_to_end(before)
 
@@ -106,6 +118,16 @@ class Chart:
         if gone[0] <= first < new[0] or gone[1] >= last > new[1]:
             return _reach(spans, own=own)
         return min(first, new[0]), max(last, new[1])
+
+    def _recorded_since(self, before: tuple[Chart, Growth] | None) -> WorkTime:
+        """The time worked. Remeasures everything only if a changed span is no longer where it was."""
+        spans = self._run.spans
+        if before is not None:
+            chart, delta = before
+            pairs = ((_worked([chart._run.spans[i]]), _worked([spans[i]])) for i in delta.changed)
+            if all(not old or (new and new[0][0] <= old[0][0] and old[0][1] <= new[0][1]) for old, new in pairs):
+                return chart._recorded.extended(_worked([*(spans[i] for i in delta.changed), *spans[delta.start :]]))
+        return WorkTime(_worked(spans))
 
     def _lay_end_to_end(self, before: tuple[Chart, Growth] | None) -> None:
         """Each span begins at the end of the previous one, a container with its first span."""
@@ -136,7 +158,12 @@ class Chart:
         if start < 0 and span.taken_over:
             return None
         length = span.duration_ms
-        if length is not None and 0 <= length < _LATEST:
+        if length is not None and not 0 <= length < _LATEST:
+            length = None
+        if self._work is not None:
+            start = self._work.at(started) * 1000
+            length = length and max(0.0, self._work.at(started + length / 1000) * 1000 - start)
+        if length is not None:
             return start, start + length
         return start, (self._end_ms if span.status is Status.RUNNING else None)
 
@@ -173,6 +200,13 @@ class Chart:
         if len(sums) != same + 1:  # they go on otherwise, or did already
             sums, counts = sums[: same + 1], counts[: same + 1]
         return _add_up(sums, counts, spans[same:])
+
+    def axis(self, width: int, glyphs: Glyphs = UNICODE) -> Axis:
+        """The heading and the grid: lengths of the idle times, else of the time."""
+        if self._work is not None:
+            return gap_axis(self._work.longest_gaps, self.total_ms / 1000, width, glyphs)
+        goes_on = self.total_ms > self._end_ms
+        return axis(self.total_ms, width, note="end to end" if self.end_to_end else "", total=not goes_on)
 
     def pieces(
         self, position: int, ticks: tuple[int, ...], width: int, glyphs: Glyphs = UNICODE, *, thin: bool = False
@@ -228,6 +262,14 @@ class Chart:
     def _failed(self) -> array[int]:
         return array("L", [i for i in self._leaves if self._is_failed(i)])
 
+    @cached_property
+    def _running(self) -> array[int]:
+        return array("L", [i for i in range(len(self._run.spans)) if self._is_running(i)])
+
+    def _is_running(self, position: int) -> bool:
+        span = self._run.spans[position]
+        return span.status is Status.RUNNING and span.operation not in CONTAINERS
+
     def _length(self, position: int) -> tuple[float, int]:
         """Sort key of a leaf: duration, then position. Containers sort last."""
         length = self._run.spans[position].duration_ms
@@ -254,6 +296,26 @@ def _reach(spans: Sequence[Span], *, own: bool = True) -> tuple[float, float]:
             if end > last:
                 last = end
     return first, last
+
+
+def _worked(spans: Iterable[Span], until: float | None = None) -> list[tuple[float, float]]:
+    """(Start, end) in UTC seconds of the spans but containers; those that follow soon are joined.
+
+    A span without an end lasts `until`; None: no time.
+    """
+    found: list[tuple[float, float]] = []
+    for span in spans:
+        start = span.started_at
+        if start is None or not 0 < start < _LATEST or span.operation in CONTAINERS or span.taken_over:
+            continue
+        length = span.duration_ms
+        end = start + length / 1000 if length is not None and 0 < length < _LATEST else max(start, until or start)
+        if found and found[-1][0] <= start < found[-1][1] + IDLE_SECONDS:
+            if end > found[-1][1]:
+                found[-1] = found[-1][0], end
+        else:
+            found.append((start, end))
+    return found
 
 
 class Layout:

@@ -7,14 +7,14 @@ from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Final
 
 from tracetui.analysis.liveness import Liveness, OpenCall, State, rounded, seconds
-from tracetui.masking import clean, excerpt, one_line
+from tracetui.masking import excerpt, one_line
 from tracetui.model import FirstError, Run, RunSummary, Status, StatusSource
 from tracetui.model.build import CONTAINERS
 from tracetui.store.address import span_reference, span_title
 from tracetui.text import Clean, cells, cost, duration, grouped, measured, tokens, truncate
 from tracetui.views.bars import sparkline
 from tracetui.views.glyphs import UNICODE, Glyphs, kind_of, status_glyph
-from tracetui.views.labels import errors_inside, run_label, score_cell, standing_of, start_label
+from tracetui.views.labels import errors_inside, run_label, score_cell, short_model, standing_of, start_label
 from tracetui.views.rows import Line, Piece, fit, width_of
 from tracetui.views.timeline.chart import tokens_of
 
@@ -115,7 +115,7 @@ def _failure(run: Run, glyphs: Glyphs) -> list[Piece]:
 def _heading_facts(
     summary: RunSummary, width: int, now: float | None, zone: tzinfo, glyphs: Glyphs, assessment: Assessment | None
 ) -> Line:
-    facts = [clean(summary.model, 80)] if summary.model else []
+    facts = [short_model(summary.model)] if summary.model else []
     if summary.duration_ms is not None:
         facts.append(duration(summary.duration_ms))
     total = tokens_of(summary.usage)

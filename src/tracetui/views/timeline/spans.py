@@ -18,7 +18,7 @@ from tracetui.model import Operation, Run, Span, Status
 from tracetui.model.build import CONTAINERS
 from tracetui.store.address import step_number
 from tracetui.text import Clean, count, duration, pad, tokens, truncate
-from tracetui.views.bars import axis, bar, on_grid
+from tracetui.views.bars import bar, on_grid
 from tracetui.views.glyphs import UNICODE, Glyphs, bar_style, kind
 from tracetui.views.labels import BLANK, Columns, argument, name_beside, short_name, time_cell, token_cell
 from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
@@ -77,6 +77,8 @@ class SpanRows:
         self._marked: Sequence[int] | None = None
         self._columns: tuple[int, Columns] | None = None
         self._ticks: tuple[int, ...] = ()
+        self._path: Sequence[int] = ()
+        """Positions of the span under the cursor of a tree and of those that contain it, from the root."""
         self._shown = visible(run, tree, self.folded, keep) if shown is None else shown
         self.folds = folds
         self._loops = folds if not (tree or keep is not None or self.longest_first) else None
@@ -248,8 +250,7 @@ class SpanRows:
         if columns.time:
             pieces.append(Piece(Clean("  time"), "accent" if self.longest_first else "dim"))
         if columns.bar:
-            note = "end to end" if self.chart.end_to_end else ""
-            pieces += (BLANK, *axis(self.chart.total_ms, columns.bar, note=note).heading)
+            pieces += (BLANK, *self.chart.axis(columns.bar, self._glyphs).heading)
         return tuple(fit(pieces, width))
 
     def overview(self, width: int) -> Line:
@@ -328,7 +329,7 @@ class SpanRows:
         time = 5 if width >= _TIME_FROM else 0
         taken = sum(size + 1 for size in (number, tok, time, bar) if size)
         columns = Columns(number, max(0, width - taken), tok, time, bar)
-        self._ticks = axis(self.chart.total_ms, bar).ticks if bar else ()
+        self._ticks = self.chart.axis(bar, self._glyphs).ticks if bar else ()
         self._columns = width, columns
         return columns
 
@@ -381,16 +382,26 @@ class SpanRows:
         end = position + self.run.sizes[position]
         return bisect_left(self.failed, end) - bisect_left(self.failed, position + 1)
 
+    def follow_cursor(self, index: int) -> bool:
+        """Draw guides to the row of the cursor; whether they change others than that row."""
+        before, path = self._path, list[int]()
+        at = self._visible[index] if self.tree and index < len(self._visible) else None
+        while at is not None:
+            path.append(at)
+            at = self.run.parent(at)
+        self._path = path[::-1]
+        return [at for at in before if self.run.sizes[at] > 1] != [at for at in path[::-1] if self.run.sizes[at] > 1]
+
     def _guides(self, position: int, span: Span) -> list[Piece]:
-        """A guide per ancestor below the root, then the fold mark or blanks."""
+        """The indentation, with a guide below each span that contains the cursor; then the fold mark or blanks."""
         depth = self.run.depths[position]
         pieces = []
-        if depth:
-            indent = min(depth * 2, _MAX_INDENT)
-            guide = ("  " + f"{self._glyphs.guide} " * depth)[:indent]
-            pieces.append(Piece(Clean(guide), "line"))
-            if indent < depth * 2:
-                pieces.append(Piece(Clean(f"{depth}{self._glyphs.path} "), "dim"))
+        if depth * 2 > _MAX_INDENT:
+            pieces += [Piece(Clean(" " * _MAX_INDENT)), Piece(Clean(f"{depth}{self._glyphs.path} "), "dim")]
+        elif depth:
+            around = sum(at < position < at + self.run.sizes[at] for at in self._path[1:depth])
+            guides = f"{self._glyphs.guide} " * around
+            pieces.append(Piece(Clean(f"  {guides}".ljust(depth * 2)), "line"))
         return pieces + (self._fold_mark(position, span) or [Piece(Clean("  "))])
 
     def _agent_indent(self, position: int, span: Span) -> list[Piece]:

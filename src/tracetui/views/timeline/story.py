@@ -33,7 +33,7 @@ from tracetui.analysis.navigation import (
 from tracetui.masking import one_line
 from tracetui.model import Operation, Run, Span, Status
 from tracetui.text import Clean, duration, grouped, pad
-from tracetui.views.bars import Bar, axis, bar, on_grid
+from tracetui.views.bars import Bar, axis, bar, gap_axis, on_grid
 from tracetui.views.glyphs import UNICODE, Glyphs, bar_style, kind
 from tracetui.views.labels import BLANK, preview_text, time_cell
 from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
@@ -53,8 +53,6 @@ _UNSETTLED: Final = 64
 """Spans at the end of a long turn that are read again when it grows: those that may still change."""
 _MAX_READS: Final = 50
 """Most calls of a row of reads."""
-_CELLS_OF_A_GAP: Final = 4
-"""Cells of the axis for each gap that it marks."""
 _MAX_INDENT: Final = 24
 _SILENT: Final = frozenset({Operation.TURN, Operation.INVOKE_AGENT})
 
@@ -704,28 +702,10 @@ class StoryRows:
     def _axis(self, width: int) -> Line:
         """Lengths of the longest gaps above their marks; without gaps, an axis of time."""
         time = self.work_time
-        gaps = time.longest_gaps[: max(1, width // _CELLS_OF_A_GAP)]
-        if not gaps:
-            plain_axis = axis(time.worked * 1000, width)
-            self._ticks = plain_axis.ticks
-            return plain_axis.heading
-        cells = [" "] * width
-        marks = {min(width - 1, int(before / time.worked * width)) for before, _ in gaps}
-        for before, length in gaps:
-            at, label = min(width - 1, int(before / time.worked * width)), duration(length * 1000)
-            for start in (at + 1, at - len(label)):  # right of its mark, else left of it
-                stop = start + len(label)
-                if (
-                    start >= 0
-                    and stop <= width
-                    and set(cells[max(0, start - 1) : stop + 1]) <= {" ", self._glyphs.grid}
-                ):
-                    cells[start:stop] = label
-                    break
-            if cells[at] == " ":
-                cells[at] = self._glyphs.grid
-        self._ticks = tuple(sorted(marks))
-        return (Piece(Clean("".join(cells)), "dim"),)
+        gaps, worked = time.longest_gaps, time.worked
+        found = gap_axis(gaps, worked, width, self._glyphs) if gaps else axis(worked * 1000, width)
+        self._ticks = found.ticks
+        return found.heading
 
     def overview(self, width: int) -> Line:
         """Empty: the rows of a story show the whole run."""
