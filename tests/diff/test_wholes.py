@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tests.diff.build import Did, node, run_of
 from tests.shared import needs_shared, sample
 from tracetui import load, load_all
-from tracetui.diff.comparison import compare, deltas, judged
+from tracetui.diff.comparison import compare, deltas, pair_judgments
 from tracetui.diff.step import ended_before, state_after, state_diff
 from tracetui.model import Body, Criterion, Metric, Operation, Run, RunBody, RunRef, RunSummary, Usage
 
@@ -34,7 +34,7 @@ def test_criteria_and_metrics_stand_side_by_side_by_name() -> None:
     )
     b = _with(run_of([]), criteria=(Criterion("polite", False),), metrics=(Metric("goal", 1.0), Metric("new", 0.5)))
 
-    found = judged(a, b)
+    found = pair_judgments(a, b)
 
     assert [(one.name, one.same) for one in found] == [
         ("polite", False), ("short", False), ("goal", True), ("new", False),
@@ -106,6 +106,6 @@ def test_goals_of_real_conversations() -> None:
 
     found = compare(a, b)
 
-    assert [one.name for one in found.judged if not one.same] == ["Politeness", "Goal Achievement"]
+    assert [one.name for one in found.judgments if not one.same] == ["Politeness", "Goal Achievement"]
     assert found.first is not None
     assert found.span_b(found.rows[found.first.row]).name == "send_message_to_target"  # type: ignore[union-attr]
