@@ -90,8 +90,8 @@ class _Planner:
         negated = [part.part for part in node.parts if isinstance(part, Not)]
         without = [part.text.lower() for part in negated if isinstance(part, Word)]
         rest = [part for part in node.parts if not isinstance(part.part if isinstance(part, Not) else part, Word)]
-        found = [WordSearch(self._table.hay, words, without)] if words or without else []
-        return AllOf([*map(self._plan, rest), *found]) if rest or not found else found[0]
+        searches = [WordSearch(self._table.hay, words, without)] if words or without else []
+        return AllOf([*map(self._plan, rest), *searches]) if rest or not searches else searches[0]
 
     def _check_words(self, node: And) -> None:
         """Raise `QueryError` for words that are certainly meant as a term: they would silently match nothing."""
@@ -99,9 +99,9 @@ class _Planner:
         for part in (part.part if isinstance(part, Not) else part for part in node.parts):
             word = part if isinstance(part, Word) and self._text[part.at] not in "\"'" else None
             if word is not None:
-                found = ALMOST_TERM.match(word.text)
-                if found is not None and self._table.find(found[1].lower()) is not None:
-                    raise QueryError(f"write `{found[1]}:` with its value and nothing else around it", word.at)
+                match = ALMOST_TERM.match(word.text)
+                if match is not None and self._table.find(match[1].lower()) is not None:
+                    raise QueryError(f"write `{match[1]}:` with its value and nothing else around it", word.at)
             if before is not None:
                 if word is not None and COMPARED.match(word.text) and self._table.find(before.text.lower()):
                     raise QueryError(f"write `{before.text}{word.text}` without a blank", word.at)
