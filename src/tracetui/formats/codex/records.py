@@ -148,8 +148,8 @@ class Meta(Payload):
     def spawn(self) -> Spawn | None:
         """How the thread of an agent was spawned."""
         within = self.source.subagent if isinstance(self.source, Source) else None
-        found = within.thread_spawn if isinstance(within, Subagent) else None
-        return found if isinstance(found, Spawn) else None
+        spawn = within.thread_spawn if isinstance(within, Subagent) else None
+        return spawn if isinstance(spawn, Spawn) else None
 
     def take(self, session: Session) -> None:
         session.begin(self)
@@ -263,8 +263,8 @@ class Message(Item):
         if role != "user":
             return role
         named = (self.metadata.content_item_kinds or ()) if isinstance(self.metadata, Metadata) else ()
-        kinds = [one for one in named if isinstance(one, str)]
-        if any(one.startswith("user.") for one in kinds):
+        kinds = [kind for kind in named if isinstance(kind, str)]
+        if any(kind.startswith("user.") for kind in kinds):
             return role
         if text.startswith(_INSTRUCTIONS):
             return "AGENTS.md"
@@ -332,7 +332,7 @@ class ToolCall(Item):
         """The arguments."""
         if isinstance(self.arguments, str):
             return decode_value(self.arguments)
-        return next((one for one in (self.arguments, self.input, self.action) if one is not None), None)
+        return next((value for value in (self.arguments, self.input, self.action) if value is not None), None)
 
     def tool(self) -> str:
         """The name of the tool."""
@@ -408,8 +408,8 @@ class Answer(Item):
         named = object_in(output, 1 << 16).get("agent_id") if type(output) is str and output[:1] == "{" else None
         if receivers is None and new is None and named is None:
             return []
-        found = [*(receivers if isinstance(receivers, list) else ()), new, named]
-        return [thread for thread in found if isinstance(thread, str) and thread]
+        listed = [*(receivers if isinstance(receivers, list) else ()), new, named]
+        return [thread for thread in listed if isinstance(thread, str) and thread]
 
 
 class ToolOutput(Answer):
@@ -444,8 +444,8 @@ def _exit_code(text: str) -> tuple[int | None, str]:
     end = head.find(_OUTPUT)
     if end < 0 and head.endswith(_OUTPUT[:-1]):
         end = len(head) - len(_OUTPUT) + 1
-    found = _CODE.search(head, 0, end if end >= 0 else len(head))
-    return (int(found[1]) if found else None), text[end + len(_OUTPUT) :] if end >= 0 else text
+    stated = _CODE.search(head, 0, end if end >= 0 else len(head))
+    return (int(stated[1]) if stated else None), text[end + len(_OUTPUT) :] if end >= 0 else text
 
 
 # ---- events about tool calls, and all other events
@@ -706,12 +706,12 @@ class TurnEnd(Item):
     reason: str | None = None
 
     def take(self, session: Session) -> None:
-        failure, found = session.failure, self.error
+        failure, error = session.failure, self.error
         if self.kind() == "turn_aborted":
             session.end_turn(CANCELLED, self.reason or "aborted", None, self.duration_ms)
             return
-        if found is not None and found is not False:
-            failure = (found if isinstance(found, Failure) else Failure(message=found)).as_error()
+        if error is not None and error is not False:
+            failure = (error if isinstance(error, Failure) else Failure(message=error)).as_error()
         status, word = (OK, "task_complete") if failure is None else (ERROR, "error")
         session.end_turn(status, word, failure, self.duration_ms)
         session.last_assistant = self.last_agent_message or session.last_assistant

@@ -464,8 +464,8 @@ class Session(PackedRows):
         text, ident, row, is_message = text.strip(), message.id, self.response, not message.reasoning
         self.failure, self._active, self._unrepeated = None, True, None
         parts = (ident, text) if ident and text else (ident or text,) if ident or text else ()
-        again = row is not None and (ident in row.ids or text in row.ids)
-        if row is None or not (row.open or (again and message.event)):
+        repeated = row is not None and (ident in row.ids or text in row.ids)
+        if row is None or not (row.open or (repeated and message.event)):
             row = self._begin_response(text)
             if message.started_at_ms:
                 row.started_at = message.started_at_ms / 1000
@@ -474,7 +474,7 @@ class Session(PackedRows):
                 row.written_at = self.record.timestamp
             if text and (not row.preview or (is_message and not row.has_message)):
                 row.preview = text[:PREVIEW]
-        if not again:
+        if not repeated:
             row.ids = (*row.ids[-_IDS:], *parts)
         if text and is_message:
             self.last_assistant, row.has_message = text, True
@@ -607,10 +607,10 @@ class Session(PackedRows):
         """The call of that id, to be changed."""
         if not key:
             return None
-        found = self.calls.get(key)
-        if isinstance(found, AnsweredCall):
-            found = self.calls[key] = Call.reopened(found, key)
-        return found
+        call = self.calls.get(key)
+        if isinstance(call, AnsweredCall):
+            call = self.calls[key] = Call.reopened(call, key)
+        return call
 
     def release(self, row: Any, span: Span) -> None:
         if not isinstance(row, Call) or row.outcome is None or self.calls.get(row.key) is not row:
