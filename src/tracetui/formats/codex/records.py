@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from tracetui.formats.agent_log import CANCELLED, ERROR, OK, RUNNING
+from tracetui.formats.agent_log import CANCELLED, DERIVED, ERROR, EXIT, EXPLICIT, OK, RUNNING
 from tracetui.formats.codex.payloads import (
     ARGUMENTS,
     COMMON,
@@ -35,7 +35,7 @@ from tracetui.formats.codex.payloads import (
 from tracetui.formats.decode import decode_value
 from tracetui.formats.scalars import child, integer, mapping, string, word
 from tracetui.formats.schema import NULL, Finite, Integer, Loose, Schema, plain, tag_of, tagged
-from tracetui.model import PREVIEW, Error, excerpt
+from tracetui.model import PREVIEW, Error, Status, StatusSource, excerpt
 from tracetui.model.span import plain_word, status_of
 
 if TYPE_CHECKING:
@@ -390,6 +390,36 @@ class Outcome(Struct, gc=False):
         if later.duration_ms is not None:
             self.duration_ms = later.duration_ms
 
+    @property
+    def status(self) -> tuple[Status, StatusSource] | None:
+        """Status and source, None until the call finished. Status and error fields outrank the exit code."""
+        if self.declined:
+            return CANCELLED, EXPLICIT
+        if self.failed:
+            return ERROR, EXPLICIT
+        if self.code:
+            return ERROR, EXIT
+        if not self.finished:
+            return None
+        if self.failed is False:
+            return OK, EXPLICIT
+        return OK, DERIVED if self.code is None else EXIT
+
+    @property
+    def error(self) -> Error | None:
+        """The error of a call that failed."""
+        if self.status is None or self.status[0] is not ERROR:
+            return None
+        kind = f"exit {self.code}" if self.code else None
+        return Error(self.message or kind or self.word or "failed", kind)
+
+
+def _has_failed(success: bool | None, status: Status | None = None, *, has_error: bool = False) -> bool | None:
+    """Whether a call failed by the fields of one record; None if they don't say."""
+    if success is False or status is ERROR or has_error:
+        return True
+    return False if success or status is OK else None
+
 
 class Answer(Item):
     """An output of a call, or an event about it."""
@@ -422,7 +452,7 @@ class ToolOutput(Answer):
             success = output.success
         text = output if isinstance(output, str) else text_in(output)
         code, message = _exit_code(text)
-        outcome = Outcome(True, None if success is None else not success, code, message=message)
+        outcome = Outcome(True, _has_failed(success), code, message=message)
         session.add_tool_output(self, text, outcome)
 
 
@@ -507,7 +537,7 @@ class Event(Answer):
 
     def outcome(self, *, unfinished: bool) -> Outcome:
         """The outcome of the call, as recorded."""
-        status, error, success = word(self.status), self.error, self.success
+        status, error = word(self.status), self.error
         meant = None if status is None else OK if status == "completed" else status_of(status)
         returned: Any = self.result
         is_error: Any = False
@@ -515,11 +545,7 @@ class Event(Answer):
             is_error = returned.is_error or getattr(returned.ok, "is_error", False)
             error = error if returned.err is None else returned.err
             returned = returned.ok if isinstance(returned.ok, Content) else returned
-        failed: bool | None = None
-        if success is False or meant is ERROR or error not in (None, False) or is_error:
-            failed = True
-        elif success or meant is OK:
-            failed = False
+        failed = _has_failed(self.success, meant, has_error=error not in (None, False) or bool(is_error))
         message = self.stderr or self.aggregated_output or self.stdout or ""
         if failed and not message:
             message = text_in(error) or (self.error.message if isinstance(self.error, Content) else None) or ""
