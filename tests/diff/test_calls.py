@@ -192,7 +192,7 @@ def test_results_that_are_named_after_their_call_are_compared() -> None:
     assert (found.first.a, found.first.b) == ("X", "Y")
 
 
-def test_what_a_tool_was_asked_for_is_no_id_of_a_call() -> None:
+def test_arguments_of_a_tool_are_no_call_ids() -> None:
     def body(number: str) -> Body:
         call = {"id": "call_1", "function": {"name": "recording", "arguments": json.dumps({"call_id": number})}}
         return Body(output={"tool_calls": [call]})

@@ -33,7 +33,7 @@ def test_the_first_divergence_has_row_path_and_both_values() -> None:
     assert (first.a, first.b) == ("Paris, 2023", "Paris, 2024")
 
 
-def test_what_holds_the_diverged_value_is_downstream_and_the_rest_independent() -> None:
+def test_steps_with_the_diverged_value_are_downstream_and_the_rest_independent() -> None:
     def steps(answer: str, other: str) -> list[Did]:
         return [
             Did(CHAT, "gpt", {"q": "which year?"}, {"text": f"the year is {answer} of course"}),
@@ -57,7 +57,7 @@ def test_a_model_that_is_not_told_what_it_was_given_answers_all_that_was_before(
     assert differing(found) == [(0, "output", False), (1, "output", True)]
 
 
-def test_what_came_out_of_a_container_differently_went_astray_inside_it() -> None:
+def test_difference_of_a_container_starts_inside_it() -> None:
     def steps(answer: str) -> list[Did]:
         workflow = Operation.INVOKE_WORKFLOW
         return [
@@ -73,7 +73,7 @@ def test_what_came_out_of_a_container_differently_went_astray_inside_it() -> Non
     assert differing(found) == [(0, "output", True), (2, "output", False)]
 
 
-def test_what_follows_inside_a_container_follows_from_what_went_astray_there() -> None:
+def test_later_differences_in_a_container_follow_from_its_first() -> None:
     def steps(docs: str, answer: str) -> list[Did]:
         return [
             Did(Operation.INVOKE_WORKFLOW, "rag", {"q": "x"}, {"answer": answer}),
@@ -196,9 +196,9 @@ def test_a_container_is_not_blamed_before_what_is_inside_it_was_compared() -> No
     def steps(made: str) -> list[Did]:
         return [node("outer", 1, made), Did(given=1, made="same", depth=1), Did(given=2, made=made, depth=1)]
 
-    told = [found.first for found in Comparison(run_of(steps("x")), run_of(steps("y"), ident="b")).steps()]
+    firsts = [diff.first for diff in Comparison(run_of(steps("x")), run_of(steps("y"), ident="b")).steps()]
 
-    assert [first.row for first in told if first is not None] == [2]
+    assert [first.row for first in firsts if first is not None] == [2]
 
 
 def test_no_body_is_kept() -> None:

@@ -118,7 +118,7 @@ def test_a_loop_that_goes_on_is_not_run_again(graph: Graph) -> None:
     assert [row[0] for row in rows(compare(runs["a"], runs["b"]))] == ["same", "same", "only_b"]
 
 
-def test_what_a_node_that_ran_again_did_inside_is_paired_as_well(graph: Graph) -> None:
+def test_steps_inside_a_rerun_node_are_paired(graph: Graph) -> None:
     runs = graph.runs(
         ("a", {}, [(0, "plan", {"p": 1}), (1, "rag", "a/rag")]),
         ("a/rag", {"parent_run_id": "a"}, [(0, "get", {"x": 1}), (1, "get", {"x": 2}), (2, "say", {"y": 1})]),

@@ -54,7 +54,7 @@ def test_the_rows_make_b_of_a(left: list[Did], right: list[Did], hashed: bool) -
 
 
 @given(STEPS, STEPS, HASHED)
-def test_what_is_counted_on_the_way_is_what_the_rows_say(left: list[Did], right: list[Did], hashed: bool) -> None:
+def test_running_counts_equal_those_of_the_rows(left: list[Did], right: list[Did], hashed: bool) -> None:
     a, b = run_of(left, hashed=hashed), run_of(right, hashed=hashed, ident="b")
 
     for found in Comparison(a, b).steps():

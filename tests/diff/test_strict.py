@@ -44,7 +44,7 @@ def test_a_clock_is_listed_but_is_not_the_first_divergence() -> None:
     assert (found.downstream, found.independent, found.ignored) == (0, (), {})
 
 
-def test_what_means_something_comes_first_in_a_step() -> None:
+def test_significant_changes_come_first_in_a_step() -> None:
     changes = Comparison(*(pair := runs((at(1), at(11, "lost")))), strict=True).changes(compare(*pair).rows[0])
 
     assert [(change.path, change.noise) for change in changes.changes] == [("", None), ("timestamp", "times")]
@@ -56,8 +56,8 @@ def test_where_nothing_else_differs_the_first_of_what_is_ignored_is_named() -> N
     assert not found.same
     assert found.first is not None
     assert (found.first.row, found.first.path, found.first.noise) == (1, "timestamp", "times")
-    told = words(sentence(found, UNICODE, 120))
-    assert told.startswith("= No differences except ignored values  ·  first: times: step 2 search")
+    phrase = words(sentence(found, UNICODE, 120))
+    assert phrase.startswith("= No differences except ignored values  ·  first: times: step 2 search")
     assert "1 usually ignored" in words(summary(found))
     assert " time" in words(PairRows(found).line(1, 120))
     assert PairRows(found).mark(1) is None

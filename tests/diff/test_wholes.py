@@ -19,7 +19,7 @@ def summary(**fields: Any) -> RunSummary:
     return RunSummary.of(ref=RunRef("any", "/a"), id="a", name="a", **fields)
 
 
-def test_what_b_took_more_is_none_unless_both_say() -> None:
+def test_delta_is_unknown_unless_both_runs_record_it() -> None:
     little, much = Usage(total_tokens=10), Usage(input_tokens=20, output_tokens=5, cost_usd=0.5)
 
     found = deltas(summary(usage=little, duration_ms=100.0), summary(usage=much, duration_ms=80.0))
@@ -70,7 +70,7 @@ def test_accumulated_state_is_compared_after_the_same_superstep() -> None:
     assert state_after(run_of([Did(Operation.CHAT)]), 1) is None
 
 
-def test_what_a_fork_inherited_is_part_of_its_state() -> None:
+def test_inherited_state_is_part_of_the_state_of_a_fork() -> None:
     whole = run_of([node("retrieve")], bodies={"s0": Body(state={"docs": 3, "answer": "no"})})
     fork = Body(state={"answer": "yes"}, attributes={"inherited_state": {"docs": 3, "answer": "no"}})
 

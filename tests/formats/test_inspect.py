@@ -439,7 +439,7 @@ def test_a_reference_to_what_is_not_there_stays_as_it_is(tmp_path: Path) -> None
     assert body.output == "attachment://0"
 
 
-def test_what_a_sample_shares_is_not_lost_with_its_pieces(tmp_path: Path) -> None:
+def test_missing_pieces_lose_no_shared_values(tmp_path: Path) -> None:
     whole = members(head("e"), [sample("dover")])
     pieces = in_pieces(whole.pop("samples/dover_epoch_1.json"))
     path = written(tmp_path, {**whole, **pieces})
@@ -695,7 +695,7 @@ def test_input_includes_what_came_from_a_cache(tmp_path: Path, version: str | No
     assert listed(path)["dover_epoch_1"].usage == Usage(140, 20, 160, 40)
 
 
-def test_what_a_sample_says_it_used_stands_beside_the_sum_of_its_calls(tmp_path: Path) -> None:
+def test_declared_usage_is_beside_the_sum_of_calls(tmp_path: Path) -> None:
     run = read(log_of(tmp_path, sample("dover", model_usage={MODEL: usage(200, 41, 80), "acme/gull": usage(5, 1)})))
     assert run.summary.usage == Usage(285, 42, 327, 80)
     assert [(one.name, one.declared, one.counted) for one in run.body.totals] == [

@@ -149,7 +149,7 @@ def _query(
 ) -> query.Query[RunSummary]:
     from tracetui.store import query
 
-    parsed, _ = query.begun(arrangement.words, context or query.TraceContext(state=state), now=now)
+    parsed, _ = query.parse_prefix(arrangement.words, context or query.TraceContext(state=state), now=now)
     return parsed
 
 

@@ -17,7 +17,7 @@ from tracetui.store.facts import recorded_state
 from tracetui.store.query.complete import Completion, Facet, complete, facets
 from tracetui.store.query.keys import Key, Kind, Table, one_of, test_of
 from tracetui.store.query.plan import AllOf, AnyOf, Columns, Comparison, Negation, Part, Query, WordSearch
-from tracetui.store.query.plan import begun as _begun
+from tracetui.store.query.plan import parse_prefix as _parse_prefix
 from tracetui.store.query.run_keys import RUN_KEYS, Context, TraceContext
 from tracetui.store.query.span_keys import SPAN_KEYS
 from tracetui.store.query.syntax import (
@@ -48,16 +48,16 @@ def for_spans(text: str) -> Query[Span]:
     return _Planner(SPAN_KEYS, None, 0.0).query(text)
 
 
-def begun(
+def parse_prefix(
     text: str, context: Context | None = None, *, now: float | None = None
 ) -> tuple[Query[RunSummary], QueryError | None]:
     """Parse a query that is being typed: return its valid beginning, and the error in the rest."""
-    return _begun(text, partial(for_runs, context=context, now=now))
+    return _parse_prefix(text, partial(for_runs, context=context, now=now))
 
 
-def begun_for_spans(text: str) -> tuple[Query[Span], QueryError | None]:
-    """As `begun`, for spans."""
-    return _begun(text, for_spans)
+def parse_span_prefix(text: str) -> tuple[Query[Span], QueryError | None]:
+    """As `parse_prefix`, for spans."""
+    return _parse_prefix(text, for_spans)
 
 
 class _Planner:
@@ -137,12 +137,12 @@ __all__ = [
     "QueryError",
     "Table",
     "TraceContext",
-    "begun",
-    "begun_for_spans",
     "complete",
     "facets",
     "for_runs",
     "for_spans",
+    "parse_prefix",
+    "parse_span_prefix",
     "pointed",
     "quoted",
     "recorded_state",

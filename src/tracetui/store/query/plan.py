@@ -289,7 +289,7 @@ class Query(Generic[T]):
         return self._plan.holds_text(text.lower())
 
 
-def begun(text: str, make: Callable[[str], Query[T]]) -> tuple[Query[T], QueryError | None]:
+def parse_prefix(text: str, make: Callable[[str], Query[T]]) -> tuple[Query[T], QueryError | None]:
     """Return the query, or its valid beginning and the error in the rest."""
     first: QueryError | None = None
     while True:
