@@ -254,7 +254,7 @@ def test_while_somebody_types_what_stands_before_the_fault_counts() -> None:
     }.items():
         found, error = query.parse_prefix(text, now=NOW)
         assert (found.text.strip(), error is None) == (understood, understood == text), text
-    spans, error = query.begun_for_spans("dur>5s tool:")
+    spans, error = query.parse_span_prefix("dur>5s tool:")
     assert (spans.text.strip(), error is not None and error.unfinished) == ("dur>5s", True)
 
 
