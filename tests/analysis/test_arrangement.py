@@ -163,7 +163,7 @@ def test_every_run_is_shown_exactly_once_however_it_is_arranged(
     assert sorted(one.ref for one in shown) == sorted(one.ref for one in runs)
 
 
-def test_what_a_dead_program_left_active_is_not_among_the_live() -> None:
+def test_runs_of_a_dead_program_are_not_live() -> None:
     killed, quiet = run("killed", age=90_000, status=Status.RUNNING), run("quiet", age=60, status=Status.UNKNOWN)
     states = {"quiet": RunState.QUIET}
     shown = names(arrange([killed, quiet], [], Arrangement(), now=NOW, state=lambda one: states.get(one.name)))

@@ -103,7 +103,7 @@ def test_a_planted_model_comes_first_also_where_not_all_have_it() -> None:
     assert first.example == (RunRef("any", "a/1"), "c0")
 
 
-def test_what_says_the_same_is_one_row_and_the_simplest_explains() -> None:
+def test_equivalent_features_are_one_row_with_the_simplest_first() -> None:
     bad = [run_of([("search", {"q": f"x{i}"}), ("export", {"format": "pdf", "dpi": 300})]) for i in range(9)]
     good = [run_of([("search", {"q": f"y{i}"}), ("fetch", {})]) for i in range(9)]
 
@@ -237,7 +237,7 @@ def test_a_side_of_equals_has_nothing_of_its_own() -> None:
         ("…", "…"),
     ],
 )
-def test_what_differs_from_run_to_run_is_no_part_of_an_argument(value: str, stable: str | None) -> None:
+def test_varying_values_are_no_part_of_an_argument(value: str, stable: str | None) -> None:
     assert without_noise(value, numbers=True) == stable
 
 

@@ -162,11 +162,11 @@ def test_the_samples_that_a_policy_stopped(tmp_path: Path) -> None:
     ]
 
 
-def test_what_was_found_out_of_an_earlier_state_of_a_run_goes_on_being_shown() -> None:
+def test_assessment_of_an_earlier_state_stays_visible() -> None:
     first, second = Limit("max_steps", 3), Limit("max_tokens", 25)
     early, now = limited(first), limited(first)
     now = replace(now, body=RunBody(limits=(first, second)))
     rows = run_rows(now, width=80, assessment=assess(early, lambda span: Body()))
-    told = [rows.plain(i) for i in range(len(rows))]
-    assert any("max_tokens" in line for line in told)
-    assert any("exceeded at" in line for line in told)
+    lines = [rows.plain(i) for i in range(len(rows))]
+    assert any("max_tokens" in line for line in lines)
+    assert any("exceeded at" in line for line in lines)

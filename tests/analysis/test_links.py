@@ -67,7 +67,7 @@ def test_a_read_changes_nothing(tmp_path: Path) -> None:
     assert not of_kind(links_of(trial(tmp_path, LOOKUP, LOOKUP, AGAIN)), Kind.CHANGED)
 
 
-def test_what_was_created_with_an_id_counts_only_if_the_answer_names_the_id(tmp_path: Path) -> None:
+def test_created_id_counts_only_if_the_answer_names_it(tmp_path: Path) -> None:
     booked = ("book_trip", {"user_id": "mia_3668", "card": "card_481"}, "done")
     silent = ("book_trip", {"user_id": "mia_3668", "card": "card_481"}, "Error: no seats")
     naming = ("book_trip", {"user_id": "mia_3668", "card": "card_481"}, "Error: card_481 not found")
@@ -146,7 +146,7 @@ def test_later_texts_are_no_origin(tmp_path: Path) -> None:
     assert [end.span for end in found.places] == ["3.1", "4.1"]
 
 
-def test_what_could_hide_an_origin_is_said(tmp_path: Path) -> None:
+def test_origin_lists_the_texts_that_were_not_searched(tmp_path: Path) -> None:
     from tracetui.model.masked import masked
     from tracetui.redact import Redactor
 
@@ -215,7 +215,7 @@ def test_a_call_that_all_passed_trials_made_and_this_run_never(tmp_path: Path) -
     assert (link.source.quote, link.targets[0].quote, link.match) == ("set_date", "modify_items", Match.CALL)
 
 
-def test_what_only_some_passed_trials_did_is_no_link(tmp_path: Path) -> None:
+def test_calls_of_only_some_passed_trials_make_no_link(tmp_path: Path) -> None:
     run = trial(tmp_path, *FAILED, name="t__0")
     passed = [trial(tmp_path, *calls, name=f"t__{i}", passed=True) for i, calls in ((1, PASSED), (2, (LOOKUP, DATED)))]
     assert trial_links(run, passed) == []

@@ -139,7 +139,7 @@ def test_of_several_open_calls_the_one_that_may_take_longest_explains_the_silenc
     assert stand.state is State.RUNNING
 
 
-def test_what_contains_an_open_call_is_not_what_the_run_waits_for() -> None:
+def test_run_waits_for_the_innermost_open_call() -> None:
     agent = make_span("a", "planner", Operation.INVOKE_AGENT, 0, status=Status.RUNNING)
     task = make_span("t", "Agent", TOOL, 0, status=Status.RUNNING, parent_id="a")
     inner = msgspec.structs.replace(opened(5), parent_id="t")

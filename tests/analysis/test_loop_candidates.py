@@ -30,7 +30,7 @@ def find(run: Run, same: Callable[[Span, Span], Sameness]) -> list[Loop]:
     return [loop for candidate in candidates(run) for loop in loops_in(run, candidate, same)]
 
 
-def told(run: Run) -> list[tuple[int, int, int, int]]:
+def repetitions(run: Run) -> list[tuple[int, int, int, int]]:
     return [(loop.first, loop.last, loop.period, loop.times) for loop in find(run, always)]
 
 
@@ -54,8 +54,8 @@ def told(run: Run) -> list[tuple[int, int, int, int]]:
         ("aaaaaabaa", [(0, 5, 1, 6), (7, 8, 1, 2)]),
     ],
 )
-def test_what_repeats_is_found_with_its_shortest_period(names: str, expected: list[tuple[int, ...]]) -> None:
-    assert told(calls(names)) == expected
+def test_repetitions_have_their_shortest_period(names: str, expected: list[tuple[int, ...]]) -> None:
+    assert repetitions(calls(names)) == expected
 
 
 @given(st.text("abc", max_size=40))
@@ -100,7 +100,7 @@ def test_a_conversation_that_grows_may_be_one() -> None:
     assert [list(one.calls) for one in candidates(make_run(spans))] == [[0, 1, 2]]
 
 
-def test_what_is_no_call_is_no_loop_by_itself_but_part_of_one() -> None:
+def test_other_spans_are_part_of_a_loop_but_no_loop_alone() -> None:
     hooks = [make_span(str(i), "guard", Operation.HOOK) for i in range(4)]
     assert candidates(make_run(hooks)) == []
     both = [make_span(str(i), "guard" if i % 2 else "search", Operation.HOOK if i % 2 else TOOL) for i in range(6)]
@@ -118,7 +118,7 @@ def test_calls_in_turns_follow_each_other() -> None:
     assert (loop.wasted_ms, loop.wasted_tokens) == (200, 14)
 
 
-def test_what_is_below_a_call_takes_no_time_of_its_own() -> None:
+def test_spans_below_a_call_take_no_time_of_their_own() -> None:
     spans = []
     for i in range(3):
         spans.append(make_span(f"s{i}", "search", TOOL, i, 100, usage=Usage(total_tokens=5)))
@@ -129,7 +129,7 @@ def test_what_is_below_a_call_takes_no_time_of_its_own() -> None:
     assert (loop.wasted_ms, loop.wasted_tokens) == (200, 14)
 
 
-def test_what_the_trace_does_not_say_is_not_nothing() -> None:
+def test_unrecorded_cost_is_unknown_not_zero() -> None:
     loop = find(make_run([make_span(str(i), "search", TOOL) for i in range(3)]), always)[0]
     assert (loop.wasted_ms, loop.wasted_tokens) == (None, None)
     odd = [make_span(str(i), "search", TOOL, 0, ms) for i, ms in enumerate([1, float("nan"), float("inf"), -5.0])]

@@ -151,7 +151,7 @@ def test_any_run_has_loops_or_none(run: Run) -> None:
         assert not UNSAFE.search(loop_cost(loop))
 
 
-def test_what_a_loop_cost_is_said_as_far_as_it_is_known() -> None:
+def test_loop_label_has_the_known_costs() -> None:
     assert loop_cost(Loop((0, 1), 1, True, 1230.0, 4500)) == "1.2s, 4.5k tokens"
     assert loop_cost(Loop((0, 1), 1, True, None, 0)) == "0 tokens"
     assert loop_cost(Loop((0, 1), 1, True, None, None)) == ""

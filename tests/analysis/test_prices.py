@@ -33,8 +33,8 @@ def listed(model: str, used: Usage, provider: str | None = None) -> float:
         "cache_read_tokens": used.cache_read_tokens,
         "cache_write_tokens": used.cache_creation_tokens,
     }
-    told = genai_prices.Usage(**{name: count for name, count in named.items() if count is not None})
-    return float(genai_prices.calc_price(told, model, provider_id=provider).total_price)
+    priced_usage = genai_prices.Usage(**{name: count for name, count in named.items() if count is not None})
+    return float(genai_prices.calc_price(priced_usage, model, provider_id=provider).total_price)
 
 
 def test_a_call_costs_what_the_library_says_cached_input_less() -> None:
@@ -63,7 +63,7 @@ def test_a_call_costs_what_the_library_says_cached_input_less() -> None:
         ("nobody/gpt-4o", USED),
     ],
 )
-def test_what_is_not_known_has_no_price(model: str | None, used: Usage | None) -> None:
+def test_unknown_model_or_usage_has_no_price(model: str | None, used: Usage | None) -> None:
     assert prices.of_call(model, used) is None
 
 

@@ -63,17 +63,17 @@ def test_tools_equal_a_plain_recount(whole: list[Run]) -> None:
 @settings(max_examples=examples(20))
 @given(st.lists(runs(), max_size=3), st.sampled_from([By.OPERATION, By.AGENT, By.TOOL, By.NODE]))
 def test_no_token_is_counted_twice(whole: list[Run], by: By) -> None:
-    told = 0
+    recorded = 0
     for run in whole:
         for i, span in enumerate(run.spans):
             within = run.spans[i + 1 : i + run.sizes[i]]
             own = span.operation not in CONTAINERS or not any(one.usage for one in within)
             if span.usage and own and not inherited(span):
-                told += span.usage.input_tokens or 0
+                recorded += span.usage.input_tokens or 0
 
     counted = sum(row.usage.input_tokens or 0 for row in of(by, *whole).values())
 
-    assert counted == told if by in (By.OPERATION, By.AGENT) else counted <= told
+    assert counted == recorded if by in (By.OPERATION, By.AGENT) else counted <= recorded
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=60))
@@ -92,7 +92,7 @@ def test_ranks_are_exact(times: list[float]) -> None:
         assert low <= quantiles(times, n=2, method="inclusive")[0] <= high
 
 
-def test_what_an_agent_used_is_what_its_calls_used() -> None:
+def test_usage_of_an_agent_is_that_of_its_calls() -> None:
     run = make_run(
         [
             make_span("a", "lead", AGENT, 0, 900, usage=Usage(input_tokens=300, cost_usd=0.3)),
@@ -143,7 +143,7 @@ def test_nothing_is_made_up_and_nothing_inherited_counted() -> None:
     assert (row.count, row.p50_ms, row.total_ms, row.usage) == (1, None, None, Usage())
 
 
-def test_what_took_longest_comes_first() -> None:
+def test_longest_rows_come_first() -> None:
     spans = [make_span("1", "b", TOOL, 0, 5), make_span("2", "c", TOOL, 0, 9), make_span("3", "a", TOOL)]
 
     assert [*of(By.TOOL, make_run(spans))] == ["c", "b", "a"]

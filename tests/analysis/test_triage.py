@@ -57,20 +57,20 @@ def test_runs_are_grouped_by_what_made_them_fail() -> None:
 
 
 def test_a_run_that_is_told_twice_failed_once() -> None:
-    told, copy = run("1", identity="i", duration_ms=100.0), run("2", identity="i", duration_ms=100.0)
-    (group,) = groups([copy, told])
+    original, copy = run("1", identity="i", duration_ms=100.0), run("2", identity="i", duration_ms=100.0)
+    (group,) = groups([copy, original])
     assert (keys(group), group.wasted_ms) == (["1"], 100.0)
     assert groups([run("1", None, identity="i"), copy]) == []  # the telling that counts says that it went well
 
 
-def test_what_no_run_says_is_not_known() -> None:
+def test_unrecorded_waste_is_unknown() -> None:
     (group,) = groups([run("1", started_at=None, agent=None)])
 
     assert (group.first_seen, group.last_seen, group.wasted_ms, group.wasted_tokens) == (None, None, None, None)
     assert group.agents == ()
 
 
-def test_what_a_run_wasted_below_another_is_not_wasted_twice() -> None:
+def test_waste_of_a_child_counts_once() -> None:
     batch = run("batch", "one", duration_ms=100.0, usage=Usage(total_tokens=50))
     same = run("batch/1", "one", parent="batch", duration_ms=30.0, usage=Usage(total_tokens=20))
     other = run("batch/2", "two", parent="batch", duration_ms=40.0)
@@ -86,7 +86,7 @@ def test_what_a_run_wasted_below_another_is_not_wasted_twice() -> None:
     ]
 
 
-def test_what_a_run_wasted_below_one_that_went_well_is_not_wasted_twice() -> None:
+def test_waste_below_a_passed_run_counts_once() -> None:
     batch = run("batch", "one", duration_ms=100.0)
     fine = run("batch/1", None, parent="batch", duration_ms=40.0)
     below = run("batch/1/a", "two", parent="batch/1", duration_ms=15.0)

@@ -17,7 +17,7 @@ from tracetui.text import clean
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "told"),
+    ("a", "b", "labels"),
     [
         ("2", 2, ("string", "number")),
         (1, 1.0, ("integer", "float")),
@@ -35,10 +35,10 @@ from tracetui.text import clean
         ("c1", "c1", ("", "different call")),
     ],
 )
-def test_values_that_look_the_same_are_told_apart(a: Any, b: Any, told: tuple[str, str]) -> None:
-    assert lookalike_labels(a, b) == told
+def test_lookalike_values_have_labels(a: Any, b: Any, labels: tuple[str, str]) -> None:
+    assert lookalike_labels(a, b) == labels
     if a != b or type(a) is not type(b):
-        assert lookalike_labels(b, a) == told[::-1]
+        assert lookalike_labels(b, a) == labels[::-1]
 
 
 @pytest.mark.parametrize(("a", "b"), [("x", "y"), (1, 2), (True, 1), ("1", 2), (None, 0), ("a", "ab"), ({}, [])])
@@ -62,7 +62,7 @@ def test_the_words_that_changed_say_what_does_not_show() -> None:
 
 
 def test_a_result_that_is_of_another_call_is_shown() -> None:
-    """Messages are told by what they say, which is the same here."""
+    """Messages are distinguished by their text, which is the same here."""
 
     def body(ident: str) -> Body:
         return Body(

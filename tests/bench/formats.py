@@ -154,8 +154,8 @@ def inspect(calls: int) -> Path:
 
     def write(folder: Path) -> None:
         words = Words("inspect")
-        told = [_sample(words, number) for number in range(max(1, calls // 50))]
-        members = inspect_build.members(inspect_build.head("bench"), told)
+        samples = [_sample(words, number) for number in range(max(1, calls // 50))]
+        members = inspect_build.members(inspect_build.head("bench"), samples)
         data = inspect_build.archive(members, inspect_build.ZSTANDARD, frame=1 << 20)
         (folder / "log.eval").write_bytes(data)
 
@@ -190,27 +190,27 @@ READING: Final = {**dict.fromkeys(("codex", "claude-code", "pi", "copilot"), 3.5
 
 
 def _sample(words: Words, number: int) -> dict[str, Any]:
-    told, conversation = inspect_build.Told(str(number)), [inspect_build.SYSTEM, inspect_build.QUESTION]
-    told.begin("agent", "agent", "gardener")
+    log, conversation = inspect_build.EventLog(str(number)), [inspect_build.SYSTEM, inspect_build.QUESTION]
+    log.begin("agent", "agent", "gardener")
     for call in range(50):
         ident, given, shown = f"call_{call}", {"command": words.text(80)}, words.text(3_000)
         said = inspect_build.answer(words.text(80), [inspect_build.asked("bash", ident, **given)])
         refs = {"input": [], "input_refs": [[0, len(conversation)]]}
         tools = {"tools": [{"name": "bash", "description": words.text(400)}], "tool_choice": "auto", "config": {}}
         sent = {"request": {"model": BIG}, "response": {"text": words.text(200)}, "call_refs": [[0, 2]]}
-        told.add("model", "agent", model=BIG, **refs, **tools, output=said, call=sent, completed=told.time(0.5))
-        told.begin(ident, "tool", "bash", "agent")
-        told.add("tool", "agent", id=ident, function="bash", arguments=given, result=shown, events=[])
-        told.end(ident)
+        log.add("model", "agent", model=BIG, **refs, **tools, output=said, call=sent, completed=log.time(0.5))
+        log.begin(ident, "tool", "bash", "agent")
+        log.add("tool", "agent", id=ident, function="bash", arguments=given, result=shown, events=[])
+        log.end(ident)
         answer = {"role": "tool", "content": shown, "tool_call_id": ident, "function": "bash"}
         conversation += [said["choices"][0]["message"], answer]
-    told.end("agent")
+    log.end("agent")
     shared = {"messages": conversation, "calls": conversation[:2]}
-    return inspect_build.sample(f"s{number}", events=told.events, messages=conversation, events_data=shared)
+    return inspect_build.sample(f"s{number}", events=log.events, messages=conversation, events_data=shared)
 
 
 def _events(words: Words, calls: int) -> Iterator[bytes]:
-    told: list[tuple[str, dict[str, Any]]] = [
+    log: list[tuple[str, dict[str, Any]]] = [
         ("session.start", {"sessionId": _THREAD, "copilotVersion": "1.0.102", "context": {"cwd": "/home/ada/orchard"}}),
         ("user.message", {"content": "Prune"}),
     ]
@@ -222,7 +222,7 @@ def _events(words: Words, calls: int) -> Iterator[bytes]:
         asked = {"toolCallId": ident, "name": "bash", "arguments": given, "type": "function"}
         said = {"content": words.text(80), "toolRequests": [asked], "apiCallId": api, "model": BIG}
         ran = {"success": True, "shellExecution": {"exitCode": 0}, "result": {"content": words.text(3_000)}}
-        told += [
+        log += [
             ("assistant.turn_start", {"turnId": str(number)}),
             ("session.usage_record", {"usage": usage | paid}),
             ("assistant.message", said),
@@ -230,9 +230,9 @@ def _events(words: Words, calls: int) -> Iterator[bytes]:
             ("tool.execution_complete", {"toolCallId": ident} | ran),
             ("assistant.turn_end", {"turnId": str(number)}),
         ]
-    told.append(("session.shutdown", {"shutdownType": "routine", "modelMetrics": {}}))
+    log.append(("session.shutdown", {"shutdownType": "routine", "modelMetrics": {}}))
     last: str | None = None
-    for place, (kind, data) in enumerate(told):
+    for place, (kind, data) in enumerate(log):
         event = {"type": kind, "data": data, "id": words.uid(), "timestamp": stamp(place), "parentId": last}
         last = str(event["id"])
         yield orjson.dumps(event) + b"\n"

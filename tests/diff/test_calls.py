@@ -82,11 +82,11 @@ def test_calls_that_only_have_other_ids_are_the_same(
     calls, left, right = renamed
     a, b = recorded(calls, left, form, f"a{hashed}"), recorded(calls, right, form, f"b{hashed}", blank=blank)
 
-    for found in (compare(a, b), compare(b, a)):
-        assert found.same
-        assert set(kinds(found)) == {"same"}
-        assert set(found.ignored) <= {"ids", "JSON formatting", "input hashes"}
-        assert bool(found.ignored.get("ids")) == (left != right)
+    for diff in (compare(a, b), compare(b, a)):
+        assert diff.same
+        assert set(kinds(diff)) == {"same"}
+        assert set(diff.ignored) <= {"ids", "JSON formatting", "input hashes"}
+        assert bool(diff.ignored.get("ids")) == (left != right)
 
 
 @given(renamings(), API, st.data())
@@ -99,19 +99,19 @@ def test_one_id_that_is_of_another_call_is_a_difference(
     other = data.draw(st.sampled_from([*(one for one in right.values() if one != right[str(place)]), "other"]))
     wrong = _with_attribute(b, f"s{2 * place + 1}", "gen_ai.tool.call.id", other)
 
-    for found in (compare(a, wrong), compare(wrong, a)):
-        assert not found.same
-        assert found.first is not None
-        row = found.rows[found.first.row]
-        *_, (comparison, last) = _watched(found.a, found.b)
-        assert comparison.changes(last.rows[found.first.row]).changes
+    for diff in (compare(a, wrong), compare(wrong, a)):
+        assert not diff.same
+        assert diff.first is not None
+        row = diff.rows[diff.first.row]
+        *_, (comparison, last) = _watched(diff.a, diff.b)
+        assert comparison.changes(last.rows[diff.first.row]).changes
         assert row.changes
     assert compare(a, b).same
 
 
 def _watched(a: Run, b: Run) -> list[tuple[Comparison, Diff]]:
     comparison = Comparison(a, b)
-    return [(comparison, found) for found in comparison.steps()]
+    return [(comparison, diff) for diff in comparison.steps()]
 
 
 def _with_attribute(run: Run, span: str, name: str, value: Any) -> Run:
@@ -159,11 +159,11 @@ def test_results_are_swapped_also_where_the_calls_have_the_same_ids() -> None:
 
 
 def test_one_id_that_alone_is_another_differs() -> None:
-    found = compared((turn([("c1", "x")], [("c1", "X")]), turn([("c9", "x")], [("c1", "X")])))
+    diff = compared((turn([("c1", "x")], [("c1", "X")]), turn([("c9", "x")], [("c1", "X")])))
 
-    assert not found.same
-    assert found.first is not None
-    assert (found.first.path, found.first.a, found.first.b) == ("messages[1].content[0].id", "c1", "c1")
+    assert not diff.same
+    assert diff.first is not None
+    assert (diff.first.path, diff.first.a, diff.first.b) == ("messages[1].content[0].id", "c1", "c1")
 
 
 def test_calls_whose_ids_are_numbered_on_are_the_same() -> None:
@@ -187,20 +187,20 @@ def test_results_that_are_named_after_their_call_are_compared() -> None:
         return Body(input={"tool_calls": [{"id": ident, "name": "f"}]}, output={ident: {"text": text}})
 
     assert compared((body("c12", "X"), body("d34", "X"))).same
-    found = compared((body("c12", "X"), body("d34", "Y")))
-    assert found.first is not None
-    assert (found.first.a, found.first.b) == ("X", "Y")
+    diff = compared((body("c12", "X"), body("d34", "Y")))
+    assert diff.first is not None
+    assert (diff.first.a, diff.first.b) == ("X", "Y")
 
 
-def test_what_a_tool_was_asked_for_is_no_id_of_a_call() -> None:
+def test_arguments_of_a_tool_are_no_call_ids() -> None:
     def body(number: str) -> Body:
         call = {"id": "call_1", "function": {"name": "recording", "arguments": json.dumps({"call_id": number})}}
         return Body(output={"tool_calls": [call]})
 
-    found = compared((body("A17"), body("B22")))
+    diff = compared((body("A17"), body("B22")))
 
-    assert found.first is not None
-    assert found.first.path == "tool_calls[0].function.arguments.call_id"
+    assert diff.first is not None
+    assert diff.first.path == "tool_calls[0].function.arguments.call_id"
 
 
 @pytest.mark.parametrize(

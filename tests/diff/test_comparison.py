@@ -16,8 +16,8 @@ from tracetui.model import Body, Check, Operation, Status
 CHAT = Operation.CHAT
 
 
-def differing(found: Diff) -> list[tuple[int, str, bool]]:
-    return [(i, row.kind.value, row.downstream) for i, row in enumerate(found.rows) if row.kind is not Kind.SAME]
+def differing(diff: Diff) -> list[tuple[int, str, bool]]:
+    return [(i, row.kind.value, row.downstream) for i, row in enumerate(diff.rows) if row.kind is not Kind.SAME]
 
 
 def test_the_first_divergence_has_row_path_and_both_values() -> None:
@@ -33,7 +33,7 @@ def test_the_first_divergence_has_row_path_and_both_values() -> None:
     assert (first.a, first.b) == ("Paris, 2023", "Paris, 2024")
 
 
-def test_what_holds_the_diverged_value_is_downstream_and_the_rest_independent() -> None:
+def test_steps_with_the_diverged_value_are_downstream_and_the_rest_independent() -> None:
     def steps(answer: str, other: str) -> list[Did]:
         return [
             Did(CHAT, "gpt", {"q": "which year?"}, {"text": f"the year is {answer} of course"}),
@@ -42,22 +42,22 @@ def test_what_holds_the_diverged_value_is_downstream_and_the_rest_independent() 
             Did(CHAT, "gpt", {"q": "so?", "pages": f"found {answer} pages"}, "done"),
         ]
 
-    found = compare(run_of(steps("2023", "x.org/one")), run_of(steps("2024", "y.com/other"), ident="b"))
+    diff = compare(run_of(steps("2023", "x.org/one")), run_of(steps("2024", "y.com/other"), ident="b"))
 
-    assert differing(found) == [(0, "output", False), (1, "input", True), (2, "input", False), (3, "input", True)]
-    assert found.independent == (2,)
+    assert differing(diff) == [(0, "output", False), (1, "input", True), (2, "input", False), (3, "input", True)]
+    assert diff.independent == (2,)
 
 
 def test_a_model_that_is_not_told_what_it_was_given_answers_all_that_was_before() -> None:
     def steps(result: str, answer: str) -> list[Did]:
         return [Did(given="ls", made=result), Did(CHAT, "claude", None, answer)]
 
-    found = compare(run_of(steps("a.txt", "one file")), run_of(steps("a.txt b.txt", "two files"), ident="b"))
+    diff = compare(run_of(steps("a.txt", "one file")), run_of(steps("a.txt b.txt", "two files"), ident="b"))
 
-    assert differing(found) == [(0, "output", False), (1, "output", True)]
+    assert differing(diff) == [(0, "output", False), (1, "output", True)]
 
 
-def test_what_came_out_of_a_container_differently_went_astray_inside_it() -> None:
+def test_difference_of_a_container_starts_inside_it() -> None:
     def steps(answer: str) -> list[Did]:
         workflow = Operation.INVOKE_WORKFLOW
         return [
@@ -66,14 +66,14 @@ def test_what_came_out_of_a_container_differently_went_astray_inside_it() -> Non
             node("generate", {"docs": 3}, {"answer": answer}, depth=1),
         ]
 
-    found = compare(run_of(steps("yes, certainly")), run_of(steps("no, never"), ident="b"))
+    diff = compare(run_of(steps("yes, certainly")), run_of(steps("no, never"), ident="b"))
 
-    assert found.first is not None
-    assert found.first.row == 2
-    assert differing(found) == [(0, "output", True), (2, "output", False)]
+    assert diff.first is not None
+    assert diff.first.row == 2
+    assert differing(diff) == [(0, "output", True), (2, "output", False)]
 
 
-def test_what_follows_inside_a_container_follows_from_what_went_astray_there() -> None:
+def test_later_differences_in_a_container_follow_from_its_first() -> None:
     def steps(docs: str, answer: str) -> list[Did]:
         return [
             Did(Operation.INVOKE_WORKFLOW, "rag", {"q": "x"}, {"answer": answer}),
@@ -81,21 +81,21 @@ def test_what_follows_inside_a_container_follows_from_what_went_astray_there() -
             node("generate", {"docs": docs}, {"answer": answer}, depth=1),
         ]
 
-    found = compare(run_of(steps("one page", "yes, certainly")), run_of(steps("other book", "no, never"), ident="b"))
+    diff = compare(run_of(steps("one page", "yes, certainly")), run_of(steps("other book", "no, never"), ident="b"))
 
-    assert found.first is not None
-    assert found.first.row == 1
-    assert differing(found) == [(0, "output", True), (1, "output", False), (2, "input", True)]
-    assert found.independent == ()
+    assert diff.first is not None
+    assert diff.first.row == 1
+    assert differing(diff) == [(0, "output", True), (1, "output", False), (2, "input", True)]
+    assert diff.independent == ()
 
 
 def test_after_the_end_of_one_run_everything_follows() -> None:
     steps = [Did(given={"q": i}, made=i) for i in range(5)]
     broken = [*steps[:2], Did(given={"q": "drifted"}, made=None, failed=True)]
 
-    found = compare(run_of(steps, hashed=True), run_of(broken, hashed=True, ident="b"))
+    diff = compare(run_of(steps, hashed=True), run_of(broken, hashed=True, ident="b"))
 
-    assert differing(found) == [(2, "input", False), (3, "only_a", True), (4, "only_a", True)]
+    assert differing(diff) == [(2, "input", False), (3, "only_a", True), (4, "only_a", True)]
 
 
 def test_a_decision_comes_before_the_output_that_repeats_it() -> None:
@@ -103,11 +103,11 @@ def test_a_decision_comes_before_the_output_that_repeats_it() -> None:
         body = Body(input={"x": 1}, output={"_pick": where}, attributes={"decision": where, "status": "completed"})
         return run_of([Did(Operation.ROUTE, "pick")], bodies={"s0": body}, ident=where)
 
-    found = compare(routed("left"), routed("right"))
+    diff = compare(routed("left"), routed("right"))
 
-    assert found.first is not None
-    assert (found.first.kind, found.first.path, found.first.b) == (Kind.OUTPUT, "decision", "right")
-    assert found.decision == found.first
+    assert diff.first is not None
+    assert (diff.first.kind, diff.first.path, diff.first.b) == (Kind.OUTPUT, "decision", "right")
+    assert diff.decision == diff.first
 
 
 def test_a_hash_that_is_not_that_of_its_input_is_flagged_and_not_believed() -> None:
@@ -128,11 +128,11 @@ def test_status_comes_last() -> None:
     a = run_of([Did(given=1, made=None)])
     b = run_of([Did(given=1, made=None, failed=True)], ident="b")
 
-    found = compare(a, b)
+    diff = compare(a, b)
 
-    assert kinds(found) == ["status"]
-    assert found.first is not None
-    assert (found.first.path, found.first.a, found.first.b) == ("status", "ok", "error")
+    assert kinds(diff) == ["status"]
+    assert diff.first is not None
+    assert (diff.first.path, diff.first.a, diff.first.b) == ("status", "ok", "error")
 
 
 def test_hooks_of_calls_that_changed_stay_with_them() -> None:
@@ -159,9 +159,9 @@ def test_a_student_may_use_other_words_but_not_other_calls(relation: str | None)
     def turns(words: str) -> list[Did]:
         return [Did(Operation.MESSAGE, "user", "go"), Did(CHAT, "m", None, words), Did(given="ls", made="x", depth=1)]
 
-    found = compare(run_of(turns("I look")), run_of(turns("let me see"), ident="b"), relation=relation)
+    diff = compare(run_of(turns("I look")), run_of(turns("let me see"), ident="b"), relation=relation)
 
-    assert found.same == (relation == "student")
+    assert diff.same == (relation == "student")
 
 
 # ---- as it becomes known
@@ -196,9 +196,9 @@ def test_a_container_is_not_blamed_before_what_is_inside_it_was_compared() -> No
     def steps(made: str) -> list[Did]:
         return [node("outer", 1, made), Did(given=1, made="same", depth=1), Did(given=2, made=made, depth=1)]
 
-    told = [found.first for found in Comparison(run_of(steps("x")), run_of(steps("y"), ident="b")).steps()]
+    firsts = [diff.first for diff in Comparison(run_of(steps("x")), run_of(steps("y"), ident="b")).steps()]
 
-    assert [first.row for first in told if first is not None] == [2]
+    assert [first.row for first in firsts if first is not None] == [2]
 
 
 def test_no_body_is_kept() -> None:
@@ -214,10 +214,10 @@ def test_no_body_is_kept() -> None:
 
     steps = [Did(given={"q": i}) for i in range(500)]
     a, b = run_of(steps), run_of(steps, ident="b")
-    found = compare(_with(a, load), _with(b, load))
+    diff = compare(_with(a, load), _with(b, load))
     gc.collect()
 
-    assert found.same
+    assert diff.same
     assert most <= 6
     assert len(alive) == 0
 
@@ -254,20 +254,20 @@ def test_status_words_and_relations_are_facts_of_the_runs() -> None:
     a = run_of([Did()], status=Status.OK, model="gpt-4o")
     b = run_of([Did()], ident="b", status=Status.ERROR, model="gpt-5", replay_of="a", relation="retry")
 
-    found = compare(a, b)
+    diff = compare(a, b)
 
-    assert found.relation == "retry"
-    assert {fact.name for fact in found.facts if not fact.same} == {"status", "model"}
+    assert diff.relation == "retry"
+    assert {fact.name for fact in diff.facts if not fact.same} == {"status", "model"}
 
 
 def test_runs_that_differ_in_notes_of_the_program_alone_went_the_same_way() -> None:
     a = run_of([Did(Operation.META, "mode", made="plan"), Did()])
     b = run_of([Did(Operation.META, "mode", made="build"), Did()], ident="b")
 
-    found = compare(a, b)
-    assert found.first is not None
-    assert found.first.noise
-    assert found.same
+    diff = compare(a, b)
+    assert diff.first is not None
+    assert diff.first.noise
+    assert diff.same
     assert not compare(a, b, strict=True).same
 
 

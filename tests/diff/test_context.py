@@ -23,12 +23,12 @@ def test_messages_are_kept_new_dropped_edited_and_moved() -> None:
     a = said("you are a careful agent", f"{asked} Paris", "first answer", "second", "third", "remember this")
     b = said("you are a careful agent", "remember this", f"{asked} London", "second", "third", "brand new")
 
-    found = context_diff(a, b)
+    diff = context_diff(a, b)
 
     assert counts(a, b) == {"kept": 3, "new": 1, "dropped": 1, "edited": 1, "moved": 1}
-    assert (MessageChange.MOVED, 5, 1) in found.pairs
-    assert (MessageChange.EDITED, 1, 2) in found.pairs
-    assert found.break_at == 1
+    assert (MessageChange.MOVED, 5, 1) in diff.pairs
+    assert (MessageChange.EDITED, 1, 2) in diff.pairs
+    assert diff.break_at == 1
 
 
 def test_a_context_that_only_grew_breaks_no_cache() -> None:

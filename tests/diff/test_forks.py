@@ -43,7 +43,7 @@ class Graph:
         return {run.summary.id: run for run in load_all(self.path)}
 
 
-def rows(found: Diff) -> list[tuple[str, str | None, str | None]]:
+def rows(diff: Diff) -> list[tuple[str, str | None, str | None]]:
     """(Kind, step of A, step of B) of every row; a star marks what was inherited."""
 
     def name(run: Run, place: int | None) -> str | None:
@@ -52,7 +52,7 @@ def rows(found: Diff) -> list[tuple[str, str | None, str | None]]:
         span = run.spans[place]
         return f"{span.step} {span.name}{'*' if 'inherited' in span.note else ''}"
 
-    return [(row.kind.value, name(found.a, row.a), name(found.b, row.b)) for row in found.rows]
+    return [(row.kind.value, name(diff.a, row.a), name(diff.b, row.b)) for row in diff.rows]
 
 
 FORK: dict[str, Any] = {"forked_from": "a"}
@@ -68,17 +68,17 @@ def test_a_step_that_a_fork_ran_again_at_its_superstep_stands_beside_the_origina
         ("a", {}, [(0, "get", {"x": 1}), (1, "make", {"y": 1})]),
         ("b", FORK, [(0, "get", {"x": 2}), (0, "make", {"y": 1}), (1, "make", {"y": 2})]),
     )
-    found = compare(runs["a"], runs["b"])
+    diff = compare(runs["a"], runs["b"])
 
-    assert found.relation == "fork"
-    assert rows(found) == [
+    assert diff.relation == "fork"
+    assert rows(diff) == [
         ("output", "0 get", "0 get"),
         ("only_b", None, "0 make"),
         ("output", "1 make", "1 make"),
     ]
-    assert "run again" in found.by
-    assert found.first is not None
-    assert (found.first.row, found.first.path) == (0, "x")
+    assert "run again" in diff.by
+    assert diff.first is not None
+    assert (diff.first.row, diff.first.path) == (0, "x")
 
 
 def test_where_a_fork_counts_on_the_node_tells_what_it_ran_again(graph: Graph) -> None:
@@ -102,9 +102,9 @@ def test_where_a_fork_counts_on_the_node_tells_what_it_ran_again(graph: Graph) -
 def test_a_retry_stands_beside_the_step_that_failed_also_in_a_loop(graph: Graph) -> None:
     turns: list[Step] = [(0, "turn", {"n": 1}), (1, "turn", {"n": 2}), (2, "turn", ValueError("no"))]
     runs = graph.runs(("a", {}, turns), ("b", FORK | {"retry_of": "a"}, [(3, "turn", {"n": 3}), (4, "turn", {"n": 4})]))
-    found = compare(runs["a"], runs["b"])
+    diff = compare(runs["a"], runs["b"])
 
-    assert rows(found) == [
+    assert rows(diff) == [
         ("same", "0 turn", "0 turn*"),
         ("same", "1 turn", "1 turn*"),
         ("output", "2 turn", "3 turn"),
@@ -118,7 +118,7 @@ def test_a_loop_that_goes_on_is_not_run_again(graph: Graph) -> None:
     assert [row[0] for row in rows(compare(runs["a"], runs["b"]))] == ["same", "same", "only_b"]
 
 
-def test_what_a_node_that_ran_again_did_inside_is_paired_as_well(graph: Graph) -> None:
+def test_steps_inside_a_rerun_node_are_paired(graph: Graph) -> None:
     runs = graph.runs(
         ("a", {}, [(0, "plan", {"p": 1}), (1, "rag", "a/rag")]),
         ("a/rag", {"parent_run_id": "a"}, [(0, "get", {"x": 1}), (1, "get", {"x": 2}), (2, "say", {"y": 1})]),
@@ -155,12 +155,12 @@ def test_an_attempt_more_is_not_why_a_step_came_out_differently() -> None:
     a = run_of([node("generate", None)._replace(failed=True), attempt])
     b = run_of([node("generate", given, {"answer": "42"})], ident="b")
     comparison = Comparison(a, b)
-    *_, found = comparison.steps()
+    *_, diff = comparison.steps()
 
-    assert found.first is not None
-    assert (found.first.row, found.first.kind.value) == (0, "output")
-    assert [(row.kind.value, row.downstream) for row in found.rows] == [("output", False), ("only_a", True)]
-    sections = step_sections(a.load(a.spans[0]), b.load(b.spans[0]), comparison.changes(found.rows[0]))
+    assert diff.first is not None
+    assert (diff.first.row, diff.first.kind.value) == (0, "output")
+    assert [(row.kind.value, row.downstream) for row in diff.rows] == [("output", False), ("only_a", True)]
+    sections = step_sections(a.load(a.spans[0]), b.load(b.spans[0]), comparison.changes(diff.rows[0]))
     assert [(one.side, one.differs, one.note) for one in sections[:2]] == [
         ("input", False, "not recorded in A"),
         ("output", True, ""),
@@ -189,8 +189,8 @@ REAL: dict[str, dict[str, tuple[str | None, str | None, list[tuple[int | None, i
 def test_real_forks_stand_beside_their_originals(version: str, fork: str) -> None:
     runs = {run.summary.id: run for run in load_all(sample("hypergraph", version, "workflows.db"))}
     b = runs[fork]
-    found = compare(runs[b.summary.replay_of or ""], b)
-    first = found.first
-    steps = [tuple(span and span.step for span in (found.span_a(row), found.span_b(row))) for row in found.rows]
+    diff = compare(runs[b.summary.replay_of or ""], b)
+    first = diff.first
+    steps = [tuple(span and span.step for span in (diff.span_a(row), diff.span_b(row))) for row in diff.rows]
 
     assert (first and first.kind.value, first and first.path, steps) == REAL[version][fork]

@@ -28,16 +28,16 @@ def check(runs: list[Run]) -> None:
     for place, a in enumerate(runs):
         for b in (a, runs[(place + 2) % len(runs)]):
             comparison = Comparison(a, b)
-            *_, found = comparison.steps()
+            *_, diff = comparison.steps()
 
-            words = describe(found, comparison.messages)
-            lines = [*diff_lines(found, comparison.messages, words), pair_line(found, words)]
-            data = b"".join(diff_document(found, comparison.changes, words))
+            words = describe(diff, comparison.messages)
+            lines = [*diff_lines(diff, comparison.messages, words), pair_line(diff, words)]
+            data = b"".join(diff_document(diff, comparison.changes, words))
 
-            assert found.same or a is not b
+            assert diff.same or a is not b
             assert not any(UNSAFE.search(line) for line in lines)
             assert not UNSAFE.search(data.decode().replace("\n", ""))
-            assert len(json.loads(data)["rows"]) == len(found.rows)
+            assert len(json.loads(data)["rows"]) == len(diff.rows)
 
 
 def test_attacks_in_every_string_are_compared_and_printed(tmp_path: Path) -> None:

@@ -23,14 +23,14 @@ def side(hunks: list[Hunk], name: str) -> str:
 @settings(max_examples=examples(300))
 @given(TEXTS, TEXTS)
 def test_both_texts_are_there_whole(a: str, b: str) -> None:
-    found = text_diff(a, b)
+    diff = text_diff(a, b)
 
-    assert side(found.hunks, "a") == a
-    assert side(found.hunks, "b") == b
-    assert all(hunk.a == hunk.b for hunk in found.hunks if hunk.same)
-    assert all(one.same != other.same for one, other in zip(found.hunks, found.hunks[1:], strict=False))
-    assert (not found.changed) == (a == b)
-    assert sum(len(hunk.a) for hunk in found.hunks) == a.count("\n") + 1
+    assert side(diff.hunks, "a") == a
+    assert side(diff.hunks, "b") == b
+    assert all(hunk.a == hunk.b for hunk in diff.hunks if hunk.same)
+    assert all(one.same != other.same for one, other in zip(diff.hunks, diff.hunks[1:], strict=False))
+    assert (not diff.changed) == (a == b)
+    assert sum(len(hunk.a) for hunk in diff.hunks) == a.count("\n") + 1
 
 
 def test_a_word_is_a_word() -> None:
@@ -41,9 +41,9 @@ def test_a_word_is_a_word() -> None:
 
 
 def test_lines_say_where_they_are() -> None:
-    found = text_diff("same\nold\nsame too", "new\nsame\nsame too").hunks
+    hunks = text_diff("same\nold\nsame too", "new\nsame\nsame too").hunks
 
-    assert [(hunk.same, hunk.at_a, hunk.at_b, len(hunk.a), len(hunk.b)) for hunk in found] == [
+    assert [(hunk.same, hunk.at_a, hunk.at_b, len(hunk.a), len(hunk.b)) for hunk in hunks] == [
         (False, 0, 0, 0, 1),
         (True, 0, 1, 1, 1),
         (False, 1, 2, 1, 0),
@@ -73,6 +73,6 @@ def test_one_endless_line_is_compared_within_bounds() -> None:
     words = [f"word{i}" for i in range(30_000)]
     other = [*words[:10_000], "changed", *words[10_001:20_000], "again", *words[20_001:]]
 
-    found = text_diff(" ".join(words), " ".join(other))
+    diff = text_diff(" ".join(words), " ".join(other))
 
-    assert sum(piece.changed for piece in found.hunks[0].a[0]) == 2
+    assert sum(piece.changed for piece in diff.hunks[0].a[0]) == 2

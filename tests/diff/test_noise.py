@@ -95,7 +95,7 @@ def test_noise_is_let_pass_and_counted(a: Any, b: Any, kind: str) -> None:
         ({"name": "Write", "input": {"command": "a b"}}, {"name": "Write", "input": {"command": "a  b"}}),
     ],
 )
-def test_what_was_asked_for_is_no_noise(a: Any, b: Any) -> None:
+def test_requested_values_are_no_noise(a: Any, b: Any) -> None:
     changes, counted = kinds(a, b, side=INPUT)
 
     assert changes == 1
@@ -109,7 +109,7 @@ def test_how_long_it_took_means_nothing_but_where_it_was_asked_for() -> None:
     assert kinds({"time": 30}, {"time": 60}, side=INPUT) == (1, {})
 
 
-def test_what_is_called_by_a_made_id_was_not_asked_for() -> None:
+def test_names_made_from_ids_were_not_requested() -> None:
     assert kinds({"id": f"for_tool_{UUID}"}, {"id": f"for_tool_{OTHER}"}, side=INPUT) == (0, {"ids": 1})
 
 

@@ -23,13 +23,13 @@ SINGLE = {Kind.ONLY_A: Kind.ONLY_B, Kind.ONLY_B: Kind.ONLY_A}
 
 @given(STEPS, HASHED)
 def test_a_run_does_not_differ_from_itself(steps: list[Did], hashed: bool) -> None:
-    one, twin = run_of(steps, hashed=hashed), run_of(steps, hashed=hashed, ident="b")
+    one, other = run_of(steps, hashed=hashed), run_of(steps, hashed=hashed, ident="b")
 
-    for found in (compare(one, one), compare(one, twin)):
-        assert found.first is None
-        assert found.complete
-        assert kinds(found) == ["same"] * len(steps)
-        assert [(row.a, row.b) for row in found.rows] == [(i, i) for i in range(len(steps))]
+    for diff in (compare(one, one), compare(one, other)):
+        assert diff.first is None
+        assert diff.complete
+        assert kinds(diff) == ["same"] * len(steps)
+        assert [(row.a, row.b) for row in diff.rows] == [(i, i) for i in range(len(steps))]
 
 
 @given(STEPS, STEPS, HASHED)
@@ -46,35 +46,35 @@ def test_the_other_way_round_is_the_mirror(left: list[Did], right: list[Did], ha
 def test_the_rows_make_b_of_a(left: list[Did], right: list[Did], hashed: bool) -> None:
     a, b = run_of(left, hashed=hashed), run_of(right, hashed=hashed, ident="b")
 
-    found = compare(a, b)
+    diff = compare(a, b)
 
-    made = [right[row.b] if row.kind is not Kind.SAME else _same(left[row.a], right[row.b]) for row in _of_b(found)]
+    made = [right[row.b] if row.kind is not Kind.SAME else _same(left[row.a], right[row.b]) for row in _of_b(diff)]
     assert made == right
-    assert sorted(row.a for row in found.rows if row.a is not None) == list(range(len(left)))
+    assert sorted(row.a for row in diff.rows if row.a is not None) == list(range(len(left)))
 
 
 @given(STEPS, STEPS, HASHED)
-def test_what_is_counted_on_the_way_is_what_the_rows_say(left: list[Did], right: list[Did], hashed: bool) -> None:
+def test_running_counts_equal_those_of_the_rows(left: list[Did], right: list[Did], hashed: bool) -> None:
     a, b = run_of(left, hashed=hashed), run_of(right, hashed=hashed, ident="b")
 
-    for found in Comparison(a, b).steps():
-        assert found.counts == {kind: sum(row.kind is kind for row in found.rows) for kind in Kind}
-        assert found.downstream == sum(row.downstream for row in found.rows)
-        assert list(found.flagged) == [i for i, row in enumerate(found.rows) if row.flags]
-        assert list(found.independent) == _independent(found)
+    for diff in Comparison(a, b).steps():
+        assert diff.counts == {kind: sum(row.kind is kind for row in diff.rows) for kind in Kind}
+        assert diff.downstream == sum(row.downstream for row in diff.rows)
+        assert list(diff.flagged) == [i for i, row in enumerate(diff.rows) if row.flags]
+        assert list(diff.independent) == _independent(diff)
 
 
-def _independent(found: Diff) -> list[int]:
-    if found.first is None:
+def _independent(diff: Diff) -> list[int]:
+    if diff.first is None:
         return []
-    rows = list(enumerate(found.rows[: found.compared]))[found.first.row + 1 :]
+    rows = list(enumerate(diff.rows[: diff.compared]))[diff.first.row + 1 :]
     return [i for i, row in rows if row.kind is not Kind.SAME and not (row.downstream or row.noise)]
 
 
-def _of_b(found: Diff) -> list[Any]:
+def _of_b(diff: Diff) -> list[Any]:
     """The rows with a step of B, checked to be all of them in order."""
-    rows = [row for row in found.rows if row.b is not None]
-    assert [row.b for row in rows] == list(range(len(found.b.spans)))
+    rows = [row for row in diff.rows if row.b is not None]
+    assert [row.b for row in rows] == list(range(len(diff.b.spans)))
     return rows
 
 
@@ -132,11 +132,11 @@ def test_one_edited_step_is_reported_as_that(steps: list[Did], data: st.DataObje
     after = before._replace(**changes[what])
     a, b = run_of(steps, hashed=hashed), run_of([*steps[:place], after, *steps[place + 1 :]], hashed=hashed, ident="b")
 
-    found = compare(a, b)
+    diff = compare(a, b)
 
-    assert kinds(found) == ["same"] * place + [what] + ["same"] * (len(steps) - place - 1)
-    assert found.first is not None
-    assert found.first.row == place
+    assert kinds(diff) == ["same"] * place + [what] + ["same"] * (len(steps) - place - 1)
+    assert diff.first is not None
+    assert diff.first.row == place
 
 
 @settings(max_examples=examples(100))
@@ -149,10 +149,10 @@ def test_a_step_that_merely_moved_is_recognised(numbers: list[int], data: st.Dat
     other = [step for step in steps if step is not steps[origin]]
     other.insert(target, steps[origin])
 
-    found = compare(run_of(steps, hashed=hashed), run_of(other, hashed=hashed, ident="b"))
+    diff = compare(run_of(steps, hashed=hashed), run_of(other, hashed=hashed, ident="b"))
 
-    assert sorted(kinds(found)) == ["moved"] + ["same"] * (len(steps) - 1)
-    row = next(row for row in found.rows if row.kind is Kind.MOVED)
+    assert sorted(kinds(diff)) == ["moved"] + ["same"] * (len(steps) - 1)
+    row = next(row for row in diff.rows if row.kind is Kind.MOVED)
     assert (row.a, row.b) == (origin, target)
 
 

@@ -30,25 +30,25 @@ def pair(folder: Path) -> Diff:
     return compare(load(folder / TEACHER), load(folder / STUDENT))
 
 
-def category(found: Diff) -> tuple[str, str, str]:
+def category(diff: Diff) -> tuple[str, str, str]:
     """What upstream calls the first divergence."""
-    assert found.first is not None
-    row = found.rows[found.first.row]
-    span = found.span_a(row) or found.span_b(row)
+    assert diff.first is not None
+    row = diff.rows[diff.first.row]
+    span = diff.span_a(row) or diff.span_b(row)
     assert span is not None
     what = {"execute_tool": "ToolCall", "hook": "HookEvent", "other": "SkillInvocation"}[span.operation.value]
     word = {"only_a": "Missing", "only_b": "Extra", "input": "Mismatched"}[row.kind.value]
     if word == "Mismatched":
-        what = "ToolName" if found.first.path == "name" else "ToolInput"
-    return word + what, span.name, found.first.path
+        what = "ToolName" if diff.first.path == "name" else "ToolInput"
+    return word + what, span.name, diff.first.path
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_regression_pair_names_its_category_at_its_action(name: str) -> None:
-    found = pair(sample("ccpa", "regression", name))
+    diff = pair(sample("ccpa", "regression", name))
 
-    assert category(found) == EXPECTED[name]
-    assert sum(row.kind.value != "same" for row in found.rows) == 1
+    assert category(diff) == EXPECTED[name]
+    assert sum(row.kind.value != "same" for row in diff.rows) == 1
 
 
 def test_the_expected_categories_are_those_of_the_table() -> None:
@@ -61,19 +61,19 @@ def test_the_expected_categories_are_those_of_the_table() -> None:
 
 @pytest.mark.parametrize("name", CANONICAL)
 def test_pairs_that_upstream_calls_equal_are_equal(name: str) -> None:
-    found = pair(sample("ccpa", "canonical", name))
+    diff = pair(sample("ccpa", "canonical", name))
 
-    assert found.relation == "student"
-    assert found.same
-    assert found.ignored["model turns left out"] > 0
+    assert diff.relation == "student"
+    assert diff.same
+    assert diff.ignored["model turns left out"] > 0
 
 
 def test_with_nothing_ignored_the_words_of_both_show() -> None:
     folder = sample("ccpa", "canonical", "0003-create-new-file")
-    found = compare(load(folder / TEACHER), load(folder / STUDENT), strict=True)
+    diff = compare(load(folder / TEACHER), load(folder / STUDENT), strict=True)
 
-    assert not found.same
-    assert found.ignored == {}
+    assert not diff.same
+    assert diff.ignored == {}
 
 
 @pytest.mark.parametrize("dialects", [("v0", "v0"), ("v1", "v1"), ("v0", "v1"), ("v1", "v0")])
@@ -81,12 +81,12 @@ def test_an_exact_replay_is_identical_although_times_and_tokens_differ(dialects:
     original = load(sample("paprika", dialects[0], "7e776ecf-1480-44b5-9832-18f4b17715dc.json"))
     replay = load(sample("paprika", dialects[1], "43d11309-dd62-4835-bdb5-7c8417f58d4c.json"))
 
-    found = compare(original, replay)
+    diff = compare(original, replay)
 
-    assert found.relation == "replay"
-    assert found.same
-    assert {"durations", "times", "token counts"} <= set(found.ignored)
-    assert found.deltas.tokens == -292
+    assert diff.relation == "replay"
+    assert diff.same
+    assert {"durations", "times", "token counts"} <= set(diff.ignored)
+    assert diff.deltas.tokens == -292
 
 
 # ---- graphs
@@ -98,22 +98,22 @@ def graphs() -> dict[str, Run]:
 
 def test_a_changed_decision_is_named_and_what_it_led_to_follows_from_it() -> None:
     runs = graphs()
-    found = compare(runs["router-001"], runs["router-002"])
+    diff = compare(runs["router-001"], runs["router-002"])
 
-    assert found.by == "superstep and node"
-    assert found.first is not None
-    assert (found.first.path, found.first.b) == ("query", "hello")
-    assert found.decision is not None
-    assert (found.decision.path, found.decision.a, found.decision.b) == (
+    assert diff.by == "superstep and node"
+    assert diff.first is not None
+    assert (diff.first.path, diff.first.b) == ("query", "hello")
+    assert diff.decision is not None
+    assert (diff.decision.path, diff.decision.a, diff.decision.b) == (
         "decision", "account_support", "general_support",
     )  # fmt: skip
-    assert [row.downstream for row in found.rows] == [False, True, True, True, True]
-    assert found.independent == ()
+    assert [row.downstream for row in diff.rows] == [False, True, True, True, True]
+    assert diff.independent == ()
 
 
 def test_a_fork_shares_what_it_inherited_and_goes_on() -> None:
     runs = graphs()
-    found = compare(runs["router-001"], runs["router-001-ck"])
+    diff = compare(runs["router-001"], runs["router-001-ck"])
 
-    assert found.relation == "fork"
-    assert found.same
+    assert diff.relation == "fork"
+    assert diff.same

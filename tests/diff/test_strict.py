@@ -32,35 +32,35 @@ def words(line: Any) -> Clean:
 
 def test_a_clock_is_listed_but_is_not_the_first_divergence() -> None:
     a, b = runs((at(1), at(11)), (at(2), at(12, "lost")), (at(3), at(13)))
-    found = compare(a, b, strict=True)
+    diff = compare(a, b, strict=True)
 
-    assert found.first is not None
-    assert (found.first.row, found.first.path, found.first.noise) == (1, "", "")
-    assert [(row.kind.value, row.noise, row.changes, row.path) for row in found.rows] == [
+    assert diff.first is not None
+    assert (diff.first.row, diff.first.path, diff.first.noise) == (1, "", "")
+    assert [(row.kind.value, row.noise, row.changes, row.path) for row in diff.rows] == [
         ("output", "times", 1, "timestamp"),
         ("output", "", 2, ""),
         ("output", "times", 1, "timestamp"),
     ]
-    assert (found.downstream, found.independent, found.ignored) == (0, (), {})
+    assert (diff.downstream, diff.independent, diff.ignored) == (0, (), {})
 
 
-def test_what_means_something_comes_first_in_a_step() -> None:
+def test_significant_changes_come_first_in_a_step() -> None:
     changes = Comparison(*(pair := runs((at(1), at(11, "lost")))), strict=True).changes(compare(*pair).rows[0])
 
     assert [(change.path, change.noise) for change in changes.changes] == [("", None), ("timestamp", "times")]
 
 
 def test_where_nothing_else_differs_the_first_of_what_is_ignored_is_named() -> None:
-    found = compare(*runs((at(1), at(1)), (at(2), at(12, seen_id="r1"))), strict=True)
+    diff = compare(*runs((at(1), at(1)), (at(2), at(12, seen_id="r1"))), strict=True)
 
-    assert not found.same
-    assert found.first is not None
-    assert (found.first.row, found.first.path, found.first.noise) == (1, "timestamp", "times")
-    told = words(sentence(found, UNICODE, 120))
-    assert told.startswith("= No differences except ignored values  ·  first: times: step 2 search")
-    assert "1 usually ignored" in words(summary(found))
-    assert " time" in words(PairRows(found).line(1, 120))
-    assert PairRows(found).mark(1) is None
+    assert not diff.same
+    assert diff.first is not None
+    assert (diff.first.row, diff.first.path, diff.first.noise) == (1, "timestamp", "times")
+    phrase = words(sentence(diff, UNICODE, 120))
+    assert phrase.startswith("= No differences except ignored values  ·  first: times: step 2 search")
+    assert "1 usually ignored" in words(summary(diff))
+    assert " time" in words(PairRows(diff).line(1, 120))
+    assert PairRows(diff).mark(1) is None
     assert compare(*runs((at(1), at(1)), (at(2), at(12, seen_id="r1")))).same
 
 
@@ -89,8 +89,8 @@ def test_the_words_of_a_student_are_listed_as_such() -> None:
     ]
     steps = [Did(turn, "turn"), Did()]
     a, b = (run_of(steps, bodies=said, ident=ident) for said, ident in zip(spoken, "ab", strict=True))
-    found = compare(a, b, relation="student", strict=True)
+    diff = compare(a, b, relation="student", strict=True)
 
-    assert [(row.kind.value, row.noise) for row in found.rows] == [("output", "a model's own words"), ("same", "")]
-    assert found.first is not None
-    assert found.first.noise
+    assert [(row.kind.value, row.noise) for row in diff.rows] == [("output", "a model's own words"), ("same", "")]
+    assert diff.first is not None
+    assert diff.first.noise

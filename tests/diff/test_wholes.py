@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tests.diff.build import Did, node, run_of
 from tests.shared import needs_shared, sample
 from tracetui import load, load_all
-from tracetui.diff.comparison import compare, deltas, judged
+from tracetui.diff.comparison import compare, deltas, pair_judgments
 from tracetui.diff.step import ended_before, state_after, state_diff
 from tracetui.model import Body, Criterion, Metric, Operation, Run, RunBody, RunRef, RunSummary, Usage
 
@@ -19,12 +19,12 @@ def summary(**fields: Any) -> RunSummary:
     return RunSummary.of(ref=RunRef("any", "/a"), id="a", name="a", **fields)
 
 
-def test_what_b_took_more_is_none_unless_both_say() -> None:
+def test_delta_is_unknown_unless_both_runs_record_it() -> None:
     little, much = Usage(total_tokens=10), Usage(input_tokens=20, output_tokens=5, cost_usd=0.5)
 
-    found = deltas(summary(usage=little, duration_ms=100.0), summary(usage=much, duration_ms=80.0))
+    difference = deltas(summary(usage=little, duration_ms=100.0), summary(usage=much, duration_ms=80.0))
 
-    assert (found.tokens, found.duration_ms, found.cost_usd) == (15, -20.0, None)
+    assert (difference.tokens, difference.duration_ms, difference.cost_usd) == (15, -20.0, None)
     assert deltas(summary(), summary(usage=much)).tokens is None
 
 
@@ -34,12 +34,12 @@ def test_criteria_and_metrics_stand_side_by_side_by_name() -> None:
     )
     b = _with(run_of([]), criteria=(Criterion("polite", False),), metrics=(Metric("goal", 1.0), Metric("new", 0.5)))
 
-    found = judged(a, b)
+    pairs = pair_judgments(a, b)
 
-    assert [(one.name, one.same) for one in found] == [
+    assert [(pair.name, pair.same) for pair in pairs] == [
         ("polite", False), ("short", False), ("goal", True), ("new", False),
     ]  # fmt: skip
-    assert found[1].b is None
+    assert pairs[1].b is None
 
 
 def test_a_changed_hash_of_the_graph_is_a_fact() -> None:
@@ -70,7 +70,7 @@ def test_accumulated_state_is_compared_after_the_same_superstep() -> None:
     assert state_after(run_of([Did(Operation.CHAT)]), 1) is None
 
 
-def test_what_a_fork_inherited_is_part_of_its_state() -> None:
+def test_inherited_state_is_part_of_the_state_of_a_fork() -> None:
     whole = run_of([node("retrieve")], bodies={"s0": Body(state={"docs": 3, "answer": "no"})})
     fork = Body(state={"answer": "yes"}, attributes={"inherited_state": {"docs": 3, "answer": "no"}})
 
@@ -95,17 +95,17 @@ def test_a_real_fork_has_all_that_its_original_had(original: str, replay: str) -
 def test_the_state_of_real_graphs() -> None:
     runs = {run.summary.id: run for run in load_all(sample("hypergraph", "v6", "workflows.db"))}
 
-    found = state_diff(runs["router-001"], runs["router-002"], 1)
+    diff = state_diff(runs["router-001"], runs["router-002"], 1)
 
-    assert [change.path for change in found.changes] == ["category", "_pick"]
+    assert [change.path for change in diff.changes] == ["category", "_pick"]
 
 
 @needs_shared
 def test_goals_of_real_conversations() -> None:
     a, b = (load(sample("penelope", name, "test_result.json")) for name in ("success_3turns", "failure_toolerror"))
 
-    found = compare(a, b)
+    diff = compare(a, b)
 
-    assert [one.name for one in found.judged if not one.same] == ["Politeness", "Goal Achievement"]
-    assert found.first is not None
-    assert found.span_b(found.rows[found.first.row]).name == "send_message_to_target"  # type: ignore[union-attr]
+    assert [pair.name for pair in diff.judgments if not pair.same] == ["Politeness", "Goal Achievement"]
+    assert diff.first is not None
+    assert diff.span_b(diff.rows[diff.first.row]).name == "send_message_to_target"  # type: ignore[union-attr]

@@ -45,10 +45,10 @@ def archive(
     for name, value in pairs:
         data = value if isinstance(value, bytes) else json.dumps(value).encode()
         inner, label = packed(data, method, frame), name.encode()
-        told = (20, 0x800, method, 0, 0x5A21, zlib.crc32(data), len(inner), len(data), len(label), 0)
-        entry = pack("<4sH5H3L2H3H2L", b"PK\1\2", 20, *told, 0, 0, 0, 0, len(body))
+        header = (20, 0x800, method, 0, 0x5A21, zlib.crc32(data), len(inner), len(data), len(label), 0)
+        entry = pack("<4sH5H3L2H3H2L", b"PK\1\2", 20, *header, 0, 0, 0, 0, len(body))
         directory += entry + label
-        body += pack("<4s5H3L2H", b"PK\3\4", *told) + label + inner
+        body += pack("<4s5H3L2H", b"PK\3\4", *header) + label + inner
     end = pack("<4s4H2LH", b"PK\5\6", 0, 0, len(pairs), len(pairs), len(directory), len(body), 0)
     return body + directory + end if listed else body
 
@@ -83,7 +83,7 @@ def head(eval_id: str, **more: Any) -> dict[str, Any]:
 PLAN = {"name": "plan", "steps": [{"solver": "react", "params": {"name": "pilot"}}], "config": {"temperature": 0.5}}
 
 
-class Told:
+class EventLog:
     """Events, one second after the other, each with an id of its own."""
 
     def __init__(self, prefix: str, minute: int = 0) -> None:
@@ -136,72 +136,70 @@ FOUND = {"id": "m3", "role": "tool", "content": "11:32", "tool_call_id": "c1", "
 
 def agent(prefix: str = "") -> list[dict[str, Any]]:
     """Events of a sample in which an agent calls a tool, that one another agent, and a score is given."""
-    told = Told(prefix)
-    told.begin("s-init", "init", "init")
-    told.add("sample_init", "s-init", sample={"input": QUESTION["content"], "target": "11:32"}, state={"messages": []})
-    told.end("s-init")
-    told.begin("s-all", "solvers", "solvers")
-    told.begin("s-react", "solver", "react", "s-all")
-    told.begin("s-pilot", "agent", "pilot", "s-react")
+    log = EventLog(prefix)
+    log.begin("s-init", "init", "init")
+    log.add("sample_init", "s-init", sample={"input": QUESTION["content"], "target": "11:32"}, state={"messages": []})
+    log.end("s-init")
+    log.begin("s-all", "solvers", "solvers")
+    log.begin("s-react", "solver", "react", "s-all")
+    log.begin("s-pilot", "agent", "pilot", "s-react")
     call = {"request": {"model": "tern-2"}, "response": {"id": "r1"}, "call_refs": [[0, 1]], "call_key": "messages"}
     base = {"model": MODEL, "input": [], "tools": [{"name": "tide"}], "tool_choice": "auto", "config": {}}
     said = answer("I look it up.", [asked("tide", "c1", port="Dover")], stop="tool_calls")
-    told.add("model", "s-pilot", **base, input_refs=[[0, 2]], output=said, call=call, completed=told.time(0.5))
-    told.begin("s-tide", "tool", "tide", "s-pilot")
+    log.add("model", "s-pilot", **base, input_refs=[[0, 2]], output=said, call=call, completed=log.time(0.5))
+    log.begin("s-tide", "tool", "tide", "s-pilot")
     given = {"id": "c1", "function": "tide", "arguments": {"port": "Dover"}, "type": "function"}
-    done = {"completed": told.time(6.0), "working_time": 5.5, "agent_span_id": "s-almanac", "events": []}
-    told.add("tool", "s-pilot", **given, result="attachment://7a61", **done)
-    told.begin("s-almanac", "agent", "almanac", "s-tide")
-    told.add("model", "s-almanac", **base, input_refs=[[1, 2]], output=answer("11:32"), cache="write", retries=2)
-    told.add("sandbox", "s-almanac", action="exec", cmd="tides --port dover", result=3, output="no such port\n")
-    told.add("store", "s-almanac", changes=[{"op": "add", "path": "/found", "value": "11:32"}])
-    told.end("s-almanac")
-    told.end("s-tide")
-    told.add("model", "s-pilot", **base, input_refs=[[0, 4]], output=answer("It is at 11:32."), cache="read")
-    told.end("s-pilot")
-    told.end("s-react")
-    told.end("s-all")
-    told.begin("s-scorers", "scorers", "scorers")
-    told.begin("s-match", "scorer", "match", "s-scorers")
+    done = {"completed": log.time(6.0), "working_time": 5.5, "agent_span_id": "s-almanac", "events": []}
+    log.add("tool", "s-pilot", **given, result="attachment://7a61", **done)
+    log.begin("s-almanac", "agent", "almanac", "s-tide")
+    log.add("model", "s-almanac", **base, input_refs=[[1, 2]], output=answer("11:32"), cache="write", retries=2)
+    log.add("sandbox", "s-almanac", action="exec", cmd="tides --port dover", result=3, output="no such port\n")
+    log.add("store", "s-almanac", changes=[{"op": "add", "path": "/found", "value": "11:32"}])
+    log.end("s-almanac")
+    log.end("s-tide")
+    log.add("model", "s-pilot", **base, input_refs=[[0, 4]], output=answer("It is at 11:32."), cache="read")
+    log.end("s-pilot")
+    log.end("s-react")
+    log.end("s-all")
+    log.begin("s-scorers", "scorers", "scorers")
+    log.begin("s-match", "scorer", "match", "s-scorers")
     score = {"value": "C", "answer": "11:32", "explanation": "as in the almanac"}
-    told.add("score", "s-match", score=score, target="11:32", intermediate=False, scorer="match")
-    told.end("s-match")
-    told.end("s-scorers")
-    return told.events
+    log.add("score", "s-match", score=score, target="11:32", intermediate=False, scorer="match")
+    log.end("s-match")
+    log.end("s-scorers")
+    return log.events
 
 
 def every_kind() -> list[dict[str, Any]]:
     """Events of a sample that was cut off: one of each kind, spans side by side, a kind from the future."""
-    told = Told("k", minute=5)
-    told.begin("left", "agent", "left")
-    told.begin("right", "watch", "right")
+    log = EventLog("k", minute=5)
+    log.begin("left", "agent", "left")
+    log.begin("right", "watch", "right")
     base = {"model": MODEL, "tools": [], "tool_choice": "none", "config": {"max_tokens": 16}}
-    told.add("model", "left", **base, input=[QUESTION], output=answer("On the l", stop="max_tokens"), role="grader")
+    log.add("model", "left", **base, input=[QUESTION], output=answer("On the l", stop="max_tokens"), role="grader")
     failed = {"error": "RateLimitError: try again", "traceback": "Traceback: line 7", "output": {"model": MODEL}}
-    told.add("model", "right", **base, input=[QUESTION], **failed)
+    log.add("model", "right", **base, input=[QUESTION], **failed)
     for tool, kind in (("tide", "timeout"), ("moon", "parsing")):
-        told.begin(f"s-{tool}", "tool", tool, "left")
+        log.begin(f"s-{tool}", "tool", tool, "left")
         error = {"type": kind, "message": f"{tool} did not answer"}
-        told.add("tool", "left", id=tool, function=tool, arguments={"port": "Brest"}, result="", error=error, events=[])
-        told.end(f"s-{tool}")
-    told.add("approval", "left", message="may it?", call=asked("sink", "c9"), approver="human", decision="reject")
-    told.add("approval", "right", message="may it?", call=asked("wait", "c8"), approver="auto", decision="approve")
-    told.add("compaction", "right", type="summary", tokens_before=9000, tokens_after=1200)
-    told.add("info", "right", source="pilot", data={"depth": 4.5})
-    told.add("logger", "right", message={"level": "warning", "message": "shoal ahead", "created": 1.5, "lineno": 7})
-    told.add("input", "right", input="go on", input_ansi="\x1b[1mgo on\x1b[0m")
-    told.add("state", "right", changes=[{"op": "add", "path": "/messages/0", "value": QUESTION}])
-    told.add("interrupt", "right", source="user_cancel", interrupted="generate")
-    told.add("checkpoint", "right", checkpoint_id=3)
-    told.add("score_edit", "right", score_name="match", edit={"value": "P"})
-    told.add("weather", "right", wind={"knots": 31})
-    told.end("left")
-    told.add("sample_limit", type="message", message="Exceeded message limit: 12", limit=12)
-    told.add("span_end", "nowhere", id="nowhere")
-    told.add(
-        "error", error={"message": "ValueError('no tide')", "traceback": "Traceback: line 9", "traceback_ansi": ""}
-    )
-    return told.events
+        log.add("tool", "left", id=tool, function=tool, arguments={"port": "Brest"}, result="", error=error, events=[])
+        log.end(f"s-{tool}")
+    log.add("approval", "left", message="may it?", call=asked("sink", "c9"), approver="human", decision="reject")
+    log.add("approval", "right", message="may it?", call=asked("wait", "c8"), approver="auto", decision="approve")
+    log.add("compaction", "right", type="summary", tokens_before=9000, tokens_after=1200)
+    log.add("info", "right", source="pilot", data={"depth": 4.5})
+    log.add("logger", "right", message={"level": "warning", "message": "shoal ahead", "created": 1.5, "lineno": 7})
+    log.add("input", "right", input="go on", input_ansi="\x1b[1mgo on\x1b[0m")
+    log.add("state", "right", changes=[{"op": "add", "path": "/messages/0", "value": QUESTION}])
+    log.add("interrupt", "right", source="user_cancel", interrupted="generate")
+    log.add("checkpoint", "right", checkpoint_id=3)
+    log.add("score_edit", "right", score_name="match", edit={"value": "P"})
+    log.add("weather", "right", wind={"knots": 31})
+    log.end("left")
+    log.add("sample_limit", type="message", message="Exceeded message limit: 12", limit=12)
+    log.add("span_end", "nowhere", id="nowhere")
+    log.add("error", error={"message": "ValueError('no tide')", "traceback": "Traceback: line 9", "traceback_ansi": ""})
+    return log.events
 
 
 def sample(ident: str, epoch: int = 1, **fields: Any) -> dict[str, Any]:
@@ -252,35 +250,35 @@ def cut_off(ident: str, **fields: Any) -> dict[str, Any]:
 
 def retried(ident: str, epoch: int = 1) -> dict[str, Any]:
     """A sample that failed twice, and a third time for good."""
-    told = Told("r", minute=2)
-    told.begin("s-try", "agent", "pilot")
+    log = EventLog("r", minute=2)
+    log.begin("s-try", "agent", "pilot")
     given = {"model": MODEL, "input": [], "input_refs": [[0, 2]], "tools": [], "tool_choice": "none", "config": {}}
-    told.add("model", "s-try", **given, output=answer("attachment://7a61", used=usage(30, 3)))
-    told.add("error", error=ERROR)
-    attempts = [{**ERROR, "events": told.events}, {**ERROR, "message": "TimeoutError('fog')", "events": None}]
+    log.add("model", "s-try", **given, output=answer("attachment://7a61", used=usage(30, 3)))
+    log.add("error", error=ERROR)
+    attempts = [{**ERROR, "events": log.events}, {**ERROR, "message": "TimeoutError('fog')", "events": None}]
     shared: dict[str, Any] = {"events_data": {"messages": [SYSTEM, QUESTION], "calls": []}}
-    ended = Told("f", minute=3)
+    ended = EventLog("f", minute=3)
     ended.add("error", error=ERROR)
     return sample(
         ident, epoch, events=ended.events, error=ERROR, error_retries=attempts, scores={}, model_usage={}, **shared
     )
 
 
-def summary(told: Mapping[str, Any]) -> dict[str, Any]:
+def summary(sample: Mapping[str, Any]) -> dict[str, Any]:
     """What Inspect says of a sample in short."""
     names = ("id", "epoch", "input", "target", "metadata", "scores", "model_usage", "started_at", "completed_at")
-    found = {name: told[name] for name in (*names, "total_time", "working_time", "uuid") if name in told}
-    error, limit = told.get("error"), told.get("limit")
+    found = {name: sample[name] for name in (*names, "total_time", "working_time", "uuid") if name in sample}
+    error, limit = sample.get("error"), sample.get("limit")
     if error:
         found["error"] = error["message"]
     if limit:
         found["limit"] = limit["type"]
-    return {**found, "retries": len(told.get("error_retries") or ()), "completed": True, "message_count": 4}
+    return {**found, "retries": len(sample.get("error_retries") or ()), "completed": True, "message_count": 4}
 
 
 def ended(spec: dict[str, Any], samples: Iterable[Mapping[str, Any]], **more: Any) -> dict[str, Any]:
     """What a log says of an eval that is over."""
-    spent = [table for told in samples for table in told["model_usage"].values()]
+    spent = [table for record in samples for table in record["model_usage"].values()]
     names = {name for table in spent for name in table}
     totals = {name: sum(table.get(name, 0) for table in spent) for name in sorted(names)}
     metrics = {"accuracy": {"name": "accuracy", "value": 0.5, "params": {}}}
@@ -301,22 +299,22 @@ def ended(spec: dict[str, Any], samples: Iterable[Mapping[str, Any]], **more: An
 
 def members(spec: dict[str, Any], samples: list[dict[str, Any]], *, over: bool = True, **more: Any) -> dict[str, Any]:
     """The members of an archive, in the order in which Inspect writes them; without its end unless it is `over`."""
-    found: dict[str, Any] = {"_journal/start.json": {"version": 2, "eval": spec, "plan": PLAN}}
-    for number, told in enumerate(samples, 1):
-        found[f"samples/{told['id']}_epoch_{told['epoch']}.json"] = told
-        found[f"_journal/summaries/{number}.json"] = [summary(told)]
+    contents: dict[str, Any] = {"_journal/start.json": {"version": 2, "eval": spec, "plan": PLAN}}
+    for number, record in enumerate(samples, 1):
+        contents[f"samples/{record['id']}_epoch_{record['epoch']}.json"] = record
+        contents[f"_journal/summaries/{number}.json"] = [summary(record)]
     if over:
-        found["summaries.json"] = [summary(told) for told in samples]
-        found["reductions.json"] = [{"scorer": "match", "samples": [{"value": 1.0, "sample_id": "dover"}]}]
-        found["header.json"] = ended(spec, samples, **more)
-    return found
+        contents["summaries.json"] = [summary(record) for record in samples]
+        contents["reductions.json"] = [{"scorer": "match", "samples": [{"value": 1.0, "sample_id": "dover"}]}]
+        contents["header.json"] = ended(spec, samples, **more)
+    return contents
 
 
-def in_pieces(told: dict[str, Any], size: int = 7) -> dict[str, Any]:
+def in_pieces(members: dict[str, Any], size: int = 7) -> dict[str, Any]:
     """The members of a sample in pieces of `size` items, as logs of huge samples have them since 2026."""
-    below = f"samples/{told['id']}_epoch_{told['epoch']}"
-    names = list(told["attachments"])
-    numbered = json.dumps(told)
+    below = f"samples/{members['id']}_epoch_{members['epoch']}"
+    names = list(members["attachments"])
+    numbered = json.dumps(members)
     for number, name in enumerate(names):
         numbered = numbered.replace(f"attachment://{name}", f"attachment://{number}")
     again = json.loads(numbered)
@@ -326,9 +324,9 @@ def in_pieces(told: dict[str, Any], size: int = 7) -> dict[str, Any]:
         "messages": again["events_data"]["messages"],
         "events": again["events"],
         "calls": again["events_data"]["calls"],
-        "attachments": [told["attachments"][name] for name in names],
+        "attachments": [members["attachments"][name] for name in names],
     }
-    found = {f"{below}/sample.json": {**shell, "message_refs": [[0, 4]]}, f"{below}/metadata.json": told["metadata"]}
+    found = {f"{below}/sample.json": {**shell, "message_refs": [[0, 4]]}, f"{below}/metadata.json": members["metadata"]}
     for part, items in parts.items():
         for begin in range(0, len(items), size):
             found[f"{below}/{part}/{begin}.json"] = items[begin : begin + size]
@@ -337,25 +335,25 @@ def in_pieces(told: dict[str, Any], size: int = 7) -> dict[str, Any]:
 
 def early() -> dict[str, Any]:
     """A log of 2024: steps instead of spans, events within events, texts under ``tc://``, one score without a name."""
-    told = Told("")
+    log = EventLog("")
     state = {"messages": [{"role": "user", "content": "tc://ab12"}], "completed": False}
-    told.add("sample_init", sample={"input": "tc://ab12", "target": "yes", "id": 7}, state=state)
-    told.add("step", action="begin", type="solver", name="generate")
+    log.add("sample_init", sample={"input": "tc://ab12", "target": "yes", "id": 7}, state=state)
+    log.add("step", action="begin", type="solver", name="generate")
     base: dict[str, Any] = {"model": "acme/tern-1", "tools": [], "tool_choice": "none", "config": {}}
     said = answer("tc://cd34", used=usage(50, 2))
-    told.add("model", **base, input=[{"role": "user", "content": "tc://ab12"}], output=said)
-    inner = Told("n", minute=1)
+    log.add("model", **base, input=[{"role": "user", "content": "tc://ab12"}], output=said)
+    inner = EventLog("n", minute=1)
     inner.add("model", **base, input=[], output=answer("Springs.", used=usage(10, 1)))
     inner.add("subtask", name="recall", input={"what": "tides"}, result="none", events=[{"event": "info", "data": "x"}])
-    told.add("tool", id="c1", function="moon", arguments={"day": 2}, result="full", events=inner.events)
-    told.add("step", action="end", type="solver", name="generate")
-    told.add("step", action="end", type="solver", name="no such step")
-    told.add("step", action="begin", type="scorer", name="match")
-    told.add("score", score={"value": 1, "answer": "yes"}, target="yes")
-    for event in told.events + inner.events:  # neither had ids, nor time since the beginning
+    log.add("tool", id="c1", function="moon", arguments={"day": 2}, result="full", events=inner.events)
+    log.add("step", action="end", type="solver", name="generate")
+    log.add("step", action="end", type="solver", name="no such step")
+    log.add("step", action="begin", type="scorer", name="match")
+    log.add("score", score={"value": 1, "answer": "yes"}, target="yes")
+    for event in log.events + inner.events:  # neither had ids, nor time since the beginning
         event.pop("uuid")
         event.pop("working_start")
-    transcript = {"events": told.events, "content": {"ab12": "Is it springs?", "cd34": "Yes, it is."}}
+    transcript = {"events": log.events, "content": {"ab12": "Is it springs?", "cd34": "Yes, it is."}}
     whole = {
         "id": 7,
         "epoch": 1,
@@ -388,8 +386,8 @@ def write(case: str, name: str, data: bytes) -> None:
 def main() -> None:
     """Write all cases."""
     stamp = "2026-03-02T09-00-00-00-00_tides"
-    told = [sample("dover"), retried("brest")]
-    written = members(head("evalOfZstd"), told)
+    samples = [sample("dover"), retried("brest")]
+    written = members(head("evalOfZstd"), samples)
     write("archive", f"{stamp}_zstd.eval", archive(written, ZSTANDARD))
     cut = [sample("dover", 1), cut_off("brest")]
     write("archive", f"{stamp}_deflate.eval", archive(members(head("evalOfDeflate"), cut), DEFLATED))

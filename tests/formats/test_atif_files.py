@@ -119,7 +119,7 @@ def test_a_part_that_comes_before_its_main_file_is_searched_once(tmp_path: Path)
         pytest.param(150, None, 250, id="not said of what"),
     ],
 )
-def test_what_a_later_file_declares_counts_once(tmp_path: Path, declared: int, steps: int | None, counts: int) -> None:
+def test_totals_of_a_later_file_count_once(tmp_path: Path, declared: int, steps: int | None, counts: int) -> None:
     first = {"total_prompt_tokens": 100, "total_cost_usd": 0.25, "total_steps": 2}
     later = {"total_prompt_tokens": declared, "total_cost_usd": declared / 400, "total_steps": steps}
     put(

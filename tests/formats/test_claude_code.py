@@ -104,7 +104,7 @@ def test_a_thought_of_which_only_the_seal_is_kept_is_no_message(case: Path) -> N
 
 
 @with_case(["session"])
-def test_what_nobody_typed_is_told_from_prompts(case: Path) -> None:
+def test_generated_messages_are_no_prompts(case: Path) -> None:
     run = read(session(case))
     said = [one.name for one in run.spans if one.operation is Operation.MESSAGE]
     assert said == ["command", "command output", "user", "compact summary", "meta", "user", "interrupted", "user"]
@@ -178,7 +178,7 @@ def test_unknown_kinds_are_shown_and_no_problem(case: Path) -> None:
 
 
 @with_case(["rewind"])
-def test_what_was_taken_back_is_a_branch_of_its_own(case: Path) -> None:
+def test_rewound_records_are_a_separate_branch(case: Path) -> None:
     run = read(session(case))
     branches = [one for one in run.spans if one.name == "abandoned branch"]
     assert [(one.preview, one.note) for one in branches] == [("In ink", "2 responses"), ("In chalk", "1 response")]
@@ -269,7 +269,7 @@ def test_a_file_of_a_sub_agent_is_no_run_of_its_own_but_where_it_is_named(case: 
 
 
 @with_case(["agents"])
-def test_what_a_sub_agent_said_is_found_in_its_session(case: Path) -> None:
+def test_messages_of_a_sub_agent_are_in_its_session(case: Path) -> None:
     needle = Needle("Roots everywhere", ignore_case=False)
     main = session(case)
     ways = grep(SOURCE, [str(case)], needle), grep_runs(SOURCE, [RunRef(FORMAT.name, str(main))], needle)

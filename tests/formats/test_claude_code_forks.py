@@ -95,7 +95,7 @@ def input_of(folder: Folder) -> dict[str, int | None]:
     return {run.id: run.usage.input_tokens if run.usage else None for run in listed(folder.at)}
 
 
-def test_what_a_fork_copied_counts_in_the_first_that_has_it_once_its_original_is_gone(tmp_path: Path) -> None:
+def test_copies_of_a_missing_original_count_in_the_first_fork(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "yew")
     folder.begin(3)  # 10, 20, 30
     folder.fork(0, 2, "first", 1)  # 50
@@ -248,7 +248,7 @@ def edited(tmp_path: Path, *, linked: bool = True) -> Folder:
     return folder
 
 
-def test_what_came_of_a_first_prompt_that_was_edited_is_an_abandoned_branch(tmp_path: Path) -> None:
+def test_answer_to_an_edited_first_prompt_is_an_abandoned_branch(tmp_path: Path) -> None:
     folder = edited(tmp_path)
     run = read(folder.path(0))
     (branch,) = [one for one in run.spans if one.name == "abandoned branch"]
@@ -297,7 +297,7 @@ def test_sub_agents_within_a_copied_session_count_once(tmp_path: Path) -> None:
     assert tokens(listed(folder)) == raw_tokens(folder.rglob("*.jsonl"))
 
 
-def test_what_an_agent_was_given_along_counts_once_however_little_is_read_at_a_time(
+def test_context_handed_to_an_agent_counts_once_with_small_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(CASES / "agents" / "input", tmp_path / "input")
@@ -338,7 +338,7 @@ def test_the_agents_of_a_workflow_are_called_as_its_plan_calls_them(tmp_path: Pa
 
 
 @with_case(["fork"])
-def test_what_counts_elsewhere_is_the_same_where_the_first_read_ends_early(
+def test_ownership_is_the_same_after_an_early_end_of_the_first_read(
     case: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After the first line nothing tells yet that the fork began as early as its copy, which comes later by name."""

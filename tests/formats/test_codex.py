@@ -181,7 +181,7 @@ def test_the_run_is_called_by_its_prompt_folder_branch_and_model() -> None:
         ("prune", "user"),
     ],
 )
-def test_what_no_user_wrote_is_no_prompt(tmp_path: Path, text: str, name: str) -> None:
+def test_generated_messages_are_no_prompt(tmp_path: Path, text: str, name: str) -> None:
     run = read_records(tmp_path, meta(), message("user", text), message("user", "the prompt"))
     assert [span.name for span in of(run, Operation.MESSAGE)] == [name, "user"]
     assert run.summary.prompt == (text if name == "user" else "the prompt")

@@ -92,7 +92,7 @@ def test_a_turn_that_never_ended_leaves_its_call_unknown() -> None:
     assert {run.summary.status, named(run, "turn").status, run.spans[-1].status} == {Status.UNKNOWN}
 
 
-def test_what_a_stream_does_not_record_is_unknown() -> None:
+def test_unrecorded_facts_of_a_stream_are_unknown() -> None:
     summary = read(FIRST).summary
     assert (summary.started_at, summary.duration_ms, summary.model, summary.prompt) == (None, None, None, "")
 

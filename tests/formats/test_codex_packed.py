@@ -118,7 +118,7 @@ def test_words_in_a_packed_rollout_are_found(tmp_path: Path) -> None:
     ],
     ids=["broken", "plain", "bomb"],
 )
-def test_what_cannot_be_unpacked_is_a_problem(
+def test_undecodable_file_is_a_problem(
     tmp_path: Path, data: bytes, reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "rollout-2026-03-02T09-15-00-019cadd4-5620-7001-8000-000000000001.jsonl.zst"

@@ -71,7 +71,7 @@ def tree(run: Run) -> list[str]:
 
 
 @pytest.mark.parametrize("day", [DAY, "2026/03/03"])
-def test_what_an_agent_did_is_below_the_call_that_spawned_it(tmp_path: Path, day: str) -> None:
+def test_work_of_an_agent_is_below_the_call_that_spawned_it(tmp_path: Path, day: str) -> None:
     path = rollout(tmp_path, FIRST, parent_of(SECOND))
     rollout(tmp_path, SECOND, agent(SECOND), day)
     run = read(path)
@@ -145,7 +145,7 @@ def test_a_thread_of_just_now_is_its_parents_before_that_says_so(tmp_path: Path)
 
 
 @pytest.mark.parametrize("thread", ["../../../../etc/passwd", "", "*", "\0", FIRST.upper()])
-def test_what_is_no_thread_id_is_looked_for_nowhere(tmp_path: Path, thread: str) -> None:
+def test_invalid_thread_id_is_not_searched(tmp_path: Path, thread: str) -> None:
     path = rollout(tmp_path, FIRST, parent_of(thread))
     assert [span.name for span in read(path).spans] == ["turn", "user", "model", "exec_command"]
 
@@ -356,7 +356,7 @@ OWN = [event("task_started", turn_id="own"), *fork([])[2:]]
 
 
 @pytest.mark.parametrize("lost", [(), (3,), (1, 2)])
-def test_what_an_old_fork_copied_is_inherited_and_costs_nothing(tmp_path: Path, lost: tuple[int, ...]) -> None:
+def test_copies_in_an_old_fork_are_inherited_and_cost_nothing(tmp_path: Path, lost: tuple[int, ...]) -> None:
     before = original()
     rollout(tmp_path, FIRST, before)
     kept = [one for place, one in enumerate(before[:7]) if place not in lost]
@@ -378,7 +378,7 @@ def test_the_copies_of_an_original_that_is_gone_count(tmp_path: Path) -> None:
     assert run.summary.usage.input_tokens == 107
 
 
-def test_what_a_fork_says_like_its_original_after_it_went_another_way_is_its_own(tmp_path: Path) -> None:
+def test_equal_messages_after_the_fork_diverged_are_its_own(tmp_path: Path) -> None:
     rollout(tmp_path, FIRST, [*original(), *OWN])
     different = [event("task_started", turn_id="t"), message("user", "Prune"), event("task_complete")]
     run = read(rollout(tmp_path, SECOND, copied(original()[:7], *different, *OWN)))

@@ -46,7 +46,7 @@ def test_both_stages_of_summarize_agree_with_the_whole_run(name: str, case: Path
 
 
 @every_case
-def test_what_is_not_understood_is_counted(name: str, case: Path) -> None:
+def test_unknown_records_are_counted(name: str, case: Path) -> None:
     testing.check_ledger(load(name), case)
 
 

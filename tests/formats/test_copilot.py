@@ -123,7 +123,7 @@ def test_a_run_has_the_names_that_people_know_it_by() -> None:
     assert (found.tags, found.source, found.writer) == (("pears",), "/home/ada/orchard", "1.0.102")
 
 
-def test_what_the_first_event_does_not_say_is_in_the_workspace() -> None:
+def test_workspace_completes_the_first_event() -> None:
     found = case("live")
     assert (found.summary.name, found.summary.tags, found.summary.label) == ("bed", ("main",), None)
     assert found.body.attributes["workspace.yaml"]["name"] == "Dig over"
@@ -247,7 +247,7 @@ def test_hooks_permissions_and_compactions_are_one_row_each() -> None:
     assert compaction.usage == Usage(1200, 85, None, 900, 0, 30)
 
 
-def test_what_is_not_over_waits() -> None:
+def test_unfinished_call_waits() -> None:
     run = case("live")
     waiting = [run.spans[position] for position in run.unended] + of(run, Operation.POLICY)
     assert [(span.name, span.status) for span in waiting] == [
@@ -363,7 +363,7 @@ def test_a_shutdown_that_tells_of_all_or_only_of_the_last_part_is_right_and_anot
         assert {total.differs for total in totals if total.declared} == {not right}
 
 
-def test_what_was_used_for_a_compaction_is_counted_with_or_without_a_record(tmp_path: Path) -> None:
+def test_usage_of_a_compaction_counts_with_or_without_a_record(tmp_path: Path) -> None:
     done = event(
         "session.compaction_complete", success=True, compactionTokensUsed={"inputTokens": 9, "outputTokens": 1}
     )
@@ -463,7 +463,7 @@ def test_a_strange_workspace_is_no_problem(tmp_path: Path, text: str) -> None:
     assert run.summary.name == SESSION
 
 
-def test_what_else_is_in_the_folder_of_a_session_is_passed_over(tmp_path: Path) -> None:
+def test_other_files_of_a_session_folder_are_ignored(tmp_path: Path) -> None:
     shutil.copytree(CASES / "agents" / "input", tmp_path / "in")
     found = {Path(one.path).name: one for one in scan(SOURCE, [str(tmp_path)], deep=True)}
     assert {name: one.format for name, one in found.items() if one.runs} == {"events.jsonl": "copilot"}

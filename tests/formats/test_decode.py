@@ -99,7 +99,7 @@ _WRITTEN = st.lists(st.sampled_from((*_PIECES, "{", '"', "\x01", "\\x", "9" * 44
 
 @settings(max_examples=examples(300))
 @given(_WRITTEN, st.sampled_from(("other", "raw")), st.sampled_from(('"', "")), st.booleans())
-def test_what_is_passed_over_is_what_would_be_read(text: str, name: str, quote: str, broken: bool) -> None:
+def test_skipped_text_is_what_would_be_read(text: str, name: str, quote: str, broken: bool) -> None:
     data = f'{{"{name}":{quote}{text}{quote}}}'.encode()
     data = data.replace("é".encode(), b"\xe9") if broken else data
     try:

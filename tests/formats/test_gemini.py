@@ -96,7 +96,7 @@ def test_a_sub_agent_names_its_session() -> None:
     assert (runs[sub].parent, runs[sub].prompt) == (main, "Taste one pear")
 
 
-def test_what_was_taken_back_is_below_its_branch() -> None:
+def test_rewound_messages_are_below_their_branch() -> None:
     run = read(CHANGES)
     branches = [one for one in run.spans if one.name == "abandoned branch"]
     gone = {one.id: one for one in run.spans if one.parent_id == branches[0].id}

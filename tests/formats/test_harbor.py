@@ -289,7 +289,7 @@ def test_checks_beside_a_result_that_no_format_claims_are_not_hidden_under_it(tm
     assert len(found) == 2
 
 
-def test_what_only_the_result_or_the_checks_say_is_found(tmp_path: Path) -> None:
+def test_facts_only_in_the_result_or_the_checks_are_read(tmp_path: Path) -> None:
     shutil.copytree(CASES / "checks" / "input", tmp_path, dirs_exist_ok=True)
     path = trial(tmp_path)
     for text in ("garden-bench", "test_cut_is_slanted"):
@@ -319,7 +319,7 @@ def test_another_session_is_a_run_that_the_first_one_started(tmp_path: Path) -> 
     assert read(tmp_path / "agent/sessions/s-2.jsonl").summary.parent == "s-1"
 
 
-def test_what_the_agent_printed_is_the_log_where_there_is_no_other(tmp_path: Path) -> None:
+def test_agent_output_is_the_log_without_another(tmp_path: Path) -> None:
     trial(tmp_path, recorded(), log="agent/claude-code.txt", data=PRINTED)
     (run,) = listed(tmp_path)["agent/claude-code.txt"].runs
     assert runs(tmp_path) == ["agent/claude-code.txt"]

@@ -21,7 +21,7 @@ from tests.formats.inspect_build import (
     QUESTION,
     STORED,
     ZSTANDARD,
-    Told,
+    EventLog,
     agent,
     answer,
     archive,
@@ -98,9 +98,9 @@ def read(path: Path, key: str = "dover_epoch_1") -> Run:
     return run_of(FORMAT, RunRef("inspect", str(path), key))
 
 
-def events(folder: Path, *told: dict[str, Any], **fields: Any) -> Run:
+def events(folder: Path, *entries: dict[str, Any], **fields: Any) -> Run:
     """A sample with these events."""
-    return read(log_of(folder, sample("dover", events=list(told), **fields)))
+    return read(log_of(folder, sample("dover", events=list(entries), **fields)))
 
 
 def span(run: Run, name: str) -> Span:
@@ -158,8 +158,10 @@ def test_an_archive_and_a_document_of_the_same_log_say_the_same(tmp_path: Path) 
     pieces = members(spec, samples)
     pieces |= in_pieces(pieces.pop("samples/dover_epoch_1.json"))
     found.append(listed(written(tmp_path, pieces)))
-    told = [[(run.id, run.status, run.usage, run.steps, run.spans, run.label) for run in log.values()] for log in found]
-    assert told[1:] == told[:1] * 4
+    listings = [
+        [(run.id, run.status, run.usage, run.steps, run.spans, run.label) for run in log.values()] for log in found
+    ]
+    assert listings[1:] == listings[:1] * 4
 
 
 def test_the_list_stage_reads_no_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,19 +200,19 @@ def test_failed_attempts_are_runs_that_the_next_one_retries(tmp_path: Path) -> N
     assert run.load(run.spans[0]).traceback == "Traceback: line 3"
 
 
-def test_attempts_that_a_summary_does_not_count_are_told(tmp_path: Path) -> None:
-    told = members(head("e"), [retried("brest")])
+def test_attempts_missing_from_the_summary_are_counted(tmp_path: Path) -> None:
+    parts = members(head("e"), [retried("brest")])
     for name in ("summaries.json", "_journal/summaries/1.json"):
-        del told[name][0]["retries"]
-    path = written(tmp_path, told)
+        del parts[name][0]["retries"]
+    path = written(tmp_path, parts)
     assert list(listed(path)) == ["brest_epoch_1"]
     assert problems(path) == ["2 failed attempts are not listed: the summary of the sample does not count them"]
 
 
 def test_a_summary_that_counts_too_many_attempts_lists_so_many_and_no_more(tmp_path: Path) -> None:
-    told = members(head("e"), [sample("dover")])
-    told["summaries.json"][0]["retries"] = 10**9
-    found = listed(written(tmp_path, told))
+    parts = members(head("e"), [sample("dover")])
+    parts["summaries.json"][0]["retries"] = 10**9
+    found = listed(written(tmp_path, parts))
     assert len(found) == 1001
     assert found["dover_epoch_1_attempt_1"].problems == 1
     assert found["dover_epoch_1"].problems == 0
@@ -266,15 +268,15 @@ def test_an_eval_is_a_run_where_no_sample_tells_how_it_ended(
 
 
 def test_of_an_eval_that_goes_on_what_is_complete_is_known(tmp_path: Path) -> None:
-    told = members(head("evalGoing"), [sample("dover"), sample("brest")], over=False)
-    path = written(tmp_path, told)
+    parts = members(head("evalGoing"), [sample("dover"), sample("brest")], over=False)
+    path = written(tmp_path, parts)
     found = listed(path)
     assert list(found) == ["eval", "dover_epoch_1", "brest_epoch_1"]
     assert (found["eval"].status, found["eval"].status_source) == (Status.RUNNING, StatusSource.DERIVED)
     assert found["eval"].result == "2/2 samples"
     assert found["brest_epoch_1"].status is Status.OK
-    del told["_journal/summaries/2.json"]  # it comes after the sample
-    assert listed(written(tmp_path, told))["brest_epoch_1"].prompt == "When is high water at Dover?"
+    del parts["_journal/summaries/2.json"]  # it comes after the sample
+    assert listed(written(tmp_path, parts))["brest_epoch_1"].prompt == "When is high water at Dover?"
     whole = {**document(), "status": "started"}
     assert listed(written(tmp_path, whole, "log.json"))["eval"].status is Status.RUNNING
 
@@ -314,15 +316,15 @@ def test_the_tree_is_that_of_the_spans_and_a_call_is_one_of_them(tmp_path: Path)
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (1, 0, 2, 3), (0, 2, 3, 1)])
 def test_a_call_finds_its_span_in_any_order(tmp_path: Path, order: tuple[int, ...]) -> None:
-    told = Told("x")
-    told.begin("a", "agent", "pilot")
+    log = EventLog("x")
+    log.begin("a", "agent", "pilot")
     for ident in ("one", "two"):
-        told.begin(ident, "tool", "tide", "a")
-        told.add("tool", "a", id=ident, function="tide", arguments={"port": ident}, result=ident, events=[])
+        log.begin(ident, "tool", "tide", "a")
+        log.add("tool", "a", id=ident, function="tide", arguments={"port": ident}, result=ident, events=[])
     for ident in ("one", "two"):
-        told.add("info", ident, data=ident)
-        told.end(ident)
-    first, *rest = told.events
+        log.add("info", ident, data=ident)
+        log.end(ident)
+    first, *rest = log.events
     run = events(tmp_path, first, *(rest[place] for place in order), *rest[4:])
     assert tree(run) == ["pilot", "  tide", "    info", "  tide", "    info"]
     pairs = [(one, run.spans[run.index[one.id] + 1]) for one in run.spans if one.name == "tide"]
@@ -357,8 +359,8 @@ def test_steps_of_early_logs_are_closed_in_the_order_of_a_stack() -> None:
 
 def test_every_kind_of_event_is_shown_for_what_it_is(tmp_path: Path) -> None:
     run = events(tmp_path, *every_kind())
-    told = {one.name: one for one in run.spans}
-    kinds = {name: (one.operation, one.status, one.preview, one.note) for name, one in told.items()}
+    by_name = {one.name: one for one in run.spans}
+    kinds = {name: (one.operation, one.status, one.preview, one.note) for name, one in by_name.items()}
     fine, failed = Status.OK, Status.ERROR
     assert kinds["approval"] == (Operation.POLICY, fine, "may it?", "auto")
     assert kinds["compaction"] == (Operation.META, fine, "9000 → 1200 tokens", "summary")
@@ -369,7 +371,7 @@ def test_every_kind_of_event_is_shown_for_what_it_is(tmp_path: Path) -> None:
     assert kinds["interrupt"] == (Operation.OTHER, Status.CANCELLED, "", "user_cancel")
     assert kinds["message limit"] == (Operation.POLICY, failed, "Exceeded message limit: 12", "")
     assert kinds["weather"] == (Operation.UNKNOWN, fine, "", "")
-    assert run.load(told["weather"]).attributes["wind"] == {"knots": 31}
+    assert run.load(by_name["weather"]).attributes["wind"] == {"knots": 31}
     assert [one.error for one in run.spans if one.name in ("tide", "moon", "error")] == [
         Error("tide did not answer", "timeout"),
         Error("moon did not answer", "parsing"),
@@ -424,7 +426,7 @@ def test_messages_and_requests_that_events_share_are_put_in_their_place(tmp_path
 def test_a_reference_to_what_is_not_there_stays_as_it_is(tmp_path: Path) -> None:
     given = [[0, 10**9], [-5, 1], [3, 1], ["a", 2], None, 7]
     lost = {"role": "user", "content": "attachment://none"}
-    told = Told("x")
+    log = EventLog("x")
     base: dict[str, Any] = {
         "model": MODEL,
         "tools": [],
@@ -432,14 +434,14 @@ def test_a_reference_to_what_is_not_there_stays_as_it_is(tmp_path: Path) -> None
         "config": {},
         "output": answer("attachment://0"),
     }
-    told.add("model", **base, input=[], input_refs=given)
-    run = events(tmp_path, *told.events, events_data={"messages": [lost], "calls": []}, attachments={})
+    log.add("model", **base, input=[], input_refs=given)
+    run = events(tmp_path, *log.events, events_data={"messages": [lost], "calls": []}, attachments={})
     body = run.load(run.spans[0])
     assert body.input_messages == (Message("user", (Text("attachment://none"),)),) * 2
     assert body.output == "attachment://0"
 
 
-def test_what_a_sample_shares_is_not_lost_with_its_pieces(tmp_path: Path) -> None:
+def test_missing_pieces_lose_no_shared_values(tmp_path: Path) -> None:
     whole = members(head("e"), [sample("dover")])
     pieces = in_pieces(whole.pop("samples/dover_epoch_1.json"))
     path = written(tmp_path, {**whole, **pieces})
@@ -555,7 +557,7 @@ def test_a_score_passes_by_the_rule_of_its_value(
     assert read(path).body.metrics[0].passed is passed
 
 
-def scoring(*told: dict[str, Any], scored: bool = False) -> list[dict[str, Any]]:
+def scoring(*entries: dict[str, Any], scored: bool = False) -> list[dict[str, Any]]:
     """Events of a sample whose scorer does this, and then gives a score or none."""
     begun = [
         {"event": "span_begin", "id": "a", "type": "solvers", "name": "solvers"},
@@ -563,7 +565,7 @@ def scoring(*told: dict[str, Any], scored: bool = False) -> list[dict[str, Any]]
         {"event": "span_begin", "id": "m", "type": "scorer", "name": "match", "parent_id": "s"},
     ]
     score = {"event": "score", "span_id": "m", "scorer": "match", "score": {"value": "I"}, "intermediate": False}
-    return [*begun, *told, *([score] if scored else [])]
+    return [*begun, *entries, *([score] if scored else [])]
 
 
 RAISED = {"event": "error", "error": {"message": "KeyError('answer')", "traceback": ""}}
@@ -572,7 +574,7 @@ WRONG = {"match": {"value": "I"}}
 
 
 @pytest.mark.parametrize(
-    ("told", "fields", "outcome", "failed", "who", "place"),
+    ("entries", "fields", "outcome", "failed", "who", "place"),
     [
         (scoring(RAISED), {"error": RAISED["error"]}, "ungraded", False, "grader", "events[3].error.message"),
         # the agent raised, whether or not it is scored
@@ -600,14 +602,14 @@ WRONG = {"match": {"value": "I"}}
 def test_a_sample_is_ungraded_by_evidence_alone(
     tmp_path: Path,
     name: str,
-    told: list[dict[str, Any]],
+    entries: list[dict[str, Any]],
     fields: dict[str, Any],
     outcome: str | None,
     failed: bool,
     who: str,
     place: str | None,
 ) -> None:
-    one = sample("dover", events=told, **({"scores": {}} | fields))
+    one = sample("dover", events=entries, **({"scores": {}} | fields))
     whole = {**ended(head("e"), [one]), "samples": [one]}
     path = written(tmp_path, whole if name.endswith("json") else members(head("e"), [one]), name)
     run = listed(path)["dover_epoch_1"]
@@ -695,7 +697,7 @@ def test_input_includes_what_came_from_a_cache(tmp_path: Path, version: str | No
     assert listed(path)["dover_epoch_1"].usage == Usage(140, 20, 160, 40)
 
 
-def test_what_a_sample_says_it_used_stands_beside_the_sum_of_its_calls(tmp_path: Path) -> None:
+def test_declared_usage_is_beside_the_sum_of_calls(tmp_path: Path) -> None:
     run = read(log_of(tmp_path, sample("dover", model_usage={MODEL: usage(200, 41, 80), "acme/gull": usage(5, 1)})))
     assert run.summary.usage == Usage(285, 42, 327, 80)
     assert [(one.name, one.declared, one.counted) for one in run.body.totals] == [
@@ -710,9 +712,9 @@ def test_what_a_sample_says_it_used_stands_beside_the_sum_of_its_calls(tmp_path:
 
 def states(tmp_path: Path) -> Iterator[bytes]:
     """A log as Inspect extends it: sample after sample, then its end."""
-    told = list(members(head("evalOfGrowth"), [sample("dover"), retried("brest"), sample("calais")]).items())
-    for count in (1, 3, 5, 7, len(told)):
-        yield archive(told[:count], ZSTANDARD)
+    parts = list(members(head("evalOfGrowth"), [sample("dover"), retried("brest"), sample("calais")]).items())
+    for count in (1, 3, 5, 7, len(parts)):
+        yield archive(parts[:count], ZSTANDARD)
 
 
 @pytest.mark.parametrize("torn", [False, True])
@@ -737,11 +739,11 @@ def test_a_log_that_is_extended_is_read_as_one_that_was_there_at_once(tmp_path: 
 
 
 def test_a_log_that_says_nothing_new_of_a_sample_gives_nothing_again(tmp_path: Path) -> None:
-    told = list(members(head("e"), [sample("dover")]).items())
-    path = written(tmp_path, archive(told))
+    parts = list(members(head("e"), [sample("dover")]).items())
+    path = written(tmp_path, archive(parts))
     follower = Follower(FORMAT, RunRef("inspect", str(path), "dover_epoch_1"))
     follower.read()
-    path.write_bytes(archive(told, ZSTANDARD))  # the same, packed in another way
+    path.write_bytes(archive(parts, ZSTANDARD))  # the same, packed in another way
     follower.read()
     assert (follower.given, follower.resets) == (15, 0)
 
@@ -760,9 +762,9 @@ def test_a_sample_that_cannot_be_read_is_listed_with_what_its_summary_says(tmp_p
 
 
 def test_of_a_sample_that_cannot_be_read_and_has_no_summary_nothing_is_known(tmp_path: Path) -> None:
-    told = members(head("e"), [sample("dover")], over=False)
-    del told["_journal/summaries/1.json"]
-    path = written(tmp_path, archive(told, STORED).replace(b"as in the almanac", b"AS IN THE ALMANAC", 1))
+    parts = members(head("e"), [sample("dover")], over=False)
+    del parts["_journal/summaries/1.json"]
+    path = written(tmp_path, archive(parts, STORED).replace(b"as in the almanac", b"AS IN THE ALMANAC", 1))
     for deep in (False, True):
         found = listed(path, deep=deep)["dover_epoch_1"]
         assert (found.status, found.status_source) == (Status.UNKNOWN, StatusSource.DERIVED)
@@ -816,10 +818,10 @@ def test_whatever_members_hold_becomes_problems(tmp_path: Path, seed: int) -> No
 
 
 def test_events_within_events_end_somewhere(tmp_path: Path) -> None:
-    told: dict[str, Any] = {"event": "info", "data": "the last"}
+    entry: dict[str, Any] = {"event": "info", "data": "the last"}
     for _ in range(60):
-        told = {"event": "tool", "function": "deep", "arguments": {}, "events": [told]}
-    run = events(tmp_path, told)
+        entry = {"event": "tool", "function": "deep", "arguments": {}, "events": [entry]}
+    run = events(tmp_path, entry)
     assert 10 < len(run.spans) < 40
     assert [one.reason for one in run.problems] == ["more deeply nested events are not shown"]
     for one in run.spans:
@@ -863,7 +865,7 @@ def raw(path: Path) -> dict[str, Any]:
     if path.suffix == ".json":
         found: dict[str, Any] = json.loads(path.read_bytes())
         return found
-    data, told = path.read_bytes(), {}
+    data, parts = path.read_bytes(), {}
     with zipfile.ZipFile(path) as listed_:
         for info in listed_.infolist():
             start = info.header_offset + 30 + sum(data[info.header_offset + at] for at in (26, 28)) + 0
@@ -873,9 +875,9 @@ def raw(path: Path) -> dict[str, Any]:
                 plain = zstandard.ZstdDecompressor().stream_reader(inner, read_across_frames=True).read()
             else:
                 plain = zlib.decompress(inner, -15)
-            told[info.filename] = json.loads(plain)
-    samples = [value for name, value in told.items() if name.startswith("samples/")]
-    return {**told.get("header.json", told["_journal/start.json"]), "samples": samples}
+            parts[info.filename] = json.loads(plain)
+    samples = [value for name, value in parts.items() if name.startswith("samples/")]
+    return {**parts.get("header.json", parts["_journal/start.json"]), "samples": samples}
 
 
 every_log = partial(pytest.mark.parametrize, "path", logs(), ids=lambda path: path.name[26:60] or path.name)
@@ -886,10 +888,10 @@ every_log = partial(pytest.mark.parametrize, "path", logs(), ids=lambda path: pa
 def test_real_logs_are_read_with_no_problem(path: Path) -> None:
     with LocalSource().open(str(path)) as file:
         assert FORMAT.sniff(file) == 100
-    told = raw(path)
+    document = raw(path)
     found = listed(path)
     samples = [key for key in found if key != "eval" and "_attempt_" not in key]
-    assert sorted(samples) == sorted(f"{one['id']}_epoch_{one['epoch']}" for one in told.get("samples") or [])
+    assert sorted(samples) == sorted(f"{one['id']}_epoch_{one['epoch']}" for one in document.get("samples") or [])
     assert problems(path) == []
     for key in found:
         run = read(path, key)
@@ -902,8 +904,8 @@ def test_real_logs_are_read_with_no_problem(path: Path) -> None:
 @needs_shared
 @every_log()
 def test_tokens_of_real_logs_are_those_of_their_own_stats(path: Path) -> None:
-    told = raw(path)
-    stats = (told.get("stats") or {}).get("model_usage") or {}
+    document = raw(path)
+    stats = (document.get("stats") or {}).get("model_usage") or {}
     if not stats:
         return
     stated = {
@@ -922,11 +924,11 @@ def test_tokens_of_real_logs_are_those_of_their_own_stats(path: Path) -> None:
 @every_log()
 def test_every_event_of_real_logs_is_a_span(path: Path) -> None:
     for one in raw(path).get("samples") or []:
-        told = one.get("events") or one.get("transcript", {}).get("events", [])
-        calls = sum(event["event"] == "tool" for event in told)
-        spans = [event for event in told if event["event"] == "span_begin" and event.get("type") == "tool"]
-        ends = sum(event["event"] == "span_end" or event.get("action") == "end" for event in told)
+        entries = one.get("events") or one.get("transcript", {}).get("events", [])
+        calls = sum(event["event"] == "tool" for event in entries)
+        spans = [event for event in entries if event["event"] == "span_begin" and event.get("type") == "tool"]
+        ends = sum(event["event"] == "span_end" or event.get("action") == "end" for event in entries)
         run = read(path, f"{one['id']}_epoch_{one['epoch']}")
-        assert len(run.spans) == len(told) - ends - len(spans)
+        assert len(run.spans) == len(entries) - ends - len(spans)
         assert run.summary.tool_calls == calls
-        assert run.summary.llm_calls == sum(event["event"] == "model" for event in told)
+        assert run.summary.llm_calls == sum(event["event"] == "model" for event in entries)

@@ -355,7 +355,7 @@ def test_a_body_is_of_its_row_however_the_file_grows(tmp_path: Path) -> None:
         FORMAT.body(file, ref, span)
 
 
-def test_what_is_no_record_is_a_problem_and_an_attribute_of_the_run(tmp_path: Path) -> None:
+def test_invalid_records_are_problems_and_attributes_of_the_run(tmp_path: Path) -> None:
     run = opened(written(tmp_path, {"items": [message("user", "hi"), 17], "events": {"no": "list"}}))
     assert shape(run) == ["turn turn 1"]
     assert [(one.where, one.reason) for one in run.problems] == [

@@ -120,7 +120,7 @@ def test_a_trace_without_an_end_is_over_once_others_began_long_after_it(tmp_path
     assert listed(path)[0][0].status is Status.UNKNOWN
 
 
-def test_what_is_not_in_the_database_is_a_problem(tmp_path: Path) -> None:
+def test_records_missing_from_the_database_are_problems(tmp_path: Path) -> None:
     first = "(SELECT request_id FROM trace_info ORDER BY rowid LIMIT 1)"
     path = changed_copy(tmp_path, f"UPDATE spans SET trace_id = 'x' WHERE trace_id = {first}")
     _, problems = listed(path)

@@ -291,7 +291,7 @@ def test_messages_of_the_other_dialects() -> None:
 # ------------------------------------------------------------------------------------------------- tokens
 
 
-def test_what_is_added_up_further_above_counts_once() -> None:
+def test_usage_summed_by_an_ancestor_counts_once() -> None:
     run = case("genai")[0]
     assert run.spans[0].usage == Usage(1120, 65)
     assert run.summary.usage == Usage(1120, 65, None, 800, 100)
@@ -315,7 +315,7 @@ def test_a_call_around_a_call_counts_once_whichever_comes_first(tmp_path: Path, 
 
 @settings(max_examples=examples(20))
 @given(order=st.permutations(range(6)))
-def test_what_wraps_may_be_between_and_tools_and_agents_may_not(
+def test_wrappers_may_be_between_but_tools_and_agents_may_not(
     tmp_path_factory: pytest.TempPathFactory, order: list[int]
 ) -> None:
     spans = [
@@ -521,6 +521,6 @@ def test_two_real_runs_of_one_thing_went_the_same_way() -> None:
 
 
 @needs_shared
-def test_what_the_console_exporter_writes_is_no_otlp() -> None:
+def test_output_of_the_console_exporter_is_no_otlp() -> None:
     with LocalSource().open(str(sample("otel-otlp-json", "pydantic-ai-v5.console.json"))) as file:
         assert FORMAT.sniff(file) == 0

@@ -44,7 +44,7 @@ def test_agents_whose_models_say_nothing_count_the_outermost(
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_what_an_agent_says_counts_nothing_where_a_call_says_it(tmp_path: Path, order: tuple[int, ...]) -> None:
+def test_usage_of_an_agent_does_not_count_beside_that_of_its_call(tmp_path: Path, order: tuple[int, ...]) -> None:
     spans = [span(1, None, 0, 90, attributes=says(500, 50)), span(2, 1, 1, 40, attributes=used(50, 5))]
     assert told(tmp_path, *(request(spans[place]) for place in order)).summary.usage == Usage(50, 5)
 
@@ -169,7 +169,7 @@ def test_a_run_of_pydantic_ai_is_called_by_its_own_question(tmp_path: Path) -> N
     assert told(tmp_path, request(span(1, None, 0, 5, attributes=later))).summary.prompt == "Rake?"
 
 
-def test_what_a_tool_answered_is_no_question(tmp_path: Path) -> None:
+def test_answer_of_a_tool_is_no_question(tmp_path: Path) -> None:
     result = {"role": "user", "parts": [{"type": "tool_result", "tool_use_id": "t", "content": "dry"}]}
     turns = [turn("user", "Context."), turn("user", "Sow?"), turn("assistant", "…"), result]
     kept = CHAT | {"gen_ai.input.messages": json.dumps(turns)}

@@ -475,7 +475,7 @@ def test_sniffing_survives_any_bytes(tmp_path_factory: pytest.TempPathFactory, d
 @pytest.mark.parametrize(
     "content", [b"", b"[]", b'{"goal_achieved": true, "turns_used": 1, "history": [{', b"\x00\xff"]
 )
-def test_what_cannot_be_read_is_an_error_with_a_reason(tmp_path: Path, content: bytes) -> None:
+def test_unreadable_file_is_an_error_with_a_reason(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "trace.json"
     path.write_bytes(content)
     for deep in (False, True):

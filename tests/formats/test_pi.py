@@ -148,7 +148,7 @@ def test_notes_of_the_program_are_one_row_and_unknown_kinds_are_no_problem(case:
 
 
 @with_case(["session"])
-def test_what_is_no_text_is_kept_as_it_is(case: Path) -> None:
+def test_content_other_than_text_stays_as_recorded(case: Path) -> None:
     run = read(session(case))
     (message,) = run.load(span(run, "aa000003")).input_messages
     assert [type(part) for part in message.parts][:1] == [Blob]
@@ -197,7 +197,7 @@ def test_a_session_stands_as_its_last_response_does(case: Path) -> None:
 
 
 @with_case(["branches"])
-def test_what_was_left_is_folded_and_what_is_taken_up_again_is_live(case: Path) -> None:
+def test_abandoned_branches_are_folded_and_resumed_ones_live(case: Path) -> None:
     run = read(session(case))
     branches = {one.id: (one.parent_id, one.preview, one.note) for one in run.spans if one.name == "abandoned branch"}
     assert branches == {
@@ -297,7 +297,7 @@ def test_a_fork_and_its_original_are_a_pair_and_pay_once(case: Path) -> None:
 
 @with_case(["fork"])
 @pytest.mark.parametrize("gone", [("f0",), ("f0", "f1"), ("f0", "f2"), ("f1",)])
-def test_what_was_copied_from_an_original_that_is_gone_counts_once(case: Path, gone: tuple[str, ...]) -> None:
+def test_copies_of_a_missing_original_count_once(case: Path, gone: tuple[str, ...]) -> None:
     for end in gone:
         session(case, end).unlink()
     claims = claims_of(case)
@@ -395,7 +395,7 @@ def test_a_session_is_counted_as_it_is_read_wherever_it_stops(case: Path) -> Non
 
 
 @with_case(["branches"])
-def test_what_was_said_is_found(case: Path) -> None:
+def test_message_texts_can_be_searched(case: Path) -> None:
     needle, path = Needle("too loud", ignore_case=False), session(case)
     for found in (grep(SOURCE, [str(case)], needle), grep_runs(SOURCE, [RunRef(FORMAT.name, str(path))], needle)):
         (hit,) = [one for one in found if isinstance(one, Hit)]

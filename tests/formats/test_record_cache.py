@@ -137,10 +137,10 @@ def otlp(folder: Path) -> None:
 
 
 def inspect(folder: Path) -> None:
-    told = inspect_build.Told("k")
+    log = inspect_build.EventLog("k")
     for name in NAMES:
-        told.add("tool", id=name, function="bash", arguments={"cmd": name}, result=name, events=[])
-    samples = [inspect_build.sample("s1", events=told.events)]
+        log.add("tool", id=name, function="bash", arguments={"cmd": name}, result=name, events=[])
+    samples = [inspect_build.sample("s1", events=log.events)]
     lines(folder / "log.json", {**inspect_build.ended(inspect_build.head("e"), samples), "samples": samples})
 
 

@@ -89,7 +89,7 @@ def test_other_kinds_become_the_other_struct() -> None:
     assert (record.message, unknown) == (AnyRole("new"), {})
 
 
-def test_what_may_stand_for_an_object_is_not_counted() -> None:
+def test_values_allowed_in_place_of_an_object_are_not_counted() -> None:
     for given_cost in ("free", 5, None, [1], True):
         record, unknown = decode({"type": "message", "message": {"role": "assistant", "cost": given_cost}})
         assert (record.message.cost, unknown) == (given_cost, {})
@@ -102,14 +102,14 @@ def test_items_of_a_list_keep_their_places() -> None:
 
 
 @pytest.mark.parametrize("data", [b'{"type":"note","text":"\\ud800"}', b'{"type":"note","x":NaN,"text":"\\ud800"}'])
-def test_what_json_does_not_allow_is_read_leniently(data: bytes) -> None:
+def test_values_outside_json_are_read_leniently(data: bytes) -> None:
     unknown: Unknown = {}
     record, _, note = SCHEMA.decode(data, unknown)
     assert record == Note("\ud800")
     assert note
 
 
-def test_what_is_no_object_or_no_json_is_said() -> None:
+def test_values_other_than_objects_are_reported() -> None:
     assert SCHEMA.decode(b"[1]", {})[:2] == (None, [1])
     with pytest.raises(FormatError):
         SCHEMA.decode(b'{"type":"note"', {})

@@ -238,7 +238,7 @@ def test_steps_are_those_of_the_trajectory_and_the_history_adds_what_was_called(
     assert ToolCall("call_a1", "open", {"path": "src/bridge.py"}) in message.parts
 
 
-def test_what_the_model_was_sent_is_the_input_of_its_response() -> None:
+def test_query_is_the_input_of_its_response() -> None:
     run = read(fixture("calls"))
     assert [message.role for message in run.load(responses(run)[0]).input_messages] == ["system", "user"]
     rich = run.load(responses(run)[2])  # a message in it holds calls: it is kept as it is

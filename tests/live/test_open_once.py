@@ -135,7 +135,7 @@ def test_an_archive_with_a_member_that_cannot_be_read_is_searched(tmp_path: Path
 
 
 def test_messages_shared_by_calls_are_reported_once(tmp_path: Path) -> None:
-    log = build.Told("k")
+    log = build.EventLog("k")
     for count in (1, 2, 3):
         log.add("model", model=build.MODEL, input=[], input_refs=[[0, count]], output=build.answer("yes"))
     shared = [build.QUESTION, build.FOUND | {"content": "attachment://5ea5"}, build.CALLED]

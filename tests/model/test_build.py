@@ -113,7 +113,7 @@ def test_a_run_stays_what_it_was_while_its_builder_goes_on() -> None:
     assert second.revision > first.revision
 
 
-def test_what_comes_at_the_end_makes_no_new_order(monkeypatch: Any) -> None:
+def test_spans_added_at_the_end_keep_the_order(monkeypatch: Any) -> None:
     builder = RunBuilder(REF, lambda span: Body())
     builder.add([Span(id="root", name="agent"), *numbered(200, parent_id="root")])
     builder.build()
@@ -139,7 +139,7 @@ def test_a_span_that_comes_after_those_below_it_takes_them_in() -> None:
     assert (run.problems, run.depths[-1], run.spans[-1].id, run.summary.problems) == ((), 1, "call", 0)
 
 
-def test_what_is_counted_again_is_only_the_end(monkeypatch: Any) -> None:
+def test_only_the_end_is_counted_again(monkeypatch: Any) -> None:
     builder = RunBuilder(REF, lambda span: Body())
     builder.add([Span(id="root", name="agent", operation=TURN), *numbered(5000, parent_id="root")])
     builder.summary()

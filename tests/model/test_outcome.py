@@ -83,7 +83,9 @@ def test_numbers_of_values(value: Any, number: float | None) -> None:
         ("word count>=2", [2], [1], [None]),
     ],
 )
-def test_what_a_rule_accepts(rule: str, accepted: list[Any], refused: list[Any], undecided: list[Any]) -> None:
+def test_pass_rules_accept_and_refuse_values(
+    rule: str, accepted: list[Any], refused: list[Any], undecided: list[Any]
+) -> None:
     parsed = PassRule.parse(rule)
     assert [parsed.accepts(value) for value in accepted] == [True] * len(accepted)
     assert [parsed.accepts(value) for value in refused] == [False] * len(refused)

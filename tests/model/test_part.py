@@ -120,7 +120,7 @@ def test_without_messages_the_call_that_started_it_tells() -> None:
         ({"status": Status.OK}, Status.OK),
     ],
 )
-def test_what_ended_in_an_error_failed(fields: dict[str, object], expected: Status) -> None:
+def test_part_that_ends_in_an_error_failed(fields: dict[str, object], expected: Status) -> None:
     failed = Span(id="n", name="search", parent_id="a/1", status=Status.ERROR, error=Error("HTTP 503"))
 
     part = opened(agent(message("q1", "a/1", "user"), failed, **fields))

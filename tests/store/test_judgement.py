@@ -90,7 +90,7 @@ def test_the_order_of_events_and_their_repetition_mean_nothing(events: list[Even
 
 
 @given(st.lists(EVENTS, max_size=12, unique_by=lambda event: event.event), EVENTS)
-def test_what_is_undone_might_as_well_not_have_been(events: list[Event], last: Event) -> None:
+def test_undone_event_leaves_no_trace(events: list[Event], last: Event) -> None:
     events = [event for event in events if event.event != last.event and event.undoes != last.event]
     if last.do == "undo":
         return
@@ -208,7 +208,7 @@ def test_fields_of_later_versions_are_let_pass() -> None:
     assert event_of(raw(mood="good")) == make_event()
 
 
-def test_what_is_done_comes_after_what_was_known_also_when_a_clock_was_ahead() -> None:
+def test_new_events_follow_known_ones_with_a_clock_ahead() -> None:
     assert after(0.0, "") == "1970-01-01T00:00:00.000000Z"
     assert after(0.0, "2026-11-21T09:00:00.999999Z") == "2026-11-21T09:00:01.000000Z"
     assert after(0.0, "8999-12-31T23:59:59.999999Z") == "8999-12-31T23:59:59.999999Z"

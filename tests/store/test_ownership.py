@@ -125,7 +125,7 @@ def test_a_hit_is_told_once_at_the_run_whose_row_it_is(database: Path) -> None:
                 assert hit.span in read_run(SOURCE, hit.ref).index
 
 
-def test_what_no_other_listed_run_counts_stays_with_the_one_that_holds_it(tmp_path: Path) -> None:
+def test_spans_that_no_other_listed_run_counts_stay_with_their_run(tmp_path: Path) -> None:
     hypergraph_build.v6(tmp_path / "w.db")
     outer, inner = (next(run.ref for run in listed(tmp_path) if run.id == name) for name in ("outer-1", "outer-1/rag"))
 

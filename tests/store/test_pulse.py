@@ -1,4 +1,4 @@
-"""How long a run has been silent is told by our clock, not by that of its machine."""
+"""The silence of a run is measured by our clock, not by that of its machine."""
 
 from __future__ import annotations
 

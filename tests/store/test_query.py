@@ -232,7 +232,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("text", "expected"), CASES)
-def test_what_a_query_finds(text: str, expected: str) -> None:
+def test_query_selects_runs(text: str, expected: str) -> None:
     assert ids(text) == expected
 
 
@@ -252,9 +252,9 @@ def test_while_somebody_types_what_stands_before_the_fault_counts() -> None:
         ")": "",
         "status:error": "status:error",
     }.items():
-        found, error = query.begun(text, now=NOW)
+        found, error = query.parse_prefix(text, now=NOW)
         assert (found.text.strip(), error is None) == (understood, understood == text), text
-    spans, error = query.begun_for_spans("dur>5s tool:")
+    spans, error = query.parse_span_prefix("dur>5s tool:")
     assert (spans.text.strip(), error is not None and error.unfinished) == ("dur>5s", True)
 
 
@@ -314,9 +314,7 @@ def test_not_and_or_are_those_of_logic(a: str, b: str, runs: list[RunSummary]) -
 
 
 @given(QUERIES, st.lists(st.tuples(st.booleans(), SUMMARIES), max_size=12), st.data())
-def test_what_was_kept_for_the_next_query_changes_nothing(
-    text: str, many: list[tuple[bool, RunSummary]], data: st.DataObject
-) -> None:
+def test_cached_columns_change_no_result(text: str, many: list[tuple[bool, RunSummary]], data: st.DataObject) -> None:
     columns: query.Columns[RunSummary] = query.Columns()
     found = query.for_runs(text, now=NOW)
     runs: list[RunSummary] = []
@@ -479,7 +477,7 @@ def offered(text: str, runs: list[RunSummary] = RUNS, **more: Any) -> list[str]:
         ("nigh", ["tag:nightly"]),
     ],
 )
-def test_what_is_offered(text: str, first: list[str]) -> None:
+def test_completions(text: str, first: list[str]) -> None:
     assert offered(text)[: len(first)] == first
 
 
@@ -509,7 +507,7 @@ def test_a_run_of_another_file_is_no_other_run() -> None:
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 99])
-def test_what_was_found_out_ahead_is_used(steps: int) -> None:
+def test_facts_computed_ahead_are_used(steps: int) -> None:
     runs = [make_summary(f"run-{number}") for number in range(9_000)]
     asked: list[RunSummary] = []
 

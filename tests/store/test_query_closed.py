@@ -46,7 +46,7 @@ def test_status_and_operation_are_closed() -> None:
         "not status:error", "NOT (status:error)", "a status :error",
     ],
 )  # fmt: skip
-def test_what_was_meant_as_a_term_is_no_word(text: str) -> None:
+def test_text_meant_as_a_term_is_no_word(text: str) -> None:
     with pytest.raises(QueryError):
         query.for_runs(text)
 

@@ -75,7 +75,7 @@ SPANS = [
         ("timeout", "t2"),
     ],
 )
-def test_what_a_query_finds(text: str, expected: str) -> None:
+def test_query_selects_spans(text: str, expected: str) -> None:
     found = query.for_spans(text)
     assert " ".join(span.id for span in found.select(SPANS)) == expected
     assert [span for span in SPANS if found.matches(span)] == found.select(SPANS)
@@ -85,12 +85,12 @@ def test_what_a_query_finds(text: str, expected: str) -> None:
     ("text", "words"),
     [("cached:maybe", "`true` or `false`"), ("verdict:none", "no key `verdict`"), ("opp:chat", "`op`")],
 )
-def test_what_it_does_not_know_it_says(text: str, words: str) -> None:
+def test_unknown_terms_are_reported(text: str, words: str) -> None:
     with pytest.raises(query.QueryError, match=words):
         query.for_spans(text)
 
 
-def test_what_is_offered_inside_a_run() -> None:
+def test_completions_inside_a_run() -> None:
     def offered(text: str) -> list[tuple[str, str]]:
         found = query.complete(text, len(text), query.SPAN_KEYS, SPANS)
         return [(one.text, one.hint) for one in found]

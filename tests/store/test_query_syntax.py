@@ -85,7 +85,7 @@ def term(key: str, compare: str, *values: str) -> Term:
         ("(tool:f(x))", term("tool", ":", "f(x)")),
     ],
 )
-def test_what_is_meant(text: str, expected: Node) -> None:
+def test_query_parses_to_nodes(text: str, expected: Node) -> None:
     assert tree(text) == expected
 
 
@@ -168,7 +168,7 @@ def test_any_text_is_a_query_or_an_error_that_points_into_it(text: str) -> None:
 
 
 @given(TEXTS)
-def test_what_was_read_is_written_so_that_it_means_the_same(text: str) -> None:
+def test_unparsed_query_parses_to_the_same_nodes(text: str) -> None:
     try:
         found = tree(text)
     except QueryError:

@@ -100,7 +100,7 @@ def test_a_run_that_names_its_original_is_no_repetition() -> None:
     assert found.variants(second.ref) == [fork.ref]
 
 
-def test_what_is_done_again_and_again_is_routine_and_costs_little() -> None:
+def test_repeated_updates_cost_little() -> None:
     runs = [run(f"{i % 7}/{i:06}", str(i), repeats="health", started_at=float(i)) for i in range(20_000)]
     began = time.process_time()
     found = Relations(reversed(runs))
@@ -136,7 +136,7 @@ def test_whatever_the_ids_are_relations_are_mutual_and_lead_elsewhere(runs: list
         assert parent is None or one.ref in relations.children(parent)
 
 
-def test_what_is_told_several_times_is_one_run_in_whatever_order() -> None:
+def test_copies_are_one_run_in_any_order() -> None:
     database = run("b/x.db", "s", "s", identity="i", repeats="t", started_at=5.0)
     export, older = (run(path, "s", identity="i", repeats="t", started_at=5.0) for path in ("a/s.json", "c/s.json"))
     other = run("a/o.json", "o", repeats="t", started_at=6.0)

@@ -47,7 +47,7 @@ def lines(folder: Path) -> list[bytes]:
     return (folder / NAME).read_bytes().split(b"\n")[:-1]
 
 
-def test_what_was_decided_is_there_the_next_time(folder: Path) -> None:
+def test_verdicts_persist(folder: Path) -> None:
     sidecar = Sidecar(folder)
     sidecar.judge(RUN, Verdict.FLAKY)
     sidecar.judge(CAUSE, Verdict.KNOWN)
@@ -107,7 +107,7 @@ def test_undo_goes_back_step_by_step_and_not_into_what_others_did(folder: Path) 
     assert other.of(OTHER).verdict is Verdict.IGNORE
 
 
-def test_what_others_write_is_read_on_at_the_cost_of_one_stat(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_of_other_writers_are_read_at_the_cost_of_one_stat(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = Sidecar(folder), Sidecar(folder)
     one.judge(RUN, Verdict.REAL)
     assert two.refresh()
@@ -315,7 +315,7 @@ def test_a_file_in_place_of_the_folder_is_an_error(folder: Path) -> None:
         lambda one: one.judge(CauseRef(""), Verdict.REAL),
     ],
 )
-def test_what_makes_no_sense_is_refused_and_leaves_nothing(folder: Path, wrong: Callable[[Sidecar], None]) -> None:
+def test_invalid_events_are_refused_and_write_nothing(folder: Path, wrong: Callable[[Sidecar], None]) -> None:
     sidecar = Sidecar(folder)
     with pytest.raises(UsageError):
         wrong(sidecar)

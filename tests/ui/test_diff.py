@@ -328,7 +328,7 @@ async def test_goals_and_metrics_stand_side_by_side(opened: Opener, samples: Pat
         told = [screen.sides.rows.plain(i) for i in range(len(screen.sides.rows))]
         assert any("not met" in line for line in told)
         assert screen.diff is not None
-        assert len(told) > len(screen.diff.judged) > 0
+        assert len(told) > len(screen.diff.judgments) > 0
 
 
 async def test_the_state_of_graphs_is_compared(opened: Opener, samples: Path) -> None:

@@ -87,11 +87,11 @@ class Order:
 def _sorted(runs: list[RunSummary], by: str, reverse: bool) -> list[RunSummary]:
     """The runs in order; those of one time by path, which is compared only if there are any."""
     key = _SORT_KEYS[by]
-    found = sorted(runs, key=key, reverse=reverse)
-    if by == "newest" and any(starmap(eq, pairwise(map(key, found)))):
-        found.sort(key=lambda run: (run.ref.path, run.ref.key or ""), reverse=reverse)
-        found.sort(key=key, reverse=reverse)
-    return found
+    ordered = sorted(runs, key=key, reverse=reverse)
+    if by == "newest" and any(starmap(eq, pairwise(map(key, ordered)))):
+        ordered.sort(key=lambda run: (run.ref.path, run.ref.key or ""), reverse=reverse)
+        ordered.sort(key=key, reverse=reverse)
+    return ordered
 
 
 def arrange(
@@ -117,7 +117,11 @@ def arrange(
     if arrangement.words:
         wanted = _query(arrangement, now, state, context)
         selected = wanted.select(selected, columns)
-        broken = [one for one in broken if wanted.matches_text(f"{one.path} {masking.mask(one.reason)} unreadable")]
+        broken = [
+            problem
+            for problem in broken
+            if wanted.matches_text(f"{problem.path} {masking.mask(problem.reason)} unreadable")
+        ]
     if arrangement.group == "cause":
         return _by_cause(selected, broken, decisions)
     above = parents(selected)
@@ -150,8 +154,8 @@ def _query(
 ) -> query.Query[RunSummary]:
     from tracetui.store import query
 
-    found, _ = query.begun(arrangement.words, context or query.TraceContext(state=state), now=now)
-    return found
+    parsed, _ = query.parse_prefix(arrangement.words, context or query.TraceContext(state=state), now=now)
+    return parsed
 
 
 def parents(runs: Collection[RunSummary]) -> dict[RunRef, RunRef]:
@@ -163,9 +167,9 @@ def parents(runs: Collection[RunSummary]) -> dict[RunRef, RunRef]:
     elsewhere = {(run.ref.format, run.id): run.ref for run in runs}
     above: dict[RunRef, RunRef] = {}
     for run in started:
-        found = beside.get((run.ref.path, run.parent or "")) or elsewhere.get((run.ref.format, run.parent or ""))
-        if found is not None:
-            above[run.ref] = found
+        parent = beside.get((run.ref.path, run.parent or "")) or elsewhere.get((run.ref.format, run.parent or ""))
+        if parent is not None:
+            above[run.ref] = parent
     return above
 
 
@@ -208,8 +212,8 @@ def _grouped(
         is_child = run.shared.parent is not None and run.ref in above
         if is_child and group:
             children[label] += 1  # a child stays in its parent's group
-        elif (found := label_of(run)) != label:
-            label, group = found, groups.setdefault(found, [])
+        elif (own_label := label_of(run)) != label:
+            label, group = own_label, groups.setdefault(own_label, [])
             children[label] += is_child
         group.append(run)
     if not groups[""]:
@@ -238,13 +242,13 @@ def _by_cause(runs: list[RunSummary], problems: list[Problem], decisions: Sideca
     from tracetui.analysis.triage import groups
     from tracetui.masking import excerpt
 
-    found = groups(runs, decisions)
-    rows: dict[str | None, list[Item]] = {group.digest: [] for group in found}
+    causes = groups(runs, decisions)
+    rows: dict[str | None, list[Item]] = {group.digest: [] for group in causes}
     others: list[Item] = []
     for run in runs:
         rows.get(cause_digest(run, decisions), others).append(run)
     items: list[Item] = []
-    for group in found:
+    for group in causes:
         items += [(f"{group.id} {excerpt(group.title)}", len(group.runs)), *rows[group.digest]]
     if others:
         items += [("not failed", len(others)), *others]

@@ -96,8 +96,8 @@ def candidates(run: Run) -> list[Candidate]:
     spans = run.spans
     keys = [numbers.setdefault(_key(spans[i]), len(numbers)) for i in calls]
     taken = bytearray(len(keys))
-    found = []
-    for length, period, start in sorted(_stretches(keys), key=lambda one: (-one[0], one[1:])):
+    selected = []
+    for length, period, start in sorted(_stretches(keys), key=lambda stretch: (-stretch[0], stretch[1:])):
         end = start + length
         while start < end and taken[start]:
             start += 1
@@ -107,8 +107,8 @@ def candidates(run: Run) -> list[Candidate]:
         if end - start < 2 * period or all(spans[i].operation in _NO_CALLS for i in calls[start : start + period]):
             continue
         taken[start:end] = b"\1" * (end - start)
-        found.append((start, Candidate(calls[start:end], period)))
-    return [candidate for _, candidate in sorted(found, key=lambda one: one[0])]
+        selected.append((start, Candidate(calls[start:end], period)))
+    return [candidate for _, candidate in sorted(selected, key=lambda pair: pair[0])]
 
 
 def _key(span: Span) -> tuple[object, ...]:
@@ -213,8 +213,8 @@ def _same_question(a: Body, b: Body) -> bool:
 def _question(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The instructions and the last user message of a conversation."""
     asked = [message for message in messages if any(isinstance(part, Text) for part in message.parts)]
-    instructions = next(([one] for one in asked if one.role in _INSTRUCTIONS), [])
-    return (*instructions, *[one for one in asked if one.role == _USER][-1:])
+    instructions = next(([message] for message in asked if message.role in _INSTRUCTIONS), [])
+    return (*instructions, *[message for message in asked if message.role == _USER][-1:])
 
 
 def sameness(a: Span, b: Span, body_a: Body, body_b: Body) -> Sameness:
@@ -381,7 +381,7 @@ def find_point_of_no_return(run: Run, loops: Sequence[Loop]) -> PointOfNoReturn 
 def _over_limit(run: Run, loops: Sequence[Loop], course: Trajectory, crossed: int) -> PointOfNoReturn:
     name = f"{one_line(course.limit.name, 60)} {measured(course.limit.current, course.limit.limit)}".rstrip()
     work = [i for i in _work_positions(run) if i <= crossed]
-    loop = next((one for one in loops if work and one.repeat <= work[-1] <= one.last), None)
+    loop = next((candidate for candidate in loops if work and candidate.repeat <= work[-1] <= candidate.last), None)
     if loop is not None:
         return _point(run, loop.repeat, f"{_repeats_words(loop)} until {name}")
     return _point(run, crossed, f"exceeded {name}")
@@ -456,11 +456,11 @@ def assess(
         count = len(candidate.calls)
         room = min(max_calls, count)
         room -= room % candidate.period
-        found = _within(run, Candidate(candidate.calls[:room], candidate.period), budget)
-        compared = room if found is not None else 0
+        repeated = _within(run, Candidate(candidate.calls[:room], candidate.period), budget)
+        compared = room if repeated is not None else 0
         max_calls -= compared
         left_out += count - compared
-        loops += found or ()
+        loops += repeated or ()
     doom = find_point_of_no_return(run, loops)
     return Assessment(run, tuple(loops), tuple(trajectories(run)), doom, left_out, estimate_of(run), work_of(run))
 

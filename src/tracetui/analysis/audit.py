@@ -223,7 +223,7 @@ def effect_facts(ref: RunRef, effects: RunEffects) -> EffectFacts:
         deleted=of(Kind.DELETE),
         hosts=of(Kind.NET),
         commands=(*commands,),
-        rules=tuple(dict.fromkeys(one.rule.name for one in findings_of(ref, effects) if one.counts)),
+        rules=tuple(dict.fromkeys(finding.rule.name for finding in findings_of(ref, effects) if finding.counts)),
     )
 
 

@@ -203,11 +203,13 @@ class LineIndex:
     def makers(self, commit: Commit) -> list[_Made]:
         """The ``git commit`` calls that made a commit: the one with its hash, or those with its subject, then."""
         made = self._made.get(self._hash(commit.subject), [])
-        if same := [one for one in made if one.hash and commit.hash.startswith(one.hash)]:
+        if same := [candidate for candidate in made if candidate.hash and commit.hash.startswith(candidate.hash)]:
             return same
         times = (commit.authored_at, commit.committed_at)
         return [
-            one for one in made if any(one.begin - COMMIT_SECONDS <= time <= one.end + COMMIT_SECONDS for time in times)
+            candidate
+            for candidate in made
+            if any(candidate.begin - COMMIT_SECONDS <= time <= candidate.end + COMMIT_SECONDS for time in times)
         ]
 
     def writers(self, path: str, text: str, begin: float, end: float) -> tuple[list[_Entry], bool]:
@@ -225,14 +227,19 @@ class LineIndex:
         """Who removed a line from that path, latest first."""
         entries = self._entries.get(self._hash(text), ())
         return sorted(
-            (one for one in entries if not one.is_added and begin <= one.at <= end and self._is_path(one.file, path)),
+            (
+                entry
+                for entry in entries
+                if not entry.is_added and begin <= entry.at <= end and self._is_path(entry.file, path)
+            ),
             reverse=True,
         )
 
     def changers(self, path: str, begin: float, end: float) -> list[_Entry]:
         """Who changed a file, latest first."""
         return sorted(
-            (one for one in self._changes if begin <= one.at <= end and self._is_path(one.file, path)), reverse=True
+            (entry for entry in self._changes if begin <= entry.at <= end and self._is_path(entry.file, path)),
+            reverse=True,
         )
 
     def _is_path(self, file: int, path: str) -> bool:
@@ -335,7 +342,9 @@ class CommitBlame:
         if commit is not None and commit.is_by_bot:
             return NOBODY
         made = (
-            {} if commit is None else {self._index.conversation(one.session): one for one in self._index.makers(commit)}
+            {}
+            if commit is None
+            else {self._index.conversation(call.session): call for call in self._index.makers(commit)}
         )
         if len(made) == 1:
             return Answer(self._index.step(*made.values()), Rung.COMMIT, weights=(1.0,))
@@ -343,7 +352,7 @@ class CommitBlame:
         if by_lines.step is not None or commit is None:
             return by_lines
         if len(made) > 1:
-            return Answer(candidates=tuple(self._index.step(one) for one in made.values()))
+            return Answer(candidates=tuple(self._index.step(call) for call in made.values()))
         by_file = self._by_file(commit, {line.path for line in (*added, *removed)})
         return by_file if by_file.step is not None and not by_lines.candidates else by_lines
 

@@ -432,13 +432,13 @@ def digests_of(run: RunSummary, decisions: Sidecar | None = None) -> tuple[str, 
         previous = previous_digest_of(run) if decisions is not None and decisions.has_causes else None
         return own if previous is None else (*own, previous)
     part = failure.part(split) if (split := decisions.split_by(cause.digest)) else cause
-    found = dict.fromkeys([decisions.merged_into(part.digest), part.digest, cause.digest])
+    digests = dict.fromkeys([decisions.merged_into(part.digest), part.digest, cause.digest])
     if cause.wrong:
-        found |= dict.fromkeys(of_wrong_answer(cause))
+        digests |= dict.fromkeys(of_wrong_answer(cause))
     if (previous := previous_digest_of(run)) is not None:
-        found |= dict.fromkeys([decisions.merged_into(previous), previous])
+        digests |= dict.fromkeys([decisions.merged_into(previous), previous])
     old = old_digest_of(run) if decisions.has_old_digests else None
-    return (*found, old) if old is not None else (*found,)
+    return (*digests, old) if old is not None else (*digests,)
 
 
 def cause_digest(run: RunSummary, decisions: Sidecar | None = None) -> str | None:
@@ -592,9 +592,9 @@ def of_wrong_answer(cause: Cause) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _not_graded(evidence: Evidence) -> Failure:
-    found, _ = read_error(evidence.type, evidence.text.removeprefix(f"{evidence.type}: "))
-    normal = normalize(found.text)
-    cause = Cause(type=found.type, text=normal.text, who=evidence.who, ungraded=True)
+    error, _ = read_error(evidence.type, evidence.text.removeprefix(f"{evidence.type}: "))
+    normal = normalize(error.text)
+    cause = Cause(type=error.type, text=normal.text, who=evidence.who, ungraded=True)
     noise = normal.template.noise
     places = len(PLACEHOLDER.findall(normal.text))
     noise = noise if len(noise) == places else ()
@@ -611,10 +611,10 @@ def _digest(key: tuple[object, ...]) -> str:
 
 def shared_cause(cause: Cause, failures: Sequence[Failure]) -> Cause:
     """`cause` as these failures of it share it, in any order: with a placeholder only where their texts differ."""
-    one = failures[0].plain
+    plain = failures[0].plain
     if any(each.plain is not each.cause for each in failures) and not _alike(failures):
         return cause
-    return msgspec.structs.replace(one, text=_shared_text(failures), part=cause.part)
+    return msgspec.structs.replace(plain, text=_shared_text(failures), part=cause.part)
 
 
 def _alike(failures: Sequence[Failure]) -> bool:

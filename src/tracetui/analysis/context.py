@@ -334,7 +334,9 @@ class Chain:
         """Take the answer of a call, which enters with the next one; `output` is its recorded size in tokens."""
         entries = [_Entry(item.content, estimate(item), key=item.key, origin=origin) for item in items]
         if output and entries:
-            for entry, tokens in zip(entries, apportion(output, [one.estimate for one in entries]), strict=True):
+            for entry, tokens in zip(
+                entries, apportion(output, [pending.estimate for pending in entries]), strict=True
+            ):
                 entry.estimate, entry.exact = float(tokens), True
         self.pending += entries
 
@@ -353,14 +355,14 @@ class Chain:
 
     def copy(self, accounts: dict[_Key, Account]) -> Chain:
         """The chain as it is now, with these accounts; what has entered is shared."""
-        twin = copy(self)
-        twin._accounts = accounts
-        twin.entries, twin.pending = [*self.entries], [entry.copy() for entry in self.pending]
-        twin.by = Counter(self.by)
-        twin.holdings = {key: holding.copy() for key, holding in self.holdings.items()}
-        twin.cleared, twin.signs, twin.seen = {*self.cleared}, {*self.signs}, {*self.seen}
-        twin.settings, twin.settled = dict(self.settings), dict(self.settled)
-        return twin
+        duplicate = copy(self)
+        duplicate._accounts = accounts
+        duplicate.entries, duplicate.pending = [*self.entries], [entry.copy() for entry in self.pending]
+        duplicate.by = Counter(self.by)
+        duplicate.holdings = {key: holding.copy() for key, holding in self.holdings.items()}
+        duplicate.cleared, duplicate.signs, duplicate.seen = {*self.cleared}, {*self.signs}, {*self.seen}
+        duplicate.settings, duplicate.settled = dict(self.settings), dict(self.settled)
+        return duplicate
 
     # ---- one call
 
@@ -788,11 +790,11 @@ class Ledger:
 
     def copy(self) -> Ledger:
         """The ledger as it is now."""
-        twin = Ledger()
-        twin.calls, twin._totals = [*self.calls], self._totals
-        twin._accounts = {key: copy(account) for key, account in self._accounts.items()}
-        twin._chains = {key: chain.copy(twin._accounts) for key, chain in self._chains.items()}
-        return twin
+        duplicate = Ledger()
+        duplicate.calls, duplicate._totals = [*self.calls], self._totals
+        duplicate._accounts = {key: copy(account) for key, account in self._accounts.items()}
+        duplicate._chains = {key: chain.copy(duplicate._accounts) for key, chain in self._chains.items()}
+        return duplicate
 
     def chain(self, agent: str | None, conversation: int = 0) -> Chain:
         """The chain of an agent; `conversation` tells apart several of one agent."""
@@ -840,7 +842,9 @@ class Ledger:
         """The totals of every content and file, most tokens carried first."""
         for chain in self._chains.values():
             chain.book()
-        return sorted(self._accounts.values(), key=lambda one: (-one.carried, one.content, one.file or ""))
+        return sorted(
+            self._accounts.values(), key=lambda account: (-account.carried, account.content, account.file or "")
+        )
 
     def contents(self) -> list[Account]:
         """The totals of every content, most tokens carried first."""
@@ -855,7 +859,7 @@ def _grouped(rows: Iterable[tuple[str, str | None, Account]]) -> list[Account]:
     groups: dict[_Key, Account] = {}
     for content, file, account in rows:
         groups.setdefault((content, file), Account(content, file)).add(account)
-    return sorted(groups.values(), key=lambda one: (-one.carried, one.content, one.file or ""))
+    return sorted(groups.values(), key=lambda total: (-total.carried, total.content, total.file or ""))
 
 
 def _sum(a: Any, b: Any) -> Any:

@@ -198,18 +198,20 @@ class Feed:
 
     def copy(self, run: Run) -> Feed:
         """The feed as it is now, to go on with a version of the run that has the same spans up to `position`."""
-        twin = copy(self)
-        twin.ledger, twin._run = self.ledger.copy(), unmasked(run)
-        twin._idents = {*self._idents}
-        twin._frames = [
-            frame if frame.chain is None else msgspec.structs.replace(frame, chain=twin.ledger.chain(frame.chain.agent))
+        duplicate = copy(self)
+        duplicate.ledger, duplicate._run = self.ledger.copy(), unmasked(run)
+        duplicate._idents = {*self._idents}
+        duplicate._frames = [
+            frame
+            if frame.chain is None
+            else msgspec.structs.replace(frame, chain=duplicate.ledger.chain(frame.chain.agent))
             for frame in self._frames
         ]
-        twin._wholes = {
-            agent: [whole.copy(twin.ledger.chain(agent, whole.conversation)) for whole in wholes]
+        duplicate._wholes = {
+            agent: [whole.copy(duplicate.ledger.chain(agent, whole.conversation)) for whole in wholes]
             for agent, wholes in self._wholes.items()
         }
-        return twin
+        return duplicate
 
     def __iter__(self) -> Iterator[None]:
         run, frames = self._run, self._frames

@@ -111,8 +111,8 @@ class ContextSums:
     @property
     def counted(self) -> list[ContextTotals]:
         """Those of the runs that are no part of another."""
-        nested = frozenset[RunRef]().union(*(one.nested - {ref} for ref, one in self._runs.items()))
-        return [one for ref, one in self._runs.items() if ref not in nested]
+        nested = frozenset[RunRef]().union(*(totals.nested - {ref} for ref, totals in self._runs.items()))
+        return [totals for ref, totals in self._runs.items() if ref not in nested]
 
     @property
     def runs(self) -> int:
@@ -122,12 +122,12 @@ class ContextSums:
     @property
     def input(self) -> int:
         """Input tokens of all calls."""
-        return sum(one.totals.input for one in self.counted)
+        return sum(run.totals.input for run in self.counted)
 
     @property
     def usd(self) -> float | None:
         """Cost of the input; None without a price."""
-        costs = [one.totals.usd for one in self.counted if one.totals.usd is not None]
+        costs = [run.totals.usd for run in self.counted if run.totals.usd is not None]
         return sum(costs) if costs else None
 
     def rows(self, by: ContextBy) -> list[ContextRow]:
@@ -143,15 +143,15 @@ class ContextSums:
         sums: dict[str, Account] = {}
         runs = Counter[str]()
         priced = set[str]()
-        for one in self.counted:
+        for run in self.counted:
             names = set[str]()
-            for account in one.accounts:
+            for account in run.accounts:
                 name = account.content if by is ContextBy.CONTENT else account.file
                 if name is not None:
                     sums.setdefault(name, Account(name)).add(account)
                     names.add(name)
             runs.update(names)
-            if one.totals.usd is not None:
+            if run.totals.usd is not None:
                 priced |= names
         whole = self.input
         for label, sum_ in sums.items():
@@ -161,8 +161,8 @@ class ContextSums:
 
     def _causes(self) -> Iterator[ContextRow]:
         sums: dict[str, tuple[int, int, int, float | None]] = {}
-        for one in self.counted:
-            for cause in one.causes:
+        for run in self.counted:
+            for cause in run.causes:
                 runs, breaks, missed, usd = sums.get(cause.cause, (0, 0, 0, None))
                 usd = usd if cause.usd is None else cause.usd + (usd or 0.0)
                 sums[cause.cause] = runs + 1, breaks + cause.breaks, missed + cause.missed, usd

@@ -155,8 +155,8 @@ def trials_to_decide(sides: Iterable[Side], trials: int, tests: int = 1, alpha: 
     low, high, most = 1, 1, max(1, MOST_TRIALS * unit // trials)
     while high < most and not is_enough(high):
         low, high = high + 1, min(2 * high, most)
-    found = low + bisect_left(range(low, high + 1), True, key=is_enough)
-    return -(-trials * found // unit) if found <= high else None
+    times_needed = low + bisect_left(range(low, high + 1), True, key=is_enough)
+    return -(-trials * times_needed // unit) if times_needed <= high else None
 
 
 def _planned_p(sides: Iterable[Side]) -> float:
@@ -270,12 +270,12 @@ def _passed(run: RunSummary, *, scored: bool) -> bool:
 
 def features(run: Run, body_of: Callable[[Span], Body], listed: Container[RunRef] = ()) -> Features:
     """The features of a run, from spans that it owns among the `listed` runs. Loads the bodies of its tool calls."""
-    found: dict[Feature, str | None] = {}
-    for kind, words, span in _features(run, own_spans(run, listed), body_of):
-        found.setdefault(Feature(kind, words), span)
-        if len(found) >= MAX_FEATURES:
+    feature_spans: dict[Feature, str | None] = {}
+    for kind, text, span in _features(run, own_spans(run, listed), body_of):
+        feature_spans.setdefault(Feature(kind, text), span)
+        if len(feature_spans) >= MAX_FEATURES:
             break
-    return found
+    return feature_spans
 
 
 def _features(
@@ -399,15 +399,15 @@ def contrast(a: Sequence[tuple[RunRef, Features]], b: Sequence[tuple[RunRef, Fea
         counts = of_a.bit_count(), len(a), of_b.bit_count(), len(b)
         if 1 < counts[0] + counts[2] < len(a) + len(b):
             tested.append((fisher(*counts), counts, of_a, same))
-    tested.sort(key=lambda one: one[0])
-    found = []
+    tested.sort(key=lambda test: test[0])
+    findings = []
     for i, (p, counts, of_a, same) in enumerate(tested):
         if p * (len(tested) - i) >= MAX_P:
             break
         same.sort()
         ref, its = a[(of_a & -of_a).bit_length() - 1]
-        found.append(Finding(tuple(same), *counts, p, (ref, its[same[0]])))
-    return sorted(found, key=lambda one: (-one.weight, one.features))[:MAX_FINDINGS]
+        findings.append(Finding(tuple(same), *counts, p, (ref, its[same[0]])))
+    return sorted(findings, key=lambda finding: (-finding.weight, finding.features))[:MAX_FINDINGS]
 
 
 def _without_varying_numbers(all_features: Iterable[Feature]) -> list[Feature]:

@@ -121,10 +121,10 @@ def ignored_words(diff: Diff) -> list[Clean]:
     ]
 
 
-def rest_lines(words: DiffWords) -> list[Clean]:
+def rest_lines(summary: DiffWords) -> list[Clean]:
     """The numbers of differing steps that aren't described."""
-    lines = [Clean(f"{_several(words.following, 'later step')} differ as a consequence")] if words.following else []
-    return lines + ([Clean(f"{_several(words.rest, 'other step')} differ")] if words.rest else [])
+    lines = [Clean(f"{_several(summary.following, 'later step')} differ as a consequence")] if summary.following else []
+    return lines + ([Clean(f"{_several(summary.rest, 'other step')} differ")] if summary.rest else [])
 
 
 def phrase_steps(diff: Diff, phrase: Phrase) -> Clean:
@@ -165,9 +165,9 @@ def _row_phrases(diff: Diff, row: Row, changes: Changes) -> Iterator[Phrase]:
     if row.kind is Kind.MOVED:
         yield Phrase(Kind.MOVED, Clean(f"{_name(b)} moved"))
         return
-    found = changes(row)
+    difference = changes(row)
     bodies = diff.a.load(a), diff.b.load(b)
-    shown = found.changes if diff.strict else found.significant
+    shown = difference.changes if diff.strict else difference.significant
     for side in (INPUT, OUTPUT, STATUS):
         own = [change for change in shown if change.side == side]
         if not own or (side == INPUT and row.downstream and b.operation is Operation.CHAT):
@@ -189,8 +189,8 @@ def _one_sided(span: Span, kind: Kind) -> Phrase:
         name = _name(span)
         return Phrase(kind, Clean(f"{name} called only in {side}"), Clean(f"{name} calls only in {side}"), preview)
     name, message = _name(span), span.operation is Operation.MESSAGE
-    one, many = (f"{name} message", f"{name} messages") if message else (name, f"{name} steps")
-    return Phrase(kind, Clean(f"{one} only in {side}"), Clean(f"{many} only in {side}"), preview)
+    singular, plural = (f"{name} message", f"{name} messages") if message else (name, f"{name} steps")
+    return Phrase(kind, Clean(f"{singular} only in {side}"), Clean(f"{plural} only in {side}"), preview)
 
 
 def _name(span: Span) -> Clean:
@@ -203,8 +203,8 @@ def _status(a: Span, b: Span, changes: Sequence[Change]) -> Phrase:
     if failed[0] != failed[1]:
         side = "B" if failed[1] else "A"
         error = (b if failed[1] else a).error
-        words = f"{name} failed only in {side}"
-        return Phrase(Kind.STATUS, Clean(words), detail=Clean("") if error is None else one_line(error.words, 120))
+        sentence = f"{name} failed only in {side}"
+        return Phrase(Kind.STATUS, Clean(sentence), detail=Clean("") if error is None else one_line(error.words, 120))
     what = "error" if all(failed) else "status"
     return Phrase(Kind.STATUS, Clean(f"{what} of {name} differs"), detail=_values(changes[0]))
 
@@ -217,13 +217,13 @@ def _inputs(a: Span, b: Span, body_a: Body, body_b: Body, changes: Sequence[Chan
         if a.name != b.name:
             yield Phrase(Kind.INPUT, Clean(f"{_name(b)} called instead of {_name(a)}"))
             return
-        words = f"{_name(b)} called with {_others([_field(change.path) for change in others])}"
-        yield Phrase(Kind.INPUT, Clean(words), detail=_values(others[0]))
+        sentence = f"{_name(b)} called with {_others([_field(change.path) for change in others])}"
+        yield Phrase(Kind.INPUT, Clean(sentence), detail=_values(others[0]))
         return
     for field, change in _by_field(others).items():
         noun = "user message" if b.operation is Operation.MESSAGE else f"input of {_name(b)}"
-        words = f"{noun} changed" if not field or field in (INPUT, "content", "message") else f"{field} changed"
-        yield Phrase(Kind.INPUT, Clean(words), detail=_values(change))
+        sentence = f"{noun} changed" if not field or field in (INPUT, "content", "message") else f"{field} changed"
+        yield Phrase(Kind.INPUT, Clean(sentence), detail=_values(change))
 
 
 def _others(fields: Sequence[str]) -> str:
@@ -250,11 +250,11 @@ def _outputs(b: Span, body_a: Body, body_b: Body, changes: Sequence[Change]) -> 
         others = [*inside, *others]
     name = _name(b)
     tool = b.operation is Operation.EXECUTE_TOOL
-    one, many = (f"result of {name} differs", f"results of {name} differ")
+    singular, plural = (f"result of {name} differs", f"results of {name} differ")
     if b.operation is Operation.CHAT:
-        one, many = "output differs", "outputs differ"
+        singular, plural = "output differs", "outputs differ"
     elif not tool:
-        one, many = f"output of {name} differs", f"outputs of {name} differ"
+        singular, plural = f"output of {name} differs", f"outputs of {name} differ"
     for field, change in _by_field(others).items():
         recorded = not tool and change.path.partition(".")[0].partition("[")[0] in body_b.attributes
         if change.path == "decision":
@@ -263,7 +263,7 @@ def _outputs(b: Span, body_a: Body, body_b: Body, changes: Sequence[Change]) -> 
             yield Phrase(Kind.OUTPUT, Clean(f"{field} changed"), detail=_values(change))
         elif b.operation is not Operation.CHAT or not inside:
             label = f"{field}: " if field and field not in _PLAIN_FIELDS else ""
-            yield Phrase(Kind.OUTPUT, Clean(one), Clean(many), Clean(f"{label}{_values(change)}"))
+            yield Phrase(Kind.OUTPUT, Clean(singular), Clean(plural), Clean(f"{label}{_values(change)}"))
             return
 
 
@@ -303,8 +303,8 @@ def _message_phrases(
         if left is not None and right is not None:
             moved |= pair.change is MessageChange.MOVED
             if pair.change is MessageChange.EDITED and str(pair.b) in places:
-                words = Clean(f"{_noun(right)} changed")
-                yield Phrase(Kind.INPUT, words, detail=text_change(_text(left), _text(right)))
+                sentence = Clean(f"{_noun(right)} changed")
+                yield Phrase(Kind.INPUT, sentence, detail=text_change(_text(left), _text(right)))
         elif right is not None:
             new.append(right)
         elif left is not None:
@@ -369,9 +369,9 @@ def _answer_phrases(a: Body, b: Body, changes: Sequence[Change]) -> Iterator[Phr
 
 def _called_otherwise(left: Sequence[ToolCall], right: Sequence[ToolCall]) -> Iterator[Phrase]:
     """Calls of the same tools with other arguments."""
-    for one, other in zip(left, right, strict=False):
-        a, b = one.arguments, other.arguments
-        if one.name != other.name:
+    for left_call, right_call in zip(left, right, strict=False):
+        a, b = left_call.arguments, right_call.arguments
+        if left_call.name != right_call.name:
             yield Phrase(Kind.OUTPUT, Clean("model calls its tools in another order"))
             return
         if not (isinstance(a, dict) and isinstance(b, dict)):
@@ -384,7 +384,7 @@ def _called_otherwise(left: Sequence[ToolCall], right: Sequence[ToolCall]) -> It
         if fields:
             others = _others([one_line(str(name), _NAME) for name in fields])
             detail = text_change(value_text(a.get(fields[0])), value_text(b.get(fields[0])))
-            yield Phrase(Kind.INPUT, Clean(f"{one_line(other.name, _NAME)} called with {others}"), detail=detail)
+            yield Phrase(Kind.INPUT, Clean(f"{one_line(right_call.name, _NAME)} called with {others}"), detail=detail)
 
 
 def _calls(messages: Iterable[Message]) -> list[ToolCall]:

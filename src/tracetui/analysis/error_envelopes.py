@@ -260,7 +260,7 @@ _SHELL_ERRNO: Final = re.compile(
     rf"(?:Cannot \w+: )?(?P<words>{'|'.join(_WORDS.values())})"
 )
 """``cat: data/a.csv: No such file or directory``"""
-_BY_WORDS: Final = {words.lower(): number for number, words in _WORDS.items()}
+_BY_WORDS: Final = {message.lower(): number for number, message in _WORDS.items()}
 ERRNO_MARKS: Final = ("[Errno ", "(os error ", *(f"{name}: " for name in ERRNO), *(w[1:] for w in _WORDS.values()))
 _ANYWHERE: Final = frozenset({24, 30, 32, 39, 17, 16, 11, 21, 20})
 """The operand does not matter, or some libraries leave it out."""

@@ -139,10 +139,10 @@ def _own_frame(frame: str, text: str) -> str | None:
     frames = [*_FRAME.finditer(ends(text, _LONGEST))]
     if not frames:
         return frame
-    own = [found for found in frames if not NOT_USER_CODE.search(found["python"] or found["node"])]
+    own = [match for match in frames if not NOT_USER_CODE.search(match["python"] or match["node"])]
     if not own:
         return None
-    named = [found for found in own if found["python"] and found["name"][:1] + found["name"][-1:] != "<>"]
+    named = [match for match in own if match["python"] and match["name"][:1] + match["name"][-1:] != "<>"]
     if frame.startswith(("<genexpr>", "<listcomp>", "<lambda>")) and named:
         return f"{named[-1]['name']} in {named[-1]['python'].rpartition('/')[2]}"
     return frame
@@ -679,11 +679,11 @@ def _compiler(error: ErrorText) -> ErrorText:
     """What a compiler or linker says first, and where only if it names nothing: no lines of code, no later errors."""
     if unlinked := _UNLINKED.search(error.text):
         return ErrorText(None, f"ld: {unlinked['missing'] or unlinked['what'] + ' ' + unlinked['name']}")
-    for found in _DIAGNOSTIC.finditer(error.text):
-        code, path = found["code"] or found["id"], found["path"] or found["arrow"]
+    for diagnostic in _DIAGNOSTIC.finditer(error.text):
+        code, path = diagnostic["code"] or diagnostic["id"], diagnostic["path"] or diagnostic["arrow"]
         if code or path:
-            message = _NO_HEADER.sub(r"\1: No such file or directory", found["message"])
-            symbol = _SYMBOL.search(error.text, found.end())
+            message = _NO_HEADER.sub(r"\1: No such file or directory", diagnostic["message"])
+            symbol = _SYMBOL.search(error.text, diagnostic.end())
             message = f"{message}: {symbol[1]}" if symbol else message
             return _diagnosed(f"error {code}: {message}" if code else f"error: {message}", message, path)
     if built := _BUILD.search(error.text):

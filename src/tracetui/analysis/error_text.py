@@ -177,13 +177,13 @@ def normalize(text: str) -> Normalized:
 
 def _mask(match: re.Match[str]) -> str:
     """A number as long as this one, the same for all that are noise in the same places."""
-    found = match.group()
-    if found.isdecimal():
-        return found if _UNLIKE.fullmatch(found) else "1" * len(found)
-    if _EXPONENT.fullmatch(found):
-        return found.translate(_ONES)
-    first = found[0]
-    return ("1" if first.isdecimal() else "A" if first < "a" else "a") + ("1a" * len(found))[: len(found) - 1]
+    token = match.group()
+    if token.isdecimal():
+        return token if _UNLIKE.fullmatch(token) else "1" * len(token)
+    if _EXPONENT.fullmatch(token):
+        return token.translate(_ONES)
+    first = token[0]
+    return ("1" if first.isdecimal() else "A" if first < "a" else "a") + ("1a" * len(token))[: len(token) - 1]
 
 
 @lru_cache(maxsize=MAX_SHAPES)
@@ -223,11 +223,11 @@ def joined(*parts: Normalized) -> Normalized:
 
 def template_of(text: str) -> Template:
     """Find the noise of a text in which all white space is single blanks. The slow part of `normalize`."""
-    found = _pass(text)
-    if len(found.text) <= MAX_TEXT and not _SIGNS.search(found.text):
-        return found
-    settled = _settle(found.text)
-    return replace(found, codes=settled.codes) if settled.text == found.text else settled
+    template = _pass(text)
+    if len(template.text) <= MAX_TEXT and not _SIGNS.search(template.text):
+        return template
+    settled = _settle(template.text)
+    return replace(template, codes=settled.codes) if settled.text == template.text else settled
 
 
 @lru_cache(maxsize=4096)
@@ -246,19 +246,19 @@ def _pass(text: str) -> Template:
     codes: list[str] = []
 
     def placeholder(match: re.Match[str]) -> str:
-        found, kind = match.group(), match.lastgroup
+        token, kind = match.group(), match.lastgroup
         if kind is None or kind == "placeholder":
-            return found
-        if kind in _NUMERIC and (hinted or _STATUS.fullmatch(found)) and _is_code(match):
-            codes.append(found)
-            return found
+            return token
+        if kind in _NUMERIC and (hinted or _STATUS.fullmatch(token)) and _is_code(match):
+            codes.append(token)
+            return token
         start, end = match.span()
         if kind == "word":
-            return _word(found, start, noise)
+            return _word(token, start, noise)
         head = ""
         if kind == "key":
             head, start = ")=", start + len(")=")
-        elif kind == "time" and _HEX.fullmatch(found):
+        elif kind == "time" and _HEX.fullmatch(token):
             kind = "hex"  # it only looks like so many days
         kind = _KIND_OF.get(kind, kind)
         noise.append((kind, start, end))
@@ -313,13 +313,13 @@ def _word(word: str, start: int, noise: list[tuple[str, int, int]]) -> str:
 
 
 def _without_numbers(parts: list[str], start: int, noise: list[tuple[str, int, int]]) -> str:
-    words = []
+    masked = []
     for part in parts:
         if part.isdecimal():
             noise.append(("n", start, start + len(part)))
-        words.append("<n>" if part.isdecimal() else part)
+        masked.append("<n>" if part.isdecimal() else part)
         start += len(part)
-    return "".join(words)
+    return "".join(masked)
 
 
 def _is_id(part: str) -> bool:
@@ -428,8 +428,8 @@ def unwrap(kind: str | None, text: str) -> ErrorText:
     for _ in range(MAX_LAYERS):
         before = text
         text = text.strip()
-        text, found = _without_traceback(text)
-        frame = found or frame
+        text, inner_frame = _without_traceback(text)
+        frame = inner_frame or frame
         if text[:1] == "(" and (driver := _DRIVER.match(text)):
             kind, text = driver["type"], text[driver.end() :]
         own, text = _without_type(text)
@@ -463,10 +463,10 @@ def _without_type(text: str) -> tuple[str | None, str]:
     if prefix := _PREFIX.match(text):
         return _short(prefix["type"]), text[prefix.end() :]
     head = _REPR.match(text) if "(" in text[:200] else None
-    if head is None or not (found := _REPR.fullmatch(text)):
+    if head is None or not (call := _REPR.fullmatch(text)):
         return None, text
-    inner = _unescape(found["text"])
-    return _short(found["type"]), f"[Errno {found['errno']}] {inner}" if found["errno"] else inner
+    inner = _unescape(call["text"])
+    return _short(call["type"]), f"[Errno {call['errno']}] {inner}" if call["errno"] else inner
 
 
 def _unescape(text: str) -> str:
@@ -475,8 +475,8 @@ def _unescape(text: str) -> str:
 
 def _without_traceback(text: str) -> tuple[str, str | None]:
     """The message of the last traceback, Node stack or Rust panic of a text, and its last frame in user code."""
-    if (_TRACEBACK in text or CUT in text) and (found := _python_traceback(text)):
-        return found
+    if (_TRACEBACK in text or CUT in text) and (traceback := _python_traceback(text)):
+        return traceback
     if "panicked at" in text and (panic := _PANIC.search(text)):
         message = panic["old"] or panic["new"] or panic["thread"]
         return f"panic: {message}", panic["where"] or panic["path"]
@@ -490,15 +490,15 @@ def _without_traceback(text: str) -> tuple[str, str | None]:
 
 def _python_traceback(text: str) -> tuple[str, str | None] | None:
     """The same of a traceback of Python. Its header may be in the part of the text that was cut (`excerpt`)."""
-    head, found, trace = text.rpartition(_TRACEBACK)
+    head, header, trace = text.rpartition(_TRACEBACK)
     _, cut, end = trace.rpartition(f"{CUT}\n")
     if not cut or not _PYTHON_FRAME.search(end):
-        if not found:
+        if not header:
             return None
         end = trace
     end = end.lstrip("\n")
     message = _PYTHON_END.search(end)
-    if not found and message is None:
+    if not header and message is None:
         return None
     frames = [(match["name"], match["path"]) for match in _PYTHON_FRAME.finditer(trace)]
     return (end[message.start() :] if message else head).strip(), _frame(frames[::-1])
@@ -523,8 +523,8 @@ def _without_json(text: str) -> str:
     codes: dict[str, None] = {}
     for match in _FIELD.finditer(text, start):
         key = match["key"]
-        words = match["double"] if match["double"] is not None else match["single"]
-        value = match["number"] or (_unescape(words) if words is not None else None)
+        quoted = match["double"] if match["double"] is not None else match["single"]
+        value = match["number"] or (_unescape(quoted) if quoted is not None else None)
         is_code = _CODE.fullmatch(key) is not None
         if is_code and match["list"]:
             codes.update(dict.fromkeys(re.findall(r"[A-Za-z_]\w*", match["list"])))
@@ -541,6 +541,6 @@ def _without_json(text: str) -> str:
         codes, prefix = {status["status"]: None, **codes}, ""
     text = "; ".join([*messages][:3])
     numbers = [f"code {code}" for code in codes if code.lstrip("-").isdecimal()]
-    words_of = [code for code in codes if not code.lstrip("-").isdecimal() and code not in text]
-    parts = [prefix.rstrip(":- "), " ".join([*numbers, *sorted(words_of)]), text]
+    names = [code for code in codes if not code.lstrip("-").isdecimal() and code not in text]
+    parts = [prefix.rstrip(":- "), " ".join([*numbers, *sorted(names)]), text]
     return ": ".join(part for part in parts if part)

@@ -309,10 +309,10 @@ def standing_roots(root: str, histories: Sequence[FileHistory], read: ReadFile, 
     user named the repository (`is_named`), else the only one, if half of its files or more are in the repository.
     """
     roots = {history.root for history in histories if history.root}
-    same_name = {one for one in roots if basename(one.rstrip("/")) == basename(root.rstrip("/"))}
+    same_name = {candidate for candidate in roots if basename(candidate.rstrip("/")) == basename(root.rstrip("/"))}
     if same_name or is_named or len(roots) != 1:
         return same_name or (roots if is_named else set())
-    inside = [one.relative for one in histories if one.relative is not None and not one.is_deleted][:_MOST_TRIED]
+    inside = [file.relative for file in histories if file.relative is not None and not file.is_deleted][:_MOST_TRIED]
     present = sum(_is_there(read, path) for path in inside)
     return roots if inside and present * 2 >= len(inside) else set()
 

@@ -205,7 +205,7 @@ def gate(base: Matrix, candidate: Matrix, *, alpha: float = ALPHA, min_effect: f
         metrics=_metrics(both, alpha),
         only_base=tuple(left[key] for key in _ordered(left) if key not in right),
         only_candidate=tuple(right[key] for key in _ordered(right) if key not in left),
-        unscored=tuple(one for one in both if one not in scored),
+        unscored=tuple(pair for pair in both if pair not in scored),
         base_ungraded=base.rates.counts.ungraded,
         candidate_ungraded=candidate.rates.counts.ungraded,
         lacks_grades=bool(too_few),
@@ -343,5 +343,5 @@ def first_divergence(pair: Pair, read: Callable[[RunRef], Run | None]) -> Diverg
 def _with_result(task: Task, *, passed: bool) -> list[Trial]:
     """The first trials with that result, else the first ones that count."""
     wanted = Result.PASSED if passed else Result.FAILED
-    found = [trial for trial in task.counted if trial.result is wanted]
-    return (found or task.counted)[:_COMPARED]
+    matching = [trial for trial in task.counted if trial.result is wanted]
+    return (matching or task.counted)[:_COMPARED]

@@ -190,8 +190,8 @@ def origin_of(run: Run, span_id: str, value: str, part: Part = Part.INPUT) -> Or
         if reader.left < 0 or len(places) >= MAX_PLACES:
             break
         for where, text in reader.texts(position, run.load(span)):
-            if found := writings.find(text):
-                places.append((position, End(span.id, where, found.quote), found.match))
+            if occurrence := writings.find(text):
+                places.append((position, End(span.id, where, occurrence.quote), occurrence.match))
             if wanted is not None and position < here:
                 near.append((End(span.id, where, ""), numbers_in(text)[:_MAX_NUMBERS]))
     source = next((end for at, end, _ in places if at == here and end.part is part), End(span_id, part, writings.value))
@@ -224,7 +224,9 @@ def _made_of(run: Run, source: End, number: Decimal | None, near: Sequence[tuple
             match, *two = pairs[0]
             text = text_at(run, end)
             quotes = [
-                found.quote for one in two if (found := Writings(plain_number(f"{one:f}")).find(text)) is not None
+                occurrence.quote
+                for operand in two
+                if (occurrence := Writings(plain_number(f"{operand:f}")).find(text)) is not None
             ]
             if len(quotes) == len(two):
                 targets = tuple(msgspec.structs.replace(end, quote=quote) for quote in quotes)
@@ -233,9 +235,13 @@ def _made_of(run: Run, source: End, number: Decimal | None, near: Sequence[tuple
 
 
 def _pairs(number: Decimal, numbers: Iterable[str]) -> list[tuple[Match, Decimal, Decimal]]:
-    known = {one for word in numbers if len(word) < _LONG and (one := Decimal(word)) > 0}
-    sums = [(Match.SUM, one, number - one) for one in known if number - one in known and 2 * one <= number]
-    return [*sums, *((Match.DIFFERENCE, number + one, one) for one in known if number + one in known)]
+    known = {operand for word in numbers if len(word) < _LONG and (operand := Decimal(word)) > 0}
+    sums = [
+        (Match.SUM, operand, number - operand)
+        for operand in known
+        if number - operand in known and 2 * operand <= number
+    ]
+    return [*sums, *((Match.DIFFERENCE, number + operand, operand) for operand in known if number + operand in known)]
 
 
 # ---- the links of a run
@@ -246,22 +252,22 @@ def links_of(run: Run) -> list[StepLink]:
 
     Reads at most `MAX_TEXT` characters and returns at most `MAX_LINKS`. Too slow for the UI thread.
     """
-    found: list[StepLink] = []
+    links: list[StepLink] = []
     reader, changes = _Reader(run, MAX_TEXT), _Changes()
     for position, span in enumerate(run.spans):
-        if reader.left < 0 or len(found) >= MAX_LINKS:
+        if reader.left < 0 or len(links) >= MAX_LINKS:
             break
         body = run.load(span)
         if span.status is Status.ERROR and (parent := _call_of_sub_agent(run, position)) is not None:
             called = run.spans[parent]
             target = End(called.id, Part.NAME, called.name)
-            found.append(StepLink(Kind.SUB_AGENT, End(span.id, Part.NAME, span.name), (target,), Match.PARENT))
+            links.append(StepLink(Kind.SUB_AGENT, End(span.id, Part.NAME, span.name), (target,), Match.PARENT))
         if span.operation in CALLS:
-            found += _of_call(run, span, body, changes)
+            links += _of_call(run, span, body, changes)
         for part, text in reader.texts(position, body):
             changes.numbers.update(numbers := numbers_in(text))
             changes.near.append((End(span.id, part, ""), numbers[:_MAX_NUMBERS]))
-    return found[:MAX_LINKS]
+    return links[:MAX_LINKS]
 
 
 class _Changes:
@@ -311,8 +317,8 @@ def _of_refused(
 
 
 def _names(message: str, value: str) -> bool:
-    found = Writings(value).find(message)
-    return found is not None and found.match is Match.EXACT
+    occurrence = Writings(value).find(message)
+    return occurrence is not None and occurrence.match is Match.EXACT
 
 
 def _without_origin(
@@ -334,8 +340,8 @@ def is_changing(name: str) -> bool:
 
 
 def _first_word(name: str) -> str:
-    words = _WORDS.findall(name.rpartition("__")[2])
-    return words[0].lower() if words else ""
+    parts = _WORDS.findall(name.rpartition("__")[2])
+    return parts[0].lower() if parts else ""
 
 
 def refusal(span: Span, body: Body) -> tuple[Part, str] | None:
@@ -384,8 +390,12 @@ def passed_trials(run: RunSummary, runs: Iterable[RunSummary]) -> list[RunSummar
     task = run.task_key
     if task is None or not run.failed:
         return []
-    trials = as_trials([run, *(one for one in runs if one.task_key == task and one.ref != run.ref)])
-    passed = [one.run for one in trials if one.result is Result.PASSED and one.excluded is None and one.run is not run]
+    trials = as_trials([run, *(other for other in runs if other.task_key == task and other.ref != run.ref)])
+    passed = [
+        trial.run
+        for trial in trials
+        if trial.result is Result.PASSED and trial.excluded is None and trial.run is not run
+    ]
     return passed if _PASSED <= len(passed) <= MAX_TRIALS else []
 
 
@@ -442,7 +452,7 @@ def _differing(a: Run, at_a: int, b: Run, at_b: int) -> tuple[str, str] | None:
     """The first scalars that differ in the arguments of two calls."""
     given = a.load(a.spans[at_a]).input, b.load(b.spans[at_b]).input
     for change in changes_of(*given, Noise(), side=INPUT):
-        if change.noise is None and not any(one is None or is_container(one) for one in (change.a, change.b)):
+        if change.noise is None and not any(side is None or is_container(side) for side in (change.a, change.b)):
             return _text(change.a)[:_QUOTED], _text(change.b)[:_QUOTED]
     return None
 

@@ -391,7 +391,7 @@ class _StepEnd(NamedTuple):
 
 def _step_ends(run: Run) -> list[_StepEnd]:
     """The end times of the latest steps, ascending; the start time if the end is unknown."""
-    found = []
+    ends = []
     for i in range(max(0, len(run.spans) - _RECENT), len(run.spans)):
         span = run.spans[i]
         start = _time(span.started_at)
@@ -399,9 +399,9 @@ def _step_ends(run: Run) -> list[_StepEnd]:
             continue
         length = span.duration_ms
         end = start + length / 1000 if length is not None and 0 <= length < _LATEST else start
-        found.append(_StepEnd(end, span.operation is Operation.MESSAGE))
-    found.sort()
-    return found
+        ends.append(_StepEnd(end, span.operation is Operation.MESSAGE))
+    ends.sort()
+    return ends
 
 
 def _gaps_between(ends: Sequence[_StepEnd]) -> list[float]:
@@ -432,12 +432,12 @@ def _open_call(
     if not spans:
         return None, gaps
     lengths: dict[str, list[float]] = {span.name: [] for span in spans}
-    for one in run.spans[-_RECENT:]:
-        if one.name in lengths and one.duration_ms is not None:
-            lengths[one.name].append(one.duration_ms)
+    for recent in run.spans[-_RECENT:]:
+        if recent.name in lengths and recent.duration_ms is not None:
+            lengths[recent.name].append(recent.duration_ms)
     own = {name: _usual(samples, "earlier calls") for name, samples in lengths.items()}
     usual = {name: samples if samples.p95_ms is not None else gaps for name, samples in own.items()}
-    span = max(spans, key=lambda one: (usual[one.name].stalled_ms, -(_time(one.started_at) or _LATEST)))
+    span = max(spans, key=lambda recent: (usual[recent.name].stalled_ms, -(_time(recent.started_at) or _LATEST)))
     start = _time(span.started_at)
     elapsed = _silence(now, start) if now is not None else None
     ms = silent if elapsed is None else max(elapsed, silent or 0.0)
@@ -447,10 +447,10 @@ def _open_call(
 
 def _innermost_open(run: Run) -> list[Span]:
     """The innermost open calls. A container with finished spans only is not a call."""
-    found = run.unended
+    unended = run.unended
     return [
         run.spans[i]
-        for i, following in pairwise([*found, len(run.spans)])
+        for i, following in pairwise([*unended, len(run.spans)])
         if following >= i + run.sizes[i] and (run.sizes[i] == 1 or run.spans[i].operation not in CONTAINERS)
     ]
 

@@ -119,8 +119,8 @@ def next_prompt(run: Run, span_id: str, direction: int) -> str | None:
     if position is None:
         return None
     prompts = [turn.head for turn in turns_of(run) if turn.prompted]
-    found = next((head for head in prompts[::direction] if (head - position) * direction > 0), None)
-    return None if found is None else run.spans[found].id
+    prompt = next((head for head in prompts[::direction] if (head - position) * direction > 0), None)
+    return None if prompt is None else run.spans[prompt].id
 
 
 def is_session(run: Run) -> bool:
@@ -171,7 +171,7 @@ class Digest(msgspec.Struct, gc=False):
 
 def digest(run: Run, start: int, stop: int, before: Digest | None = None) -> Digest:
     """Sum up the spans from `start` to before `stop`; `before` has those from `start` to before `before.stop`."""
-    found = Digest(stop=stop) if before is None else _copy(before, stop)
+    total = Digest(stop=stop) if before is None else _copy(before, stop)
     periods: list[tuple[float, float]] = []
     first = start if before is None else before.stop
     lane_until = _lane_until(run, start, first)
@@ -183,11 +183,11 @@ def digest(run: Run, start: int, stop: int, before: Digest | None = None) -> Dig
             continue
         if is_lane(run, position):
             lane_until = position + run.sizes[position]
-            _join_lane(found, run, position)
+            _join_lane(total, run, position)
         else:
-            _add(found, span, position)
-    found.periods = joined([*found.periods, *periods])
-    return found
+            _add(total, span, position)
+    total.periods = joined([*total.periods, *periods])
+    return total
 
 
 def _copy(before: Digest, stop: int) -> Digest:
@@ -234,53 +234,55 @@ IDLE_SECONDS: Final = 60.0
 
 def joined(periods: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """The periods in order; those with pauses under `IDLE_SECONDS` are joined."""
-    found: list[tuple[float, float]] = []
+    merged: list[tuple[float, float]] = []
     for start, end in sorted(periods):
-        if found and start - found[-1][1] < IDLE_SECONDS:
-            found[-1] = found[-1][0], max(found[-1][1], end)
+        if merged and start - merged[-1][1] < IDLE_SECONDS:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
         else:
-            found.append((start, end))
-    return found
+            merged.append((start, end))
+    return merged
 
 
-def _join_lane(found: Digest, run: Run, position: int) -> None:
+def _join_lane(total: Digest, run: Run, position: int) -> None:
     """Add a lane; the call that started it is the lane."""
     parent = run.parent(position)
-    if found.groups and parent is not None and run.spans[parent].operation in CALLS:
-        group = found.groups[-1]
+    if total.groups and parent is not None and run.spans[parent].operation in CALLS:
+        group = total.groups[-1]
         if parent >= group.first and group.count:
             group.count -= 1
             if not group.count:
-                found.groups.pop()
-    found.last = position
+                total.groups.pop()
+    total.last = position
     failed = run.spans[position].status is Status.ERROR
-    _begin_group(found, Group(run.spans[position].name, position, 1, int(failed), lane=True))
+    _begin_group(total, Group(run.spans[position].name, position, 1, int(failed), lane=True))
 
 
-def _begin_group(found: Digest, group: Group) -> None:
-    if found.groups and len(found.groups) % _MOST_GROUPS == 0:
+def _begin_group(total: Digest, group: Group) -> None:
+    if total.groups and len(total.groups) % _MOST_GROUPS == 0:
         by_name: dict[tuple[str, bool], Group] = {}
-        for one in found.groups[:-1]:
-            same = by_name.setdefault((one.name, one.lane), Group(one.name, one.first, lane=one.lane))
-            same.count += one.count
-            same.failed += one.failed
-        found.groups = [*by_name.values(), found.groups[-1]]
-    found.groups.append(group)
+        for earlier in total.groups[:-1]:
+            same = by_name.setdefault(
+                (earlier.name, earlier.lane), Group(earlier.name, earlier.first, lane=earlier.lane)
+            )
+            same.count += earlier.count
+            same.failed += earlier.failed
+        total.groups = [*by_name.values(), total.groups[-1]]
+    total.groups.append(group)
 
 
-def _add(found: Digest, span: Span, position: int) -> None:
+def _add(total: Digest, span: Span, position: int) -> None:
     failed = span.status is Status.ERROR
     if span.operation is Operation.CHAT:
-        found.answer = found.last = position
+        total.answer = total.last = position
     elif span.operation in CALLS:
-        groups = found.groups
+        groups = total.groups
         if not groups or groups[-1].name != span.name or groups[-1].lane:
-            _begin_group(found, Group(span.name, position))
-        found.groups[-1].count += 1
-        found.groups[-1].failed += failed
-        found.last = position
+            _begin_group(total, Group(span.name, position))
+        total.groups[-1].count += 1
+        total.groups[-1].failed += failed
+        total.last = position
     elif is_interruption(span) or (failed and span.operation is not Operation.TURN):
-        found.last = position
+        total.last = position
 
 
 def is_interruption(span: Span) -> bool:
@@ -367,7 +369,9 @@ def is_abandoned_branch(run: Run, position: int) -> bool:
 
 def abandoned_branches(run: Run, ids: Iterable[str]) -> frozenset[str]:
     """Filter ids to roots of abandoned branches."""
-    return frozenset(one for one in ids if one in run.index and is_abandoned_branch(run, run.index[one]))
+    return frozenset(
+        span_id for span_id in ids if span_id in run.index and is_abandoned_branch(run, run.index[span_id])
+    )
 
 
 def in_abandoned_branch(run: Run, span: Span) -> bool:
@@ -384,24 +388,24 @@ def fold_to_depth(run: Run, depth: int) -> frozenset[str]:
 
 def above(span_id: str, run: Run) -> set[str]:
     """Ids of the ancestors of a span."""
-    found, at = set(), run.parent(run.index[span_id])
-    while at is not None:
-        found.add(run.spans[at].id)
-        at = run.parent(at)
-    return found
+    ancestors, position = set(), run.parent(run.index[span_id])
+    while position is not None:
+        ancestors.add(run.spans[position].id)
+        position = run.parent(position)
+    return ancestors
 
 
 def errors(run: Run) -> list[str]:
     """Ids of the failed spans in order, without containers that have a failed descendant."""
-    found: list[str] = []
+    failed: list[str] = []
     for i, span in enumerate(run.spans):
         if span.status is not Status.ERROR:
             continue
         below = range(i + 1, i + run.sizes[i])
         if span.operation in CONTAINERS and any(run.spans[k].status is Status.ERROR for k in below):
             continue
-        found.append(span.id)
-    return found
+        failed.append(span.id)
+    return failed
 
 
 def starting_span(run: Run) -> str | None:
@@ -468,9 +472,9 @@ def next_similar(run: Run, span_id: str, what: Literal["tool", "sibling", "model
 def next_of(run: Run, span_id: str, ids: Collection[str], direction: int) -> str | None:
     """The next (`direction` 1) or previous (-1) of some spans; None past the last."""
     here = run.index.get(span_id)
-    places = sorted(run.index[one] for one in ids if one in run.index)
-    found = next((one for one in places[::direction] if here is not None and (one - here) * direction > 0), None)
-    return None if found is None else run.spans[found].id
+    places = sorted(run.index[known_id] for known_id in ids if known_id in run.index)
+    target = next((place for place in places[::direction] if here is not None and (place - here) * direction > 0), None)
+    return None if target is None else run.spans[target].id
 
 
 _TESTS: Final[dict[str, Callable[[Span, Span], bool]]] = {

@@ -149,9 +149,11 @@ def of_summary(run: RunSummary) -> float | None:
     count nothing, as in `statistics.estimate_of`.
     """
     if run.model_usage and run.usage is not None and run.usage.cost_usd is None:
-        costs = [_of_calls(one.model, one.usage, run.started_at, one.calls, one.tier) for one in run.model_usage]
-        found = [cost for cost in costs if cost is not None]
-        return sum(found) if found else None
+        costs = [
+            _of_calls(usage.model, usage.usage, run.started_at, usage.calls, usage.tier) for usage in run.model_usage
+        ]
+        known = [cost for cost in costs if cost is not None]
+        return sum(known) if known else None
     if run.models and run.models != (run.model,):
         return None
     return _of_calls(run.model, run.usage, run.started_at, run.llm_calls or 1)

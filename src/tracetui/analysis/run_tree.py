@@ -80,8 +80,8 @@ class Fork(msgspec.Struct, frozen=True):
 
     def elsewhere(self, side: int) -> Side:
         """The scored trials that reach the fork and take another branch than ``sides[side]``."""
-        others = [one.scored for i, one in enumerate(self.sides) if i != side]
-        return Side(sum(one.scored for one in others), sum(one.passed for one in others))
+        others = [other.scored for i, other in enumerate(self.sides) if i != side]
+        return Side(sum(other.scored for other in others), sum(other.passed for other in others))
 
 
 def decisive_by_chance(tasks: Iterable[Task]) -> float:
@@ -135,10 +135,10 @@ class RunTree(msgspec.Struct, frozen=True):
 
     def path(self, run: int) -> list[Branch]:
         """The branches that ``runs[run]`` takes, from the root."""
-        found = [self.root]
-        while found[-1].children:
-            found.append(next(child for child in found[-1].children if run in child.runs))
-        return found
+        branches = [self.root]
+        while branches[-1].children:
+            branches.append(next(child for child in branches[-1].children if run in child.runs))
+        return branches
 
     def steps(self, run: int) -> list[int]:
         """The positions of the steps of ``runs[run]`` in its spans, in the order of the tree."""
@@ -153,7 +153,7 @@ class RunTree(msgspec.Struct, frozen=True):
         if fork.is_decisive:
             return None
         scored = sum(trial.excluded is None and _is_scored(trial) for trial in self.trials)
-        tests = sum(one.p is not None for one in self.forks)
+        tests = sum(tested.p is not None for tested in self.forks)
         return trials_to_decide([side.scored for side in fork.sides], scored, tests)
 
     def representatives(self, fork: Fork, side: int | None = None) -> tuple[Representative, Representative]:
@@ -162,7 +162,7 @@ class RunTree(msgspec.Struct, frozen=True):
         The branches are those with the highest and the lowest pass rate, or ``fork.sides[side]`` and the branch with
         the most different rate. The run of a branch has the outcome that most of its trials have, if one has.
         """
-        rates = [_rate(one.scored) for one in fork.sides]
+        rates = [_rate(branch_side.scored) for branch_side in fork.sides]
         first = max(range(len(rates)), key=lambda i: _distance(rates[i], 0.0)) if side is None else side
         others = [i for i in range(len(rates)) if i != first]
         second = max(others, key=lambda i: _distance(rates[first], rates[i]))
@@ -194,21 +194,21 @@ def run_tree(trials: Sequence[Trial], read: Callable[[RunRef], Run | None], *, t
     `read` returns the whole run, None if it is unreadable. `texts`: model answers and messages are steps too. Loads the
     bodies of steps only as far as two runs could share them.
     """
-    found = [(trial, read(trial.run.ref)) for trial in trials]
-    readable = [(trial, run) for trial, run in found if run is not None]
+    read_trials = [(trial, read(trial.run.ref)) for trial in trials]
+    readable = [(trial, run) for trial, run in read_trials if run is not None]
     runs = tuple(run for _, run in readable)
     tree = RunTree(
         tuple(trial for trial, _ in readable),
         runs,
         _Merge(runs, texts).root,
         (),
-        tuple(trial for trial, run in found if run is None),
+        tuple(trial for trial, run in read_trials if run is None),
     )
     return msgspec.structs.replace(tree, forks=tuple(_forks(tree)))
 
 
 def _forks(tree: RunTree) -> list[Fork]:
-    found: list[Fork] = []
+    forks: list[Fork] = []
     todo = [(tree.root, 0)]
     while todo:
         branch, before = todo.pop()
@@ -216,9 +216,9 @@ def _forks(tree: RunTree) -> list[Fork]:
         todo.extend((child, depth) for child in reversed(branch.children))
         if branch.children:
             sides = tuple(ForkSide(child, _scored(tree, child)) for child in branch.children)
-            found.append(Fork(branch, depth + 1, sides, outcome_test(side.scored for side in sides)))
-    adjusted = holm([fork.p for fork in found])
-    return [msgspec.structs.replace(fork, adjusted_p=p) for fork, p in zip(found, adjusted, strict=True)]
+            forks.append(Fork(branch, depth + 1, sides, outcome_test(side.scored for side in sides)))
+    adjusted = holm([fork.p for fork in forks])
+    return [msgspec.structs.replace(fork, adjusted_p=p) for fork, p in zip(forks, adjusted, strict=True)]
 
 
 def _scored(tree: RunTree, branch: Branch) -> Side:
@@ -247,10 +247,10 @@ class _Path:
 
     def input(self, position: int) -> bytes:
         """The body part of the key of a step."""
-        found = self._inputs.get(position)
-        if found is None:
-            found = self._inputs[position] = self._keys.of(self.run.spans[position], self.run.load, self._folder)
-        return found
+        key = self._inputs.get(position)
+        if key is None:
+            key = self._inputs[position] = self._keys.of(self.run.spans[position], self.run.load, self._folder)
+        return key
 
     def key(self, position: int) -> tuple[Header, bytes]:
         """The key of a step."""
@@ -281,8 +281,8 @@ class _Path:
             if run.sizes[i] > 1:
                 outer.append((i + run.sizes[i], group, issuer))
                 group, issuer = [], None
-        for one in (group, *(group for _, group, _ in outer)):
-            self._close(one)
+        for open_group in (group, *(group for _, group, _ in outer)):
+            self._close(open_group)
 
     def reorder(self, at: int, calls: Sequence[int]) -> None:
         """Put parallel calls, which begin at that place of the path, into this order, each with the steps below it."""
@@ -364,15 +364,15 @@ class _Merge:
     def _order_parallel(self, paths: Sequence[_Path], at: int) -> None:
         """Give parallel calls that begin here one order in all runs that make the same ones."""
         orders: dict[_Keys, _Keys] = {}
-        found: list[tuple[_Path, list[int], _Keys]] = []
+        reorderable: list[tuple[_Path, list[int], _Keys]] = []
         for path in paths:
             group = path.parallel.pop(path.steps[at], None) if at < len(path.steps) else None
             if group is not None:
                 keys = tuple(map(path.key, group))
                 same = tuple(sorted(keys))
                 orders[same] = min(keys, orders.get(same, keys))
-                found.append((path, group, keys))
-        for path, group, keys in found:
+                reorderable.append((path, group, keys))
+        for path, group, keys in reorderable:
             wanted = orders[tuple(sorted(keys))]
             if keys != wanted:
                 ranks: dict[tuple[Header, bytes], list[int]] = {}
@@ -429,7 +429,7 @@ def _input(span: Span, body: Body) -> Any:
     if span.operation is Operation.CHAT:
         return answer_text(body)
     if body.input is None and body.input_messages:
-        return "\n".join(value_text(one) for one in documents(body.input_messages))
+        return "\n".join(value_text(message) for message in documents(body.input_messages))
     return body.input
 
 
@@ -441,14 +441,14 @@ def _differing(values: Sequence[Any]) -> list[str]:
 
 def _difference(base: Any, value: Any) -> str:
     changes = changes_of(base, value, Noise(), side=INPUT)
-    change = next((one for one in changes if one.noise is None), None)
+    change = next((candidate for candidate in changes if candidate.noise is None), None)
     if change is None:
         return value_text(value)[:_LONGEST]
-    words = _after_common(value_text(change.a), value_text(change.b))
+    difference = _after_common(value_text(change.a), value_text(change.b))
     if change.path_b is None:
         return f"without {change.path}"
     is_only = isinstance(value, dict) and [*value] == [change.path]
-    return words if is_only or not change.path else f"{change.path}={words}"
+    return difference if is_only or not change.path else f"{change.path}={difference}"
 
 
 def _after_common(base: str, text: str) -> str:

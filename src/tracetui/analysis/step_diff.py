@@ -48,10 +48,10 @@ def step_label(diff: Diff, row: Row) -> Clean:
     return one_line(span_title(diff.a if row.b is None else diff.b, span), 80)
 
 
-def difference_label(diff: Diff, first: Divergence, words: str = "") -> Clean:
+def difference_label(diff: Diff, first: Divergence, description: str = "") -> Clean:
     """The first difference, in `words` if they are known: ``step 4 gpt-4o · system prompt changed``."""
     path = f" {one_line(first.path, 80)}" if first.path else ""
-    return Clean(f"{step_label(diff, diff.rows[first.row])} · {words or f'{WORDS[first.kind]}{path}'}")
+    return Clean(f"{step_label(diff, diff.rows[first.row])} · {description or f'{WORDS[first.kind]}{path}'}")
 
 
 CHANGES: Final = "changes"
@@ -131,13 +131,13 @@ class Look(msgspec.Struct, frozen=True):
     @property
     def bounded(self) -> bool:
         """Whether a text was too large for a minimal diff."""
-        return any(one.compared.bounded for one in self.sections if one.differs)
+        return any(section.compared.bounded for section in self.sections if section.differs)
 
 
 # ---- one pair of steps
 
 
-def step_sections(a: Body | None, b: Body | None, found: Difference, *, raw: bool = False) -> list[Section]:
+def step_sections(a: Body | None, b: Body | None, difference: Difference, *, raw: bool = False) -> list[Section]:
     """Everything that differs between two steps, with context. For a step of one run only, everything.
 
     `raw`: values as recorded instead of messages.
@@ -146,9 +146,9 @@ def step_sections(a: Body | None, b: Body | None, found: Difference, *, raw: boo
         a, b = (None if body is None else _without_messages(body) for body in (a, b))
     if a is None or b is None:
         return list(_one_sided(a, b))
-    given = _by_side(found.changes, INPUT)
-    made = _by_side(found.changes, OUTPUT)
-    ended = [change for change in found.changes if change not in given and change not in made]
+    given = _by_side(difference.changes, INPUT)
+    made = _by_side(difference.changes, OUTPUT)
+    ended = [change for change in difference.changes if change not in given and change not in made]
     sections = [*_side(INPUT, (a.input, b.input), (a.input_messages, b.input_messages), given)]
     sections += _side(OUTPUT, (a.output, b.output), (a.output_messages, b.output_messages), made)
     return sections + [_changed(change) for change in ended]
@@ -174,21 +174,21 @@ def _side(
     if (all(messages) or inside) and (inside or side == INPUT or values == (None, None)):
         places = {_message_of(change) for change in inside}
         by_message = message_sections(*messages, side=side, differing=places if inside or not others else None)
-        seen = {one.path for one in by_message if one.differs}
+        seen = {section.path for section in by_message if section.differs}
         others += [_changed(change) for change in inside if not seen.intersection(_messages(change))]  # call ids
-        if not inside and any(one.differs for one in by_message):
-            by_message = [_quiet(one) for one in by_message]
+        if not inside and any(section.differs for section in by_message):
+            by_message = [_quiet(section) for section in by_message]
         first_inside = bool(inside) and changes[0] is inside[0]
         return [*by_message, *others] if first_inside else [*others, *by_message]
-    found = [_changed(change) for change in changes]
+    sections = [_changed(change) for change in changes]
     a, b = values
-    if not found and values != (None, None):
+    if not sections and values != (None, None):
         note = "" if equal(*values) else NOISE
         if a is None or b is None:  # some traces don't record the input of a failed step
             note, values = f"not recorded in {'A' if a is None else 'B'}", (b if a is None else a,) * 2
         texts = partial(_both_texts, *values)
-        found.append(Section(Sign.SAME, side, texts, side=side, note=note))
-    return found
+        sections.append(Section(Sign.SAME, side, texts, side=side, note=note))
+    return sections
 
 
 def _both_texts(a: Any, b: Any) -> Texts:
@@ -203,8 +203,8 @@ def _message_of(change: Change) -> str | None:
 
 def _messages(change: Change) -> list[str]:
     """The paths of the message of a change, in A and in B."""
-    found = (_IN_MESSAGE.match(path) for path in (change.path_a, change.path_b) if path is not None)
-    return [f"messages[{match.group(1)}]" for match in found if match is not None]
+    matches = (_IN_MESSAGE.match(path) for path in (change.path_a, change.path_b) if path is not None)
+    return [f"messages[{match.group(1)}]" for match in matches if match is not None]
 
 
 def _quiet(section: Section) -> Section:
@@ -250,8 +250,8 @@ def _one_sided(a: Body | None, b: Body | None) -> Iterator[Section]:
             for i, message in enumerate(messages):
                 yield section(_label(i, message), side, lambda message=message: text_of_message(message))  # type: ignore[misc]
         elif isinstance(value, dict):
-            for name, one in value.items():
-                yield section(str(name), side, lambda one=one: text_of_value(one))  # type: ignore[misc]
+            for name, item in value.items():
+                yield section(str(name), side, lambda item=item: text_of_value(item))  # type: ignore[misc]
         elif value is not None:
             yield section(side, side, lambda value=value: text_of_value(value))  # type: ignore[misc]
 
@@ -321,18 +321,18 @@ def _text_of_part(part: Part) -> str:
     return f"[{part.kind}] {text_of_value(part.data)}"
 
 
-def context_sections(a: Sequence[Message], b: Sequence[Message], found: ContextDiff) -> list[Section]:
+def context_sections(a: Sequence[Message], b: Sequence[Message], difference: ContextDiff) -> list[Section]:
     """The messages of two model calls, with a note where the prompt cache breaks."""
-    return message_sections(a, b, pairs=found.pairs, break_at=found.break_at)
+    return message_sections(a, b, pairs=difference.pairs, break_at=difference.break_at)
 
 
 # ---- state
 
 
-def state_sections(found: StateDiff) -> list[Section]:
+def state_sections(difference: StateDiff) -> list[Section]:
     """The values of the accumulated state: changed ones first."""
-    sections = [_changed(replace(change, side="")) for change in found.changes]
-    left, right = found.a or {}, found.b or {}
+    sections = [_changed(replace(change, side="")) for change in difference.changes]
+    left, right = difference.a or {}, difference.b or {}
     for name in left:
         if name in right and equal(left[name], right[name]):
             value = left[name]

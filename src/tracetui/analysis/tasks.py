@@ -85,9 +85,9 @@ class Trial(msgspec.Struct, frozen=True, gc=False):
 
 def as_trials(runs: Iterable[RunSummary]) -> tuple[Trial, ...]:
     """Return runs as trials of one task, in their order."""
-    found = list(runs)
-    excluded = _exclusions(found)
-    return tuple(Trial(run, result_of(run), excluded.get(run.ref)) for run in found)
+    listed = list(runs)
+    excluded = _exclusions(listed)
+    return tuple(Trial(run, result_of(run), excluded.get(run.ref)) for run in listed)
 
 
 class Counts(msgspec.Struct, frozen=True, gc=False):
@@ -212,12 +212,12 @@ def matrix(
     `among`: all runs, if `runs` are a selection. `directories`: column groups, of
     `compared_directories`; a run belongs to the innermost that contains its file.
     """
-    found = list(runs)
-    keys = _keys(found, found if among is None else among)
-    excluded = _originals(found, keys) | _exclusions(found)
+    listed = list(runs)
+    keys = _keys(listed, listed if among is None else among)
+    excluded = _originals(listed, keys) | _exclusions(listed)
     by_task: dict[TaskKey, list[RunSummary]] = defaultdict(list)
     without_task: list[RunSummary] = []
-    for run, key in zip(found, keys, strict=True):
+    for run, key in zip(listed, keys, strict=True):
         (without_task if key is None else by_task[key]).append(run)
     group_of = _grouping(directories)
     tasks = sorted((_task(key, runs, excluded, group_of) for key, runs in by_task.items()), key=_least_stable)
@@ -269,7 +269,11 @@ def _grouping(directories: Sequence[str]) -> Callable[[RunSummary], Group]:
     innermost = sorted(directories, key=len, reverse=True)  # of a path in another one
 
     def group_of(run: RunSummary) -> Group:
-        return Group(run.agent, run.model, next((one for one in innermost if _contains(one, run.ref.path)), None))
+        return Group(
+            run.agent,
+            run.model,
+            next((directory for directory in innermost if _contains(directory, run.ref.path)), None),
+        )
 
     return group_of
 
@@ -281,10 +285,10 @@ def _contains(directory: str, path: str) -> bool:
 
 def _exclusions(runs: Sequence[RunSummary]) -> dict[RunRef, str]:
     """Why runs count in no rate and no test."""
-    found = {
+    inherited = {
         run.ref: run.relation or "replay" for run in runs if has_original(run) and _inherits(run.relation or "replay")
     }
-    return found | dict.fromkeys(uncounted_parts(runs), PART) | dict.fromkeys(copies_of(runs), COPY)
+    return inherited | dict.fromkeys(uncounted_parts(runs), PART) | dict.fromkeys(copies_of(runs), COPY)
 
 
 def _inherits(relation: str) -> bool:
@@ -344,8 +348,8 @@ def _values(trials: Iterable[Trial], metric: str) -> list[float]:
 def _rates(counts: Sequence[Counts]) -> Rates:
     sums: dict[int, float] = defaultdict(float)
     tasks: dict[int, int] = defaultdict(int)
-    for one in counts:
-        for k, value in one.pass_hat.items():
+    for group_counts in counts:
+        for k, value in group_counts.pass_hat.items():
             sums[k] += value
             tasks[k] += 1
     total = Counts(*(sum(column) for column in zip(*map(msgspec.structs.astuple, counts), strict=True)))
@@ -394,9 +398,9 @@ def arrange(tasks: Sequence[Task], by: str, *, reverse: bool = False) -> list[Ta
     """Sort the tasks of a matrix by one of `SORTS`. Tasks without a value come last, either way."""
     value, largest_first = _SORTS[by]
     values = [(value(task), task) for task in tasks]
-    found = [pair for pair in values if pair[0] is not None]
-    found.sort(key=itemgetter(0), reverse=largest_first is not reverse)
-    return [task for _, task in found] + [task for one, task in values if one is None]
+    ranked = [pair for pair in values if pair[0] is not None]
+    ranked.sort(key=itemgetter(0), reverse=largest_first is not reverse)
+    return [task for _, task in ranked] + [task for rank, task in values if rank is None]
 
 
 def _order(run: RunSummary) -> tuple[object, ...]:

@@ -240,15 +240,17 @@ def _regroup(failed: Iterable[_Member], decisions: Sidecar | None) -> dict[str, 
                     part = member[1].part(split)
                     alike.setdefault(part.digest, (part, []))[1].append(member)
     merged: dict[str, list[_Members]] = {}
-    for digest, one in alike.items():
-        merged.setdefault(digest if decisions is None else decisions.merged_into(digest), []).append((digest, *one))
+    for digest, cause_members in alike.items():
+        merged.setdefault(digest if decisions is None else decisions.merged_into(digest), []).append(
+            (digest, *cause_members)
+        )
     return merged
 
 
-def by_who(found: Iterable[Group]) -> Counter[Who]:
+def by_who(groups: Iterable[Group]) -> Counter[Who]:
     """How many failed or ungraded runs are the agent's, the grader's and the environment's."""
     counts: Counter[Who] = Counter()
-    for group in found:
+    for group in groups:
         counts[group.who] += len(group.runs)
     return counts
 
@@ -258,10 +260,10 @@ def who_words(counts: Mapping[Who, int]) -> str:
     return " · ".join(f"{who.value} {counts[who]}" for who in Who if counts.get(who))
 
 
-def sections(found: Sequence[Group]) -> list[CauseItem]:
+def sections(groups: Sequence[Group]) -> list[CauseItem]:
     """The causes of failures, then those of ungraded runs below a heading of their own."""
-    ungraded = [group for group in found if group.ungraded]
-    failed: list[CauseItem] = [group for group in found if not group.ungraded]
+    ungraded = [group for group in groups if group.ungraded]
+    failed: list[CauseItem] = [group for group in groups if not group.ungraded]
     return [*failed, (NOT_FAILURES, len(ungraded)), *ungraded] if ungraded else failed
 
 
@@ -283,7 +285,7 @@ def _group(
     has_old: bool,
     has_previous: bool,
 ) -> Group:
-    causes.sort(key=lambda one: (one[0] != digest, one[0]))
+    causes.sort(key=lambda group: (group[0] != digest, group[0]))
     first, cause, own = causes[0]
     runs = _newest_first(run for _, _, members in causes for run, _ in members)
     started = [run for run in runs if run.started_at is not None]  # newest first
@@ -305,11 +307,11 @@ def _group(
         wasted_ms=_total_ms(wasted),
         wasted_tokens=sum(tokens) if tokens else None,
         example=runs[0].ref,
-        merged=tuple(sorted({one for one, _, _ in causes} - {digest})),
+        merged=tuple(sorted({merged for merged, _, _ in causes} - {digest})),
         split_of="" if cause.wrong or own[0][1].digest == first else own[0][1].digest,
         old=tuple(sorted({old for run in runs if (old := old_digest_of(run)) is not None})) if has_old else (),
         previous=_previous(causes) if has_previous else (),
-        tasks=tuple(task for one, *_ in causes for task in tasks.get(one, ())),
+        tasks=tuple(task for cause_digest, *_ in causes for task in tasks.get(cause_digest, ())),
     )
 
 
@@ -368,12 +370,12 @@ def _tasks(counted: list[RunSummary], failed: Iterable[_Member], waste: dict[Run
 def variants_of(runs: Iterable[RunSummary]) -> list[Variant]:
     """The texts of these runs of one group, the most frequent first: at most `MAX_VARIANTS`."""
     examples: dict[str, Failure] = {}
-    found: dict[str, list[RunRef]] = {}
+    refs_by_text: dict[str, list[RunRef]] = {}
     for run in _newest_first(runs):
         if (failure := failure_of(run)) is not None and not failure.cause.wrong:
             examples.setdefault(failure.text, failure)
-            found.setdefault(failure.text, []).append(run.ref)
-    ordered = sorted(found.items(), key=lambda one: (-len(one[1]), one[0]))
+            refs_by_text.setdefault(failure.text, []).append(run.ref)
+    ordered = sorted(refs_by_text.items(), key=lambda variant: (-len(variant[1]), variant[0]))
     return [Variant(examples[text].excerpt(text), len(refs), refs[0]) for text, refs in ordered[:MAX_VARIANTS]]
 
 
@@ -424,11 +426,11 @@ class CauseVerdicts:
             same = verdict is not None and all(self.of_task(task).verdict is verdict for task in group.tasks)
             return Judgement(verdict, "cause") if same else NOTHING
         digests = group.digest, *group.merged, group.split_of
-        found = self.decisions.of_causes(*digests)
+        judgment = self.decisions.of_causes(*digests)
         for earlier in (group.previous, group.old):
-            if found.verdict is None and len({self.decisions.of_causes(digest).verdict for digest in earlier}) == 1:
-                found = self.decisions.of_causes(*digests, *earlier)
-        return found
+            if judgment.verdict is None and len({self.decisions.of_causes(digest).verdict for digest in earlier}) == 1:
+                judgment = self.decisions.of_causes(*digests, *earlier)
+        return judgment
 
     def is_new(self, group: Group) -> bool:
         """Whether a cause has no verdict; a heading is new while one of its tasks has none."""
@@ -444,9 +446,9 @@ class CauseVerdicts:
         ]
 
 
-def new_causes(found: Sequence[Group], verdicts: CauseVerdicts) -> list[Group]:
+def new_causes(groups: Sequence[Group], verdicts: CauseVerdicts) -> list[Group]:
     """The groups without a verdict: what ``--fail-on new`` reports."""
-    return [group for group in found if verdicts.is_new(group)]
+    return [group for group in groups if verdicts.is_new(group)]
 
 
 def _waste(runs: list[RunSummary], failed: list[RunSummary]) -> dict[RunRef, Waste]:
@@ -475,8 +477,8 @@ def _spent(run: RunSummary) -> Waste:
 def _less(spent: Waste, theirs: list[Waste]) -> Waste:
     ms, tokens = spent
     return (
-        None if ms is None else max(0.0, ms - fsum(one or 0.0 for one, _ in theirs)),
-        None if tokens is None else max(0, tokens - sum(one or 0 for _, one in theirs)),
+        None if ms is None else max(0.0, ms - fsum(part or 0.0 for part, _ in theirs)),
+        None if tokens is None else max(0, tokens - sum(part or 0 for _, part in theirs)),
     )
 
 
@@ -492,15 +494,15 @@ def _parents(runs: list[RunSummary], failed: list[RunSummary]) -> dict[RunRef, R
         involved |= {run.ref: run for run in above}
         named = {run.parent for run in above if run.parent is not None}
     relations = Relations(involved.values())
-    found = {}
+    nearest = {}
     for ref in started:
         seen, parent = {ref}, relations.parent(ref)
         while parent is not None and parent not in refs and parent not in seen:
             seen.add(parent)
             parent = relations.parent(parent)
         if parent in refs and parent != ref:
-            found[ref] = parent
-    return found
+            nearest[ref] = parent
+    return nearest
 
 
 # ---- the query fields that come from the user: verdicts, notes, tags and ids of causes
@@ -579,7 +581,7 @@ class CauseOrder:
 
     def __init__(self, items: Sequence[CauseItem] = ()) -> None:
         self.items = items
-        self.groups = [one for one in items if isinstance(one, Group)]
+        self.groups = [item for item in items if isinstance(item, Group)]
         self.places = {group.digest: place for place, group in enumerate(self.groups)}
         """Indices in `groups` by digest."""
         self.rows = {item.digest: row for row, item in enumerate(items) if isinstance(item, Group)}
@@ -592,7 +594,10 @@ class CauseOrder:
         """Whether *who* tells causes apart."""
         self._halves: dict[bool, CauseOrder] = {}
         starts = [group.starts for group in self.groups if group.starts]
-        self.period = min((one[0] for one in starts), default=0.0), max((one[-1] for one in starts), default=0.0)
+        self.period = (
+            min((times[0] for times in starts), default=0.0),
+            max((times[-1] for times in starts), default=0.0),
+        )
         """When the first and the last run started, in UTC seconds."""
 
     def half(self, *, ungraded: bool) -> CauseOrder:

@@ -91,10 +91,10 @@ def with_label(text: Clean, label: Clean) -> Clean:
 
 def lookalike_note(a: Any, b: Any) -> Clean:
     """One phrase that distinguishes two values that print alike; empty if they print differently."""
-    found = lookalike_labels(a, b)
-    if found is None:
+    labels = lookalike_labels(a, b)
+    if labels is None:
         return Clean("")
-    return Clean(" · ".join(f"{side} {label}" for side, label in zip("AB", found, strict=True) if label))
+    return Clean(" · ".join(f"{side} {label}" for side, label in zip("AB", labels, strict=True) if label))
 
 
 def _kind(value: Any) -> Clean:
@@ -151,7 +151,7 @@ def _letter(a: str, b: str, at: int) -> int:
 
 def _marks(text: str, at: int) -> str:
     """The combining marks of the letter at a position."""
-    return "".join(takewhile(lambda one: category(one)[0] == "M", text[at + 1 : at + 1 + _SHOWN]))
+    return "".join(takewhile(lambda character: category(character)[0] == "M", text[at + 1 : at + 1 + _SHOWN]))
 
 
 def _form(text: str, other: str) -> Clean:
@@ -161,7 +161,7 @@ def _form(text: str, other: str) -> Clean:
         return Clean(name)
     at = _letter(text, other, _common(text, other))
     marks = _marks(text, at)
-    points = " ".join(f"U+{ord(one):04X}" for one in (marks or text[at : at + 1]))
+    points = " ".join(f"U+{ord(mark):04X}" for mark in (marks or text[at : at + 1]))
     letter = f"{text[at]} " if marks and not UNSAFE.match(text[at]) else ""
     return Clean(f"{name}: {letter}{points}")
 
@@ -181,5 +181,5 @@ def _characters(text: str, at: int, run: str) -> Clean:
         return Clean(f"nothing at {at + 1}")
     if at + len(run) == len(text) and not run.strip(" "):
         return Clean(f"{len(run)} trailing {'space' if len(run) == 1 else 'spaces'}")
-    points = " ".join(f"U+{ord(one):04X}" for one in run[:_SHOWN])
+    points = " ".join(f"U+{ord(character):04X}" for character in run[:_SHOWN])
     return Clean(f"{points}{' …' if len(run) > _SHOWN else ''} at {at + 1}")

@@ -68,11 +68,11 @@ class Writings:
 
     def find(self, text: str) -> Occurrence | None:
         """Return the first exact occurrence, else the first in another writing."""
-        if self._exact is not None and self.value in text and (found := self._exact.search(text)):
-            return Occurrence(found.start(), found[0], Match.EXACT)
+        if self._exact is not None and self.value in text and (occurrence := self._exact.search(text)):
+            return Occurrence(occurrence.start(), occurrence[0], Match.EXACT)
         for match, pattern in self._others:
-            if found := pattern.search(text):
-                return Occurrence(found.start(), found[0], match)
+            if occurrence := pattern.search(text):
+                return Occurrence(occurrence.start(), occurrence[0], match)
         return None
 
 
@@ -89,8 +89,8 @@ def _others(value: str) -> Iterator[tuple[Match, str]]:
 
 def number_of(text: str) -> Decimal | None:
     """The number that a whole text is: ``1,250.00``, ``$305``; None for any other text."""
-    found = _NUMBER.fullmatch(text)
-    return None if found is None else _decimal(found[1])
+    match = _NUMBER.fullmatch(text)
+    return None if match is None else _decimal(match[1])
 
 
 def numbers_in(text: str) -> list[str]:
@@ -122,10 +122,10 @@ def _number_pattern(number: Decimal) -> str:
 
 def date_of(text: str) -> date | None:
     """The date that a whole text is: ``2024-05-20``, ``May 20, 2024``; None for any other text."""
-    found = next((found for pattern in _DATES if (found := pattern.fullmatch(text))), None)
-    if found is None:
+    match = next((match for pattern in _DATES if (match := pattern.fullmatch(text))), None)
+    if match is None:
         return None
-    fields = found.groupdict()
+    fields = match.groupdict()
     month = (
         next(i for i, name in enumerate(_MONTHS, 1) if name[:3].lower() == fields["name"][:3].lower())
         if ("name" in fields)
@@ -142,8 +142,10 @@ def _date_patterns(day: date) -> Iterator[tuple[Match, str]]:
     month = rf"{name[:3]}(?:{name[3:]})?\.?" if len(name) > 3 else name
     number, two = rf"0?{day.day}(?:st|nd|rd|th)?", f"{day.day:02}"
     numeric = rf"{day.year}[-/.]?{day.month:02}[-/.]?{two}|0?{day.month}/0?{day.day}/{day.year}"
-    words = rf"{month} {number},? {day.year}|{number} (?:of )?{month},? {day.year}|{two}\.{day.month:02}\.{day.year}"
-    yield Match.DATE, rf"(?<!\w)(?:{numeric}|{words})(?!\w)"
+    spelled_out = (
+        rf"{month} {number},? {day.year}|{number} (?:of )?{month},? {day.year}|{two}\.{day.month:02}\.{day.year}"
+    )
+    yield Match.DATE, rf"(?<!\w)(?:{numeric}|{spelled_out})(?!\w)"
     yield Match.DAY, rf"(?<!\w)(?:{month} {number}|{number} (?:of )?{month})(?!\w)"
 
 
@@ -165,8 +167,8 @@ def value_in(text: str) -> str | None:
     """The text itself if it is short and has no blank, else the first number, date or id in it; None without any."""
     text = text.strip()
     if 0 < len(text) <= MAX_VALUE and not any(map(str.isspace, text)):
-        words = [text.strip("\"'“”,;()[]{}")]
-        return words[0] or None
-    whole = next((found[0] for pattern in _DATES[1:] if (found := pattern.search(text))), None)
-    words = [found[0].rstrip(".,:'") for found in _TOKEN.finditer(text)]
-    return next((word for word in words if is_value(word)), None) if whole is None else whole
+        candidates = [text.strip("\"'“”,;()[]{}")]
+        return candidates[0] or None
+    whole = next((match[0] for pattern in _DATES[1:] if (match := pattern.search(text))), None)
+    candidates = [match[0].rstrip(".,:'") for match in _TOKEN.finditer(text)]
+    return next((word for word in candidates if is_value(word)), None) if whole is None else whole

@@ -53,8 +53,8 @@ def blocks_of(a: Sequence[Hashable], b: Sequence[Hashable], *, bits: int = BITS)
         swap = repr(a[head]) > repr(b[head])  # they differ: a canonical order of a and b
         first, second = (b, a) if swap else (a, b)
         ends = (end_b, end_a) if swap else (end_a, end_b)
-        found, bounded = _middle(first, second, head, head, *ends, bits)
-        pairs += [(j, i, size) for i, j, size in found] if swap else found
+        common, bounded = _middle(first, second, head, head, *ends, bits)
+        pairs += [(j, i, size) for i, j, size in common] if swap else common
     if tail:
         pairs.append((end_a, end_b, tail))
     return Blocks(_alternating(pairs, len(a), len(b)), bounded)
@@ -82,9 +82,9 @@ def _middle(
         names: dict[Hashable, int] = {}
         left = [names.setdefault(item, len(names)) for item in a[a0:a1]]
         right = [names.setdefault(item, len(names)) for item in b[b0:b1]]
-        found = Indel.opcodes(left, right)
+        opcodes = Indel.opcodes(left, right)
         return [
-            (a0 + op.src_start, b0 + op.dest_start, op.src_end - op.src_start) for op in found if op.tag == "equal"
+            (a0 + op.src_start, b0 + op.dest_start, op.src_end - op.src_start) for op in opcodes if op.tag == "equal"
         ], False
     pairs: list[tuple[int, int, int]] = []
     for i, j in [*_anchors(a, b, a0, b0, a1, b1), (a1, b1)]:
@@ -119,12 +119,12 @@ def increasing(values: Sequence[int]) -> list[int]:
             tails.append(i)
         else:
             tops[place], tails[place] = value, i
-    found: list[int] = []
-    at = tails[-1] if tails else -1
-    while at >= 0:
-        found.append(at)
-        at = before[at]
-    return found[::-1]
+    positions: list[int] = []
+    last = tails[-1] if tails else -1
+    while last >= 0:
+        positions.append(last)
+        last = before[last]
+    return positions[::-1]
 
 
 def _alternating(pairs: list[tuple[int, int, int]], size_a: int, size_b: int) -> list[Block]:
@@ -192,10 +192,10 @@ class TextDiff(NamedTuple):
 def text_diff(a: str, b: str) -> TextDiff:
     """Compare two texts; lines end at ``\\n``."""
     left, right = a.split("\n"), b.split("\n")
-    found = blocks_of(left, right)
-    bounded = found.bounded
+    aligned = blocks_of(left, right)
+    bounded = aligned.bounded
     hunks: list[Hunk] = []
-    for block in found.blocks:
+    for block in aligned.blocks:
         lines_a, lines_b = left[block.a0 : block.a1], right[block.b0 : block.b1]
         if block.same:
             same = tuple((Piece(line, False),) for line in lines_a)
@@ -215,21 +215,21 @@ def _whole(lines: Sequence[str]) -> tuple[Line, ...]:
 
 def _words(a: Sequence[str], b: Sequence[str]) -> tuple[tuple[Line, ...], tuple[Line, ...], bool]:
     left, right = _TOKEN.findall("\n".join(a)), _TOKEN.findall("\n".join(b))
-    found = blocks_of(left, right, bits=WORD_BITS)
-    blocks = _merged(found.blocks, left)
+    aligned = blocks_of(left, right, bits=WORD_BITS)
+    blocks = _merged(aligned.blocks, left)
     texts = [(block.same, "".join(left[block.a0 : block.a1]), "".join(right[block.b0 : block.b1])) for block in blocks]
     common = sum(len(text) - text.count(" ") for same, text, _ in texts if same)
     if common < _SMALL * min(sum(map(len, a)), sum(map(len, b))):
-        return _whole(a), _whole(b), found.bounded
-    one = _lines([(same, text) for same, text, _ in texts])
-    return one, _lines([(same, text) for same, _, text in texts]), found.bounded
+        return _whole(a), _whole(b), aligned.bounded
+    line_a = _lines([(same, text) for same, text, _ in texts])
+    return line_a, _lines([(same, text) for same, _, text in texts]), aligned.bounded
 
 
-def _merged(blocks: list[Block], words: Sequence[str]) -> list[Block]:
+def _merged(blocks: list[Block], tokens: Sequence[str]) -> list[Block]:
     """Blocks with crumbs (short equal stretches between two changes) merged into the changes."""
     merged: list[Block] = []
     for place, block in enumerate(blocks):
-        crumb = block.same and 0 < place < len(blocks) - 1 and _is_crumb(words[block.a0 : block.a1])
+        crumb = block.same and 0 < place < len(blocks) - 1 and _is_crumb(tokens[block.a0 : block.a1])
         if merged and not merged[-1].same and (crumb or not block.same):
             merged[-1] = merged[-1]._replace(a1=block.a1, b1=block.b1)
         else:
@@ -237,8 +237,8 @@ def _merged(blocks: list[Block], words: Sequence[str]) -> list[Block]:
     return merged
 
 
-def _is_crumb(words: Sequence[str]) -> bool:
-    return len(words) < FEW and not any("\n" in word for word in words) and sum(map(len, words)) < 12
+def _is_crumb(tokens: Sequence[str]) -> bool:
+    return len(tokens) < FEW and not any("\n" in word for word in tokens) and sum(map(len, tokens)) < 12
 
 
 def _lines(parts: Sequence[tuple[bool, str]]) -> tuple[Line, ...]:
@@ -303,15 +303,15 @@ def align(a: Run, b: Run, *, actions: bool = False) -> Alignment:
         return _by_node(a, b)
     keys = _keys(a.spans, by), _keys(b.spans, by)
     if not actions:
-        found = _Aligner(a.spans, b.spans, *keys)
-        return Alignment(found.pairs, by, found.bounded, keys=keys)
+        aligner = _Aligner(a.spans, b.spans, *keys)
+        return Alignment(aligner.pairs, by, aligner.bounded, keys=keys)
     left, right = _actions(a.spans), _actions(b.spans)
-    found = _Aligner(
+    aligner = _Aligner(
         [a.spans[i] for i in left], [b.spans[j] for j in right], [keys[0][i] for i in left], [keys[1][j] for j in right]
     )
-    pairs = [Pair(None if i is None else left[i], None if j is None else right[j]) for i, j, _ in found.pairs]
+    pairs = [Pair(None if i is None else left[i], None if j is None else right[j]) for i, j, _ in aligner.pairs]
     left_out = len(a.spans) + len(b.spans) - len(left) - len(right)
-    return Alignment(pairs, BY_ACTION, found.bounded, left_out, keys)
+    return Alignment(pairs, BY_ACTION, aligner.bounded, left_out, keys)
 
 
 def _evidence(a: Sequence[Span], b: Sequence[Span]) -> str:
@@ -351,9 +351,9 @@ class _Aligner:
         self.a, self.b = a, b
         self.pairs: list[Pair] = []
         self._cells = CELLS
-        found = blocks_of(keys_a, keys_b)
-        self.bounded = found.bounded
-        for block in found.blocks:
+        aligned = blocks_of(keys_a, keys_b)
+        self.bounded = aligned.bounded
+        for block in aligned.blocks:
             same, a0, a1, b0, b1 = block
             if same:
                 self.pairs += map(Pair, range(a0, a1), range(b0, b1))
@@ -372,10 +372,10 @@ class _Aligner:
         self._only(i, gap.a1, j, gap.b1)
 
     def _only(self, i: int, a1: int, j: int, b1: int) -> None:
-        for one in range(i, a1):
-            self.pairs.append(Pair(one, None))
-        for one in range(j, b1):
-            self.pairs.append(Pair(None, one))
+        for position_a in range(i, a1):
+            self.pairs.append(Pair(position_a, None))
+        for position_b in range(j, b1):
+            self.pairs.append(Pair(None, position_b))
 
     def _alike(self, gap: Block) -> list[tuple[int, int]]:
         _, a0, a1, b0, b1 = gap
@@ -389,8 +389,8 @@ class _Aligner:
             return [(a0 + i, b0 + j) for i, j in align_gap(a, b)]
         self._cells += len(a) * len(b)
         self.bounded = True
-        found = blocks_of([_kind(span) for span in a], [_kind(span) for span in b])
-        same = [block for block in found.blocks if block.same]
+        aligned = blocks_of([_kind(span) for span in a], [_kind(span) for span in b])
+        same = [block for block in aligned.blocks if block.same]
         return [
             (a0 + i, b0 + j) for _, i0, i1, j0, j1 in same for i, j in zip(range(i0, i1), range(j0, j1), strict=True)
         ]
@@ -434,11 +434,11 @@ def _nearest(a: Sequence[Span], b: Sequence[Span]) -> list[tuple[int, int]]:
 
 def _scores(a: Sequence[Span], b: Sequence[Span]) -> Iterator[list[int]]:
     """Similarity scores of every step of A with every step of B; `_NEVER` for different operations."""
-    words = [set(span.preview.split()) for span in b]
+    words_b = [set(span.preview.split()) for span in b]
     for left in a:
         own = set(left.preview.split())
         row: list[int] = []
-        for right, other in zip(b, words, strict=True):
+        for right, other in zip(b, words_b, strict=True):
             if left.operation is not right.operation:
                 row.append(_NEVER)
                 continue
@@ -492,26 +492,26 @@ def _by_node(a: Run, b: Run) -> Alignment:
 
     A step that a fork ran again pairs with the original step that it inherited.
     """
-    again = find_reruns(a, b)
-    gone_a, gone_b = again.copies
+    reruns = find_reruns(a, b)
+    gone_a, gone_b = reruns.copies
     exact: dict[Hashable, int] = {}
-    left, right = (_node_keys(run, exact, keys) for run, keys in zip((a, b), again.keys, strict=True))
+    left, right = (_node_keys(run, exact, keys) for run, keys in zip((a, b), reruns.keys, strict=True))
     by_key = {key: j for j, key in enumerate(right)}
     partner = {j: i for i, key in enumerate(left) if (j := by_key.get(key)) is not None}
     rest_a = sorted(set(range(len(left))).difference(partner.values(), gone_a))
     rest_b = [j for j in range(len(right)) if j not in partner and j not in gone_b]
     by_name: dict[Hashable, int] = {}
     names_a, names_b = _name_paths(a, by_name), _name_paths(b, by_name)
-    found = blocks_of([names_a[i] for i in rest_a], [names_b[j] for j in rest_b])
-    for block in found.blocks:
+    aligned = blocks_of([names_a[i] for i in rest_a], [names_b[j] for j in rest_b])
+    for block in aligned.blocks:
         if block.same:
             spans = zip(range(block.a0, block.a1), range(block.b0, block.b1), strict=True)
             partner.update((rest_b[j], rest_a[i]) for i, j in spans)
     pairs = in_order(partner, a.spans, b.spans)
-    if not again:
-        return Alignment(pairs, BY_NODE, found.bounded)
+    if not reruns:
+        return Alignment(pairs, BY_NODE, aligned.bounded)
     pairs = [pair for pair in pairs if pair.a not in gone_a and pair.b not in gone_b]
-    return Alignment(pairs, BY_AGAIN, found.bounded)
+    return Alignment(pairs, BY_AGAIN, aligned.bounded)
 
 
 def _node_keys(run: Run, ids: dict[Hashable, int], overrides: dict[int, Hashable]) -> list[int]:
@@ -563,7 +563,7 @@ def in_order(partner: dict[int, int], a: Sequence[Span], b: Sequence[Span]) -> l
         moved = j not in ordered and (a[i_].step is None or a[i_].step != b[j].step)
         pairs.append(Pair(i_, j, moved))
         if j in ordered:
-            pairs += [Pair(one, None) for one in after.get(i_, ())]
+            pairs += [Pair(position, None) for position in after.get(i_, ())]
     return pairs
 
 
@@ -612,22 +612,22 @@ def _run_again(fork: Run, original: Run) -> dict[int, int]:
     inherited = sorted(set(own).intersection(place for place in sources if place is not None))
     exact = {_place(original.spans[i]): i for i in inherited}
     there = {_place(original.spans[i]) for i in own}
-    found: dict[int, int] = {}
+    partner: dict[int, int] = {}
     rest: list[int] = []
     for place in tops:
-        at = _place(fork.spans[place])
+        key = _place(fork.spans[place])
         if _inherited(fork.spans[place]):
             continue
-        if at in exact:
-            found[place] = exact.pop(at)
-        elif at not in there:
+        if key in exact:
+            partner[place] = exact.pop(key)
+        elif key not in there:
             rest.append(place)
     times = Counter(original.spans[i].name for i in own)
     left = [i for i in inherited if i in exact.values() and _may_repeat(original.spans[i], times)]
     for block in blocks_of([original.spans[i].name for i in left], [fork.spans[i].name for i in rest]).blocks:
         if block.same:
-            found.update(zip(rest[block.b0 : block.b1], left[block.a0 : block.a1], strict=True))
-    return found
+            partner.update(zip(rest[block.b0 : block.b1], left[block.a0 : block.a1], strict=True))
+    return partner
 
 
 def _tops(run: Run) -> list[int]:
@@ -666,36 +666,36 @@ def refine(pairs: list[Pair], keys_a: Keys, keys_b: Keys, same: Same) -> list[Pa
 
 
 def _move_gaps(pairs: list[Pair], keys_a: Keys, keys_b: Keys, same: Same) -> list[Pair]:
-    found = list(pairs)
+    moved = list(pairs)
     start = 0
-    while start < len(found):
+    while start < len(moved):
         end = start
-        in_b = found[start].a is None
-        while end < len(found) and _only(found[end], in_b):
+        in_b = moved[start].a is None
+        while end < len(moved) and _only(moved[end], in_b):
             end += 1
         if end > start:
-            _move_gap(found, start, end, in_b, keys_b if in_b else keys_a, keys_a if in_b else keys_b, same)
-            while end < len(found) and _only(found[end], in_b):  # the gap moved down
+            _move_gap(moved, start, end, in_b, keys_b if in_b else keys_a, keys_a if in_b else keys_b, same)
+            while end < len(moved) and _only(moved[end], in_b):  # the gap moved down
                 end += 1
         start = max(end, start + 1)
-    return found
+    return moved
 
 
 def _only(pair: Pair, in_b: bool) -> bool:
     return pair.a is None if in_b else pair.b is None
 
 
-def _move_gap(found: list[Pair], start: int, end: int, in_b: bool, own: Keys, other: Keys, same: Same) -> None:
+def _move_gap(pairs: list[Pair], start: int, end: int, in_b: bool, own: Keys, other: Keys, same: Same) -> None:
     """Move the gap ``found[start:end]`` (steps of one side) to the position with the fewest content differences."""
-    mine = [pair.b if in_b else pair.a for pair in found[start:end]]
+    mine = [pair.b if in_b else pair.a for pair in pairs[start:end]]
     first, size = mine[0], end - start
     if first is None:
         return
-    up = _room(found, start - 1, -1, lambda t: _at(own, first + size - 1 - t), in_b, other)
-    down = _room(found, end, 1, lambda t: _at(own, first + t), in_b, other)
+    up = _room(pairs, start - 1, -1, lambda t: _at(own, first + size - 1 - t), in_b, other)
+    down = _room(pairs, end, 1, lambda t: _at(own, first + t), in_b, other)
     if not up and not down:
         return
-    region = [*found[start - up : start], *found[end : end + down]]
+    region = [*pairs[start - up : start], *pairs[end : end + down]]
     theirs = [pair.a if in_b else pair.b for pair in region]
 
     def differs(t: int, shift: int) -> bool:
@@ -709,23 +709,23 @@ def _move_gap(found: list[Pair], start: int, end: int, in_b: bool, own: Keys, ot
     below = [differs(t, size) for t in range(up)] + below
     costs = [sum(above[:cut]) + sum(below[cut:]) for cut in range(len(theirs) + 1)]
     cut = min(range(len(costs)), key=lambda place: (costs[place], abs(place - up)))
-    made: list[tuple[int | None, int | None]] = [(one, first - up + t) for t, one in enumerate(theirs[:cut])]
+    made: list[tuple[int | None, int | None]] = [(partner, first - up + t) for t, partner in enumerate(theirs[:cut])]
     made += [(None, first - up + cut + t) for t in range(size)]
-    made += [(one, first - up + size + cut + t) for t, one in enumerate(theirs[cut:])]
-    found[start - up : end + down] = [Pair(left, right) if in_b else Pair(right, left) for left, right in made]
+    made += [(partner, first - up + size + cut + t) for t, partner in enumerate(theirs[cut:])]
+    pairs[start - up : end + down] = [Pair(left, right) if in_b else Pair(right, left) for left, right in made]
 
 
 def _at(keys: Keys, place: int) -> Hashable:
     return keys[place] if 0 <= place < len(keys) else None
 
 
-def _room(found: list[Pair], at: int, step: int, key: Callable[[int], Hashable], in_b: bool, other: Keys) -> int:
+def _room(pairs: list[Pair], at: int, step: int, key: Callable[[int], Hashable], in_b: bool, other: Keys) -> int:
     """Number of pairs next to a gap with the same key as the step that would replace them."""
     for count in range(SLIDE):
         place = at + count * step
-        if not 0 <= place < len(found):
+        if not 0 <= place < len(pairs):
             return count
-        pair = found[place]
+        pair = pairs[place]
         if pair.a is None or pair.b is None or pair.moved or other[pair.a if in_b else pair.b] != key(count):
             return count
     return SLIDE
@@ -744,11 +744,11 @@ def _pair_moved(pairs: list[Pair], keys_a: Keys, keys_b: Keys, same: Same) -> li
     for pair in pairs:
         if pair.a is None and pair.b is not None and looked < CANDIDATES:
             there = gone.get(keys_b[pair.b], [])
-            found = next((i for i in there[:4] if same(i, pair.b)), None)
+            match = next((i for i in there[:4] if same(i, pair.b)), None)
             looked += len(there[:4])
-            if found is not None:
-                there.remove(found)
-                partner[pair.b] = found
+            if match is not None:
+                there.remove(match)
+                partner[pair.b] = match
     taken = set(partner.values())
     return [
         Pair(partner[pair.b], pair.b, True) if pair.a is None and pair.b in partner else pair

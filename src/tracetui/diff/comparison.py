@@ -69,10 +69,10 @@ class JudgmentPair(msgspec.Struct, frozen=True):
         return _verdict(self.a) == _verdict(self.b)
 
 
-def _verdict(judged: Criterion | Metric | None) -> tuple[Any, ...]:
-    if isinstance(judged, Criterion):
-        return (judged.met,)
-    return () if judged is None else (judged.score, judged.passed)
+def _verdict(judgment: Criterion | Metric | None) -> tuple[Any, ...]:
+    if isinstance(judgment, Criterion):
+        return (judgment.met,)
+    return () if judgment is None else (judgment.score, judgment.passed)
 
 
 def deltas(a: RunSummary, b: RunSummary) -> Deltas:
@@ -90,7 +90,7 @@ def _minus(a: Any, b: Any) -> Any:
 def facts(a: Run, b: Run) -> list[Fact]:
     """Properties of both runs: outcome first, then their build."""
     left, right = a.summary, b.summary
-    found = [
+    listed = [
         Fact("status", left.status_word or left.status.value, right.status_word or right.status.value),
         Fact("outcome", left.outcome, right.outcome),
         Fact("agent", left.agent or left.name, right.agent or right.name),
@@ -100,8 +100,8 @@ def facts(a: Run, b: Run) -> list[Fact]:
         Fact("error", _error(left), _error(right)),
     ]
     hashes = dict(_hashes(a.body.attributes)), dict(_hashes(b.body.attributes))
-    found += [Fact(name, hashes[0][name], hashes[1][name]) for name in hashes[0] if name in hashes[1]]
-    return [fact for fact in found if (fact.a, fact.b) != (None, None)]
+    listed += [Fact(name, hashes[0][name], hashes[1][name]) for name in hashes[0] if name in hashes[1]]
+    return [fact for fact in listed if (fact.a, fact.b) != (None, None)]
 
 
 def _error(run: RunSummary) -> str | None:
@@ -112,17 +112,21 @@ def _hashes(attributes: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Fingerprints (of its graph, its code) in the top two levels of a run's attributes."""
     for name, value in attributes.items():
         inner = value if isinstance(value, dict) else {name: value}
-        yield from ((key, one) for key, one in inner.items() if str(key).endswith(_HASH) and isinstance(one, str))
+        yield from (
+            (key, inner_value)
+            for key, inner_value in inner.items()
+            if str(key).endswith(_HASH) and isinstance(inner_value, str)
+        )
 
 
-def judged(a: Run, b: Run) -> list[JudgmentPair]:
+def pair_judgments(a: Run, b: Run) -> list[JudgmentPair]:
     """Criteria and metrics of both runs, paired by name, those of A first."""
     found = _by_name(a.body.criteria, b.body.criteria, "text")
     return found + _by_name(a.body.metrics, b.body.metrics, "name")
 
 
 def _by_name(a: tuple[Any, ...], b: tuple[Any, ...], field: str) -> list[JudgmentPair]:
-    left, right = ({getattr(one, field): one for one in side} for side in (a, b))
+    left, right = ({getattr(judgment, field): judgment for judgment in side} for side in (a, b))
     names = dict.fromkeys([*left, *right])
     return [JudgmentPair(name, left.get(name), right.get(name)) for name in names]
 
@@ -191,7 +195,7 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of the comparison, as sentences."""
     deltas: Deltas = Deltas()
     facts: tuple[Fact, ...] = ()
-    judged: tuple[JudgmentPair, ...] = ()
+    judgments: tuple[JudgmentPair, ...] = ()
     strict: bool = False
     """Whether nothing was ignored."""
 
@@ -277,8 +281,8 @@ class TaintTracker:
 
     def add_one_sided(self, values: Iterable[Any], *, in_b: bool) -> None:
         """Add values that only one run has."""
-        found = [leaf for value in values for leaf in leaves(value)]
-        self._put([], found) if in_b else self._put(found, [])
+        texts = [leaf for value in values for leaf in leaves(value)]
+        self._put([], texts) if in_b else self._put(texts, [])
 
     def _put(self, a: list[str], b: list[str]) -> None:
         key = hash((*a, None, *b))
@@ -300,8 +304,8 @@ class TaintTracker:
 
     def reaches_one_sided(self, values: Iterable[Any], *, in_b: bool) -> bool:
         """Whether the input of a row of one run contains a diverged value."""
-        found = [leaf for value in values for leaf in leaves(value)]
-        return self._in([], found) if in_b else self._in(found, [])
+        texts = [leaf for value in values for leaf in leaves(value)]
+        return self._in([], texts) if in_b else self._in(texts, [])
 
     def _in(self, a: list[str], b: list[str]) -> bool:
         now = _sides(a, b)
@@ -326,9 +330,9 @@ def _from(now: list[str], other: list[str], then: list[str], then_other: list[st
         for diverged in then:
             if value == diverged:
                 return True
-            if len(diverged) >= _SHORT and diverged in value and not any(diverged in one for one in other):
+            if len(diverged) >= _SHORT and diverged in value and not any(diverged in text for text in other):
                 return True
-            if len(value) >= _SHORT and value in diverged and not any(value in one for one in then_other):
+            if len(value) >= _SHORT and value in diverged and not any(value in text for text in then_other):
                 return True
     return False
 
@@ -339,14 +343,14 @@ def _words(texts: Iterable[str]) -> set[str]:
 
 def leaves(value: Any) -> list[str]:
     """The first texts and numbers in a value, deduplicated, in order."""
-    found: dict[str, None] = {}
+    texts: dict[str, None] = {}
     room = _CHARACTERS
     for text in _leaves(value):
-        found[text[:room]] = None
+        texts[text[:room]] = None
         room -= len(text)
-        if room <= 0 or len(found) == _LEAVES:
+        if room <= 0 or len(texts) == _LEAVES:
             break
-    return list(found)
+    return list(texts)
 
 
 def _leaves(value: Any) -> Iterator[str]:
@@ -379,12 +383,14 @@ def compare(a: Run, b: Run, *, relation: str | None = None, strict: bool = False
 
 def relation_of(a: Run, b: Run) -> str | None:
     """The relation of B to A as recorded in B, or ``repeat`` for runs of the same task; None if unknown."""
-    one, other = b.summary, a.summary
-    same_task = one.task_key is not None and one.task_key == other.task_key
-    if one.replay_of is None and same_task and one.ref != other.ref:
+    later, earlier = b.summary, a.summary
+    same_task = later.task_key is not None and later.task_key == earlier.task_key
+    if later.replay_of is None and same_task and later.ref != earlier.ref:
         return "repeat"
-    named = one.replay_of == other.id or (one.replay_of_path is not None and one.replay_of_path == other.ref.path)
-    return one.relation if one.replay_of is not None and named and one.ref != other.ref else None
+    named = later.replay_of == earlier.id or (
+        later.replay_of_path is not None and later.replay_of_path == earlier.ref.path
+    )
+    return later.relation if later.replay_of is not None and named and later.ref != earlier.ref else None
 
 
 class Comparison:
@@ -406,10 +412,10 @@ class Comparison:
         self.a, self.b = a, b
         self.strict, self._breathe = strict, breathe
         self.relation = relation if relation is not None else relation_of(a, b)
-        one, other = a.summary.ref, b.summary.ref
+        ref_a, ref_b = a.summary.ref, b.summary.ref
         self._imitates = _STUDENT in (self.relation, relation_of(b, a))
-        self._alike = one.format == other.format
-        self._one_file = self._alike and one.path == other.path
+        self._alike = ref_a.format == ref_b.format
+        self._one_file = self._alike and ref_a.path == ref_b.path
         self._folders = _folders(a, b)
         self._noise = self._new_noise()
         self._tainted = TaintTracker()
@@ -426,25 +432,25 @@ class Comparison:
         self._independent: list[int] = []
         self._flagged: list[int] = []
         self._deltas = deltas(a.summary, b.summary)
-        self._facts, self._judged = tuple(facts(a, b)), tuple(judged(a, b))
+        self._facts, self._judgments = tuple(facts(a, b)), tuple(pair_judgments(a, b))
 
     def steps(self) -> Iterator[Diff]:
         """Yield results: at once by headers, when the first divergence is certain, every 20 ms, and complete."""
-        found = align(self.a, self.b, actions=self._imitates and not self.strict)
-        self._take(found.pairs)
-        yield self._by_headers(found)
-        if found.keys is not None:
-            self._take(refine(found.pairs, *found.keys, self._same))
+        alignment = align(self.a, self.b, actions=self._imitates and not self.strict)
+        self._take(alignment.pairs)
+        yield self._by_headers(alignment)
+        if alignment.keys is not None:
+            self._take(refine(alignment.pairs, *alignment.keys, self._same))
         until = time.monotonic() + SLICE
         reported = False
         for index, row in enumerate(self._rows):
             self._put(index, self._compared(index, row))
             news = not reported and self._is_certain()
             if (self._breathe() or news or time.monotonic() > until) and index + 1 < len(self._rows):
-                yield self._result(found, index + 1)
+                yield self._result(alignment, index + 1)
                 until = time.monotonic() + SLICE
                 reported |= news
-        yield self._result(found, len(self._rows))
+        yield self._result(alignment, len(self._rows))
 
     def result(self) -> Diff:
         """The complete comparison."""
@@ -455,17 +461,17 @@ class Comparison:
         """All differences of a row, recomputed. A step that only one run has is not compared."""
         if row.a is None or row.b is None:
             return Difference(row.kind)
-        found = self._difference(row.a, row.b, self._noise.fork())
+        difference = self._difference(row.a, row.b, self._noise.fork())
         noise = self._noise_kind(self.a.spans[row.a])
-        return found.as_noise(noise) if noise else found
+        return difference.as_noise(noise) if noise else difference
 
     def messages(self, row: Row) -> Difference:
         """All differences of a row, with changes of messages instead of those in the JSON of a provider."""
-        found = self.changes(row)
-        if row.a is None or row.b is None or not found.changes or found.noise:
-            return found
+        difference = self.changes(row)
+        if row.a is None or row.b is None or not difference.changes or difference.noise:
+            return difference
         bodies = self.a.load(self.a.spans[row.a]), self.b.load(self.b.spans[row.b])
-        return as_messages(found, *bodies, self._noise.fork())
+        return as_messages(difference, *bodies, self._noise.fork())
 
     def state(self, superstep: int) -> StateDiff:
         """Compare the accumulated state of both graphs after a superstep."""
@@ -531,32 +537,32 @@ class Comparison:
         if self._one_file and same_record(a, b):
             return replace(row, kind=Kind.SAME)
         body_a, body_b = self.a.load(a), self.b.load(b)
-        found = difference(a, b, body_a, body_b, self._noise, alike=self._alike)
+        result = difference(a, b, body_a, body_b, self._noise, alike=self._alike)
         if self._noise.renamed and not self._noise.tracking:
             self._restart(index)
-            found = difference(a, b, body_a, body_b, self._noise, alike=self._alike)
+            result = difference(a, b, body_a, body_b, self._noise, alike=self._alike)
         if noise := self._noise_kind(a):
-            found = found.as_noise(noise)
-        kind = found.kind
-        if (kind is Kind.SAME or found.noise) and self._pairs[index].moved:
+            result = result.as_noise(noise)
+        kind = result.kind
+        if (kind is Kind.SAME or result.noise) and self._pairs[index].moved:
             self._first = self._first or Divergence(index, Kind.MOVED, "", a.name, b.name)
-            return replace(row, kind=Kind.MOVED, flags=found.flags)
+            return replace(row, kind=Kind.MOVED, flags=result.flags)
         if kind is Kind.SAME:
-            return replace(row, kind=kind, flags=found.flags)
-        path = found.changes[0].path
-        if found.noise:
-            self._quiet = self._quiet or _divergence(index, kind, found.changes[0])
-            return Row(kind, row.a, row.b, False, len(found.changes), path, found.flags, found.noise)
+            return replace(row, kind=kind, flags=result.flags)
+        path = result.changes[0].path
+        if result.noise:
+            self._quiet = self._quiet or _divergence(index, kind, result.changes[0])
+            return Row(kind, row.a, row.b, False, len(result.changes), path, result.flags, result.noise)
         self._blame_inner(index)
-        self._first = self._first or _divergence(index, kind, found.changes[0])
-        downstream = self._first.row != index and self._follows(a, b, found.significant, (body_a, body_b))
+        self._first = self._first or _divergence(index, kind, result.changes[0])
+        downstream = self._first.row != index and self._follows(a, b, result.significant, (body_a, body_b))
         if downstream or self._first.row == index or not self._tainted:
-            self._tainted.add(found.significant)
+            self._tainted.add(result.significant)
             self._diverged_spans |= {(False, a.id), (True, b.id)}
         if self._decision is None:
-            decided = next((change for change in found.changes if change.path == "decision"), None)
+            decided = next((change for change in result.changes if change.path == "decision"), None)
             self._decision = None if decided is None else _divergence(index, kind, decided)
-        return Row(kind, row.a, row.b, downstream, len(found.changes), path, found.flags)
+        return Row(kind, row.a, row.b, downstream, len(result.changes), path, result.flags)
 
     def _restart(self, index: int) -> None:
         """Judge the rows before `index` again, now also tracking call ids that are equal in A and B."""
@@ -634,7 +640,7 @@ class Comparison:
 
     # ---- results
 
-    def _by_headers(self, found: Alignment) -> Diff:
+    def _by_headers(self, alignment: Alignment) -> Diff:
         """The first result: only the first row that differs by header is compared."""
         rows = enumerate(self._rows)
         index = next((i for i, row in rows if row.kind not in (Kind.SAME, Kind.MOVED) and not self._is_note(row)), None)
@@ -648,19 +654,19 @@ class Comparison:
                 first = _divergence(index, row.kind, change)
             elif span is None or other is None:
                 first = Divergence(index, row.kind, "", span and span.name, other and other.name)
-        return replace(self._result(found, 0), first=first)
+        return replace(self._result(alignment, 0), first=first)
 
-    def _result(self, found: Alignment, compared: int) -> Diff:
+    def _result(self, alignment: Alignment, compared: int) -> Diff:
         ignored = dict(sorted(self._noise.counts.items()))
-        if found.left_out:
-            ignored[_LEFT_OUT] = found.left_out
-        notes = [_BOUNDED] if found.bounded else []
+        if alignment.left_out:
+            ignored[_LEFT_OUT] = alignment.left_out
+        notes = [_BOUNDED] if alignment.bounded else []
         notes += [_TRACED] if self._tainted.full else []
         return Diff(
             a=self.a,
             b=self.b,
             relation=self.relation,
-            by=found.by,
+            by=alignment.by,
             rows=tuple(self._rows),
             first=self._first or (self._quiet if compared == len(self._rows) else None),
             decision=self._decision,
@@ -674,7 +680,7 @@ class Comparison:
             notes=tuple(notes),
             deltas=self._deltas,
             facts=self._facts,
-            judged=self._judged,
+            judgments=self._judgments,
             strict=self.strict,
         )
 
@@ -709,8 +715,8 @@ def _answers_all(span: Span, *bodies: Body) -> bool:
 
 def working_folder(run: Run) -> str | None:
     """The working directory of a run, None where the trace states none."""
-    found = run.body.attributes.get("cwd")
-    return found if isinstance(found, str) else None
+    folder = run.body.attributes.get("cwd")
+    return folder if isinstance(folder, str) else None
 
 
 def _folders(a: Run, b: Run) -> tuple[str, str] | None:

@@ -227,8 +227,8 @@ class Noise:
         left, right = _IN_TEXT.sub(_placeholder, a), _IN_TEXT.sub(_placeholder, b)
         if left.strip() != right.strip():
             return IDS if self._mentions(a, b) else None
-        found = list(zip(_IN_TEXT.finditer(a), _IN_TEXT.finditer(b), strict=True))
-        ids = [(x.group(), y.group()) for x, y in found if x["id"] and x.group() != y.group()]
+        matches = list(zip(_IN_TEXT.finditer(a), _IN_TEXT.finditer(b), strict=True))
+        ids = [(x.group(), y.group()) for x, y in matches if x["id"] and x.group() != y.group()]
         if not all(self._same_id(x, y) for x, y in ids):
             return None
         return IDS if ids else TIMES
@@ -290,8 +290,8 @@ class Cache(dict[_K, _V]):
 
 def _shell_words(command: str) -> list[str]:
     """The words and newlines of a shell command, without other white space."""
-    words = _SHELL_WORD.findall(command.replace("\\\n", " ").strip())
-    return [word for i, word in enumerate(words) if word != "\n" or words[i - 1] != "\n"]
+    tokens = _SHELL_WORD.findall(command.replace("\\\n", " ").strip())
+    return [word for i, word in enumerate(tokens) if word != "\n" or tokens[i - 1] != "\n"]
 
 
 def _placeholder(match: re.Match[str]) -> str:

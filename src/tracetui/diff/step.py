@@ -120,14 +120,14 @@ _IN_MESSAGES: Final = re.compile(
 _MAX_PATH: Final = 1_000
 
 
-def as_messages(found: Difference, body_a: Body, body_b: Body, noise: Noise) -> Difference:
+def as_messages(difference: Difference, body_a: Body, body_b: Body, noise: Noise) -> Difference:
     """The same difference with changes of the messages (``messages[2].content``) instead of those in their JSON."""
     changes: list[Change] = []
     for side, values, messages in (
         (INPUT, (body_a.input, body_b.input), (body_a.input_messages, body_b.input_messages)),
         (OUTPUT, (body_a.output, body_b.output), (body_a.output_messages, body_b.output_messages)),
     ):
-        own = _of([*found.changes], side)
+        own = _of([*difference.changes], side)
         recorded = [bool(listed) or value is None for listed, value in zip(messages, values, strict=True)]
         if own and any(messages) and all(recorded):
             left, right = map(documents, messages)
@@ -135,7 +135,7 @@ def as_messages(found: Difference, body_a: Body, body_b: Body, noise: Noise) -> 
             if any(change.noise is None for change in inner):
                 own = inner + [change for change in own if not _is_in_messages(change.path)]
         changes += own
-    return replace(found, changes=(*changes, *_of([*found.changes], STATUS)))
+    return replace(difference, changes=(*changes, *_of([*difference.changes], STATUS)))
 
 
 def _is_in_messages(path: str) -> bool:
@@ -343,14 +343,14 @@ class InputKeys:
         flags = SHELL if span.operation is Operation.EXECUTE_TOOL and is_shell(span.name) else 0
         raw = encoded(given)
         key = (raw or b"", flags, folder)
-        found = None if raw is None else self._cache.get(key)
-        if found is None:
-            found = encode_without_noise(given, flags, folder)
-            if found is None:  # too deep to compare: equal to itself only
+        key_part = None if raw is None else self._cache.get(key)
+        if key_part is None:
+            key_part = encode_without_noise(given, flags, folder)
+            if key_part is None:  # too deep to compare: equal to itself only
                 return f"{id(load)} {span.id}".encode("utf-8", "replace")
             if raw is not None:
-                self._cache.put(key, found, len(raw))
-        return found
+                self._cache.put(key, key_part, len(raw))
+        return key_part
 
 
 def answer_text(body: Body) -> str:
@@ -394,10 +394,10 @@ class ContextDiff(msgspec.Struct, frozen=True):
     @property
     def counts(self) -> dict[MessageChange, int]:
         """Number of messages by change."""
-        found = dict.fromkeys(MessageChange, 0)
+        counts = dict.fromkeys(MessageChange, 0)
         for pair in self.pairs:
-            found[pair.change] += 1
-        return found
+            counts[pair.change] += 1
+        return counts
 
 
 def context_diff(
@@ -473,7 +473,7 @@ def _edited(a: Sequence[Message], b: Sequence[Message], rest_a: list[int], rest_
         for j, y in enumerate(words_b):
             row.append(max(above[j] + _similarity(x, y), above[j + 1], row[j]))
         best.append(row)
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     i, j = len(rest_a), len(rest_b)
     while i and j:
         if best[i][j] == best[i - 1][j]:
@@ -482,8 +482,8 @@ def _edited(a: Sequence[Message], b: Sequence[Message], rest_a: list[int], rest_
             j -= 1
         else:
             i, j = i - 1, j - 1
-            found.append((rest_b[j], rest_a[i]))
-    return found
+            pairs.append((rest_b[j], rest_a[i]))
+    return pairs
 
 
 class _Words:
@@ -534,7 +534,7 @@ def _key(message: Message) -> str:
 
 
 def _plain(message: Message) -> str:
-    return "\n".join(_part_text(one) for one in _contents(document(message)["content"]))
+    return "\n".join(_part_text(part) for part in _contents(document(message)["content"]))
 
 
 def _contents(content: Any) -> list[Any]:

@@ -46,13 +46,13 @@ SHELLS: Final = frozenset({"bash", "shell", "sh", "zsh"})
 
 def flags_of(key: Any, holder: dict[Any, Any], path: Path, above: int) -> int:
     """Flags of the value under `key` in `holder`; `path` and `above` are the path and flags of the holder."""
-    found = above & (SHELL | ARGUMENT)
+    inherited = above & (SHELL | ARGUMENT)
     if key in _ARGUMENTS and _is_call(holder, path):
         shell = any(isinstance(name := holder.get(field), str) and is_shell(name) for field in _NAMES)
-        return found | ARGUMENT | (SHELL if shell else 0)
-    if found & ARGUMENT or not isinstance(key, str):
-        return found
-    return found | CALL if (_is_call(holder, path) if key == "id" else names_call(key)) else found
+        return inherited | ARGUMENT | (SHELL if shell else 0)
+    if inherited & ARGUMENT or not isinstance(key, str):
+        return inherited
+    return inherited | CALL if (_is_call(holder, path) if key == "id" else names_call(key)) else inherited
 
 
 @lru_cache(4096)
@@ -160,7 +160,7 @@ def changes_of(
 
 def _changes(first: ValuePair, noise: Noise, side: str, recorded: bool, all_noise: str | None) -> list[Change]:
     judge = partial(noise.kind_of, given=side == INPUT, recorded=recorded)
-    found: list[Change] = []
+    changes: list[Change] = []
     todo: list[tuple[ValuePair, str | None]] = [(first, all_noise)]
     while todo:
         pair, kind = todo.pop()
@@ -168,18 +168,18 @@ def _changes(first: ValuePair, noise: Noise, side: str, recorded: bool, all_nois
         if left is _NOTHING or right is _NOTHING:
             kind = kind or _missing_kind(path_a, path_b, left, right, judge)
             if not noise.ignores(kind):
-                found.append(_one_sided(side, path_a, path_b, left, right, kind))
+                changes.append(_one_sided(side, path_a, path_b, left, right, kind))
         elif equal(left, right):
             if noise.tracking:
-                found += _inconsistent_ids(pair, side, noise)
+                changes += _inconsistent_ids(pair, side, noise)
         elif raws is not None and kind is None:
-            found += _item_changes(pair, noise, side, recorded)
+            changes += _item_changes(pair, noise, side, recorded)
         elif isinstance(left, dict) and isinstance(right, dict):
             kind = kind or judge(_field(path_a), left, right)
             if not noise.ignores(kind):
-                todo.extend((one, kind) for one in reversed(list(_members(pair, noise))))
+                todo.extend((member, kind) for member in reversed(list(_members(pair, noise))))
         elif isinstance(left, list | tuple) and isinstance(right, list | tuple):
-            todo.extend((one, kind) for one in reversed(list(_items(pair, noise))))
+            todo.extend((item, kind) for item in reversed(list(_items(pair, noise))))
         elif not _same_scalar(left, right):
             kind = kind or judge(_field(path_a), left, right, call=bool(flags & CALL), command=bool(flags & SHELL))
             if noise.ignores(kind):
@@ -192,10 +192,10 @@ def _changes(first: ValuePair, noise: Noise, side: str, recorded: bool, all_nois
             if inside is not None:
                 todo.append((ValuePair(path_a, path_b, *inside, flags), None))
             else:
-                found.append(Change(side, written(path_a), written(path_b), left, right, kind))
+                changes.append(Change(side, written(path_a), written(path_b), left, right, kind))
         elif type(left) is not type(right) and not noise.ignores(kind or NUMBER_FORM):
-            found.append(Change(side, written(path_a), written(path_b), left, right, kind or NUMBER_FORM))
-    return found
+            changes.append(Change(side, written(path_a), written(path_b), left, right, kind or NUMBER_FORM))
+    return changes
 
 
 def _item_changes(pair: ValuePair, noise: Noise, side: str, recorded: bool) -> list[Change]:
@@ -206,10 +206,10 @@ def _item_changes(pair: ValuePair, noise: Noise, side: str, recorded: bool) -> l
         noise.counts.update(cached)
         return []
     before = noise.counts.copy()
-    found = _changes(pair._replace(raws=None), noise, side, recorded, None)
-    if not found and not noise.strict:
+    changes = _changes(pair._replace(raws=None), noise, side, recorded, None)
+    if not changes and not noise.strict:
         noise.ignored_pairs.put(key, noise.counts - before, sum(map(len, pair.raws)))
-    return found
+    return changes
 
 
 # ---- call ids that changed their meaning
@@ -217,32 +217,34 @@ def _item_changes(pair: ValuePair, noise: Noise, side: str, recorded: bool) -> l
 
 def _inconsistent_ids(pair: ValuePair, side: str, noise: Noise) -> list[Change]:
     """Call ids that are equal here but correspond to other calls elsewhere."""
-    found: list[Change] = []
+    changes: list[Change] = []
     todo: list[tuple[Path, Path, Any, int, bool]] = [
         (pair.path_a, pair.path_b, pair.a, pair.flags, pair.raws is not None)
     ]
     while todo:
         path_a, path_b, value, flags, item = todo.pop()
         if isinstance(value, list | tuple):
-            todo.extend(reversed([((path_a, i), (path_b, i), one, flags, True) for i, one in enumerate(value)]))
+            todo.extend(
+                reversed([((path_a, i), (path_b, i), item_value, flags, True) for i, item_value in enumerate(value)])
+            )
             continue
         raw = encoded(value) if item and isinstance(value, dict) else None
         if raw is None and isinstance(value, dict):
-            for key, one in reversed(value.items()):
-                todo.append(((path_a, key), (path_b, key), one, flags_of(key, value, path_a, flags), False))
+            for key, member in reversed(value.items()):
+                todo.append(((path_a, key), (path_b, key), member, flags_of(key, value, path_a, flags), False))
             continue
         if raw is not None and raw in noise.consistent:
             continue
         ids = _call_ids(path_a, path_b, value, flags)
         bad = [
-            Change(side, written(left), written(right), one, one)
-            for left, right, one in ids
-            if not noise.same_call(one, one)
+            Change(side, written(left), written(right), call_id, call_id)
+            for left, right, call_id in ids
+            if not noise.same_call(call_id, call_id)
         ]
-        found += bad
+        changes += bad
         if raw is not None and not bad:
             noise.consistent.put(raw, True, len(raw))
-    return found
+    return changes
 
 
 def _call_ids(path_a: Path, path_b: Path, value: Any, flags: int) -> Iterator[tuple[Path, Path, Any]]:
@@ -251,10 +253,10 @@ def _call_ids(path_a: Path, path_b: Path, value: Any, flags: int) -> Iterator[tu
     while todo:
         path_a, path_b, value, flags = todo.pop()
         if isinstance(value, dict):
-            for key, one in reversed(value.items()):
-                todo.append(((path_a, key), (path_b, key), one, flags_of(key, value, path_a, flags)))
+            for key, member in reversed(value.items()):
+                todo.append(((path_a, key), (path_b, key), member, flags_of(key, value, path_a, flags)))
         elif isinstance(value, list | tuple):
-            todo.extend(reversed([((path_a, i), (path_b, i), one, flags) for i, one in enumerate(value)]))
+            todo.extend(reversed([((path_a, i), (path_b, i), item, flags) for i, item in enumerate(value)]))
         elif flags & CALL and isinstance(value, str | int) and not isinstance(value, bool):
             yield path_a, path_b, value
         elif isinstance(value, str) and (inside := _json_of(value)) is not None:
@@ -284,10 +286,10 @@ def _json_of(text: str) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError
-    return found
+    return members
 
 
 def _refuse(word: str) -> Any:
@@ -374,8 +376,8 @@ def _items(pair: ValuePair, noise: Noise) -> Iterator[ValuePair]:
         i, j = block.a0, block.b0
         pairs = _alike(a[block.a0 : block.a1], b[block.b0 : block.b1])
         for left_, right_ in [*((block.a0 + x, block.b0 + y) for x, y in pairs), (block.a1, block.b1)]:
-            yield from (ValuePair((path_a, one), (path_b, one), a[one], _NOTHING, flags) for one in range(i, left_))
-            yield from (ValuePair((path_a, one), (path_b, one), _NOTHING, b[one], flags) for one in range(j, right_))
+            yield from (ValuePair((path_a, k), (path_b, k), a[k], _NOTHING, flags) for k in range(i, left_))
+            yield from (ValuePair((path_a, k), (path_b, k), _NOTHING, b[k], flags) for k in range(j, right_))
             if left_ < block.a1 and right_ < block.b1:
                 yield ValuePair((path_a, left_), (path_b, right_), a[left_], b[right_], flags)
             i, j = left_ + 1, right_ + 1
@@ -385,8 +387,8 @@ def _alike(a: Sequence[Any], b: Sequence[Any]) -> list[tuple[int, int]]:
     """Pair the items of a changed block by shape, in order."""
     if len(a) == len(b) and all(_shape(x) == _shape(y) for x, y in zip(a, b, strict=True)):
         return [(i, i) for i in range(len(a))]
-    found = blocks_of([_shape(item) for item in a], [_shape(item) for item in b], bits=_MOST_ITEMS)
-    same = [block for block in found.blocks if block.same]
+    alignment = blocks_of([_shape(item) for item in a], [_shape(item) for item in b], bits=_MOST_ITEMS)
+    same = [block for block in alignment.blocks if block.same]
     return [pair for _, a0, a1, b0, b1 in same for pair in zip(range(a0, a1), range(b0, b1), strict=True)]
 
 
@@ -412,14 +414,14 @@ def _key(item: Any, raw: bytes | None, path: Path, flags: int, noise: Noise) -> 
         return item
     if raw is None or len(raw) > _RAW:
         return raw or f"{type(item).__name__} {id(item)}"
-    found = noise.canonical.get(key := (raw, _field(path), flags))
-    if found is None:
+    key_bytes = noise.canonical.get(key := (raw, _field(path), flags))
+    if key_bytes is None:
         try:
-            found = encoded(_canonical(item, path, flags)) or raw
+            key_bytes = encoded(_canonical(item, path, flags)) or raw
         except RecursionError:
-            found = raw
-        noise.canonical.put(key, found, len(raw))
-    return found
+            key_bytes = raw
+        noise.canonical.put(key, key_bytes, len(raw))
+    return key_bytes
 
 
 def encode_without_noise(value: Any, flags: int = 0, folder: str | None = None) -> bytes | None:
@@ -431,10 +433,10 @@ def encode_without_noise(value: Any, flags: int = 0, folder: str | None = None) 
     run only: any call id equals any other, and masked values equal only themselves.
     """
 
-    def leaf(one: Any, path: Path, flags: int) -> Any:
-        if isinstance(one, str) and folder:
-            one = one.replace(folder, "\0folder")
-        return without_noise(_field(path), one, command=bool(flags & SHELL))
+    def leaf(scalar: Any, path: Path, flags: int) -> Any:
+        if isinstance(scalar, str) and folder:
+            scalar = scalar.replace(folder, "\0folder")
+        return without_noise(_field(path), scalar, command=bool(flags & SHELL))
 
     try:
         found = encoded(_canonical(value, None, flags, leaf))
@@ -444,7 +446,7 @@ def encode_without_noise(value: Any, flags: int = 0, folder: str | None = None) 
 
 
 def _canonical(
-    value: Any, path: Path, flags: int, leaf: Callable[[Any, Path, int], Any] = lambda one, path, flags: one
+    value: Any, path: Path, flags: int, leaf: Callable[[Any, Path, int], Any] = lambda scalar, path, flags: scalar
 ) -> Any:
     """A value without noise of position or form: call ids, JSON formatting, number formats.
 
@@ -452,20 +454,20 @@ def _canonical(
     """
     if isinstance(value, dict):
         return {
-            key: _canonical(one, (path, key), flags_of(key, value, path, flags), leaf)
-            for key, one in value.items()
-            if one is not None
+            key: _canonical(member, (path, key), flags_of(key, value, path, flags), leaf)
+            for key, member in value.items()
+            if member is not None
         }
     if isinstance(value, list | tuple):
-        return [_canonical(one, (path, i), flags, leaf) for i, one in enumerate(value)]
+        return [_canonical(item, (path, i), flags, leaf) for i, item in enumerate(value)]
     if flags & CALL:
         return "\0call"
     if isinstance(value, str):
         inside = _json_of(value)
         if inside is not None:
             return ["\0json", _canonical(inside, path, flags, leaf)]
-        found = leaf(value, path, flags)
-        return found.strip() if isinstance(found, str) else found
+        replaced = leaf(value, path, flags)
+        return replaced.strip() if isinstance(replaced, str) else replaced
     return leaf(int(value) if isinstance(value, float) and value.is_integer() else value, path, flags)
 
 

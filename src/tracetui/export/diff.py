@@ -92,7 +92,7 @@ def _more(diff: Diff) -> dict[str, Any]:
         "envelope": diff.envelope,
         "notes": diff.notes,
         "facts": diff.facts,
-        "judged": diff.judged,
+        "judged": diff.judgments,
     }
 
 
@@ -298,7 +298,7 @@ def aside_lines(diff: Diff) -> Iterator[Clean]:
         if not fact.same:
             left, right = _distinguished(fact.a, fact.b, _fact_value)
             yield Clean(f"{one_line(fact.name, 40)}: A {left} · B {right}")
-    for one in diff.judged:
+    for one in diff.judgments:
         yield _judged(one)
     if diff.ignored:
         kinds = " · ".join(ignored_words(diff))

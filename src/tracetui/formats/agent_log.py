@@ -350,11 +350,11 @@ class Conversation(Rows):
         """The call of that key, to be changed."""
         if key is None:
             return None
-        found = self.calls.get(key)
-        if isinstance(found, Span):
-            found = self.calls[key] = Call.of(found)
-            found.key = key
-        return found
+        call = self.calls.get(key)
+        if isinstance(call, Span):
+            call = self.calls[key] = Call.of(call)
+            call.key = key
+        return call
 
     def release(self, row: Any, span: Span) -> None:
         if type(row) is Call and row.key is not None and row.status is not RUNNING and self.calls.get(row.key) is row:

@@ -140,22 +140,22 @@ class Session(Conversation):
     def _request(self, record: Record, when: float | None, line: Line) -> None:
         self._give_up()
         content = record.content or ""
-        words = request_in(content)
+        prompt = request_in(content)
         if chosen := _MODEL.search(content):
             self._model = chosen[1]
         if not self.skipped and self._prompt is None:
-            self._prompt, self._first = words, self._model
-        self._user = words or self._user
-        facts: dict[str, Any] = {"operation": Operation.MESSAGE, "preview": words[:PREVIEW]}
+            self._prompt, self._first = prompt, self._model
+        self._user = prompt or self._user
+        facts: dict[str, Any] = {"operation": Operation.MESSAGE, "preview": prompt[:PREVIEW]}
         self.put(row(f"line {line.number}", "user", when, line, **facts))
 
     def _reply(self, record: Record, when: float | None, line: Line) -> None:
         self._give_up()
         self.steps += 1
-        words = (record.content or "").strip()
-        self._answer = words or self._answer
+        reply = (record.content or "").strip()
+        self._answer = reply or self._answer
         ident, name = f"line {line.number}", self._model or "assistant"
-        preview = (words or (record.thinking or "").strip())[:PREVIEW]
+        preview = (reply or (record.thinking or "").strip())[:PREVIEW]
         facts: dict[str, Any] = {"operation": Operation.CHAT, "step": self.steps, "is_step": True}
         status: dict[str, Any] = {"status": Status.OK, "status_source": StatusSource.DERIVED}
         if record.status == "ERROR":

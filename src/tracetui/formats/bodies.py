@@ -174,19 +174,19 @@ def cached(file: File, key: tuple[Hashable, ...], make: Callable[[], T]) -> T:
         return make()
     version = (file.path, file.stat, *key)
     entries: tuple[_Cached, ...] = shared.get(_RECORDS, ())
-    found = next((one for one in entries if one.key == version), None) or _Cached(version, make())
-    if not entries or entries[0] is not found:  # one assignment: several threads may be here
-        shared[_RECORDS] = (found, *(one for one in entries if one is not found))[:CACHE_SIZE]
-    value: T = found.value
+    entry = next((other for other in entries if other.key == version), None) or _Cached(version, make())
+    if not entries or entries[0] is not entry:  # one assignment: several threads may be here
+        shared[_RECORDS] = (entry, *(other for other in entries if other is not entry))[:CACHE_SIZE]
+    value: T = entry.value
     return value
 
 
 def open_part(file: File, path: str) -> File:
     """Open another file of the run, relative to the folder of `file`, with the same cache."""
-    found = file.other(path)
+    part = file.other(path)
     if CACHE in file.memo:
-        found.memo[CACHE] = file.memo[CACHE]
-    return found
+        part.memo[CACHE] = file.memo[CACHE]
+    return part
 
 
 _T = TypeVar("_T")
@@ -198,13 +198,13 @@ def convert_each(
     """Convert `items` (pairs of index and item) to messages or parts. `convert` returns the result and the fields that
     don't fit it, which are added to `rests` as ``NAME[INDEX]``.
     """
-    found = []
+    converted = []
     for index, item in items:
-        one, rest = convert(item)
-        found.append(one)
+        result, rest = convert(item)
+        converted.append(result)
         if rest:
             add_field(rests, f"{name}[{index}]", rest)
-    return found
+    return converted
 
 
 def add_field(fields: dict[str, Any], name: str, value: Any) -> None:
@@ -251,8 +251,8 @@ def blocks_of(content: Any) -> list[Any]:
 
 def records_of(file: File, at: Any) -> tuple[list[dict[str, Any]], bytes]:
     """The records of a row, and their lines. Raises `FormatError` if the file has others there now."""
-    found = records_at(file, at)
-    return [record for record, _ in found], b"\n".join(data for _, data in found)
+    lines = records_at(file, at)
+    return [record for record, _ in lines], b"\n".join(data for _, data in lines)
 
 
 def block_of(content: Any, at: SpanRef) -> dict[str, Any]:
@@ -283,15 +283,15 @@ def part_of(block: Any, *, call: str, arguments: str) -> tuple[Part, dict[str, A
 
 def message_body(message: Message, attributes: dict[str, Any], raw: bytes, *, is_output: bool) -> Body:
     """The body of a row that is one message, as the input or the output of the model."""
-    found = "\n".join(part.text for part in message.parts if isinstance(part, Text)) or None
+    shown = "\n".join(part.text for part in message.parts if isinstance(part, Text)) or None
     if is_output:
-        return Body(output=found, output_messages=(message,), attributes=attributes, raw=raw)
-    return Body(input=found, input_messages=(message,), attributes=attributes, raw=raw)
+        return Body(output=shown, output_messages=(message,), attributes=attributes, raw=raw)
+    return Body(input=shown, input_messages=(message,), attributes=attributes, raw=raw)
 
 
 def notes_body(records: list[dict[str, Any]], raw: bytes) -> Body:
     """The body of a row of notes: each record by its number and type."""
-    return Body(attributes={f"{n}. {kind_of(one)[:120]}": one for n, one in enumerate(records, 1)}, raw=raw)
+    return Body(attributes={f"{n}. {kind_of(record)[:120]}": record for n, record in enumerate(records, 1)}, raw=raw)
 
 
 # ---- messages
@@ -312,15 +312,15 @@ def parts_in(content: Any) -> tuple[list[Part], Any]:
     if not isinstance(content, list):
         return [], content
     complete = True
-    found: list[Part] = []
+    parts: list[Part] = []
     for item in content:
         text = mapping(item).get("text")
         if isinstance(text, str):
-            found.append(Text(text))
+            parts.append(Text(text))
             complete = complete and item.keys() <= {"type", "text"}
         else:
-            found.append(Blob(word(mapping(item).get("type")) or "part", item))
-    return found, None if complete else content
+            parts.append(Blob(word(mapping(item).get("type")) or "part", item))
+    return parts, None if complete else content
 
 
 # ---- previews of tool calls
@@ -351,7 +351,7 @@ def argument(given: Any, *, tasks: Sequence[str] = ("description", "prompt")) ->
         value = given.get(name)
         if isinstance(value, str):
             if name == "subagent_type":
-                task = next((found for task in tasks if isinstance(found := given.get(task), str) and found), "")
+                task = next((text for task in tasks if isinstance(text := given.get(task), str) and text), "")
                 value = f"{value[:PREVIEW]}: {task[:PREVIEW]}"
             return value[:PREVIEW]
     return as_json(given) if given else ""
@@ -384,20 +384,20 @@ def preview_of(raw: msgspec.Raw, *, tasks: Sequence[str] = ("description", "prom
 def preview_and_task(raw: msgspec.Raw, *, tasks: Sequence[str] = ("description", "prompt")) -> tuple[str, str | None]:
     """`preview_of`, and the text that is given to a sub-agent as its task (``prompt``), if there is one."""
     try:
-        found = _decode_arguments(raw)
+        arguments = _decode_arguments(raw)
     except (ValueError, RecursionError):
         given = plain(raw)
         task = given.get("prompt") if isinstance(given, dict) else None
         return argument(given, tasks=tasks), task if isinstance(task, str) else None
-    if found.command is not None:
-        return found.command[:PREVIEW], found.prompt
+    if arguments.command is not None:
+        return arguments.command[:PREVIEW], arguments.prompt
     for name in _ARGUMENTS:
-        value = getattr(found, name)
+        value = getattr(arguments, name)
         if value is not None and name != "subagent_type":
-            return value[:PREVIEW], found.prompt
+            return value[:PREVIEW], arguments.prompt
         if value is not None:
             break
-    return argument(plain(raw), tasks=tasks), found.prompt
+    return argument(plain(raw), tasks=tasks), arguments.prompt
 
 
 def as_json(value: Any) -> str:

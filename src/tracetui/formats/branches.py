@@ -106,8 +106,8 @@ class BranchedConversation(Conversation):
         for key in self._new_calls:
             self._keys.setdefault(self.calls[key].parent_id or "", []).append(key)
         self._new_calls.clear()
-        found = map(self.open_call, self._keys.get(row.id, ()))
-        return [call for call in found if call and call.parent_id == row.id] + self._reused.get(row.id, [])
+        opened = map(self.open_call, self._keys.get(row.id, ()))
+        return [call for call in opened if call and call.parent_id == row.id] + self._reused.get(row.id, [])
 
     def add_node(self, ident: str, parent: str | None, top: str | None) -> None:
         """Add the record `ident`, which follows the record `parent` (None: unknown); `top` is the latest row now."""
@@ -206,13 +206,13 @@ class BranchedConversation(Conversation):
 
     def _rows_of(self, nodes: list[Node], fork: Node) -> list[Any]:
         """The rows of records after `fork`, and of the branches that left after each of them."""
-        found: dict[str, Any] = {}
+        rows: dict[str, Any] = {}
         for node in nodes:
             if node.top is not None and node.top != fork.top and node.top in self.rows:
-                found[node.top] = self.rows[node.top]
+                rows[node.top] = self.rows[node.top]
             for branch in self._after.get(node.ident, ()):
-                found[branch.row.id] = branch.row
-        return list(found.values())
+                rows[branch.row.id] = branch.row
+        return list(rows.values())
 
     def _move(self, row: Any, to: str | None) -> None:
         """Put a row into a branch, or back into the conversation, with the step numbers that follow from it."""
@@ -227,7 +227,7 @@ class BranchedConversation(Conversation):
         if is_response:
             self.steps += 1 if is_live else -1
         step = self.steps if is_response and is_live and self.root is None else None
-        notes = [one for one in row.note.split(_BETWEEN) if one and one != ABANDONED]
+        notes = [part for part in row.note.split(_BETWEEN) if part and part != ABANDONED]
         note = _BETWEEN.join(notes if is_live else [*notes, ABANDONED])
         if isinstance(row, Span):
             row = replace(row, parent_id=to, note=note, step=step, is_step=step is not None)

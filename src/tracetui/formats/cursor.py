@@ -127,21 +127,21 @@ class Session(Conversation):
 
     def _message(self, role: str, said: Said, line: Line) -> None:
         content = text_in(plain(said.content))
-        when, words = time_in(content), query_in(content)
+        when, query = time_in(content), query_in(content)
         if role == "user":
-            self._user = words or self._user
+            self._user = query or self._user
             if self._prompt is None and not self.skipped:
-                self._prompt, self._started = words, when
-        facts: dict[str, Any] = {"operation": Operation.MESSAGE, "preview": words[:PREVIEW]}
+                self._prompt, self._started = query, when
+        facts: dict[str, Any] = {"operation": Operation.MESSAGE, "preview": query[:PREVIEW]}
         self.put(row(f"line {line.number}", role[:PREVIEW], when, line, **facts))
 
     def _reply(self, said: Said, line: Line) -> None:
         self.steps += 1
         content = plain(said.content)
-        words, ident = text_in(content).strip(), f"line {line.number}"
-        self._answer = words or self._answer
+        reply, ident = text_in(content).strip(), f"line {line.number}"
+        self._answer = reply or self._answer
         facts: dict[str, Any] = {"operation": Operation.CHAT, "step": self.steps, "is_step": True}
-        facts |= {"status": Status.OK, "status_source": StatusSource.DERIVED, "preview": words[:PREVIEW]}
+        facts |= {"status": Status.OK, "status_source": StatusSource.DERIVED, "preview": reply[:PREVIEW]}
         self.put(row(ident, "assistant", None, line, **facts))
         for number, block in enumerate(blocks_of(content)):
             if type_of(block) != "tool_use":

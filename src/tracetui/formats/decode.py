@@ -90,10 +90,10 @@ def skippable(line: bytes) -> None:
 
 def _has_digits(line: bytes) -> bool:
     """Whether there may be a number of thousands of digits."""
-    found = line[::_DIGITS]
-    if len(found.translate(None, _DECIMALS)) == len(found):  # most lines
+    samples = line[::_DIGITS]
+    if len(samples.translate(None, _DECIMALS)) == len(samples):  # most lines
         return False
-    return any(47 < byte < 58 and line[i * _DIGITS : (i + 1) * _DIGITS].isdigit() for i, byte in enumerate(found))
+    return any(47 < byte < 58 and line[i * _DIGITS : (i + 1) * _DIGITS].isdigit() for i, byte in enumerate(samples))
 
 
 def _integer(digits: str) -> int | str:

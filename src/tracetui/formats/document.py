@@ -79,10 +79,10 @@ class Outline:
             try:
                 return schema.strict(b"{" + data + b"}")
             except (ValueError, RecursionError):
-                found, _, note = schema.decode(b"{" + data + b"}", self.unknown)
+                record, _, note = schema.decode(b"{" + data + b"}", self.unknown)
             self._note = self._note or note
-            if found is not None:
-                return found
+            if record is not None:
+                return record
         return schema.convert({name: plain(value) for name, value in fields.items()}, self.unknown)
 
     def items(self, name: str) -> list[msgspec.Raw]:
@@ -103,18 +103,18 @@ class Outline:
         """The objects of a list as Structs of `schema`."""
         items, value = self.items(name), self.fields.get(name)
         try:
-            found = schema.many(value) if isinstance(value, msgspec.Raw) else None
+            decoded = schema.many(value) if isinstance(value, msgspec.Raw) else None
         except (ValueError, RecursionError):
-            found = None
-        if found is not None and len(found) == len(items):
-            yield from map(Record, range(len(items)), found, items)
+            decoded = None
+        if decoded is not None and len(decoded) == len(items):
+            yield from map(Record, range(len(items)), decoded, items)
             return
         for index, raw in enumerate(items):
             try:
-                one, other, note = schema.decode(bytes(raw), self.unknown)
+                record, other, note = schema.decode(bytes(raw), self.unknown)
                 self._note = self._note or note
-                if one is not None:
-                    yield Record(index, one, raw)
+                if record is not None:
+                    yield Record(index, record, raw)
                 else:
                     self._leave(f"{name}[{index}]", other, "not an object")
             except FormatError as error:
@@ -150,8 +150,8 @@ def unchanged(file: File, before: Fingerprint | None) -> Fingerprint | None:
         return None
     if before.check is None:
         return before
-    found = fingerprint(file, data := file.read_all())
-    return found if crc32(data) == before.check else None
+    current = fingerprint(file, data := file.read_all())
+    return current if crc32(data) == before.check else None
 
 
 def summary(ref: RunRef, file: File, chunk: Chunk, *, deep: bool) -> RunSummary:

@@ -184,8 +184,8 @@ def first_failed_check(report: Any, place: str) -> Evidence | None:
             name = plain_name(text(test.get("name")) or "")
             trace = text(test.get("trace")) or ""
             message = (text(test.get("message")) or "").strip()
-            kind, words = _assertion(trace.split("\n")) or (None, message.split("\n")[0])
-            return Evidence(words[:EVIDENCE_LIMIT], f"{place} results.tests[{number}]", check=name, type=kind)
+            kind, assertion = _assertion(trace.split("\n")) or (None, message.split("\n")[0])
+            return Evidence(assertion[:EVIDENCE_LIMIT], f"{place} results.tests[{number}]", check=name, type=kind)
     return None
 
 
@@ -196,13 +196,17 @@ def first_failure(log: str, place: str) -> Evidence | None:
     if at is not None:
         begin = next((i for i in range(at, -1, -1) if _HEADING.match(lines[i])), None)
         name = "" if begin is None else (_HEADING.match(lines[begin]) or [""] * 2)[1]
-        found = _assertion(lines[at if begin is None else begin :])
-        if found is not None:
-            return Evidence(found[1][:EVIDENCE_LIMIT], f"{place} line {at + 1}", check=plain_name(name), type=found[0])
+        failure = _assertion(lines[at if begin is None else begin :])
+        if failure is not None:
+            return Evidence(
+                failure[1][:EVIDENCE_LIMIT], f"{place} line {at + 1}", check=plain_name(name), type=failure[0]
+            )
     for number, line in enumerate(lines):
         if match := _NAMED_FAILURE.match(line):
-            kind, words = _typed(match[2] or "")
-            return Evidence(words[:EVIDENCE_LIMIT], f"{place} line {number + 1}", check=plain_name(match[1]), type=kind)
+            kind, assertion = _typed(match[2] or "")
+            return Evidence(
+                assertion[:EVIDENCE_LIMIT], f"{place} line {number + 1}", check=plain_name(match[1]), type=kind
+            )
     return _raised(lines, place)
 
 
@@ -223,17 +227,17 @@ def _assertion(lines: Sequence[str]) -> tuple[str | None, str] | None:
         if match := _LINE.match(line):
             source = match[1]
         elif match := _MAIN_E.match(line):
-            kind, words = _typed(match[1])
-            if kind in (None, "AssertionError") and (not words or words.startswith("assert ")):
-                words = source or words
+            kind, assertion = _typed(match[1])
+            if kind in (None, "AssertionError") and (not assertion or assertion.startswith("assert ")):
+                assertion = source or assertion
                 kind = "AssertionError"
-            return kind, words
+            return kind, assertion
     return None
 
 
-def _typed(words: str) -> tuple[str | None, str]:
-    match = _TYPE.match(words)
-    return (match[1], match[2] or "") if match else (None, words)
+def _typed(line: str) -> tuple[str | None, str]:
+    match = _TYPE.match(line)
+    return (match[1], match[2] or "") if match else (None, line)
 
 
 def plain_name(name: str) -> str:

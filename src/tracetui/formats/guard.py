@@ -136,8 +136,8 @@ def resume(fmt: Format, run: RunSummary) -> Sequence[str] | None:
     if not isinstance(fmt, Resumable):
         return None
     with BOUNDARY:
-        found = fmt.resume(run)
-        return None if found is None else _expect_each(str, found, "resume")
+        command = fmt.resume(run)
+        return None if command is None else _expect_each(str, command, "resume")
 
 
 # ---- exceptions as values

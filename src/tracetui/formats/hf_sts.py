@@ -132,31 +132,31 @@ class Session(Conversation):
     def _message(self, said: Said, line: Line) -> None:
         when = None if said.timestamp is None else said.timestamp / 1000
         self._started = when if self._started is None and not self.skipped else self._started
-        words = text_in(plain(said.content)).strip()
+        content = text_in(plain(said.content)).strip()
         if said.role == "assistant":
-            self._reply(said, words, when, line)
+            self._reply(said, content, when, line)
             return
         if said.role == "tool":
             self._result(said, when, line)
             return
         if said.role == "user":
             self.settle()
-            self._user = words or self._user
+            self._user = content or self._user
             if self._prompt is None and not self.skipped:
-                self._prompt = words
+                self._prompt = content
         elif said.role == "system":
-            self._system = self._system or words
-        facts = {"operation": Operation.MESSAGE, "preview": words[:PREVIEW]}
+            self._system = self._system or content
+        facts = {"operation": Operation.MESSAGE, "preview": content[:PREVIEW]}
         self.put(row(f"line {line.number}", (said.role or "message")[:PREVIEW], when, line, **facts))
 
-    def _reply(self, said: Said, words: str, when: float | None, line: Line) -> None:
+    def _reply(self, said: Said, content: str, when: float | None, line: Line) -> None:
         self.settle()
         self.steps += 1
         if not self.skipped:
             self._model = self._model or said.model
-        self._answer = words or self._answer
+        self._answer = content or self._answer
         ident = f"line {line.number}"
-        preview = words or (said.reasoning_content or "").strip()
+        preview = content or (said.reasoning_content or "").strip()
         facts: dict[str, Any] = {"operation": Operation.CHAT, "step": self.steps, "is_step": True, "model": said.model}
         self.put(row(ident, (said.model or "assistant")[:PREVIEW], when, line, preview=preview[:PREVIEW], **facts))
         for number, asked in enumerate(said.tool_calls or (), 1):
@@ -223,10 +223,10 @@ class HfSts:
     def sniff(self, file: File) -> int:
         if b'"harness"' not in file.head:
             return NO
-        found = list(records_in(file.head, _FEW))
-        if any(not _OTHERS.isdisjoint(record) for record in found):
+        records = list(records_in(file.head, _FEW))
+        if any(not _OTHERS.isdisjoint(record) for record in records):
             return NO
-        first = found[0] if found else {}
+        first = records[0] if records else {}
         return CERTAIN if kind_of(first) == "session" and text(first.get("harness")) is not None else NO
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
@@ -249,8 +249,8 @@ class HfSts:
 
 
 def _message(record: dict[str, Any], said: dict[str, Any], raw: bytes) -> Body:
-    found, rest = parts_in(said.get("content"))
-    parts: list[Part] = [] if rest is not None else list(found)
+    content_parts, rest = parts_in(said.get("content"))
+    parts: list[Part] = [] if rest is not None else list(content_parts)
     shown = {"content"} if rest is None else set()
     if isinstance(thought := said.get("reasoningContent"), str):
         parts.insert(0, Reasoning(thought))
@@ -263,10 +263,10 @@ def _message(record: dict[str, Any], said: dict[str, Any], raw: bytes) -> Body:
     message = Message(text(said.get("role")) or "message", tuple(parts))
     attributes = {name: value for name, value in record.items() if name != "message"}
     attributes["message"] = {name: value for name, value in said.items() if name not in shown}
-    words = "\n".join(part.text for part in parts if isinstance(part, Text)) or None
+    content = "\n".join(part.text for part in parts if isinstance(part, Text)) or None
     if message.role == "assistant":
-        return Body(output=words, output_messages=(message,), attributes=attributes, raw=raw)
-    return Body(input=words, input_messages=(message,), attributes=attributes, raw=raw)
+        return Body(output=content, output_messages=(message,), attributes=attributes, raw=raw)
+    return Body(input=content, input_messages=(message,), attributes=attributes, raw=raw)
 
 
 def _call(records: list[dict[str, Any]], number: int, raw: bytes) -> Body:

@@ -199,11 +199,13 @@ class LogReader(Generic[S]):
 
     @property
     def unfinished(self) -> tuple[Problem, ...]:
-        """A last a line that is not a record yet: a problem once the file is at rest."""
-        one = self._partial
-        if one is None or one.taken or one.reported or one.blank:
+        """A last line that is not a record yet: a problem once the file is at rest."""
+        partial = self._partial
+        if partial is None or partial.taken or partial.reported or partial.blank:
             return ()
-        return (Problem(self.path, LAST_LINE, f"cut off: {one.size} bytes, not a complete record", one.size, True),)
+        return (
+            Problem(self.path, LAST_LINE, f"cut off: {partial.size} bytes, not a complete record", partial.size, True),
+        )
 
     def is_current(self, stat: Stat | None) -> bool:
         """Whether all of that version of the file was read."""
@@ -274,11 +276,11 @@ class LogReader(Generic[S]):
         """Take the whole lines of `block`; False if `deadline` came first."""
         session, strict, line = self.session, self._schema.strict, Line()
         take, offset, number = session.take, self._offset, self._number
-        found = block.split(b"\n")
-        del found[-1]  # the beginning of the next line
+        parts = block.split(b"\n")
+        del parts[-1]  # the beginning of the next line
         checked = _is_skippable(block)
-        checks = list(map(crc32, found))
-        pairs = zip(found, checks, strict=True)
+        checks = list(map(crc32, parts))
+        pairs = zip(parts, checks, strict=True)
         if self._partial is not None and self._partial.taken:
             offset, number = offset + len(next(pairs)[0]) + 1, number + 1
         self._busy, self._partial = True, None
@@ -305,39 +307,39 @@ class LogReader(Generic[S]):
         self._offset, self._number = offset, number
         return in_time
 
-    def _take_long(self, found: RawLine) -> None:
-        """Take one finished a line that is longer than a block."""
+    def _take_long(self, raw: RawLine) -> None:
+        """Take a finished line that is longer than a block."""
         taken = self._partial is not None and self._partial.taken
         self._busy, self._partial = True, None
-        line = Line(found.offset, found.number, found.data, crc32(found.data))
-        if found.skipped:
-            size = len(found.data) + found.skipped
+        line = Line(raw.offset, raw.number, raw.data, crc32(raw.data))
+        if raw.skipped:
+            size = len(raw.data) + raw.skipped
             _report_lost(self.session, line, f"line too long to read ({size} bytes)", size, torn=False)
-        elif not taken and found.data.strip():
+        elif not taken and raw.data.strip():
             record = decode_line(self.session, self._schema, line)
             if record is not None:
                 self.session.take(record, line)
         self._busy = False
-        self._check = -1 if found.skipped else _add_checks(self._check, [crc32(found.data)])
-        self._offset, self._number = found.next_offset, found.number + 1
+        self._check = -1 if raw.skipped else _add_checks(self._check, [crc32(raw.data)])
+        self._offset, self._number = raw.next_offset, raw.number + 1
 
-    def _look_ahead(self, found: RawLine | None) -> None:
+    def _look_ahead(self, last: RawLine | None) -> None:
         """Take the last line, which has no newline, if it is a complete record."""
-        if found is None:
+        if last is None:
             self._partial = None
             return
-        size, digest, session = len(found.data) + found.skipped, _hash_of(found.data), self.session
+        size, digest, session = len(last.data) + last.skipped, _hash_of(last.data), self.session
         before = self._partial
         if before is not None and (before.taken or (before.size, before.hash) == (size, digest)):
             return
-        line = Line(found.offset, found.number, found.data, crc32(found.data))
-        record, blank, reported = None, not found.data.strip(BLANK), False
+        line = Line(last.offset, last.number, last.data, crc32(last.data))
+        record, blank, reported = None, not last.data.strip(BLANK), False
         self._busy = True
-        if not blank and not found.skipped:
+        if not blank and not last.skipped:
             record = _complete(session, self._schema, line)
         if record is not None:
             session.take(record, line)
-        elif session.ended and not found.data.isspace():
+        elif session.ended and not last.data.isspace():
             _report_lost(session, line, "cut off: incomplete line after the end of the session", size)
             reported = True
         self._busy = False
@@ -474,11 +476,11 @@ def skim(file: File, schema: Schema[Any], session: Session) -> None:
     while end < size:
         start = max(end, size - window)
         whole = start <= end
-        found = (file.head[start:] if size <= len(file.head) else file.read(start, size - start)).split(b"\n")
+        parts = (file.head[start:] if size <= len(file.head) else file.read(start, size - start)).split(b"\n")
         if not whole or window > first:  # lines are left out, or taken a second time
-            session.skip(b"" if whole else file.head[end : start + len(found[0])])
+            session.skip(b"" if whole else file.head[end : start + len(parts[0])])
             line.number = 0
-        for data in found if whole else found[1:]:  # the first one is the end of a line
+        for data in parts if whole else parts[1:]:  # the first one is the end of a line
             line.number += line.number > 0
             _take(session, schema, line, data)
         if whole or session.has_status:

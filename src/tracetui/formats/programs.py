@@ -46,7 +46,7 @@ class Home(msgspec.Struct, frozen=True):
 
 def variables() -> list[str]:
     """Environment variables with trace directories, in the order of the formats, without duplicates."""
-    return list(dict.fromkeys(name for one in registry.formats() for name in _variables(one)))
+    return list(dict.fromkeys(name for fmt in registry.formats() for name in _variables(fmt)))
 
 
 def found(source: Source, environ: Mapping[str, str], home: PurePath) -> list[Home]:
@@ -55,8 +55,8 @@ def found(source: Source, environ: Mapping[str, str], home: PurePath) -> list[Ho
     for candidate in registry.formats():
         for path in map(str, _homes(candidate, environ, home)[0]):
             if path not in there and (source.is_folder(path) or source.is_file(path)):
-                one = _counted(source, candidate, path)
-                there.update({path: one} if one is not None else {})
+                counted = _counted(source, candidate, path)
+                there.update({path: counted} if counted is not None else {})
     return list(there.values())
 
 
@@ -117,11 +117,11 @@ def resume_command(run: RunSummary) -> str | None:
     if not run.is_session:
         return None
     try:
-        found = guard.resume(registry.load(run.ref.format), run)
+        command = guard.resume(registry.load(run.ref.format), run)
     except (FormatError, OSError, UsageError):
         return None
-    if not found or not _ID.fullmatch(run.id) or any(clean(one) != one for one in found):
+    if not command or not _ID.fullmatch(run.id) or any(clean(argument) != argument for argument in command):
         return None
-    words, folder = shlex.join(found), run.source or ""
+    resume, folder = shlex.join(command), run.source or ""
     is_whole = folder.startswith("/") and len(folder) < PREVIEW and clean(folder) == folder
-    return f"cd {shlex.quote(folder)} && {words}" if is_whole else words
+    return f"cd {shlex.quote(folder)} && {resume}" if is_whole else resume

@@ -101,25 +101,25 @@ def load(name: str) -> Format:
 @cache
 def formats() -> tuple[Format, ...]:
     """All formats that can be loaded; a plug-in that cannot is left out (`tracetui formats` reports it)."""
-    found = []
+    loaded = []
     for name in names():
         try:
-            found.append(load(name))
+            loaded.append(load(name))
         except PluginError:
             continue
-    return tuple(found)
+    return tuple(loaded)
 
 
 def scores(file: File) -> tuple[dict[str, int], list[str]]:
     """The score of each format for `file`, and a sentence for each format that failed. Raises `OSError`."""
-    found: dict[str, int] = {}
+    by_format: dict[str, int] = {}
     failures: list[str] = []
     for candidate in formats():
         try:
-            found[candidate.name] = guard.sniff(candidate, file)
+            by_format[candidate.name] = guard.sniff(candidate, file)
         except FormatError as error:
             failures.append(_failure(candidate, error))
-    return found, failures
+    return by_format, failures
 
 
 def detect(file: File, first: Format | None = None) -> Format | None:
@@ -203,8 +203,8 @@ def shape_of(values: Iterable[Any]) -> str:
 
 def shape_of_tables(names: Iterable[str]) -> str:
     """The same of the tables of a database: two of them must be called like parts of a trace."""
-    found = sorted(name for name in names if _TABLES.fullmatch(name.lower()))
-    return f"tables {', '.join(found[:_ITEMS])}" if len(found) > 1 else ""
+    tables = sorted(name for name in names if _TABLES.fullmatch(name.lower()))
+    return f"tables {', '.join(tables[:_ITEMS])}" if len(tables) > 1 else ""
 
 
 def _objects(value: Any, depth: int) -> Iterator[dict[str, Any]]:

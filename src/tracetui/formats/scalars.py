@@ -60,8 +60,8 @@ def mapping(value: Any) -> dict[str, Any]:
 
 def child(value: Any, name: str) -> dict[str, Any]:
     """The object in field `name` of `value`, else an empty one, which is not to be changed."""
-    found = value.get(name) if isinstance(value, dict) else None
-    return found if isinstance(found, dict) else _EMPTY
+    member = value.get(name) if isinstance(value, dict) else None
+    return member if isinstance(member, dict) else _EMPTY
 
 
 def sequence(value: Any) -> list[Any]:
@@ -117,8 +117,8 @@ def moment(value: Any) -> float | None:
     try:
         if len(value) > _TIME_LIMIT:
             return None
-        found = _parse_time(value)
-        return ((found if found.tzinfo is not None else found.replace(tzinfo=UTC)) - _EPOCH).total_seconds()
+        parsed = _parse_time(value)
+        return ((parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)) - _EPOCH).total_seconds()
     except (TypeError, ValueError, OverflowError):
         return None
 

@@ -124,8 +124,8 @@ class Schema(Generic[_T]):
                 return record
         except (ValueError, RecursionError):
             pass
-        found: _T = loosen(value, self._type, unknown)
-        return found
+        loosened: _T = loosen(value, self._type, unknown)
+        return loosened
 
 
 class Field(Generic[_T]):
@@ -144,8 +144,8 @@ class Field(Generic[_T]):
         try:
             return self.strict(raw)
         except (ValueError, RecursionError):
-            found: _T = loosen(plain(raw), self._type, {} if unknown is None else unknown)
-            return found
+            loosened: _T = loosen(plain(raw), self._type, {} if unknown is None else unknown)
+            return loosened
 
 
 def plain(raw: Any) -> Any:
@@ -177,8 +177,8 @@ def tag_of(record: msgspec.Struct | type[msgspec.Struct]) -> str:
 
 def loosen(value: Any, kind: Any, unknown: Unknown) -> Any:
     """`value`, decoded JSON, as `kind`: each field that has the declared type, defaults for all others."""
-    found = _loose(value, kind, unknown)
-    return _default(kind) if found is _MISSING else found
+    loosened = _loose(value, kind, unknown)
+    return _default(kind) if loosened is _MISSING else loosened
 
 
 # ---- lenient conversion
@@ -193,18 +193,18 @@ def _loose(value: Any, kind: Any, unknown: Unknown) -> Any:
         if struct is not None:
             return _record(value, struct, unknown)
     elif isinstance(value, list):
-        item = next((get_args(one)[0] for one in kinds if get_origin(one) is list and get_args(one)), Any)
+        item = next((get_args(member)[0] for member in kinds if get_origin(member) is list and get_args(member)), Any)
         if item is not Any and msgspec.Raw not in kinds:
-            items = [_loose(one, item, unknown) for one in value]
-            return [_default(item) if one is _MISSING else one for one in items]
+            items = [_loose(element, item, unknown) for element in value]
+            return [_default(item) if element is _MISSING else element for element in items]
     if msgspec.Raw in kinds:
-        found = raw_of(value)
-        return _MISSING if found is NULL and value is not None else found
+        raw = raw_of(value)
+        return _MISSING if raw is NULL and value is not None else raw
     if isinstance(value, float) and not -inf < value < inf:
         return _MISSING
     if Any in kinds:
         return value
-    scalars = [one for one in kinds if not (isinstance(one, type) and issubclass(one, msgspec.Struct))]
+    scalars = [member for member in kinds if not (isinstance(member, type) and issubclass(member, msgspec.Struct))]
     if not scalars:
         return _MISSING
     try:
@@ -216,16 +216,16 @@ def _loose(value: Any, kind: Any, unknown: Unknown) -> Any:
 def _record(value: dict[str, Any], struct: type[msgspec.Struct], unknown: Unknown) -> Any:
     shape = _shape(struct)
     given: dict[str, Any] = {}
-    for name, one in value.items():
+    for name, member in value.items():
         field = shape.fields.get(name)
         if field is None:
             if shape.names is not None and name not in shape.names:
                 count(unknown, f"{shape.kind}.{name}")
             continue
-        found = _loose(one, field[1], unknown)
-        if found is not _MISSING:
-            given[field[0]] = found
-        elif one is not None and shape.names is not None:
+        converted = _loose(member, field[1], unknown)
+        if converted is not _MISSING:
+            given[field[0]] = converted
+        elif member is not None and shape.names is not None:
             count(unknown, f"{shape.kind}.{name}")
     for name, kind in shape.required.items():
         if name not in given:
@@ -246,14 +246,14 @@ def _count_names(value: Any, kind: Any, unknown: Unknown) -> None:
             for name in value:
                 if name not in shape.names:
                     count(unknown, f"{shape.kind}.{name}")
-        for name, one in shape.structs.items():
+        for name, inner in shape.structs.items():
             if name in value:
-                _count_names(value[name], one, unknown)
+                _count_names(value[name], inner, unknown)
     elif isinstance(value, list):
-        for one in kinds:
-            if get_origin(one) is list and get_args(one):
+        for member in kinds:
+            if get_origin(member) is list and get_args(member):
                 for item in value:
-                    _count_names(item, get_args(one)[0], unknown)
+                    _count_names(item, get_args(member)[0], unknown)
 
 
 def count(unknown: Unknown, name: str) -> None:
@@ -270,9 +270,17 @@ class _Shape:
     def __init__(self, struct: type[msgspec.Struct]) -> None:
         config, declared = struct.__struct_config__, msgspec.structs.fields(struct)
         self.kind = str(config.tag or getattr(struct, "counted_as", None) or struct.__name__.lower())
-        self.fields = {one.encode_name: (one.name, one.type) for one in declared}
-        self.required = {one.name: one.type for one in declared if one.required}
-        self.structs = {one.encode_name: one.type for one in declared if _has_struct(one.type)}
+        self.fields = {
+            declared_field.encode_name: (declared_field.name, declared_field.type) for declared_field in declared
+        }
+        self.required = {
+            declared_field.name: declared_field.type for declared_field in declared if declared_field.required
+        }
+        self.structs = {
+            declared_field.encode_name: declared_field.type
+            for declared_field in declared
+            if _has_struct(declared_field.type)
+        }
         names: str | None = getattr(struct, "other_fields", None)
         self.names = None if names is None else frozenset((*names.split(), *self.fields, config.tag_field or ""))
 
@@ -281,7 +289,7 @@ def _has_struct(kind: Any) -> bool:
     """Whether a value of that type may contain Structs."""
     members = _members(kind)
     kinds, other = members.kinds, members.other
-    items = [get_args(one)[0] for one in kinds if get_origin(one) is list and get_args(one)]
+    items = [get_args(member)[0] for member in kinds if get_origin(member) is list and get_args(member)]
     return other is not None or any(map(_is_struct, kinds)) or any(map(_has_struct, items))
 
 
@@ -301,10 +309,10 @@ class _Members:
         self.kind = kind
         self.kinds, other = _find_members(kind)
         self.other: type[msgspec.Struct] | None = other
-        structs: list[type[msgspec.Struct]] = [one for one in self.kinds if _is_struct(one)]
-        self._untagged = next((one for one in structs if one.__struct_config__.tag_field is None), None)
-        self._tag_field: str | None = next((one.__struct_config__.tag_field for one in structs), None)
-        self._by_tag = {one.__struct_config__.tag: one for one in structs}
+        structs: list[type[msgspec.Struct]] = [member for member in self.kinds if _is_struct(member)]
+        self._untagged = next((member for member in structs if member.__struct_config__.tag_field is None), None)
+        self._tag_field: str | None = next((member.__struct_config__.tag_field for member in structs), None)
+        self._by_tag = {member.__struct_config__.tag: member for member in structs}
 
     def struct_for(self, value: dict[str, Any]) -> type[msgspec.Struct] | None:
         """The Struct for an object: that of its tag, or the only one."""
@@ -319,17 +327,17 @@ _MEMBERS: Final[dict[int, _Members]] = {}
 
 
 def _members(kind: Any) -> _Members:
-    found = _MEMBERS.get(id(kind))
-    if found is None or found.kind is not kind:
-        found = _MEMBERS[id(kind)] = _Members(kind)
-    return found
+    members = _MEMBERS.get(id(kind))
+    if members is None or members.kind is not kind:
+        members = _MEMBERS[id(kind)] = _Members(kind)
+    return members
 
 
 def _find_members(kind: Any) -> tuple[tuple[Any, ...], Any]:
     if get_origin(kind) in _UNIONS:
-        parts = [_find_members(one) for one in get_args(kind)]
-        other = next((one for _, one in parts if one is not None), None)
-        return tuple(one for members, _ in parts for one in members), other
+        parts = [_find_members(member) for member in get_args(kind)]
+        other = next((member for _, member in parts if member is not None), None)
+        return tuple(member for members, _ in parts for member in members), other
     if get_origin(kind) is Annotated:
         inner, *metas = get_args(kind)
         extra = next((meta.extra for meta in metas if isinstance(meta, msgspec.Meta) and meta.extra), None)
@@ -344,10 +352,10 @@ def _default(kind: Any) -> Any:
     kinds, other = members.kinds, members.other
     if type(None) in kinds:
         return None
-    for one in (other, *kinds):
-        if isinstance(one, type) and issubclass(one, msgspec.Struct):
-            return _record({}, one, {})
-        if get_origin(one) is list:
+    for member in (other, *kinds):
+        if isinstance(member, type) and issubclass(member, msgspec.Struct):
+            return _record({}, member, {})
+        if get_origin(member) is list:
             return []
     return NULL if msgspec.Raw in kinds else get_origin_type(kinds[0])()
 
@@ -387,16 +395,20 @@ def _closed(kind: Any) -> Any:
 def _closed_struct(kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
     config, declared = kind.__struct_config__, msgspec.structs.fields(kind)
     fields: list[Any] = []
-    for one in declared:
-        closed = _closed(one.type)
-        if closed is not one.type and closed != one.type:
-            fields.append((one.name, closed) if one.required else (one.name, closed, _field_default(one)))
+    for declared_field in declared:
+        closed = _closed(declared_field.type)
+        if closed is not declared_field.type and closed != declared_field.type:
+            fields.append(
+                (declared_field.name, closed)
+                if declared_field.required
+                else (declared_field.name, closed, _field_default(declared_field))
+            )
     names: str | None = getattr(kind, "other_fields", None)
     if names is None and not fields:
         return kind
-    own = {one.encode_name for one in declared}
+    own = {declared_field.encode_name for declared_field in declared}
     extra = sorted({*(names or "").split()} - own - {config.tag_field or ""})
-    renamed = {one.name: one.encode_name for one in declared}
+    renamed = {declared_field.name: declared_field.encode_name for declared_field in declared}
     fields += [(f"unused_{i}", msgspec.Raw, NULL) for i in range(len(extra))]
     return msgspec.defstruct(
         kind.__name__,
@@ -440,15 +452,15 @@ class Fields:
     def count(self, unknown: Unknown, kind: str, names: Iterable[str]) -> None:
         """Count in `unknown` the unknown fields of a record of that kind."""
         shape = kind, tuple(names)
-        found = self._shapes.get(shape)
-        if found is None:
+        counted = self._shapes.get(shape)
+        if counted is None:
             fields = self._kinds.get(kind)
             others = () if fields is None else [name for name in shape[1] if name not in fields]
-            found = tuple([f"{kind}.{name}"[:NAME_LENGTH] for name in others])
+            counted = tuple([f"{kind}.{name}"[:NAME_LENGTH] for name in others])
             if len(self._shapes) >= _SHAPES:
                 self._shapes.clear()
-            self._shapes[shape] = found
-        for name in found:
+            self._shapes[shape] = counted
+        for name in counted:
             count(unknown, name)
 
 

@@ -83,14 +83,14 @@ class DatabaseReader:
                 rests = before is not None and self._version == version is not None
                 if before is not None and rests and (before.compared or monotonic() < self._read_at + REST_SECONDS):
                     return Chunk()
-                found, chunk = self._advance(connection, file.path)
+                state, chunk = self._advance(connection, file.path)
         except (Error, OSError) as error:
             if before is None or not is_passing(error) or (not before.done and self._has_waited()):
                 raise
             return Chunk(done=before.done)  # keep the last state
         self._waits_since = inf
-        whole = found.done and (before is None or before.done)  # else its pieces may be of several versions
-        self._found = found.compact()
+        whole = state.done and (before is None or before.done)  # else its pieces may be of several versions
+        self._found = state.compact()
         self._version, self._read_at = version if whole else None, monotonic()
         return chunk
 
@@ -102,15 +102,15 @@ class DatabaseReader:
     def _advance(self, connection: Connection, path: str) -> tuple[ReadState, Chunk]:
         """The current state, and what is new in it."""
         before = self._found
-        found = self._read(connection, path, before)
-        if found is not None:
-            chunk = chunk_of(before, found)
+        state = self._read(connection, path, before)
+        if state is not None:
+            chunk = chunk_of(before, state)
             if not chunk.reset or before is None or before.held is None:
-                return found, chunk
-        found = self._read(connection, path, None)  # a reset needs the spans that are not held, too
-        if found is None:
+                return state, chunk
+        state = self._read(connection, path, None)  # a reset needs the spans that are not held, too
+        if state is None:
             raise FormatError("the run cannot be read from its start")
-        return found, replace(chunk_of(None, found), reset=before is not None)
+        return state, replace(chunk_of(None, state), reset=before is not None)
 
 
 class CountedRun:
@@ -126,14 +126,14 @@ class CountedRun:
     ) -> RunBuilder:
         """Read on to the end; `read` as in `DatabaseReader`. Raises `FormatError`."""
         while True:
-            now = read(connection, self._ref.path, self._state)
-            chunk = Chunk() if now is None else chunk_of(self._state, now)
-            if now is None or chunk.reset:
+            state = read(connection, self._ref.path, self._state)
+            chunk = Chunk() if state is None else chunk_of(self._state, state)
+            if state is None or chunk.reset:
                 self._builder, self._state = RunBuilder(self._ref, lambda span: Body()), None
                 continue
             self._builder.add(chunk.spans, header=chunk.header, body=chunk.body, problems=chunk.problems)
-            self._state = now.compact()
-            if now.done:
+            self._state = state.compact()
+            if state.done:
                 return self._builder
 
     @property

@@ -69,4 +69,4 @@ def store_of_tables(columns: Mapping[str, Collection[str]]) -> Store | None:
 def companion_of(path: str) -> str | None:
     """What a file is that some program writes beside its sessions: ``describes a sub-agent of Claude Code``."""
     whole = f"/{path}".replace("\\", "/")
-    return next((words for words, name in _COMPANIONS if name.fullmatch(whole)), None)
+    return next((description for description, name in _COMPANIONS if name.fullmatch(whole)), None)

@@ -30,7 +30,7 @@ from tracetui.live.scan import WITHIN, Found, is_within, look
 from tracetui.model import Body, Operation, Problem, Run, RunBody, RunRef, RunSummary, Span, Status, Usage
 from tracetui.model.blocks import Blocks
 from tracetui.model.claims import key_of
-from tracetui.model.summary import SharedFacts, one
+from tracetui.model.summary import SharedFacts, intern_facts
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
 from tracetui.sources.file_views import (
     FILE,
@@ -176,7 +176,7 @@ def unpack(folder: str, prefix: str, pages: Iterable[bytes]) -> Results:
 
 def _runs(page: _Page, prefix: str) -> Results:
     """The results in columns."""
-    kinds = [(kind.named, kind.format, one(kind.shared)) for kind in page.kinds]
+    kinds = [(kind.named, kind.format, intern_facts(kind.shared)) for kind in page.kinds]
     results: Results = {}
     for name, stat, kind, newest, size, packed, started, duration, repeats, modified, claims in zip(
         page.names, page.stats, page.kind, page.newest, page.sizes, page.packed,

@@ -86,8 +86,8 @@ class Blocks(Sequence[T]):
             return tuple([self[position] for position in range(start, stop, step)])
         first = start >> _BITS
         blocks = self._blocks[first : (max(start, stop) - 1 >> _BITS) + 1]
-        found = tuple(blocks[0] if len(blocks) == 1 else chain.from_iterable(blocks))
-        return found[start - (first << _BITS) : max(start, stop) - (first << _BITS)]
+        items = tuple(blocks[0] if len(blocks) == 1 else chain.from_iterable(blocks))
+        return items[start - (first << _BITS) : max(start, stop) - (first << _BITS)]
 
     def __iter__(self) -> Iterator[T]:
         return chain.from_iterable(self._blocks)

@@ -149,12 +149,12 @@ class Tree:
 
     def problems(self, path: str, *, parents_to_come: bool = False) -> list[Problem]:
         """The repairs to the trace at `path`. With `parents_to_come`, missing parents aren't a problem yet."""
-        found = []
+        problems = []
         if self._orphans and not parents_to_come:
-            found.append(Problem(path, TREE, f"{self._orphans} spans name a parent that is not in the trace"))
+            problems.append(Problem(path, TREE, f"{self._orphans} spans name a parent that is not in the trace"))
         if self._cut:
-            found.append(Problem(path, TREE, f"{self._cut} cycles of parents were cut"))
-        return found
+            problems.append(Problem(path, TREE, f"{self._cut} cycles of parents were cut"))
+        return problems
 
     def _append(self, span: Span, depth: int) -> None:
         position = len(self.spans)
@@ -359,7 +359,7 @@ class RunBuilder:
         if not header.is_session and (header.ended or header.status not in (None, Status.RUNNING)):
             return None
         spans, index = self._tree.spans, self._tree.index
-        calls = [span for one in self._unended if (span := spans[index[one]]).operation not in CONTAINERS]
+        calls = [span for span_id in self._unended if (span := spans[index[span_id]]).operation not in CONTAINERS]
         call = max(calls, key=_began, default=None)
         last = next((span for span in reversed(spans[-_LAST_SPANS:]) if _is_event(span)), None)
         if last is None or (call is None and not header.is_session):
@@ -440,8 +440,8 @@ def part_of(run: Run, position: int) -> Run:
         spans=Blocks(spans),
         depths=Blocks(depths),
         sizes=Blocks(run.sizes[begin:end]),
-        steps=Blocks(Step(one.step, one.id) for one in spans if one.is_step),
-        index={one.id: i for i, one in enumerate(spans)},
+        steps=Blocks(Step(own.step, own.id) for own in spans if own.is_step),
+        index={own.id: i for i, own in enumerate(spans)},
         load=run.load,
         unended=tuple(i - begin for i in run.unended if begin <= i < end),
         revision=run.revision,
@@ -468,8 +468,8 @@ def _has_role(span: Span, role: str) -> bool:
 
 def _summary(run: Run, span: Span, spans: Sequence[Span], body: RunBody) -> RunSummary:
     tally = Tally()
-    for one in spans:
-        tally.add(one)
+    for own in spans:
+        tally.add(own)
     whole = run.summary
     ended = span.status_source is StatusSource.DERIVED and span.duration_ms is not None
     # in the whole run the error belongs to its span; here it is the end of the run
@@ -478,7 +478,7 @@ def _summary(run: Run, span: Span, spans: Sequence[Span], body: RunBody) -> RunS
         id=span.id,
         name=span.name,
         agent=span.name,
-        model=next((one.name for one in spans if one.operation is Operation.CHAT), None),
+        model=next((own.name for own in spans if own.operation is Operation.CHAT), None),
         status=Status.ERROR if failed else span.status,
         status_word=span.status_word,
         status_source=span.status_source,
@@ -489,8 +489,8 @@ def _summary(run: Run, span: Span, spans: Sequence[Span], body: RunBody) -> RunS
         parent=whole.id,
         prompt=(body.last_user or "")[:PREVIEW],
     )
-    found = summary_of(replace(whole.ref, span=span.id), header, tally)
-    return replace(found, modified_at=whole.modified_at)
+    summary = summary_of(replace(whole.ref, span=span.id), header, tally)
+    return replace(summary, modified_at=whole.modified_at)
 
 
 def _body(run: Run, position: int, spans: Sequence[Span], depths: Sequence[int]) -> RunBody:
@@ -527,7 +527,7 @@ def _texts(run: Run, spans: Sequence[Span], role: str) -> list[str]:
             body = run.load(span)
             context = () if span.operation is Operation.CHAT else body.input_messages
             messages += (*context, *body.output_messages)
-    return [text for one in messages if one.role == role and (text := text_of(one))]
+    return [text for message in messages if message.role == role and (text := text_of(message))]
 
 
 # ---- ownership of spans
@@ -551,7 +551,7 @@ def ownership(run: Run, listed: Container[RunRef] = ()) -> list[Ownership]:
     counts. An unlisted nested run counts to the innermost
     listed run that contains it.
     """
-    ref, found = run.summary.ref, list[Ownership]()
+    ref, owners = run.summary.ref, list[Ownership]()
     listed_end = taken_over_end = 0
     for i, span in enumerate(run.spans):
         if i >= listed_end:
@@ -561,8 +561,8 @@ def ownership(run: Run, listed: Container[RunRef] = ()) -> list[Ownership]:
                 taken_over_end = i + run.sizes[i]
         is_own = i >= taken_over_end or (span.claim is not None and not is_taken_over(span))
         here = Ownership.OWN if is_own else Ownership.TAKEN_OVER
-        found.append(Ownership.LISTED if i < listed_end else here)
-    return found
+        owners.append(Ownership.LISTED if i < listed_end else here)
+    return owners
 
 
 def own_spans(run: Run, listed: Container[RunRef] = ()) -> list[Span]:

@@ -79,13 +79,13 @@ def total(ledgers: Iterable[Ledger]) -> Ledger:
     kinds: list[tuple[str, int]] = []
     fields: list[tuple[str, int]] = []
     writers: set[str] = set()
-    for one in ledgers:
-        if one.size is not None:
-            size = one.size + (size or 0)
-        lost, torn = lost + one.lost, torn + one.torn
-        kinds += one.kinds
-        fields += one.fields
-        writers.update(one.writers)
+    for ledger in ledgers:
+        if ledger.size is not None:
+            size = ledger.size + (size or 0)
+        lost, torn = lost + ledger.lost, torn + ledger.torn
+        kinds += ledger.kinds
+        fields += ledger.fields
+        writers.update(ledger.writers)
     latest = tuple(sorted(writers, key=_by_number)[-MOST_WRITERS:])
     return Ledger(size, lost, kinds_of(kinds), torn, latest, kinds_of(fields))
 
@@ -103,11 +103,11 @@ def _by_number(version: str) -> list[tuple[int, int, str]]:
 
 def kinds_of(counted: Iterable[tuple[str, int]]) -> Kinds:
     """Kinds in order, those beyond `MOST_KINDS` under one name."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for kind, count in counted:
-        found[kind] = found.get(kind, 0) + count
-    more = found.pop(MORE_KINDS, 0)
-    listed = sorted(found.items())
+        counts[kind] = counts.get(kind, 0) + count
+    more = counts.pop(MORE_KINDS, 0)
+    listed = sorted(counts.items())
     more += sum(count for _, count in listed[MOST_KINDS:])
     return (*listed[:MOST_KINDS], *(((MORE_KINDS, more),) if more else ()))
 

@@ -172,14 +172,14 @@ def _masked_unread(unread: Unread, redactor: Redactor) -> Unread:
 
 def _masked_names(kinds: Kinds, redactor: Redactor) -> Kinds:
     """Masked names, numbered where they become equal, so that none is lost."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for name, count in kinds:
         masked = redactor.header(name)
         number = 1
-        while (key := masked if number == 1 else f"{masked} {number}") in found:
+        while (key := masked if number == 1 else f"{masked} {number}") in counts:
             number += 1
-        found[key] = count
-    return tuple(found.items())
+        counts[key] = count
+    return tuple(counts.items())
 
 
 def masked_span(span: Span, redactor: Redactor) -> Span:

@@ -156,10 +156,10 @@ class PassRule(msgspec.Struct, frozen=True):
     @classmethod
     def parse(cls, text: str) -> PassRule:
         """Parse ``NAME OP VALUE``. Raises `UsageError`."""
-        found = _COMPARISON.fullmatch(text)
-        if found is None or not found[1]:
+        match = _COMPARISON.fullmatch(text)
+        if match is None or not match[1]:
             raise UsageError(f"{text!r} compares no score; write for example 'reward>=0.9' or 'accuracy=C'")
-        name, compare, bound = found.groups()
+        name, compare, bound = match.groups()
         if not bound:
             raise UsageError(f"{text!r} has no value after {compare}; write for example '{name}{compare}0.9'")
         if compare in _ORDER and number_of(bound) is None:
@@ -506,11 +506,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True):
 
     def children(self, position: int) -> list[int]:
         """Return the positions of the direct children of ``spans[position]``."""
-        found, i, end = [], position + 1, position + self.sizes[position]
+        positions, i, end = [], position + 1, position + self.sizes[position]
         while i < end:
-            found.append(i)
+            positions.append(i)
             i += self.sizes[i]
-        return found
+        return positions
 
     def parent(self, position: int) -> int | None:
         """Return the position of the parent of ``spans[position]``, None at the top."""

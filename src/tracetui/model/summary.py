@@ -222,14 +222,14 @@ class RunSummary(msgspec.Struct, frozen=True, gc=False, array_like=True):
         """Return a summary with these fields; at least `id` and `name`."""
         shared = {name: fields.pop(name) for name in SharedFacts.__struct_fields__ if name in fields}
         own = {name: fields.pop(name) for name in OwnFacts.__struct_fields__ if name in fields}
-        return cls(ref, one(SharedFacts(**shared)), pack(OwnFacts(**own)), **fields)
+        return cls(ref, intern_facts(SharedFacts(**shared)), pack(OwnFacts(**own)), **fields)
 
     def replace(self, **fields: Any) -> RunSummary:
         """Return the summary with these fields changed."""
         shared = {name: fields.pop(name) for name in SharedFacts.__struct_fields__ if name in fields}
         own = {name: fields.pop(name) for name in OwnFacts.__struct_fields__ if name in fields}
         if shared:
-            fields["shared"] = one(msgspec.structs.replace(self.shared, **shared))
+            fields["shared"] = intern_facts(msgspec.structs.replace(self.shared, **shared))
         if own:
             fields["packed"] = pack(msgspec.structs.replace(self.own, **own))
         return msgspec.structs.replace(self, **fields)
@@ -283,7 +283,7 @@ class RunSummary(msgspec.Struct, frozen=True, gc=False, array_like=True):
         """What the grader left about the score that decided: why it did not grade, or the check that failed."""
         wanted = not self.is_ungraded
         scores = deciding(self.head.scores, self.shared.headline)
-        return next((one.evidence for one in scores if one.graded is wanted and one.evidence is not None), None)
+        return next((score.evidence for score in scores if score.graded is wanted and score.evidence is not None), None)
 
     @property
     def who(self) -> Who | None:
@@ -358,7 +358,7 @@ _unpacked: tuple[bytes, OwnFacts] = b"", OwnFacts(id="")
 
 
 @lru_cache(maxsize=4096)
-def one(facts: SharedFacts) -> SharedFacts:
+def intern_facts(facts: SharedFacts) -> SharedFacts:
     """Return the object that stands for all equal ones."""
     return facts
 

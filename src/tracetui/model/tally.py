@@ -15,7 +15,7 @@ from tracetui.model.claims import Claim, claim_of, counts_elsewhere, pack_claims
 from tracetui.model.ledger import Unread, size_of, unread
 from tracetui.model.run import FirstError, Header, LastEvent, ModelUsage, RunRef, judge
 from tracetui.model.span import Operation, Span, Status, StatusSource, Usage
-from tracetui.model.summary import OwnFacts, RunSummary, SharedFacts, one, pack
+from tracetui.model.summary import OwnFacts, RunSummary, SharedFacts, intern_facts, pack
 
 CONTAINERS: Final = frozenset({Operation.INVOKE_AGENT, Operation.INVOKE_WORKFLOW, Operation.TURN})
 """Operations with usage and time that include those of the spans below them."""
@@ -220,8 +220,8 @@ def keep(names: set[str], name: str) -> None:
 
 def bounded(names: Iterable[str]) -> set[str]:
     """Return the names that are stored of these."""
-    found = {name[:NAME_LENGTH] for name in names}
-    return found if len(found) <= MOST_NAMES else set(sorted(found)[:MOST_NAMES])
+    stored = {name[:NAME_LENGTH] for name in names}
+    return stored if len(stored) <= MOST_NAMES else set(sorted(stored)[:MOST_NAMES])
 
 
 def _extent(span: Span) -> tuple[float, float] | None:
@@ -271,7 +271,7 @@ def summary_of(
     has_ended = header.ended or (header.settled_status is not None and not moving)
     started, duration = _duration(header, tally, has_ended=has_ended)
     repeats = None if header.repeats is None else intern(header.repeats)
-    shared = one(_shared_facts(header, tally, moving=moving))
+    shared = intern_facts(_shared_facts(header, tally, moving=moving))
     own = pack(_own_facts(header, tally, last, moving=moving))
     claims = pack_claims((), header.origin) if tally is None else tally.pack_claims(header.origin)
     return RunSummary(ref, shared, own, started, duration, repeats, modified_at, claims)
@@ -380,8 +380,8 @@ def _duration(header: Header, tally: Tally | None, *, has_ended: bool) -> tuple[
 
 def _model_usage(tally: Tally) -> tuple[ModelUsage, ...]:
     """Usage by price; nothing if the run's own model and usage say the same."""
-    found = tuple(tally.by_model.values())
-    return found if len(found) > 1 or any(each.tier for each in found) else ()
+    usages = tuple(tally.by_model.values())
+    return usages if len(usages) > 1 or any(each.tier for each in usages) else ()
 
 
 def _unread(header: Header, tally: Tally, *, moving: bool) -> Unread | None:

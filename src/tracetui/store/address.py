@@ -89,10 +89,10 @@ def find(text: str, runs: Iterable[RunSummary], where: str) -> tuple[RunSummary,
 
 
 def _match(exact: Sequence[RunSummary], runs: Iterable[RunSummary], wanted: str, where: str) -> RunSummary:
-    found = exact or [run for run in runs if wanted and run.id.startswith(wanted)]
-    if not found:
+    matches = exact or [run for run in runs if wanted and run.id.startswith(wanted)]
+    if not matches:
         raise NothingReadable(f"no run {wanted!r} in {where}; `tracetui ls` lists the runs")
-    return found[0] if len(found) == 1 else _only(found, f"{wanted!r} is ambiguous")
+    return matches[0] if len(matches) == 1 else _only(matches, f"{wanted!r} is ambiguous")
 
 
 def _only(runs: Sequence[RunSummary], problem: str) -> RunSummary:
@@ -145,9 +145,9 @@ def _steps(run: Run, part: str) -> list[int]:
         return []
     number = int(part)
     numbers = [step.number for step in run.steps]
-    if not any(one is not None for one in numbers):  # unnumbered steps count from 1
+    if not any(listed is not None for listed in numbers):  # unnumbered steps count from 1
         numbers = [*range(1, len(numbers) + 1)]
-    return [run.index[step.span] for step, one in zip(run.steps, numbers, strict=True) if one == number]
+    return [run.index[step.span] for step, listed in zip(run.steps, numbers, strict=True) if listed == number]
 
 
 def _one(run: Run, positions: Sequence[int], problem: str) -> int:
@@ -254,10 +254,10 @@ def span_path(run: Run, span: Span) -> str:
         position = run.parent(position)
     for tried in (parts[::-1], [span.id]):
         try:
-            found = target(run, tried)
+            resolved = target(run, tried)
         except UsageError:
             continue
-        if found.span is not None and found.span.id == span.id and not found.keys:
+        if resolved.span is not None and resolved.span.id == span.id and not resolved.keys:
             return "/".join(map(quote_key, tried))
     return quote_key(span.id)
 

@@ -226,9 +226,9 @@ class Claims:
         owners: dict[int, RunRef] = {}
         for key in keys:
             group = self._shared[key]
-            for one in group:
-                if one not in orders:
-                    orders[one] = self._order(one)
+            for sharer in group:
+                if sharer not in orders:
+                    orders[sharer] = self._order(sharer)
             if (owner := min(group, key=orders.__getitem__)) != ref:
                 owners[key] = owner
         return owners

@@ -100,10 +100,10 @@ def haystack(run: RunSummary) -> list[str]:
     """The texts that a free-text query searches."""
     shared, own, ref = run.shared, run.texts, run.ref
     error = own.first_error if shared.status is Status.ERROR else None
-    found = [ref.format, ref.path, *_words_of(shared), *filter(None, _OWN_WORDS(own))]
+    texts = [ref.format, ref.path, *_words_of(shared), *filter(None, _OWN_WORDS(own))]
     if error is not None:
-        found += filter(None, (error.type, error.message, error.name))
-    return found
+        texts += filter(None, (error.type, error.message, error.name))
+    return texts
 
 
 @lru_cache(maxsize=4096)

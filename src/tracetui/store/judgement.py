@@ -297,7 +297,7 @@ class Judgements:
         self.regrouped |= event.do in ("merge", "split")
         self.has_allowed |= event.do == "allow"
         self.last = max(self.last, event.at)
-        insort(self._about.setdefault(_about(event), []), event, key=lambda one: one.order)
+        insort(self._about.setdefault(_about(event), []), event, key=lambda other: other.order)
         self._forget(event)
         return True
 
@@ -306,8 +306,8 @@ class Judgements:
         own = NOTHING
         if start_of(run) in self.starts and (about := ("run", _short(run.id))) in self._about:
             own = self._settled(about, identity(run))
-        found = self.of_causes(*causes)
-        return found if own is NOTHING else _joined(own, found)
+        shared = self.of_causes(*causes)
+        return shared if own is NOTHING else _joined(own, shared)
 
     def of_causes(self, *causes: str | None) -> Judgement:
         """The decisions on several digests of one cause, those of the first before those of the next."""

@@ -52,8 +52,8 @@ class _Groups(Generic[_Key]):
 
     def of(self, key: _Key) -> Sequence[RunRef]:
         """The references of a key. Don't change or keep them."""
-        found = self._groups.get(key)
-        return found if found.__class__ is list else () if found is None else (found,)  # type: ignore[return-value]
+        group = self._groups.get(key)
+        return group if group.__class__ is list else () if group is None else (group,)  # type: ignore[return-value]
 
     def position(self, key: _Key, ref: RunRef) -> int | None:
         """The position of a reference; None if the key doesn't have it."""
@@ -265,8 +265,8 @@ class Relations:
                 for run in self._runs.values():
                     self._ids.add(hash(run.head.id), run.ref)
                 self._ids.sort()
-            found = {ref: None for wanted in self._new_ids for ref in self._ids.of(hash(wanted))}
-            self._index([self._runs[ref] for ref in found])
+            refs = {ref: None for wanted in self._new_ids for ref in self._ids.of(hash(wanted))}
+            self._index([self._runs[ref] for ref in refs])
         unsettled, self._unsettled = self._unsettled, {}
         for ref in unsettled:
             run = self._runs[ref]
@@ -333,7 +333,7 @@ class Relations:
         run = self._runs.get(ref)
         if run is None or not run.shared.split or len(group := self._split.of(run.id)) < 2:
             return ()
-        parts = split_traces(self._runs[one] for one in group).get(run.id, ())
+        parts = split_traces(self._runs[part] for part in group).get(run.id, ())
         return parts if ref in parts else ()
 
     def parent(self, ref: RunRef) -> RunRef | None:
@@ -355,17 +355,21 @@ class Relations:
     def replay_addresses(self) -> dict[RunRef, str | None]:
         """`replay_of_address` of every run: the address of its recorded original."""
         self._settle()
-        found = ((ref, self._originals.get(ref)) for ref in self._runs)
-        return {ref: None if original is None else original.address for ref, original in found}
+        originals = ((ref, self._originals.get(ref)) for ref in self._runs)
+        return {ref: None if original is None else original.address for ref, original in originals}
 
     def _find_original(self, run: RunSummary) -> RunRef | None:
         head, ref = run.head, run.ref
         if head.replay_of_path is None:
             return self._named(ref, head.replay_of)
         alone = (RunRef(name, head.replay_of_path) for name in self._formats)
-        there = [one for one in (*alone, *self._keyed.of(head.replay_of_path)) if one in self._runs and one != ref]
+        there = [
+            candidate
+            for candidate in (*alone, *self._keyed.of(head.replay_of_path))
+            if candidate in self._runs and candidate != ref
+        ]
         if len(there) > 1:
-            there = [one for one in there if self._runs[one].id == head.replay_of]
+            there = [candidate for candidate in there if self._runs[candidate].id == head.replay_of]
         return there[0] if len(there) == 1 else None
 
     def _named(self, ref: RunRef, wanted: str | None) -> RunRef | None:
@@ -440,7 +444,7 @@ def _referred_ids(run: RunSummary) -> set[str]:
     """The ids of other runs that a run refers to; an original with a path is found by that."""
     head, parent = run.head, run.shared.parent
     original = head.replay_of if head.replay_of_path is None else None
-    return {one for one in (original, parent) if one is not None}
+    return {run_id for run_id in (original, parent) if run_id is not None}
 
 
 def _search_levels(path: str) -> tuple[tuple[int, str], ...]:
@@ -459,18 +463,18 @@ def _inherited_tasks(runs: dict[RunRef, RunSummary], originals: dict[RunRef, Run
 
     Follows every link once.
     """
-    found: dict[RunRef, TaskKey | None] = {}
+    tasks: dict[RunRef, TaskKey | None] = {}
     for start in originals:
         path, run = dict[RunRef, None](), runs[start]
-        while run.ref not in found and run.ref not in path and run.task is None and run.ref in originals:
+        while run.ref not in tasks and run.ref not in path and run.task is None and run.ref in originals:
             original = originals[run.ref]
             if original is None:
                 break
             path[run.ref] = None
             run = runs[original]
-        task = None if run.ref in path else found.get(run.ref, run.task_key)
-        found |= dict.fromkeys(path, task)
-    return {ref: task for ref, task in found.items() if task is not None}
+        task = None if run.ref in path else tasks.get(run.ref, run.task_key)
+        tasks |= dict.fromkeys(path, task)
+    return {ref: task for ref, task in tasks.items() if task is not None}
 
 
 def copies_of(runs: Iterable[RunSummary]) -> dict[RunRef, RunRef]:
@@ -482,8 +486,8 @@ def copies_of(runs: Iterable[RunSummary]) -> dict[RunRef, RunRef]:
     for run in runs:
         if (identity := run.head.identity) is not None:
             by_identity.setdefault(identity, []).append(run)
-    found = (sorted((run.ref for run in same), key=place_of) for same in by_identity.values() if len(same) > 1)
-    return {ref: first for first, *others in found for ref in others}
+    groups = (sorted((run.ref for run in same), key=place_of) for same in by_identity.values() if len(same) > 1)
+    return {ref: first for first, *others in groups for ref in others}
 
 
 def has_end(run: RunSummary) -> bool:
@@ -497,13 +501,13 @@ def split_traces(runs: Iterable[RunSummary]) -> dict[str, list[RunRef]]:
 
     The ended part comes first and counts; without one, the first by path. Several ended parts are separate runs.
     """
-    found: dict[str, list[RunSummary]] = {}
+    parts: dict[str, list[RunSummary]] = {}
     candidates = [run for run in runs if run.split]
     without_end = {run.id for run in candidates if not has_end(run)}
     for run in candidates if without_end else ():
         if run.id in without_end:
-            found.setdefault(run.id, []).append(run)
-    several = {key: sorted(same, key=_ended_first) for key, same in found.items() if len(same) > 1}
+            parts.setdefault(run.id, []).append(run)
+    several = {key: sorted(same, key=_ended_first) for key, same in parts.items() if len(same) > 1}
     return {key: [run.ref for run in same if run is same[0] or not has_end(run)] for key, same in several.items()}
 
 

@@ -109,8 +109,8 @@ class Storage:
         with self._lock, self._guard() as connection:
             if connection is not None and (number := self._folder(connection, folder)) is not None:
                 query = "SELECT id, value, checksum FROM pages WHERE folder = ? AND results < ? ORDER BY id"
-                found = connection.execute(query, (number, below)).fetchall()
-                return {page: value for page, value, checksum in found if crc32(value) == checksum}
+                rows = connection.execute(query, (number, below)).fetchall()
+                return {page: value for page, value, checksum in rows if crc32(value) == checksum}
         return {}
 
     def put(self, pages: Iterable[Page]) -> None:
@@ -127,7 +127,7 @@ class Storage:
                     self._folders, self._version_id = {}, None  # another instance may have removed them
                     for page in fitting:
                         number = self._new_folder(connection, page.folder)
-                        gone = [(number, one) for one in page.replaces]
+                        gone = [(number, page_id) for page_id in page.replaces]
                         connection.executemany("DELETE FROM pages WHERE folder = ? AND id = ?", gone)
                         values = (number, page.results, crc32(page.value), page.value)
                         connection.execute(
@@ -186,7 +186,7 @@ class Storage:
                     with connection:
                         connection.execute("BEGIN IMMEDIATE")
                         connection.executemany(
-                            "UPDATE folders SET used = ? WHERE id = ?", [(now, one) for one in stale]
+                            "UPDATE folders SET used = ? WHERE id = ?", [(now, folder_id) for folder_id in stale]
                         )
                         connection.executemany(_ADD, counts)
 
@@ -205,11 +205,11 @@ class Storage:
             if self._version_id is None:
                 self._version_id = _version_id(connection, self._version)
             query = "SELECT id, used FROM folders WHERE version = ? AND path = ?"
-            found = connection.execute(query, (self._version_id, path)).fetchone()
-            if found is None:
+            row = connection.execute(query, (self._version_id, path)).fetchone()
+            if row is None:
                 return None
-            number = self._folders[path] = found[0]
-            if not 0 <= time.time() - found[1] < _FRESH_SECONDS:
+            number = self._folders[path] = row[0]
+            if not 0 <= time.time() - row[1] < _FRESH_SECONDS:
                 self._stale.append(number)
         return number
 
@@ -306,17 +306,17 @@ class Storage:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
             folder.mkdir(mode=0o700)
-        found = folder.lstat()
-        if not modes.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        status = folder.lstat()
+        if not modes.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
             raise OSError(f"{folder} is not a folder of this user")
-        if modes.S_IMODE(found.st_mode) & 0o077:
+        if modes.S_IMODE(status.st_mode) & 0o077:
             folder.chmod(0o700)
         with suppress(FileExistsError):  # an existing one is never opened here: closing it would end SQLite's locks
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        found = self.path.lstat()
-        if not modes.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        status = self.path.lstat()
+        if not modes.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
             raise OSError(f"{self.path} is not a file of this user")
-        if modes.S_IMODE(found.st_mode) & 0o077:
+        if modes.S_IMODE(status.st_mode) & 0o077:
             self.path.chmod(0o600)
 
     def _opened(self) -> sqlite3.Connection:
@@ -424,8 +424,8 @@ def _make_tables(connection: sqlite3.Connection) -> None:
 
 
 def _version_id(connection: sqlite3.Connection, version: str) -> int | None:
-    found = connection.execute("SELECT id FROM versions WHERE version = ?", (version,)).fetchone()
-    return None if found is None else int(found[0])
+    row = connection.execute("SELECT id FROM versions WHERE version = ?", (version,)).fetchone()
+    return None if row is None else int(row[0])
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:

@@ -99,7 +99,7 @@ def load_cache_limit() -> int:
 
 def load_traces() -> str | None:
     """Read the setting ``traces``: the directory to open without a path. None if it isn't set. Raises `UsageError`."""
-    found = read_settings().get("traces")
-    if found is None or isinstance(found, str):
-        return None if not found else os.path.expanduser(found)
-    raise UsageError(f"{settings_file()}: traces must be a string, e.g. '~/traces', not {found!r}")
+    traces = read_settings().get("traces")
+    if traces is None or isinstance(traces, str):
+        return None if not traces else os.path.expanduser(traces)
+    raise UsageError(f"{settings_file()}: traces must be a string, e.g. '~/traces', not {traces!r}")

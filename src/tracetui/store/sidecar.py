@@ -197,8 +197,8 @@ def _lock(fd: int, deadline: float) -> None:
         select.select((), (), (), 0.002)
 
 
-def _state_of(found: os.stat_result) -> _State:
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+def _state_of(status: os.stat_result) -> _State:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def reason_of(error: OSError) -> str:
@@ -316,7 +316,9 @@ class Sidecar:
     def problems(self) -> tuple[Problem, ...]:
         """Lines of the file that could not be read; the others apply."""
         more = Problem(self.path, "", f"{self._more_problems} more unreadable lines") if self._more_problems else None
-        return tuple(one for one in (self._unreadable, *self._wrong, more, self._unfinished) if one is not None)
+        return tuple(
+            problem for problem in (self._unreadable, *self._wrong, more, self._unfinished) if problem is not None
+        )
 
     # ---- writing
 

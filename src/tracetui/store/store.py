@@ -132,11 +132,11 @@ class Store:
 
     def apply(self, files: Iterable[ScannedFile], now: float) -> None:
         """Add scanned files; a complete one replaces the earlier state of the same file."""
-        for found in files:
-            self._unseen.discard(found.path)
-            if found.whole:
-                self._replace(found)
-            for run in found.runs:
+        for file in files:
+            self._unseen.discard(file.path)
+            if file.whole:
+                self._replace(file)
+            for run in file.runs:
                 self._put(run, now)
         self._settle_claims(now)
         self.revision += 1
@@ -162,9 +162,9 @@ class Store:
         recounted, self._recounted = self._recounted, []
         return recounted
 
-    def _replace(self, found: ScannedFile) -> None:
+    def _replace(self, file: ScannedFile) -> None:
         """Replace the runs and problems of a file."""
-        path, runs = found.path, found.runs
+        path, runs = file.path, file.runs
         refs = (runs[0].ref,) if len(runs) == 1 else tuple([run.ref for run in runs])
         before = self._refs_of(path)
         if before and before != refs:
@@ -174,12 +174,12 @@ class Store:
             self._keyed[path] = refs
         else:
             self._keyed.pop(path, None)
-        if found.problems or path in self.problems:
-            self.members += found.problems != self.problems.pop(path, ())
-            if found.problems:
-                self.problems[path] = found.problems
-        if not runs and found.unclaimed:
-            self.ignored[path] = found.near_miss
+        if file.problems or path in self.problems:
+            self.members += file.problems != self.problems.pop(path, ())
+            if file.problems:
+                self.problems[path] = file.problems
+        if not runs and file.unclaimed:
+            self.ignored[path] = file.near_miss
         else:
             self.ignored.pop(path, None)
 
@@ -372,12 +372,12 @@ class _Counts:
             self._add(run, by)
             return
         before = self._parts.get(run.id, ())
-        after = (*before, run) if by > 0 else tuple(one for one in before if one.ref != run.ref)
+        after = (*before, run) if by > 0 else tuple(part for part in before if part.ref != run.ref)
         for runs, sign in ((before, -1), (after, 1)):
             uncounted = uncounted_parts(runs)
-            for one in runs:
-                if one.ref not in uncounted:
-                    self._add(one, sign)
+            for part in runs:
+                if part.ref not in uncounted:
+                    self._add(part, sign)
         if after:
             self._parts[run.id] = after
         else:

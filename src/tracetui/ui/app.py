@@ -381,7 +381,7 @@ class TraceApp(HostApp):
         from tracetui.store import query
 
         words, runs = self.words(), self.store.runs.values()
-        return query.begun(words, self.query_context())[0].select(runs) if words else list(runs)
+        return query.parse_prefix(words, self.query_context())[0].select(runs) if words else list(runs)
 
     def pick_query(self, on_pick: Callable[[str], None]) -> None:
         from tracetui.store import query

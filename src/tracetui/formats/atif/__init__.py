@@ -35,8 +35,8 @@ class Atif:
     def sniff(self, file: File) -> int:
         head = file.head
         if _VERSION.search(head):
-            found = _OWN.intersection(top_names(head))
-            return CERTAIN if len(found) == len(_OWN) else LIKELY if b"schema_version" in found else NO
+            names = _OWN.intersection(top_names(head))
+            return CERTAIN if len(names) == len(_OWN) else LIKELY if b"schema_version" in names else NO
         if len(head) < HEAD_SIZE or b'"step_id"' not in head:
             return NO
         return LIKELY if b"steps" in set(top_names(head)) and b'"source"' in head else NO

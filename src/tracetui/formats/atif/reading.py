@@ -117,8 +117,8 @@ class Opening:
 
     def take(self, step: Step) -> None:
         """Look at the next step that is no copy."""
-        if self.started_at is None and (found := zoned(step.time))[0] is not None:
-            self.started_at, self.zone = found
+        if self.started_at is None and (time := zoned(step.time))[0] is not None:
+            self.started_at, self.zone = time
         if not self._prompt and step.source == "user" and (text := text_of(step.message).strip()):
             self._wrapped = self._wrapped or text
             self._prompt = "" if is_wrapped(text) else text
@@ -237,11 +237,11 @@ class Reading:
             used += self._used(segment, used, steps)
             steps += len(segment.doc)
             ref = word(segment.doc.about.continued_trajectory_ref)
-            found = None if ref is None else self._open(ref, segment.path, CONTINUED)
-            if found is None:
+            continuation = None if ref is None else self._open(ref, segment.path, CONTINUED)
+            if continuation is None:
                 return used
             self._continued += 1
-            ident, (doc, path), model = f"cont-{self._continued}", found, segment.model
+            ident, (doc, path), model = f"cont-{self._continued}", continuation, segment.model
             self.spans.append(_row(ident, "continuation", segment.parent, doc.at(path), preview=path[:PREVIEW]))
             segment = Segment(doc, path, f"{ident}/", segment.parent, segment.depth)
             segment.model = segment.model or model
@@ -317,9 +317,9 @@ class Reading:
         alone = step.extra if len(calls) == 1 else None
         for place, call in enumerate(calls):
             if isinstance(call, Call):
-                found = [results[number] for number in answers.get(place, ())]
-                self.spans.append(one := _call(call, place, found, top, alone))
-                self._refs(found, one.id, segment)
+                own_results = [results[number] for number in answers.get(place, ())]
+                self.spans.append(span := _call(call, place, own_results, top, alone))
+                self._refs(own_results, span.id, segment)
         self._refs([results[number] for number in loose], top.id, segment)
 
     # ---- sub-agents
@@ -340,8 +340,8 @@ class Reading:
                 segment.placed.add(place)
                 segment.around += self._agent(agents[place], path, parent, depth)
             elif place is None and ref.trajectory_path:
-                found = self._open(ref.trajectory_path, path, where)
-                segment.around += Usage() if found is None else self._agent(found[0], found[1], parent, depth)
+                opened = self._open(ref.trajectory_path, path, where)
+                segment.around += Usage() if opened is None else self._agent(opened[0], opened[1], parent, depth)
             elif place is None and ref.trajectory_id:
                 self._problem(path, where, f"there is no trajectory {ref.trajectory_id[:PREVIEW]!r} within it")
 
@@ -368,26 +368,26 @@ class Reading:
     def _open(self, ref: str, path: str | None, where: str) -> tuple[Document, str] | None:
         """The trajectory in the file that `ref` means, and its path; None, and a problem, where there is none."""
         own = path or self._file.name
-        found = self._folders.find(ref, own)
-        if found is None:
+        part = self._folders.find(ref, own)
+        if part is None:
             self._missing.append((ref, own))
             self._problem(path, where, f"{ref[:PREVIEW]!r} is missing: no such file is beside the trajectory")
             return None
         if len(self._parts) >= MOST:
             self._problem(path, where, f"{ref[:PREVIEW]!r} is not read: the run is in too many files")
             return None
-        if found == self._file.name or found in self._parts:
+        if part == self._file.name or part in self._parts:
             return None
-        self._parts[found] = None
+        self._parts[part] = None
         try:
-            with self._file.other(found) as other:
-                self._file.other(found, other.stat)  # the run moves while a part of it does
+            with self._file.other(part) as other:
+                self._file.other(part, other.stat)  # the run moves while a part of it does
                 data = other.read_all()
-                self._parts[found] = fingerprint(other, data)
+                self._parts[part] = fingerprint(other, data)
                 self._size += len(data)
-            return document(data, self._unknown), found
+            return document(data, self._unknown), part
         except (OSError, FormatError) as error:
-            self._problem(found, getattr(error, "where", ""), getattr(error, "reason", "") or reason_of(error))
+            self._problem(part, getattr(error, "where", ""), getattr(error, "reason", "") or reason_of(error))
             return None
 
     def _problem(self, path: str | None, where: str, reason: str) -> None:
@@ -462,7 +462,7 @@ def _step(step: Step, ident: str, at: At, segment: Segment) -> Span:
 def _call(call: Call, place: int, answers: Sequence[Any], top: Span, alone: Any) -> Span:
     """A call of the step that is `top`; `alone` is the ``extra`` of the step of a single call."""
     status, source, error = None, None, None
-    extras = [one.extra for one in (*answers, call) if one.extra is not None]
+    extras = [record.extra for record in (*answers, call) if record.extra is not None]
     if isinstance(alone, Extra) and alone.tool_result_is_error:
         extras.append(Extra(is_error=True))
     if extras:
@@ -507,7 +507,7 @@ def _failure(
 
 
 def _texts(answers: Sequence[Result]) -> str:
-    return "\n".join(filter(None, (text_in(plain(one.content)) for one in answers)))
+    return "\n".join(filter(None, (text_in(plain(answer.content)) for answer in answers)))
 
 
 def _preview(step: Step) -> str:
@@ -567,12 +567,12 @@ def _totals(segments: Sequence[Segment]) -> Iterator[Total]:
         own, around, steps = own + segment.own, around + segment.around, steps + len(segment.doc)
         prefix = f"cont-{number} " if number else ""
         readings = (segment.own, segment.around, own, around)
-        counts = {name: [getattr(one, field) for one in readings] for name, field in _TOTALS.items()}
+        counts = {name: [getattr(reading, field) for reading in readings] for name, field in _TOTALS.items()}
         counts["total_steps"] = [len(segment.doc), len(segment.doc) - segment.copied, steps]
-        for name, found in counts.items():
+        for name, numbers in counts.items():
             declared = getattr(segment.doc.about.final_metrics, name, None)
             if declared is not None:
-                yield Total(f"{prefix}{name}", declared, _agreeing(declared, found))
+                yield Total(f"{prefix}{name}", declared, _agreeing(declared, numbers))
 
 
 def _agreeing(declared: float, counts: list[Any]) -> Any:
@@ -748,12 +748,12 @@ def _thought(step: dict[str, Any]) -> tuple[Part, ...]:
 
 
 def _asked(source: _Source) -> list[Part]:
-    found: list[Part] = []
+    calls: list[Part] = []
     for call in map(mapping, source.calls):
         name = word(call.get("function_name"))
         if name is not None:
-            found.append(ToolCall(word(call.get("tool_call_id")), name, arguments_in(call.get("arguments"))))
-    return found
+            calls.append(ToolCall(word(call.get("tool_call_id")), name, arguments_in(call.get("arguments"))))
+    return calls
 
 
 def _contents(results: list[Any]) -> Any:

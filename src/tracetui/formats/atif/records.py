@@ -182,8 +182,8 @@ def step_in(value: Any) -> Step:
 
 def refs_in(result: Result | Loose) -> list[Ref]:
     """The references to trajectories of sub-agents in a result."""
-    found = result.subagent_trajectory_ref if isinstance(result, Result) else None
-    return [ref for ref in (found if isinstance(found, list) else (found,)) if isinstance(ref, Ref)]
+    refs = result.subagent_trajectory_ref if isinstance(result, Result) else None
+    return [ref for ref in (refs if isinstance(refs, list) else (refs,)) if isinstance(ref, Ref)]
 
 
 def text_of(content: Content) -> str:
@@ -211,17 +211,17 @@ def answers_of(step: Step, calls: Sequence[Call | Loose]) -> tuple[dict[int, lis
     for place, call in enumerate(calls):
         if isinstance(call, Call) and call.tool_call_id:
             named.setdefault(call.tool_call_id, []).append(place)
-    found: dict[int, list[int]] = {}
+    by_call: dict[int, list[int]] = {}
     loose = []
     for number, result in enumerate(results):
         call_id = result.source_call_id if isinstance(result, Result) else ""
         if places := named.get(call_id):
-            found.setdefault(places[0] if len(places) == 1 else places.pop(0), []).append(number)
+            by_call.setdefault(places[0] if len(places) == 1 else places.pop(0), []).append(number)
         elif call_id is None and len(calls) == 1 and isinstance(calls[0], Call):
-            found.setdefault(0, []).append(number)
+            by_call.setdefault(0, []).append(number)
         else:
             loose.append(number)
-    return found, loose
+    return by_call, loose
 
 
 class At(Struct, frozen=True, gc=False):
@@ -253,8 +253,8 @@ class Document:
         self._fields: dict[str, Any] = self._inside(item, _fields)
         steps = self._inside(self._fields.get(STEPS), _items)
         self._steps: list[Any] | None = steps if isinstance(steps, list) else None
-        values = ((name, one) for name, one in self._fields.items() if name not in (STEPS, AGENTS))
-        self.values = {name: self._value(one) for name, one in values}
+        values = ((name, value) for name, value in self._fields.items() if name not in (STEPS, AGENTS))
+        self.values = {name: self._value(value) for name, value in values}
         """Its fields, but for steps and sub-agents."""
         self.about = _TRAJECTORY.convert(self.values, unknown)
         self.agent = self.about.agent or Agent()
@@ -345,7 +345,9 @@ class Folders:
         """Files that may be read, by name, in a folder relative to that of the run's file."""
         if folder not in self._listed:
             entries = self._file.folder(folder).entries
-            self._listed[folder] = {_name(one.path): one.stat for one in entries if one.skipped is None and one.stat}
+            self._listed[folder] = {
+                _name(entry.path): entry.stat for entry in entries if entry.skipped is None and entry.stat
+            }
         return self._listed[folder]
 
     def find(self, ref: str, path: str) -> str | None:
@@ -357,9 +359,9 @@ class Folders:
                 break
         for i in (0, *range(max(1, len(parts) - _ENDS), len(parts))) if parts else ():
             below, _, name = posixpath.join(posixpath.dirname(path), *parts[i:]).rpartition("/")
-            found = f"{below}/{name}" if below else name
-            if found != path and name in self.names(below):
-                return found
+            candidate = f"{below}/{name}" if below else name
+            if candidate != path and name in self.names(below):
+                return candidate
         return None
 
 
@@ -394,9 +396,9 @@ def _referrer(file: File, folders: Folders, path: str) -> str | None:
     """The file that refers to the one at `path`, in the folder of `file` or above: it is there, or one further up."""
     folder, _, name = path.rpartition("/")
     for other in _candidates(folders.names(folder), name):
-        found = f"{folder}/{other}" if folder else other
-        if _refers(file, found, name):
-            return found
+        candidate = f"{folder}/{other}" if folder else other
+        if _refers(file, candidate, name):
+            return candidate
     parents = re.split(r"[/\\]", file.path)[:-1]
     own = parents[-1 - folder.count("..")] if len(parents) > folder.count("..") else ""
     above = posixpath.join(folder, "..")
@@ -409,10 +411,12 @@ def _referrer(file: File, folders: Folders, path: str) -> str | None:
 def _candidates(names: dict[str, Stat], name: str) -> Iterator[str]:
     """Files that may refer to `name`: those that are called like it up to the first dot, and a few others."""
     family = name.split(".")[0] + "." if name.count(".") > 1 else "\0"
-    near = sorted((one for one in names if one.endswith(".json") and one != name), key=lambda one: (len(one), one))
-    yield from (one for one in near if one.startswith(family))
-    if len(near) <= _NEAR and sum(names[one].size for one in near) <= _BUDGET:
-        yield from (one for one in near if not one.startswith(family))
+    near = sorted(
+        (other for other in names if other.endswith(".json") and other != name), key=lambda other: (len(other), other)
+    )
+    yield from (other for other in near if other.startswith(family))
+    if len(near) <= _NEAR and sum(names[other].size for other in near) <= _BUDGET:
+        yield from (other for other in near if not other.startswith(family))
 
 
 def _refers(file: File, path: str, target: str) -> bool:

@@ -158,8 +158,8 @@ class Session(Conversation):
             raise
         except (OSError, ValueError, RecursionError, FormatError):  # there is none, or it is something else
             return None
-        found = word(child(meta, "fixture").get("id"))
-        return found and found[:PREVIEW]
+        fixture = word(child(meta, "fixture").get("id"))
+        return fixture and fixture[:PREVIEW]
 
     def header(self) -> Header:
         """The header so far."""
@@ -216,10 +216,10 @@ def _moment(value: str | None) -> tuple[float | None, str | None]:
     if value is None or len(value) > _TIME_LIMIT:
         return None, "UTC"
     try:
-        found = datetime.fromisoformat(value.strip())
-        if found.tzinfo is None:
-            return found.replace(tzinfo=UTC).timestamp(), None
-        return found.timestamp(), "UTC"
+        parsed = datetime.fromisoformat(value.strip())
+        if parsed.tzinfo is None:
+            return parsed.replace(tzinfo=UTC).timestamp(), None
+        return parsed.timestamp(), "UTC"
     except (ValueError, OverflowError):
         return None, "UTC"
 
@@ -262,10 +262,10 @@ Record = dict[str, Any]
 
 def body_of(file: File, span: Span) -> Body:
     """The body of a span; raises `FormatError` if the record was replaced."""
-    ref, found = SpanRef.of(span.at), records_at(file, span.at)
+    ref, records = SpanRef.of(span.at), records_at(file, span.at)
     if ref.block >= 0:
-        return _call_body(ref, found)
-    record, data = found[0]
+        return _call_body(ref, records)
+    record, data = records[0]
     kind = record.get("kind")
     if kind == "user_prompt":
         return _prompt_body(record, data)
@@ -283,7 +283,7 @@ def body_of(file: File, span: Span) -> Body:
 def _prompt_body(record: Record, data: bytes) -> Body:
     text, attached = record.get("text"), record.get("attachments")
     parts: list[Part] = [Text(text)] if isinstance(text, str) else []
-    parts += [Blob("attachment", one) for one in attached] if isinstance(attached, list) else []
+    parts += [Blob("attachment", attachment) for attachment in attached] if isinstance(attached, list) else []
     messages = (Message("user", tuple(parts)),) if parts else ()
     return Body(input=text, input_messages=messages, attributes=without(record, "text"), raw=data)
 
@@ -328,13 +328,13 @@ def _part(block: Any) -> tuple[Part, Record]:
     return Blob(kind if isinstance(kind, str) else "block", block), {}
 
 
-def _call_body(ref: SpanRef, found: list[tuple[Record, bytes]]) -> Body:
+def _call_body(ref: SpanRef, records: list[tuple[Record, bytes]]) -> Body:
     """The call's block and its result's record as one; where both have a field, the result's is ``result.FIELD``."""
-    block: Record = found[0][0]["blocks"][ref.block]
-    attributes, raw = without(block, "input"), b"\n".join(data for _, data in found)
-    if len(found) == 1:
+    block: Record = records[0][0]["blocks"][ref.block]
+    attributes, raw = without(block, "input"), b"\n".join(data for _, data in records)
+    if len(records) == 1:
         return Body(input=block.get("input"), attributes=attributes, raw=raw)
-    answer = found[1][0]
+    answer = records[1][0]
     for key, value in _answer(answer).items():
         attributes[f"result.{key}" if key in attributes else key] = value
     return Body(input=block.get("input"), output=answer.get("content"), attributes=attributes, raw=raw)

@@ -302,7 +302,7 @@ class Hook(Record, tag="hook_event"):
         key = self.tool_use_id
         if key is None and is_here:
             names = (self.matcher or "").split("|")
-            fitting = [one for one, call in session.recent.items() if call.name in names]
+            fitting = [call_id for call_id, call in session.recent.items() if call.name in names]
             key = fitting[0] if len(fitting) == 1 else None
         if (call := session.open_call(key)) is not None:
             session.add_hook(span, call)

@@ -75,9 +75,9 @@ class ClaudeCode:
 
     def whole_of(self, file: File) -> str | None:
         records = list(records_in(file.head, _FEW))
-        record = next((one for one in records if text(one.get("sessionId")) is not None), None)
+        record = next((line for line in records if text(line.get("sessionId")) is not None), None)
         if record is None:
-            return copied_session(file, next((name for one in records if (name := text(one.get("session_id")))), ""))
+            return copied_session(file, next((name for line in records if (name := text(line.get("session_id")))), ""))
         path = session_of(file, record.get("sessionId"))
         if path is None:
             return None

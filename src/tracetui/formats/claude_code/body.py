@@ -67,8 +67,8 @@ def _message(records: list[Record], raw: bytes, *, is_response: bool) -> Body:
         _add(attributes, f"line {number}", changes if number > 1 else None)
     message = mapping(records[-1].get("message"))
     role, reason = text(message.get("role")) or kind_of(records[-1]), text(message.get("stop_reason"))
-    found = Message(role, tuple(parts), text(message.get("id")), reason)
-    return message_body(found, attributes, raw, is_output=is_response)
+    joined = Message(role, tuple(parts), text(message.get("id")), reason)
+    return message_body(joined, attributes, raw, is_output=is_response)
 
 
 def _call(main: File, records: list[Record], at: SpanRef, raw: bytes) -> Body:
@@ -82,7 +82,11 @@ def _call(main: File, records: list[Record], at: SpanRef, raw: bytes) -> Body:
         return Body(output=block.get("content"), attributes=attributes, raw=raw)
     attributes = without(block, "input")
     for record, line in zip(records[1:], at.ranges[1:], strict=True):
-        same = (one for one in blocks_of(_content(record)) if mapping(one).get("tool_use_id") == block.get("id"))
+        same = (
+            same_block
+            for same_block in blocks_of(_content(record))
+            if mapping(same_block).get("tool_use_id") == block.get("id")
+        )
         result = next(filter(_is_result, same), None)
         if result is None:
             raise changed(f"byte {line[0]}")
@@ -100,7 +104,7 @@ def _call(main: File, records: list[Record], at: SpanRef, raw: bytes) -> Body:
 def _spilled(main: File, output: Any) -> tuple[str, str] | None:
     """Path and text of the file with a tool result too long for the session, which names it."""
     texts = [block.get("text") if isinstance(block, dict) else block for block in blocks_of(output)]
-    shown = "\n".join(one for one in texts if isinstance(one, str))
+    shown = "\n".join(shown_text for shown_text in texts if isinstance(shown_text, str))
     named = _SPILLED.search(shown) if "<persisted-output>" in shown else None
     if named is None:
         return None
@@ -122,8 +126,8 @@ def _made(file: File, span: Span, at: SyntheticRef) -> Body:
         return Body(attributes=attributes)
     raw = b""
     if at.part:
-        _, found, raw = meta_of(file, part_at(file, at.part))
-        attributes |= {"file": at.part} | found
+        _, meta, raw = meta_of(file, part_at(file, at.part))
+        attributes |= {"file": at.part} | meta
     links = (Link("started by", span=span.parent_id),) if span.parent_id else ()
     return Body(attributes=attributes, links=links, raw=raw)
 
@@ -131,8 +135,8 @@ def _made(file: File, span: Span, at: SyntheticRef) -> Body:
 def _envelope(record: Record) -> Record:
     """The fields of a record, its message without the content if that is a text or blocks."""
     message, content = record.get("message"), _content(record)
-    found = record | {"message": without(message, "content")} if isinstance(message, dict) else dict(record)
-    return found if isinstance(content, str | list) else found | {"content": content}
+    envelope = record | {"message": without(message, "content")} if isinstance(message, dict) else dict(record)
+    return envelope if isinstance(content, str | list) else envelope | {"content": content}
 
 
 def _add(attributes: Record, name: str, value: Any) -> None:

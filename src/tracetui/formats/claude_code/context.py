@@ -84,7 +84,7 @@ def _call(span: Span, body: Body) -> ContextFacts:
         said = None
     if child(message, "context_management").get("applied_edits"):
         signs.add(Cause.CLEARED)
-    finished = any(one.finish_reason is not None for one in body.output_messages)
+    finished = any(answer.finish_reason is not None for answer in body.output_messages)
     return ContextFacts(
         tuple(items),
         settings=_settings(body.attributes, "version"),
@@ -128,7 +128,7 @@ def _message(body: Body) -> ContextFacts:
         defaults = ((Cause.THINKING_SETTING, _OFF),)
     elif is_meta and not is_summary and texts:
         settings.append((Cause.THINKING_SETTING, _OFF))
-    signs = {sign for one in texts for beginnings, sign in _SIGNS if one.startswith(beginnings)}
+    signs = {sign for line in texts for beginnings, sign in _SIGNS if line.startswith(beginnings)}
     items = tuple(_items(body, is_summary=is_summary, is_meta=is_meta))
     if record.get("isVisibleInTranscriptOnly") is True and not is_summary:
         items = ()
@@ -190,7 +190,7 @@ def _notes(records: dict[str, Any]) -> ContextFacts | None:
             compacts |= subtype == "compact_boundary"
             if subtype == "microcompact_boundary":
                 ids = child(record, "microcompactMetadata").get("compactedToolIds")
-                cleared.update(one for one in blocks_of(ids) if isinstance(one, str))
+                cleared.update(ident for ident in blocks_of(ids) if isinstance(ident, str))
             elif subtype == "session_start":
                 signs.add(Cause.RESUME)
             elif subtype == "local_command" and ("/mcp" in content or "/plugin" in content):
@@ -214,7 +214,7 @@ def _attachment(attachment: dict[str, Any], key: str | None) -> ContextItem | No
         value = [attachment[name] for name in ("addedLines", "addedBlocks", "content") if attachment.get(name)]
         return ContextItem(ATTACHMENT, value, key=key)
     file = text(attachment.get("filename")) if kind in ("file", "edited_text_file") else None
-    value = {name: one for name, one in attachment.items() if name not in _NO_TEXT}
+    value = {name: shown for name, shown in attachment.items() if name not in _NO_TEXT}
     return ContextItem(ATTACHMENT, value, file if kind == "file" else None, key)
 
 

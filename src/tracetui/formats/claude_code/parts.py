@@ -67,12 +67,12 @@ class Meta(msgspec.Struct, frozen=True):
 def parts_of(file: File, session: str = "") -> list[Part]:
     """The files of sub-agents that belong to the session in `file`, or to another one of its folder."""
     stem = session or file.name.removesuffix(".jsonl")
-    found = sorted(_in_folder(file, f"{stem}/subagents", DEPTH), key=lambda part: part.path)
-    if not any(part.workflow for part in found):
-        return found
-    plans = {one.name: one for one in file.folder(f"{stem}/workflows").entries}
-    stats = {name: one.stat for name, one in plans.items() if one.skipped is None}
-    return [part._replace(plan=stats.get(f"{part.workflow}.json")) for part in found]
+    parts = sorted(_in_folder(file, f"{stem}/subagents", DEPTH), key=lambda part: part.path)
+    if not any(part.workflow for part in parts):
+        return parts
+    plans = {plan.name: plan for plan in file.folder(f"{stem}/workflows").entries}
+    stats = {name: plan.stat for name, plan in plans.items() if plan.skipped is None}
+    return [part._replace(plan=stats.get(f"{part.workflow}.json")) for part in parts]
 
 
 def _in_folder(file: File, folder: str, depth: int) -> Iterator[Part]:
@@ -92,28 +92,28 @@ def _beside(file: File, agents: Sequence[str]) -> Iterator[Part]:
     for agent in agents:
         name = f"agent-{agent}.jsonl"
         if _NAME.fullmatch(name) and name != file.name and file.sibling(name) is not None:
-            found = (entry for entry in file.folder().entries if entry.name == name and entry.skipped is None)
-            yield from (Part(name, agent, entry.stat, None, None) for entry in found)
+            entries = (entry for entry in file.folder().entries if entry.name == name and entry.skipped is None)
+            yield from (Part(name, agent, entry.stat, None, None) for entry in entries)
 
 
 def part_at(file: File, path: str) -> Part:
     """The file of a sub-agent at that path."""
-    part = next((one for one in parts_of(file, path.partition("/")[0]) if one.path == path), None)
+    part = next((candidate for candidate in parts_of(file, path.partition("/")[0]) if candidate.path == path), None)
     if part is not None:
         return part
     meta = path.removesuffix(".jsonl") + ".meta.json"  # in the folder of the session itself
-    stat = next((one.stat for one in file.folder().entries if one.path.endswith(meta)), None)
+    stat = next((entry.stat for entry in file.folder().entries if entry.path.endswith(meta)), None)
     return Part(path, "", None, stat, None)
 
 
 def meta_of(file: File, part: Part) -> tuple[Meta, dict[str, Any], bytes]:
     """The description of a sub-agent; all fields of its file, with the plan of its workflow; and its bytes."""
-    found, data = _small(file, part.path.removesuffix(".jsonl") + ".meta.json", part.meta, _META_LIMIT)
-    kind, task, call = (text(found.get(name)) for name in ("agentType", "description", "toolUseId"))
+    fields, data = _small(file, part.path.removesuffix(".jsonl") + ".meta.json", part.meta, _META_LIMIT)
+    kind, task, call = (text(fields.get(name)) for name in ("agentType", "description", "toolUseId"))
     if (row := _planned(file, part)) and (label := text(row.get("label"))) is not None:
         phase = text(row.get("phaseTitle"))
-        task, found = task or (label if phase is None else f"{phase}: {label}"), found | {"workflow": row}
-    return Meta((kind or "")[:PREVIEW], (task or "")[:PREVIEW], call), found, data
+        task, fields = task or (label if phase is None else f"{phase}: {label}"), fields | {"workflow": row}
+    return Meta((kind or "")[:PREVIEW], (task or "")[:PREVIEW], call), fields, data
 
 
 def _planned(file: File, part: Part) -> dict[str, Any]:
@@ -284,7 +284,10 @@ class RunReader:
     def _read_parts(self, file: File, seconds: float) -> bool:
         """Read new records of sub-agents for about `seconds` of the processor; False if a file was rewritten."""
         busy, deadline = thread_time() + seconds, perf_counter() + max(seconds, PATIENCE)
-        agents, self._unread = self._unread or [one for one in self._files.values() if not one.is_current], []
+        agents, self._unread = (
+            self._unread or [agent_file for agent_file in self._files.values() if not agent_file.is_current],
+            [],
+        )
         agents.sort(key=lambda agent: agent.to_read)  # always check files read before
         has_begun = False
         for number, agent in enumerate(agents):
@@ -336,7 +339,7 @@ class RunReader:
     def _header(self, file: File) -> Header:
         readers = [self._main, *(agent.reader for agent in self._files.values() if agent.session is not None)]
         header = self._main.session.header()
-        last = max((one.last for one in self._sessions() if one.last is not None), default=None)
+        last = max((session.last for session in self._sessions() if session.last is not None), default=None)
         return replace(
             header,
             duration_ms=between(header.started_at, last) or None,
@@ -404,8 +407,8 @@ class RunReader:
                 row = session.rows.get(session.prefix + (ident or span.id))
                 if row is not None and _is_response(row):
                     calls = [call for call in session.calls_of(row) if not session.is_pending(call.id)]
-                    for one in (row, *calls, *session.iterations.get(row.id, {}).values()):
-                        yield _copy(one if isinstance(one, Span) else one.span())
+                    for original in (row, *calls, *session.iterations.get(row.id, {}).values()):
+                        yield _copy(original if isinstance(original, Span) else original.span())
 
     def _is_of_another(self, agent: _AgentFile) -> bool:
         """Whether a sub-agent that was copied with the call that started it is, and counts, with another session."""

@@ -143,20 +143,20 @@ class Tokens(Counts, gc=False):
     @property
     def tier(self) -> str | None:
         """As `Span.tier`."""
-        words = [
+        tiers = [
             value
             for value, usual in ((self.speed, "standard"), (self.service_tier, "standard"))
             if isinstance(value, str) and value in _TIERS and value != usual
         ]
-        return " ".join([*words, *(["us"] if self.inference_geo == "us" else ())]) or None
+        return " ".join([*tiers, *(["us"] if self.inference_geo == "us" else ())]) or None
 
     def apart(self, model: str | None) -> list[tuple[int, Iteration]]:
         """The iterations that the other counts leave out, by number; none if the sum shows that none is."""
         every = self.iterations or []
-        others = [(number, one) for number, one in enumerate(every) if not one.is_of(model)]
+        others = [(number, iteration) for number, iteration in enumerate(every) if not iteration.is_of(model)]
         if not others:
             return []
-        total = [sum(getattr(one, name) or 0 for one in every) for name in _COUNTS]
+        total = [sum(getattr(iteration, name) or 0 for iteration in every) for name in _COUNTS]
         return [] if total == [getattr(self, name) or 0 for name in _COUNTS] else others
 
 
@@ -213,7 +213,7 @@ def text_in(content: Content) -> str:
         return content if isinstance(content, str) else ""
     if len(content) == 1:
         return content[0].text or ""
-    return "\n".join([one.text for one in content if one.text is not None])
+    return "\n".join([part.text for part in content if part.text is not None])
 
 
 def clean_text(content: Content) -> str:
@@ -680,7 +680,7 @@ def _note(kind: str, name: str, others: str | None) -> Any:
 SCHEMA: Final = Schema[Any](
     reduce(
         or_,
-        (_note(kind, *one) for kind, one in _NOTES.items()),
+        (_note(kind, *names) for kind, names in _NOTES.items()),
         User | Assistant | System | Attachment | Progress | CostState | AnswerEnd,
     ),
     Other,

@@ -205,28 +205,28 @@ class Agent(BranchedConversation):
     ) -> Response:
         """The response of a line: that of an earlier line, or a new one. `key` is the id of the message."""
         ident = None if key is None else self.prefix + key
-        found: Response | Span | None = None if ident is None else self.rows.get(ident)
+        response: Response | Span | None = None if ident is None else self.rows.get(ident)
         self.answer, self.closed = None, False
-        if found is not None and found.operation is CHAT:
-            if isinstance(found, Span):
-                found = Response.of(found)
-                found.has_text = bool(found.preview)
-                self.rows[found.id] = found
-            found.add_line(line)
-            found.duration_ms = between(found.started_at, when) or found.duration_ms
+        if response is not None and response.operation is CHAT:
+            if isinstance(response, Span):
+                response = Response.of(response)
+                response.has_text = bool(response.preview)
+                self.rows[response.id] = response
+            response.add_line(line)
+            response.duration_ms = between(response.started_at, when) or response.duration_ms
         else:
             self.settle()
-            if ident is None or found is not None:
+            if ident is None or response is not None:
                 ident = self.ident(uuid, line)
             before = self.rows.get(ident)
             parent, self.steps = self.root if before is None else before.parent_id, self.steps + 1
             step = self.steps if self.root is None else None
-            found = Response(ident, name, CHAT, parent, step, when, line.packed(), status=OK, model=model)
-            found.part, found.claim = self.part, key or uuid
-            self.rows[ident] = found
-        self.top, self.notes = found, None
-        self.emit(found)
-        return found
+            response = Response(ident, name, CHAT, parent, step, when, line.packed(), status=OK, model=model)
+            response.part, response.claim = self.part, key or uuid
+            self.rows[ident] = response
+        self.top, self.notes = response, None
+        self.emit(response)
+        return response
 
     def end_answer(self, end: AnswerEnd) -> None:
         """Take the end of an answer in a stream."""
@@ -365,7 +365,7 @@ class Session(Agent):
         for name in self._unknown:
             if value := getattr(record, name):
                 self.metadata[_METADATA[name]] = value
-                self._unknown = tuple(one for one in self._unknown if one != name)
+                self._unknown = tuple(known for known in self._unknown if known != name)
         self.stream = self.stream or getattr(record, "stream_session", None)
         if self.uuid is not None or not record.uuid:
             return
@@ -399,26 +399,28 @@ class Session(Agent):
         key = agent or self._owners.get(record.parent_uuid or "") or uuid or "sidechain"
         if uuid is not None:
             self._owners[uuid] = key
-        found = self._within.get(key)
-        if found is None:
-            found = self._within[key] = Agent(self.file, root=f"agent:{key}", part=self.part, prefix=f"{key}/")
-            found.problems, found._changed = self.problems, self._changed
+        owner = self._within.get(key)
+        if owner is None:
+            owner = self._within[key] = Agent(self.file, root=f"agent:{key}", part=self.part, prefix=f"{key}/")
+            owner.problems, owner._changed = self.problems, self._changed
             if isinstance(record, User) and record.message is not None:
-                found.task = clean_text(record.message.content)
+                owner.task = clean_text(record.message.content)
             kind = record.agent_type or (record.attribution_agent if isinstance(record, Assistant) else None)
             if record.caller:
                 self.starters[key] = record.caller
-            found.span = agent_span(key, kind or "", "", moment(record.timestamp), found.task, self.part)
-            found.linked = found.span
-            self.emit(found.span)
-        return found
+            owner.span = agent_span(key, kind or "", "", moment(record.timestamp), owner.task, self.part)
+            owner.linked = owner.span
+            self.emit(owner.span)
+        return owner
 
     def collect(self) -> list[Span]:
         """Spans that are new or changed since the last call, sub-agents below the call that started them."""
         for key, agent in self._within.items():
             starter = self.starters.get(key) or self.tasks.get(agent.task) or ""
             others = (other.calls.get(starter) for other in self._within.values())
-            call = self.calls.get(starter) or next((found for found in others if starter and found is not None), None)
+            call = self.calls.get(starter) or next(
+                (candidate for candidate in others if starter and candidate is not None), None
+            )
             linked = agent.span if call is None or agent.span is None else started_by(agent.span, call)
             if linked != agent.linked:
                 agent.linked = linked
@@ -468,8 +470,8 @@ class Session(Agent):
             needle = f'"{uuid}"'.encode() if _IDENT.fullmatch(uuid) else b'"uuid"'
             if needle not in self._left_out:
                 return False
-            found = map(_read, self._left_out.split(b"\n"))
-            self._left_out_ids = {one.uuid for one in found if one.uuid and self._is_own(one)}
+            left_out = map(_read, self._left_out.split(b"\n"))
+            self._left_out_ids = {record.uuid for record in left_out if record.uuid and self._is_own(record)}
         return uuid in self._left_out_ids
 
     def header(self) -> Header:
@@ -525,7 +527,7 @@ class Session(Agent):
 
     def _title(self) -> str | None:
         """The user's title of the session, else the program's."""
-        return next((found[:PREVIEW] for name in _TITLES if (found := self.latest.get(name))), None)
+        return next((title[:PREVIEW] for name in _TITLES if (title := self.latest.get(name))), None)
 
     def run_body(self) -> RunBody:
         """The last messages, and the metadata."""
@@ -577,7 +579,7 @@ _UNIQUE: Final = 16
 def _read(data: bytes) -> Envelope:
     """The record on a line; an empty one if there is none."""
     try:
-        found: Envelope = SCHEMA.strict(data)
+        record: Envelope = SCHEMA.strict(data)
     except (ValueError, RecursionError):
-        found = SCHEMA.convert(record_on(data), {})
-    return found
+        record = SCHEMA.convert(record_on(data), {})
+    return record

@@ -61,7 +61,7 @@ def find(file: File, thread: str) -> str | None:
     for folder in _folders(thread):
         if folder not in listed:
             listed[folder] = file.folder(folder).entries
-        paths = (one.path for one in listed[folder] if one.stat is not None and one.path.endswith(ends))
+        paths = (entry.path for entry in listed[folder] if entry.stat is not None and entry.path.endswith(ends))
         names = [name for path in paths if (name := re.split(r"[/\\]", path)[-1]).startswith("rollout-")]
         if names:
             name = min(names, key=len)  # one that is packed and there unpacked as well is read unpacked
@@ -72,9 +72,9 @@ def find(file: File, thread: str) -> str | None:
 def _folders(thread: str) -> Iterator[str]:
     """Where the file of a thread may be: in the folder of another, in the folder of its day, in the archive."""
     yield ""
-    found = _UUID.fullmatch(thread)
+    ident = _UUID.fullmatch(thread)
     try:
-        began = datetime.fromtimestamp(int(found[1] + found[2], 16) / 1000, UTC) if found else None
+        began = datetime.fromtimestamp(int(ident[1] + ident[2], 16) / 1000, UTC) if ident else None
     except (ValueError, OverflowError, OSError):
         began = None
     for days in (0, -1, 1) if began is not None and began.year < 9999 else ():  # the folder is that of the local day
@@ -95,11 +95,11 @@ def main_file_of(file: File) -> str | None:
 
     A packed file that is there unpacked as well is part of that.
     """
-    twin = file.sibling(file.name) if file.path.endswith(PACKED) else None
-    if twin is None:
+    unpacked_path = file.sibling(file.name) if file.path.endswith(PACKED) else None
+    if unpacked_path is None:
         return _parent_file(file, ()) or None
     with file.other(file.name) as unpacked:
-        return _parent_file(unpacked, ()) or twin
+        return _parent_file(unpacked, ()) or unpacked_path
 
 
 def _parent_file(file: File, seen: tuple[str, ...]) -> str | None:
@@ -110,13 +110,13 @@ def _parent_file(file: File, seen: tuple[str, ...]) -> str | None:
     thread = meta.id
     if not file.name.endswith(f"-{thread}.jsonl"):  # it could not be found by its id
         return None
-    if (found := find(file, meta.parent_thread_id)) is None:
+    if (parent_path := find(file, meta.parent_thread_id)) is None:
         return None
     if thread in seen or len(seen) >= DEPTH:
         return ""
     began = moment(meta.timestamp)  # the record of the parent follows the first one of the agent by a moment
     young = meta.spawn is not None and began is not None and file.stat.mtime - began < MOVING_SECONDS and file.moving
-    with file.other(found) as other:
+    with file.other(parent_path) as other:
         if not young and not _spawns(other, thread):
             return None
         path = _parent_file(other, (*seen, thread))
@@ -157,8 +157,8 @@ def _spawns(file: File, thread: str) -> bool:
                 position = file.next_data(position)
         else:
             return False
-        found = (_payload(line.data) for line in lines(file, limit=MAX_LINE) if name in line.data)
-        return any(payload is not None and thread in payload.threads() for payload in found)
+        payloads = (_payload(line.data) for line in lines(file, limit=MAX_LINE) if name in line.data)
+        return any(payload is not None and thread in payload.threads() for payload in payloads)
     except OSError:
         return False
 
@@ -226,7 +226,7 @@ class Reader:
             yield thread, call, note
             reader = self._agents[thread][1] if thread in self._agents else None
             if reader is not None and reader.stat is not None:
-                queue += [(one, below, note, depth + 1) for one, below in reader.session.threads.items()]
+                queue += [(spawned, below, note, depth + 1) for spawned, below in reader.session.threads.items()]
 
     def _add(self, file: File, thread: str, call: str, note: str) -> tuple[str | None, LogReader[Session]]:
         """Begin to read the thread of an agent, if its file is there: its work is below one span, and that below the
@@ -284,8 +284,8 @@ def inherit(session: Session, meta: Meta, seen: tuple[str, ...] = ()) -> None:
     look_back = partial(inherit, seen=(*seen, thread))
     history = Session(file, path=path, prefix=f"{thread}:", origin=INHERITED, look_back=look_back)
     with file.other(path) as other:
-        integer = _read_history(history, other, base)
-    if not integer:
+        is_complete = _read_history(history, other, base)
+    if not is_complete:
         session.problem(session.line, f"history of thread {thread[:64]} ends before the fork")
     session.continue_from(history)
 
@@ -298,15 +298,20 @@ def _read_history(session: Session, other: File, base: Base) -> bool:
     """Take the records before the fork; False if some are missing."""
     end, last = base.end_byte_offset, base.end_ordinal_exclusive
     size, line = other.stat.size, Line()
-    for found in lines(other, limit=MAX_LINE, end=size if end is None else max(0, min(end, size))):
-        session.before += found.next_offset - found.offset
-        line.offset, line.number, line.data, line.check = found.offset, found.number, found.data, crc32(found.data)
+    for raw_line in lines(other, limit=MAX_LINE, end=size if end is None else max(0, min(end, size))):
+        session.before += raw_line.next_offset - raw_line.offset
+        line.offset, line.number, line.data, line.check = (
+            raw_line.offset,
+            raw_line.number,
+            raw_line.data,
+            crc32(raw_line.data),
+        )
         try:
-            record = None if found.skipped else SCHEMA.decode(found.data, session.unknown)[0]
+            record = None if raw_line.skipped else SCHEMA.decode(raw_line.data, session.unknown)[0]
         except FormatError:
             record = None
         if record is None:
-            if found.data.strip():
+            if raw_line.data.strip():
                 session.problem(line, f"of the history in {other.name}: no record")
             continue
         ordinal = record.ordinal
@@ -330,8 +335,8 @@ class Copies:
     """The records that an old fork copied: those of the original, by their checksums."""
 
     def __init__(self, original: File) -> None:
-        found = (line.data for line in lines(original, limit=MAX_LINE, end=original.stat.size) if not line.skipped)
-        self._checks = [check for data in found if (check := self._check(data)) is not None]
+        contents = (line.data for line in lines(original, limit=MAX_LINE, end=original.stat.size) if not line.skipped)
+        self._checks = [check for data in contents if (check := self._check(data)) is not None]
         self._met = 0
 
     def __call__(self, data: bytes, is_meta: bool) -> bool:
@@ -349,10 +354,10 @@ class Copies:
     def _check(data: bytes) -> int | None:
         """Checksum of the content of a record; None for no record, and for one about the thread as a whole."""
         try:
-            found = _content(data)
+            content = _content(data)
         except (ValueError, RecursionError):
             return crc32(data) if data.strip() else None
-        return None if found.type == "session_meta" else crc32(found.payload, crc32(found.type.encode()))
+        return None if content.type == "session_meta" else crc32(content.payload, crc32(content.type.encode()))
 
 
 def _copies(file: File, meta: Meta) -> Copies | None:

@@ -37,10 +37,14 @@ class Record:
 
 def _split(value: dict[str, Any]) -> tuple[bool, dict[str, Any], dict[str, Any]]:
     """Whether a record is an event, its payload, and all of its other fields but the type."""
-    found = in_envelope(value)
-    payload = found.get("payload")
+    envelope = in_envelope(value)
+    payload = envelope.get("payload")
     is_object = isinstance(payload, dict)
-    return found["type"] == "event_msg", mapping(payload), without(found, "type", *(["payload"] if is_object else []))
+    return (
+        envelope["type"] == "event_msg",
+        mapping(payload),
+        without(envelope, "type", *(["payload"] if is_object else [])),
+    )
 
 
 def _rest(payload: dict[str, Any], envelope: dict[str, Any], used: Sequence[str]) -> dict[str, Any]:
@@ -72,8 +76,8 @@ def about(data: bytes) -> tuple[str | None, dict[str, Any]]:
 
 def body_of(file: File, span: Span) -> Body:
     """The body of a span; `raw` is all lines that it came from. Raises `FormatError` if the file changed."""
-    found = records_at(file, span.at)
-    records, raw = [Record(value) for value, _ in found], b"\n".join(data for _, data in found)
+    lines = records_at(file, span.at)
+    records, raw = [Record(value) for value, _ in lines], b"\n".join(data for _, data in lines)
     if span.operation is Operation.CHAT:
         return _response(records, raw)
     if span.operation is Operation.MESSAGE:
@@ -113,8 +117,8 @@ def _response(records: list[Record], raw: bytes) -> Body:
             rests: dict[str, Any] = {}
             used = [name for name in ("summary", "content") if isinstance(record.payload.get(name), str | list)]
             for name in used:
-                found, rest = _parts(record.payload[name], name, reasoning=item.reasoning)
-                parts += found
+                content_parts, rest = _parts(record.payload[name], name, reasoning=item.reasoning)
+                parts += content_parts
                 rests |= rest
             named.add(record.name, record.rest("type", "role", "status", *used) | rests)
     shown = {part.text for part in parts if isinstance(part, Text | Reasoning)}
@@ -190,8 +194,8 @@ def _call(records: list[Record], raw: bytes) -> Body:
             named.flat(record.rest("type", used))
     if not answered:
         outputs = ("aggregated_output", "stdout", "result", "results", "content_items")
-        found = (record.fields.get(name) for record in records for name in outputs)
-        output = next((value for value in found if value not in (None, "")), None)
+        values = (record.fields.get(name) for record in records for name in outputs)
+        output = next((value for value in values if value not in (None, "")), None)
     links = tuple(Link(f"sub-agent {name[:120]}", run=thread) for thread, name in agents.items())
     return Body(input=given, output=output, attributes=named.fields, links=links, raw=raw)
 

@@ -111,12 +111,12 @@ def call_preview(value: Any) -> str:
     if not isinstance(value, dict):
         return "" if value is None else as_json(value)
     for name in ARGUMENTS:
-        found = value.get(name)
-        if isinstance(found, list) and found and all(isinstance(part, str) for part in found):
-            shell = len(found) == 3 and found[1] in ("-lc", "-c")
-            return (found[2] if shell else " ".join(part[:PREVIEW] for part in found[:PREVIEW]))[:PREVIEW]
-        if isinstance(found, str) and found:
-            return found[:PREVIEW]
+        argument = value.get(name)
+        if isinstance(argument, list) and argument and all(isinstance(part, str) for part in argument):
+            shell = len(argument) == 3 and argument[1] in ("-lc", "-c")
+            return (argument[2] if shell else " ".join(part[:PREVIEW] for part in argument[:PREVIEW]))[:PREVIEW]
+        if isinstance(argument, str) and argument:
+            return argument[:PREVIEW]
     return as_json(value) if value else ""
 
 
@@ -135,8 +135,8 @@ class Payload(Struct, gc=False):
 
     def label(self) -> str:
         """The preview of a separate row."""
-        found = (getattr(self, name, None) for name in _LABELS)
-        return next((one for one in found if isinstance(one, str) and one), "")
+        values = (getattr(self, name, None) for name in _LABELS)
+        return next((value for value in values if isinstance(value, str) and value), "")
 
     def threads(self) -> list[str]:
         """The threads of agents that a call began."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from tracetui.formats.agent_log import CANCELLED, ERROR, OK, RUNNING
+from tracetui.formats.agent_log import CANCELLED, DERIVED, ERROR, EXIT, EXPLICIT, OK, RUNNING
 from tracetui.formats.codex.payloads import (
     ARGUMENTS,
     COMMON,
@@ -35,7 +35,7 @@ from tracetui.formats.codex.payloads import (
 from tracetui.formats.decode import decode_value
 from tracetui.formats.scalars import child, integer, mapping, string, word
 from tracetui.formats.schema import NULL, Finite, Integer, Loose, Schema, plain, tag_of, tagged
-from tracetui.model import PREVIEW, Error, excerpt
+from tracetui.model import PREVIEW, Error, Status, StatusSource, excerpt
 from tracetui.model.span import plain_word, status_of
 
 if TYPE_CHECKING:
@@ -148,8 +148,8 @@ class Meta(Payload):
     def spawn(self) -> Spawn | None:
         """How the thread of an agent was spawned."""
         within = self.source.subagent if isinstance(self.source, Source) else None
-        found = within.thread_spawn if isinstance(within, Subagent) else None
-        return found if isinstance(found, Spawn) else None
+        spawn = within.thread_spawn if isinstance(within, Subagent) else None
+        return spawn if isinstance(spawn, Spawn) else None
 
     def take(self, session: Session) -> None:
         session.begin(self)
@@ -263,8 +263,8 @@ class Message(Item):
         if role != "user":
             return role
         named = (self.metadata.content_item_kinds or ()) if isinstance(self.metadata, Metadata) else ()
-        kinds = [one for one in named if isinstance(one, str)]
-        if any(one.startswith("user.") for one in kinds):
+        kinds = [kind for kind in named if isinstance(kind, str)]
+        if any(kind.startswith("user.") for kind in kinds):
             return role
         if text.startswith(_INSTRUCTIONS):
             return "AGENTS.md"
@@ -332,7 +332,7 @@ class ToolCall(Item):
         """The arguments."""
         if isinstance(self.arguments, str):
             return decode_value(self.arguments)
-        return next((one for one in (self.arguments, self.input, self.action) if one is not None), None)
+        return next((value for value in (self.arguments, self.input, self.action) if value is not None), None)
 
     def tool(self) -> str:
         """The name of the tool."""
@@ -390,6 +390,36 @@ class Outcome(Struct, gc=False):
         if later.duration_ms is not None:
             self.duration_ms = later.duration_ms
 
+    @property
+    def status(self) -> tuple[Status, StatusSource] | None:
+        """Status and source, None until the call finished. Status and error fields outrank the exit code."""
+        if self.declined:
+            return CANCELLED, EXPLICIT
+        if self.failed:
+            return ERROR, EXPLICIT
+        if self.code:
+            return ERROR, EXIT
+        if not self.finished:
+            return None
+        if self.failed is False:
+            return OK, EXPLICIT
+        return OK, DERIVED if self.code is None else EXIT
+
+    @property
+    def error(self) -> Error | None:
+        """The error of a call that failed."""
+        if self.status is None or self.status[0] is not ERROR:
+            return None
+        kind = f"exit {self.code}" if self.code else None
+        return Error(self.message or kind or self.word or "failed", kind)
+
+
+def _has_failed(success: bool | None, status: Status | None = None, *, has_error: bool = False) -> bool | None:
+    """Whether a call failed by the fields of one record; None if they don't say."""
+    if success is False or status is ERROR or has_error:
+        return True
+    return False if success or status is OK else None
+
 
 class Answer(Item):
     """An output of a call, or an event about it."""
@@ -408,8 +438,8 @@ class Answer(Item):
         named = object_in(output, 1 << 16).get("agent_id") if type(output) is str and output[:1] == "{" else None
         if receivers is None and new is None and named is None:
             return []
-        found = [*(receivers if isinstance(receivers, list) else ()), new, named]
-        return [thread for thread in found if isinstance(thread, str) and thread]
+        listed = [*(receivers if isinstance(receivers, list) else ()), new, named]
+        return [thread for thread in listed if isinstance(thread, str) and thread]
 
 
 class ToolOutput(Answer):
@@ -422,7 +452,7 @@ class ToolOutput(Answer):
             success = output.success
         text = output if isinstance(output, str) else text_in(output)
         code, message = _exit_code(text)
-        outcome = Outcome(True, None if success is None else not success, code, message=message)
+        outcome = Outcome(True, _has_failed(success), code, message=message)
         session.add_tool_output(self, text, outcome)
 
 
@@ -444,8 +474,8 @@ def _exit_code(text: str) -> tuple[int | None, str]:
     end = head.find(_OUTPUT)
     if end < 0 and head.endswith(_OUTPUT[:-1]):
         end = len(head) - len(_OUTPUT) + 1
-    found = _CODE.search(head, 0, end if end >= 0 else len(head))
-    return (int(found[1]) if found else None), text[end + len(_OUTPUT) :] if end >= 0 else text
+    stated = _CODE.search(head, 0, end if end >= 0 else len(head))
+    return (int(stated[1]) if stated else None), text[end + len(_OUTPUT) :] if end >= 0 else text
 
 
 # ---- events about tool calls, and all other events
@@ -507,7 +537,7 @@ class Event(Answer):
 
     def outcome(self, *, unfinished: bool) -> Outcome:
         """The outcome of the call, as recorded."""
-        status, error, success = word(self.status), self.error, self.success
+        status, error = word(self.status), self.error
         meant = None if status is None else OK if status == "completed" else status_of(status)
         returned: Any = self.result
         is_error: Any = False
@@ -515,11 +545,7 @@ class Event(Answer):
             is_error = returned.is_error or getattr(returned.ok, "is_error", False)
             error = error if returned.err is None else returned.err
             returned = returned.ok if isinstance(returned.ok, Content) else returned
-        failed: bool | None = None
-        if success is False or meant is ERROR or error not in (None, False) or is_error:
-            failed = True
-        elif success or meant is OK:
-            failed = False
+        failed = _has_failed(self.success, meant, has_error=error not in (None, False) or bool(is_error))
         message = self.stderr or self.aggregated_output or self.stdout or ""
         if failed and not message:
             message = text_in(error) or (self.error.message if isinstance(self.error, Content) else None) or ""
@@ -706,12 +732,12 @@ class TurnEnd(Item):
     reason: str | None = None
 
     def take(self, session: Session) -> None:
-        failure, found = session.failure, self.error
+        failure, error = session.failure, self.error
         if self.kind() == "turn_aborted":
             session.end_turn(CANCELLED, self.reason or "aborted", None, self.duration_ms)
             return
-        if found is not None and found is not False:
-            failure = (found if isinstance(found, Failure) else Failure(message=found)).as_error()
+        if error is not None and error is not False:
+            failure = (error if isinstance(error, Failure) else Failure(message=error)).as_error()
         status, word = (OK, "task_complete") if failure is None else (ERROR, "error")
         session.end_turn(status, word, failure, self.duration_ms)
         session.last_assistant = self.last_agent_message or session.last_assistant

@@ -20,7 +20,6 @@ from tracetui.formats.agent_log import (
     DERIVED,
     ERROR,
     EXECUTE_TOOL,
-    EXIT,
     EXPLICIT,
     MESSAGE,
     META,
@@ -125,32 +124,17 @@ class Call(Row, gc=False):
         return call
 
     def update(self, later: Outcome) -> None:
-        """Add the outcome of one more record. A status or error field overrides the exit code. An event is more
-        exact than an output: its outcome stays.
-        """
+        """Add the outcome of one more record. An event is more exact than an output: its outcome stays."""
         now = self.outcome
         if now is None:
             now = self.outcome = later
             now.message = excerpt(later.message.strip())
         else:
             now.add(later)
-        if now.declined:
-            self.status, self.source = CANCELLED, EXPLICIT
-        elif now.failed:
-            self.status, self.source = ERROR, EXPLICIT
-        elif now.code:
-            self.status, self.source = ERROR, EXIT
-        elif not now.finished:
+        if now.status is None:
             return
-        elif now.failed is False:
-            self.status, self.source = OK, EXPLICIT
-        else:
-            self.status, self.source = OK, DERIVED if now.code is None else EXIT
-        self.status_word = now.word if now.finished else None
-        self.error = None
-        if self.status is ERROR:
-            kind = f"exit {now.code}" if now.code else None
-            self.error = Error(now.message or kind or now.word or "failed", kind)
+        self.status, self.source = now.status
+        self.status_word, self.error = (now.word if now.finished else None), now.error
         self.started_at = self.started_at if now.started_at is None else now.started_at
         self.duration_ms = now.duration_ms
 
@@ -205,7 +189,7 @@ class Session(PackedRows):
     """An error with no output of the model after it."""
     end: tuple[Status, str] | None = None
     """How the last turn ended; None while one is open."""
-    meter: tuple[Counts | None, Counts | None, bool] = None, None, False
+    token_totals: tuple[Counts | None, Counts | None, bool] = None, None, False
     """Tokens of the thread, those of the last response, and whether that had a record of its own for them."""
     before = 0
     """Bytes of the history of a fork."""
@@ -464,8 +448,8 @@ class Session(PackedRows):
         text, ident, row, is_message = text.strip(), message.id, self.response, not message.reasoning
         self.failure, self._active, self._unrepeated = None, True, None
         parts = (ident, text) if ident and text else (ident or text,) if ident or text else ()
-        again = row is not None and (ident in row.ids or text in row.ids)
-        if row is None or not (row.open or (again and message.event)):
+        repeated = row is not None and (ident in row.ids or text in row.ids)
+        if row is None or not (row.open or (repeated and message.event)):
             row = self._begin_response(text)
             if message.started_at_ms:
                 row.started_at = message.started_at_ms / 1000
@@ -474,7 +458,7 @@ class Session(PackedRows):
                 row.written_at = self.record.timestamp
             if text and (not row.preview or (is_message and not row.has_message)):
                 row.preview = text[:PREVIEW]
-        if not again:
+        if not repeated:
             row.ids = (*row.ids[-_IDS:], *parts)
         if text and is_message:
             self.last_assistant, row.has_message = text, True
@@ -491,16 +475,16 @@ class Session(PackedRows):
         """Tokens of the last response, and of the thread so far; `own`: in a record of their own. They are recorded per
         response, per turn and for the whole thread, and some of it twice.
         """
-        sum_before, before, had_own = self.meter
+        sum_before, before, had_own = self.token_totals
         usage, row = None, self.response
         if total is None or total != sum_before:
             last = last if isinstance(last, Counts) and last != _NO_COUNTS else None
             total = total if isinstance(total, Counts) and total != _NO_COUNTS else None
             if had_own and not own and last is not None and last == before:
-                self.meter = total or sum_before, last, False
+                self.token_totals = total or sum_before, last, False
             elif last is not None or total is not None:
                 last = total.minus(sum_before) if last is None else last
-                self.meter = total or sum_before, last, own
+                self.token_totals = total or sum_before, last, own
                 usage = last.usage()
         if usage is None:
             if row is None:
@@ -607,10 +591,10 @@ class Session(PackedRows):
         """The call of that id, to be changed."""
         if not key:
             return None
-        found = self.calls.get(key)
-        if isinstance(found, AnsweredCall):
-            found = self.calls[key] = Call.reopened(found, key)
-        return found
+        call = self.calls.get(key)
+        if isinstance(call, AnsweredCall):
+            call = self.calls[key] = Call.reopened(call, key)
+        return call
 
     def release(self, row: Any, span: Span) -> None:
         if not isinstance(row, Call) or row.outcome is None or self.calls.get(row.key) is not row:
@@ -629,7 +613,7 @@ class Session(PackedRows):
         self.problems += history.problems
         self.threads = dict(history.threads)
         self.inherited = frozenset(history.threads)
-        self.turns, self.meter, self.model = history.turns, history.meter, history.model
+        self.turns, self.token_totals, self.model = history.turns, history.token_totals, history.model
         self.before += history.before
         for name, times in history.unknown.items():
             self.unknown[name] = self.unknown.get(name, 0) + times

@@ -305,9 +305,9 @@ class CodexExec:
             attributes = records[0] if len(records) == 1 else {kind_of(record): record for record in records}
             return Body(attributes=attributes, raw=raw)
         earlier = [mapping(record.get("item")) for record in records[:-1]]
-        versions = [{name: value for name, value in one.items() if item.get(name) != value} for one in earlier]
+        versions = [{name: value for name, value in version.items() if item.get(name) != value} for version in earlier]
         attributes = {"events": [kind_of(record) for record in records]}
-        attributes |= {f"version {n}": one for n, one in enumerate(versions, 1) if one}
+        attributes |= {f"version {n}": version for n, version in enumerate(versions, 1) if version}
         for name, value in (field for record in records for field in record.items()):
             if name not in ("type", "item"):
                 add_field(attributes, name, value)
@@ -325,7 +325,7 @@ class CodexExec:
 def _add(attributes: dict[str, Any], item: dict[str, Any], *shown: Any) -> None:
     """Add the fields of an item other than the values that are `shown` elsewhere."""
     for name, value in item.items():
-        if not any(value is one for one in shown):
+        if not any(value is known for known in shown):
             add_field(attributes, name, value)
 
 

@@ -24,7 +24,7 @@ def context_of(span: Span, body: Body) -> ContextFacts | None:
         items = () if summary is None else (ContextItem(SUMMARY, summary),)
         return ContextFacts(items, compacts=True)
     caches = sequence(_first(body.attributes, "modelCacheState"))
-    seconds = [found for cache in caches if (found := natural(mapping(cache).get("cacheTtlSeconds")))]
+    seconds = [lifetime for cache in caches if (lifetime := natural(mapping(cache).get("cacheTtlSeconds")))]
     is_truncation = _first(body.attributes, "tokensRemovedDuringTruncation") or "truncation" in span.name
     signs = frozenset({Cause.CLEARED} if is_truncation else ())
     return ContextFacts((), signs=signs, cache_seconds=seconds[-1] if seconds else None)
@@ -37,6 +37,6 @@ def _first(value: Any, name: str, depth: int = _DEPTH) -> Any:
         return record[name]
     if depth:
         for item in record.values():
-            if isinstance(item, dict) and (found := _first(item, name, depth - 1)) is not None:
-                return found
+            if isinstance(item, dict) and (inner := _first(item, name, depth - 1)) is not None:
+                return inner
     return None

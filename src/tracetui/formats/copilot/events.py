@@ -354,7 +354,7 @@ class UserMessage(Data):
             content.parts.append(Text(self.content))
         if isinstance(attached := plain(self.attachments), list):
             del fields["attachments"]
-            content.parts += [Blob(word(mapping(one).get("type")) or "attachment", one) for one in attached]
+            content.parts += [Blob(word(mapping(item).get("type")) or "attachment", item) for item in attached]
         if self.role == content.role:
             del fields["role"]
 
@@ -463,11 +463,11 @@ class Tokens(Data):
     def counts(self) -> Usage:
         """The usage; input includes cache reads and writes, output includes reasoning."""
         cached, written, thought = self.cache_read_tokens, self.cache_write_tokens, self.reasoning_tokens
-        found: list[Any] = [
+        numbers: list[Any] = [
             value if type(value) is int and 0 <= value < _LIMIT else as_count(value)
             for value in (self.input_tokens, self.output_tokens, None, cached, written, thought)
         ]
-        return Usage(*found)
+        return Usage(*numbers)
 
 
 class Account(Struct, gc=False, rename="camel"):
@@ -604,8 +604,8 @@ def as_count(value: float | None) -> int | None:
 
 def arguments_in(given: Raw) -> Any:
     """The arguments of a call; some versions write them as JSON inside a text."""
-    found = plain(given)
-    return decode_value(found) if isinstance(found, str) else found
+    decoded = plain(given)
+    return decode_value(decoded) if isinstance(decoded, str) else decoded
 
 
 def call_preview(given: Raw) -> str:

@@ -429,12 +429,12 @@ class Session(PackedRows):
         """The call of that id, to be changed."""
         if key is None:
             return None
-        found = self.calls.get(key)
-        if isinstance(found, Span):
-            row = Row.of(found)
+        call = self.calls.get(key)
+        if isinstance(call, Span):
+            row = Row.of(call)
             row.key = key
-            found = self.calls[key] = Call(found.name, row=row, requested=True, done=True)
-        return found
+            call = self.calls[key] = Call(call.name, row=row, requested=True, done=True)
+        return call
 
     def release(self, row: Any, span: Span) -> None:
         key: str = row.key
@@ -544,17 +544,17 @@ def _read(file: File) -> dict[str, str]:
         raise
     except OSError:  # there is none, or it is no file
         return {}
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     last = ""
     for line in data.decode("utf-8", "replace").split("\n")[:_MOST_LINES]:
         name, colon, value = line.partition(":")
         if line[:1] in (" ", "\t"):  # a text of several lines: its first one
-            if last and not found[last]:
-                found[last] = line.strip()
+            if last and not fields[last]:
+                fields[last] = line.strip()
         elif colon and name.strip():
             last = name.strip()
-            found[last] = _plain(value.strip())
-    return {name: value for name, value in found.items() if value}
+            fields[last] = _plain(value.strip())
+    return {name: value for name, value in fields.items() if value}
 
 
 def _plain(value: str) -> str:
@@ -654,7 +654,7 @@ class Ledger:
         """
         metrics = models if isinstance(models, dict) and models else child(snapshot, "modelMetrics")
         by_model: dict[str | None, Usage] = {
-            model: loosen(child(one, "usage"), Tokens, {}).counts() for model, one in metrics.items()
+            model: loosen(child(metric, "usage"), Tokens, {}).counts() for model, metric in metrics.items()
         }
         declared = sum(by_model.values(), NO_USAGE)
         period = self.open
@@ -691,29 +691,29 @@ class Ledger:
             return ()
         periods = (self.ended, self.before)
         totals = [
-            _total(name, getattr(self._declared, name), [getattr(one.usage, name) for one in periods])
+            _total(name, getattr(self._declared, name), [getattr(reading.usage, name) for reading in periods])
             for name in _NAMES
         ]
-        requests = [child(one, "requests") for one in self._models.values()]
-        count = _sum(as_count(number(one.get("count"))) for one in requests)
-        cost = _sum(number(one.get("cost")) for one in requests)
+        requests = [child(reading, "requests") for reading in self._models.values()]
+        count = _sum(as_count(number(request.get("count"))) for request in requests)
+        cost = _sum(number(request.get("cost")) for request in requests)
         for name, declared, field in (
             ("requests", count, "calls"),
             ("premium requests", cost, "cost"),
             ("API duration in ms", self._duration, "duration"),
         ):
-            counted = [getattr(one, field) if self.ended.calls else None for one in periods]
+            counted = [getattr(reading, field) if self.ended.calls else None for reading in periods]
             totals.append(_total(name, declared, counted))
-        return tuple([one for one in totals if one.declared is not None])
+        return tuple([total for total in totals if total.declared is not None])
 
 
 def _messages_by_model(counted: dict[str, Usage], declared: dict[str | None, Usage]) -> dict[str | None, Usage]:
     """The usage of messages by declared model; that of other models belongs to the first, mostly the only one."""
-    found: dict[str | None, Usage] = {}
+    usage: dict[str | None, Usage] = {}
     for model, used in counted.items():
         key = model if model in declared else next(iter(declared), None)
-        found[key] = found.get(key, NO_USAGE) + used
-    return found
+        usage[key] = usage.get(key, NO_USAGE) + used
+    return usage
 
 
 def _by_kind(details: Any) -> Usage:
@@ -728,13 +728,13 @@ def _by_kind(details: Any) -> Usage:
 
 def _total(name: str, declared: float | int | None, readings: list[Any]) -> Total:
     """A declared number with the counted one: the matching reading, else the first."""
-    counted = [round(one, 6) if isinstance(one, float) else one for one in readings]
-    return Total(name, declared, next((one for one in counted if one == declared), counted[0]))
+    counted = [round(reading, 6) if isinstance(reading, float) else reading for reading in readings]
+    return Total(name, declared, next((reading for reading in counted if reading == declared), counted[0]))
 
 
 def _sum(values: Iterable[Any]) -> Any:
-    found = [value for value in values if value is not None]
-    return sum(found) if found else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) if numbers else None
 
 
 # ---- bodies
@@ -747,10 +747,10 @@ def body_of(file: File, span: Span) -> Body:
 
     Raises `FormatError` if something else is there now.
     """
-    found = records_at(file, span.at)
+    lines = records_at(file, span.at)
     operation, content, attributes = span.operation, Content(), Named()
-    is_flat = operation is MESSAGE or (len(found) == 1 and operation not in (CHAT, EXECUTE_TOOL))
-    for record, _ in found:
+    is_flat = operation is MESSAGE or (len(lines) == 1 and operation not in (CHAT, EXECUTE_TOOL))
+    for record, _ in lines:
         event, fields = SCHEMA.convert(record, {}), dict(mapping(record.get("data")))
         if operation in (CHAT, MESSAGE, EXECUTE_TOOL):
             event.data.show(content, fields)
@@ -759,7 +759,7 @@ def body_of(file: File, span: Span) -> Body:
             attributes.flat(rest)
         else:
             attributes.add(kind_of(event), rest)
-    parts, raw = tuple(content.parts), b"\n".join(data for _, data in found)
+    parts, raw = tuple(content.parts), b"\n".join(data for _, data in lines)
     if operation is MESSAGE:
         message = Message(content.role, parts)
         return Body(input=content.input, input_messages=(message,), attributes=attributes.fields, raw=raw)
@@ -778,8 +778,8 @@ def attributes_of(record: dict[str, Any], fields: dict[str, Any]) -> dict[str, A
         for name, value in record.items()
         if not (name == "data" and isinstance(data, dict)) and not (name == "type" and kind and isinstance(kind, str))
     }
-    found = fields | {f"event.{name}" if name in fields else name: value for name, value in around.items()}
-    return {name: _masked(value) if name in _ENCRYPTED else value for name, value in found.items()}
+    merged = fields | {f"event.{name}" if name in fields else name: value for name, value in around.items()}
+    return {name: _masked(value) if name in _ENCRYPTED else value for name, value in merged.items()}
 
 
 def _masked(value: Any) -> Any:

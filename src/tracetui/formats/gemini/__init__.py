@@ -171,8 +171,8 @@ class Session(BranchedConversation):
         try:
             items = msgspec.json.decode(messages, type=list[Raw])
         except (ValueError, RecursionError):
-            found = plain(messages)
-            items = [raw_of(one) for one in found] if isinstance(found, list) else []
+            listed = plain(messages)
+            items = [raw_of(message) for message in listed] if isinstance(listed, list) else []
         self._meta(f"set messages: {len(items)}", source, line)
         self.clear_nodes()
         for number, raw in enumerate(items):
@@ -204,7 +204,7 @@ class Session(BranchedConversation):
         if not self.is_live(key or entry.ident):
             self.add_node(key or entry.ident, self.leaf.ident, entry.ident)
         if source.item < 0 or source.raw is not None:
-            ends = [one.timestamp for one in record.tool_calls or () if one.timestamp is not None]
+            ends = [call.timestamp for call in record.tool_calls or () if call.timestamp is not None]
             self.note_time(max([record.timestamp or "", *ends]) or None)
         if self.first is None:
             self.first = when
@@ -220,23 +220,23 @@ class Session(BranchedConversation):
 
     def note_time(self, when: str | None) -> None:
         """Take a time at which the session was active."""
-        found = moment(when)
-        if found is not None:
-            self.last, self._has_time = found, True
+        time = moment(when)
+        if time is not None:
+            self.last, self._has_time = time, True
 
     # ---- messages
 
     def _user(self, entry: Entry, record: Record, when: float | None) -> None:
         parts = parts_of(record.content)
         facts: dict[str, Any]
-        answers = [one.function_response for one in parts if one.function_response is not None]
+        answers = [part.function_response for part in parts if part.function_response is not None]
         text = text_of(parts).strip()
         self._set_failure()
         if answers and not text:
             if self._answers(entry, answers):
                 return
             facts = {"operation": EXECUTE_TOOL, "status": OK, "status_source": DERIVED, "preview": "an answer"}
-            name = next((one.name for one in answers if one.name), None) or "tool"
+            name = next((response.name for response in answers if response.name), None) or "tool"
             self._put(entry, Span(id=entry.ident, name=name[:PREVIEW], started_at=when, **facts))
             return
         self.settle()
@@ -256,7 +256,7 @@ class Session(BranchedConversation):
         step = self.steps if row is None else row.step
         self.model = self.model or model
         text = text_of(parts).strip()
-        thought = next((one.text for one in parts if one.thought and one.text), "")
+        thought = next((part.text for part in parts if part.thought and part.text), "")
         self.last_answer = text or self.last_answer
         span = Span(
             id=entry.ident,
@@ -273,7 +273,7 @@ class Session(BranchedConversation):
             claim=record.id or None,
         )
         self._put(entry, span)
-        calls = record.tool_calls or [_asked(one.function_call) for one in parts if one.function_call is not None]
+        calls = record.tool_calls or [_asked(part.function_call) for part in parts if part.function_call is not None]
         for number, call in enumerate(calls):
             self._call(entry, call, number, step, when)
         self._set_failure()
@@ -311,8 +311,8 @@ class Session(BranchedConversation):
 
     def _answers(self, entry: Entry, answers: list[Named], word: str | None = None, when: float | None = None) -> bool:
         """Take results with the status `word`; False if one of them has no call."""
-        found = [self._answer(entry, one, word, when) for one in answers]
-        return all(found)
+        taken = [self._answer(entry, response, word, when) for response in answers]
+        return all(taken)
 
     def _answer(self, entry: Entry, answer: Named, word: str | None, when: float | None) -> bool:
         call = self.open_call(answer.id)
@@ -357,13 +357,13 @@ class Session(BranchedConversation):
 
     def _free_id(self, ident: str | None, otherwise: str) -> str:
         """An id for a span: its own where no span has it."""
-        found = ident if ident and not ident.startswith(_OWN_ID) and ident not in self._ids else otherwise
+        free = ident if ident and not ident.startswith(_OWN_ID) and ident not in self._ids else otherwise
         number = 1
-        while found in self._ids:
+        while free in self._ids:
             number += 1
-            found = f"{otherwise} {number}"
-        self._ids.add(found)
-        return found
+            free = f"{otherwise} {number}"
+        self._ids.add(free)
+        return free
 
     def _set_failure(self, failure: FirstError | None = None) -> None:
         """Note that the session failed, or (None) that it continued."""
@@ -456,16 +456,16 @@ def body_of(file: File, span: Span) -> Body:
     at = span.at
     if not isinstance(at, SpanRef):
         raise changed()
-    found = _merged([_record(file, one) for one in at.sources])
-    (*earlier, record), raw = [one for one, _ in found], b"\n".join(data for _, data in found)
+    lines = _merged([_record(file, source) for source in at.sources])
+    (*earlier, record), raw = [line for line, _ in lines], b"\n".join(data for _, data in lines)
     if at.call >= 0:
-        answers = [_record(file, one)[0] for one in at.answers]
+        answers = [_record(file, answer)[0] for answer in at.answers]
         return _call(record, at.call, [*earlier, *answers], raw)
     if span.operation in (Operation.UNKNOWN, Operation.OTHER) or "id" not in record or "type" not in record:
-        many = {str(number): one for number, one in enumerate([*earlier, record], 1)}
+        many = {str(number): version for number, version in enumerate([*earlier, record], 1)}
         return Body(attributes=many if earlier else record, raw=raw)
     return _message(
-        record, [_difference(one, record) for one in earlier], raw, is_output=span.operation is Operation.CHAT
+        record, [_difference(version, record) for version in earlier], raw, is_output=span.operation is Operation.CHAT
     )
 
 
@@ -477,13 +477,16 @@ def _message(record: Item, earlier: list[Item], raw: bytes, *, is_output: bool) 
     if not fields.get("thoughts"):
         fields.pop("thoughts", None)
     parts += map(_part, content if isinstance(content, list) else [] if content is None else [content])
-    shown = "\n".join(one.text for one in parts if isinstance(one, Text)) or None
-    requests = [one for one in calls if isinstance(one, dict)]
+    shown = "\n".join(part.text for part in parts if isinstance(part, Text)) or None
+    requests = [call for call in calls if isinstance(call, dict)]
     if requests:
         fields.pop("toolCalls")
-    if others := [one for one in calls if not isinstance(one, dict)]:
+    if others := [call for call in calls if not isinstance(call, dict)]:
         fields["toolCalls"] = others
-    parts += [CallPart(text(one.get("id")), text(one.get("name")) or "tool", one.get("args")) for one in requests]
+    parts += [
+        CallPart(text(request.get("id")), text(request.get("name")) or "tool", request.get("args"))
+        for request in requests
+    ]
     message = (Message(text(record.get("type")) or "?", tuple(parts), text(record.get("id"))),)
     attributes = _with_others(fields, earlier)
     if is_output:
@@ -491,21 +494,21 @@ def _message(record: Item, earlier: list[Item], raw: bytes, *, is_output: bool) 
     return Body(input=shown, input_messages=message, attributes=attributes, raw=raw)
 
 
-def _merged(found: list[tuple[Item, bytes]]) -> list[tuple[Item, bytes]]:
+def _merged(pieces: list[tuple[Item, bytes]]) -> list[tuple[Item, bytes]]:
     """Records of Qwen Code that are pieces of one message, as one of Gemini CLI; any others as they are."""
-    if not all("uuid" in one and isinstance(mapping(one.get("message")).get("parts"), list) for one, _ in found):
-        return found
+    if not all("uuid" in piece and isinstance(mapping(piece.get("message")).get("parts"), list) for piece, _ in pieces):
+        return pieces
     content, rest = [], dict[str, Any]()
-    for number, (one, _) in enumerate(found, 1):
-        message = mapping(one.get("message"))
+    for number, (piece, _) in enumerate(pieces, 1):
+        message = mapping(piece.get("message"))
         content += message["parts"]
-        fields = {**without(one, "message"), "message": without(message, "parts")}
+        fields = {**without(piece, "message"), "message": without(message, "parts")}
         changed_fields = {key: value for key, value in fields.items() if key not in rest or rest[key] != value}
         if number == 1:
             rest = fields
         elif changed_fields:
             rest[f"piece {number}"] = changed_fields
-    return [({"id": rest.get("uuid"), **rest, "content": content}, b"\n".join(data for _, data in found))]
+    return [({"id": rest.get("uuid"), **rest, "content": content}, b"\n".join(data for _, data in pieces))]
 
 
 def _record(file: File, source: RecordRef) -> tuple[Item, bytes]:
@@ -525,18 +528,18 @@ def _record(file: File, source: RecordRef) -> tuple[Item, bytes]:
 
 def _call(record: Item, number: int, others: list[Item], raw: bytes) -> Body:
     """A call with its result. Other messages about it are below ``message``."""
-    calls = [one for one in sequence(record.get("toolCalls")) if isinstance(one, dict)]
+    calls = [request for request in sequence(record.get("toolCalls")) if isinstance(request, dict)]
     if not record.get("toolCalls"):
         content = record.get("content")
         blocks = content if isinstance(content, list) else [content]
-        asked = [mapping(one).get("functionCall") for one in blocks]
-        calls = [one for one in asked if isinstance(one, dict)]
+        asked = [mapping(block).get("functionCall") for block in blocks]
+        calls = [request for request in asked if isinstance(request, dict)]
     if number >= len(calls):
         raise changed()
     call = calls[number]
     result = call.get("result")
     attributes = without(call, "args", "result")
-    mine = [one for one in others if one.get("type") in ("user", "tool_result")]
+    mine = [other for other in others if other.get("type") in ("user", "tool_result")]
     return Body(input=call.get("args"), output=_output(result), attributes=_with_others(attributes, mine), raw=raw)
 
 
@@ -551,9 +554,9 @@ def _output(result: Any) -> Any:
 
 def _thoughts(value: Any) -> list[Part]:
     """Thoughts as parts of a message."""
-    texts = [[mapping(one).get(name) for name in ("subject", "description")] for one in sequence(value)]
-    thoughts = ["\n".join(one for one in pair if isinstance(one, str) and one) for pair in texts]
-    return [Reasoning(one) for one in thoughts if one]
+    texts = [[mapping(thought).get(name) for name in ("subject", "description")] for thought in sequence(value)]
+    thoughts = ["\n".join(text for text in pair if isinstance(text, str) and text) for pair in texts]
+    return [Reasoning(thought) for thought in thoughts if thought]
 
 
 def _part(block: Any) -> Part:
@@ -575,13 +578,13 @@ def _difference(record: Item, last: Item) -> Item:
 
 def _with_others(attributes: Item, others: list[Item]) -> Item:
     """The attributes, and other records that belong to them."""
-    found = dict(attributes)
-    for number, one in enumerate((one for one in others if one), 1):
+    attributed = dict(attributes)
+    for number, record in enumerate((record for record in others if record), 1):
         name = f"message {number}"
-        while name in found:
+        while name in attributed:
             name += "+"
-        found[name] = one
-    return found
+        attributed[name] = record
+    return attributed
 
 
 LIKELY: Final = 60
@@ -646,9 +649,9 @@ class AnyLayoutReader:
         if not isinstance(self._reader, wanted):
             self._again = self._reader is not None
             self._reader = DocumentReader(_read) if wanted is DocumentReader else LogReader(RECORD, Session)
-        chunk, again = self._reader.more(file), self._again
+        chunk, restarted = self._reader.more(file), self._again
         self._again = False
-        return replace(chunk, reset=True) if again else chunk
+        return replace(chunk, reset=True) if restarted else chunk
 
 
 def is_document(file: File) -> bool:
@@ -669,8 +672,8 @@ def _read(file: File, data: bytes) -> Chunk:
     outline, session = Outline(data, file.path), Session(file)
     session.unknown = outline.unknown
     session.describe(outline.record(RECORD, "messages"), outline.values("messages"))
-    for one in outline.records("messages", RECORD):
-        session.message(one.value, RecordRef(-1, len(one.raw), one.index, one.raw), one.index)
+    for record in outline.records("messages", RECORD):
+        session.message(record.value, RecordRef(-1, len(record.raw), record.index, record.raw), record.index)
     session.metadata |= outline.rest
     session.note_time(session.begin.last_updated if session.begin else None)
     problems = [*outline.problems, *session.problems]

@@ -153,10 +153,10 @@ class QwenSession(Session):
             return
         record = Record(key, "user", item.timestamp, content)
         if item.type == "tool_result":
-            answers = [one.function_response for one in parts_of(content) if one.function_response is not None]
+            answers = [part.function_response for part in parts_of(content) if part.function_response is not None]
             result = item.tool_call_result
             word = result.status if isinstance(result, Result) else None
-            repeated = [one for one in answers if one.id in self.calls]
+            repeated = [response for response in answers if response.id in self.calls]
             if repeated and len(repeated) == len(answers):
                 self._answers(Entry((source,), key), answers, word, when)
                 return

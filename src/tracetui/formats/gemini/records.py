@@ -83,8 +83,8 @@ def outcome_of(status: str, result: Raw, name: str | None, *, is_agent: bool = F
         return OK, EXPLICIT, None
     answer = answer_in(result) if status != "cancelled" else ""
     if status != "success":
-        found = ERROR if status == "error" else CANCELLED if status == "cancelled" else status_of(status)
-        return found, EXPLICIT, Error(excerpt(answer) or status) if found is ERROR else None
+        failure = ERROR if status == "error" else CANCELLED if status == "cancelled" else status_of(status)
+        return failure, EXPLICIT, Error(excerpt(answer) or status) if failure is ERROR else None
     code = int(next(iter(_EXIT_CODE.findall(answer)[-1:]), "0")) if name == _SHELL else 0
     if code:
         return ERROR, EXIT, Error(excerpt(answer), f"exit {code}")
@@ -144,14 +144,14 @@ _content: Final[Field[Any]] = Field(str | list[Part | str] | Part | None)
 
 def parts_of(content: Raw) -> list[Part]:
     """The parts of a message: a text is one part."""
-    found = _content.value(content)
-    items = found if isinstance(found, list) else [] if found is None else [found]
-    return [Part(one) if isinstance(one, str) else one for one in items]
+    decoded = _content.value(content)
+    items = decoded if isinstance(decoded, list) else [] if decoded is None else [decoded]
+    return [Part(item) if isinstance(item, str) else item for item in items]
 
 
 def text_of(parts: list[Part]) -> str:
     """The text of a message, without thoughts."""
-    return "\n".join([one.text for one in parts if one.text and not one.thought])
+    return "\n".join([part.text for part in parts if part.text and not part.thought])
 
 
 def answer_in(result: Raw) -> str:
@@ -195,7 +195,7 @@ class SpanRef(Struct, frozen=True, gc=False):
     @property
     def size(self) -> int:
         """Bytes of all records."""
-        return sum(one.length for one in self.sources)
+        return sum(source.length for source in self.sources)
 
 
 RECORD: Final = Schema[Record](Record)

@@ -80,9 +80,9 @@ def _read(file: File, data: bytes) -> Chunk:
 
 def _unread_logs(file: File) -> list[Problem]:
     """That the agent left files, which are not read here."""
-    found = file.folder(AGENT)
-    names = [file_name(one.path) for one in found.entries if one.skipped is None]
-    names = sorted([*names, *(f"{file_name(path)}/" for path in found.folders)])
+    folder = file.folder(AGENT)
+    names = [file_name(entry.path) for entry in folder.entries if entry.skipped is None]
+    names = sorted([*names, *(f"{file_name(path)}/" for path in folder.folders)])
     if not names:
         return []
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""

@@ -218,7 +218,7 @@ def _read_log(file: File, path: str, versions: dict[str, Fingerprint | None]) ->
 def _drop_rollouts(result: dict[str, Any]) -> bool:
     """Remove the token ids and probabilities from a result; whether there were any."""
     records = (result, *map(mapping, sequence(result.get("step_results"))))
-    dropped = [child(one, "agent_result").pop(_ROLLOUTS, None) for one in records]
+    dropped = [child(record, "agent_result").pop(_ROLLOUTS, None) for record in records]
     return dropped.count(None) < len(dropped)
 
 

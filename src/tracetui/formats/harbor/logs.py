@@ -92,19 +92,19 @@ def find_log(file: File, agent: str) -> Log | None:
 
 def _candidates(file: File, agent: str) -> Iterator[str]:
     """Files that may be the log, the likeliest first: relative to the folder of `file`."""
-    names = [file_name(one.path) for one in file.folder(agent).entries if one.skipped is None]
+    names = [file_name(entry.path) for entry in file.folder(agent).entries if entry.skipped is None]
     if TRAJECTORY in names:
         yield agent + TRAJECTORY
-    found = [agent + name for name in names if name != TRAJECTORY]
+    paths = [agent + name for name in names if name != TRAJECTORY]
     folders = [(path, 1) for path in _folders(file, agent)]
-    while folders and len(found) < _MOST:
-        at, depth = folders.pop()
-        found += [at + file_name(one.path) for one in file.folder(at).entries if one.skipped is None]
+    while folders and len(paths) < _MOST:
+        folder, depth = folders.pop()
+        paths += [folder + file_name(entry.path) for entry in file.folder(folder).entries if entry.skipped is None]
         if depth < _DEPTH:
-            folders += [(path, depth + 1) for path in _folders(file, at)]
+            folders += [(path, depth + 1) for path in _folders(file, folder)]
     ranked = [
         (_LATER[ending], path.count("/") == agent.count("/"), path)
-        for path in found[:_MOST]
+        for path in paths[:_MOST]
         if (ending := path.rpartition(".")[2]) in _LATER
     ]
     yield from (path for *_, path in sorted(ranked))

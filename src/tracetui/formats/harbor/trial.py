@@ -122,10 +122,10 @@ class Trial:
         `logs` are the texts of the verifier and the harness, by path in the trial.
         """
         self.result, self.checks, self.step, self.notes, self.logs = result, checks, step, notes, logs
-        self.steps = [mapping(one) for one in sequence(result.get("step_results"))]
+        self.steps = [mapping(step_result) for step_result in sequence(result.get("step_results"))]
         self._record = result
         if step is not None:
-            self._record = next((one for one in self.steps if one.get("step_name") == step), {})
+            self._record = next((step_result for step_result in self.steps if step_result.get("step_name") == step), {})
 
     @property
     def id(self) -> str | None:
@@ -138,7 +138,7 @@ class Trial:
     def _exception(self) -> dict[str, Any]:
         """The exception of the trial, else the first one of its steps: there Harbor records those that it handled."""
         records = (self._record, *self.steps) if self.step is None else (self._record,)
-        return next((found for one in records if (found := child(one, _EXCEPTION))), {})
+        return next((exception for record in records if (exception := child(record, _EXCEPTION))), {})
 
     @cached_property
     def _has_ended(self) -> bool:
@@ -149,8 +149,8 @@ class Trial:
     def _failed_phase(self) -> Phase | None:
         """The phase in which the exception occurred: the last one that had begun."""
         when = moment(self._exception.get("occurred_at"))
-        begun = [one for one in self.phases if when is not None and one.started_at <= when]
-        return max(begun, key=lambda one: one.started_at, default=None)
+        begun = [phase for phase in self.phases if when is not None and phase.started_at <= when]
+        return max(begun, key=lambda phase: phase.started_at, default=None)
 
     @cached_property
     def _error(self) -> Error | None:
@@ -176,7 +176,7 @@ class Trial:
             return by_type
         if is_environment(error.message):
             return Who.ENVIRONMENT
-        phase = self._failed_phase or max(self.phases, key=lambda one: one.started_at, default=None)
+        phase = self._failed_phase or max(self.phases, key=lambda run_phase: run_phase.started_at, default=None)
         return _BY_PHASE.get(phase.name, Who.AGENT) if phase is not None else Who.AGENT
 
     @cached_property
@@ -190,12 +190,12 @@ class Trial:
             return None
         error = self._error
         if error is not None and self._culprit in (Who.GRADER, Who.ENVIRONMENT) and not self.criteria:
-            words = ": ".join(filter(None, (error.type, error.message)))
-            return Evidence(words[:EVIDENCE_LIMIT], f"{RESULT} {_EXCEPTION}", self._culprit, type=error.type)
+            message = ": ".join(filter(None, (error.type, error.message)))
+            return Evidence(message[:EVIDENCE_LIMIT], f"{RESULT} {_EXCEPTION}", self._culprit, type=error.type)
         if self.criteria:
             return None
-        found = (why_no_test_ran(self.logs[place], place) for place in self._verifier_logs)
-        reason = next(filter(None, found), None)
+        reasons = (why_no_test_ran(self.logs[place], place) for place in self._verifier_logs)
+        reason = next(filter(None, reasons), None)
         if reason is None and counts_no_test(self.checks):
             return Evidence("0 tests", f"{self._in_step}{CHECKS} results.summary.tests", Who.GRADER)
         return reason
@@ -211,14 +211,14 @@ class Trial:
     @cached_property
     def _first_failed(self) -> Evidence | None:
         """The first check that failed."""
-        found = first_failed_check(self.checks, self._in_step + CHECKS)
-        logs = () if found is not None else self._verifier_logs
-        return found or next(filter(None, (first_failure(self.logs[place], place) for place in logs)), None)
+        evidence = first_failed_check(self.checks, self._in_step + CHECKS)
+        logs = () if evidence is not None else self._verifier_logs
+        return evidence or next(filter(None, (first_failure(self.logs[place], place) for place in logs)), None)
 
     @cached_property
     def scores(self) -> tuple[Score, ...]:
         """The rewards of the verifier; those that did not pass give the failed checks as the reason."""
-        rewards, found, missing = self._rewards, list[Score](), self._not_graded
+        rewards, scores, missing = self._rewards, list[Score](), self._not_graded
         if missing is not None and not rewards:
             return (Score.ungraded(HEADLINE, missing),)
         where = f"{RESULT} {'verifier_result' if self.step is None else f'step_results[{self.step}]'}.rewards"
@@ -228,10 +228,10 @@ class Trial:
                 continue
             if missing is not None:
                 source = f"{where}.{name}"[: 2 * PREVIEW]
-                found.append(Score.ungraded(name[:PREVIEW], missing, value=value, source=source))
+                scores.append(Score.ungraded(name[:PREVIEW], missing, value=value, source=source))
                 continue
             passed = value if isinstance(value, bool) else _PASSED.get(value)
-            found.append(
+            scores.append(
                 Score(
                     name=name[:PREVIEW],
                     value=value[:PREVIEW] if isinstance(value, str) else value,
@@ -242,7 +242,7 @@ class Trial:
                     evidence=self._first_failed if passed is False else None,
                 )
             )
-        return tuple(found)
+        return tuple(scores)
 
     @cached_property
     def criteria(self) -> tuple[Criterion, ...]:
@@ -256,7 +256,7 @@ class Trial:
 
     @cached_property
     def _failed_checks(self) -> list[Criterion]:
-        return [one for one in self.criteria if one.met is False]
+        return [check for check in self.criteria if check.met is False]
 
     @cached_property
     def _checks_phrase(self) -> str:
@@ -267,13 +267,13 @@ class Trial:
     def _reason(self) -> str:
         if not self._failed_checks:
             return ""
-        checks = (f"{one.text}: {one.evidence}" if one.evidence else one.text for one in self._failed_checks)
+        checks = (f"{check.text}: {check.evidence}" if check.evidence else check.text for check in self._failed_checks)
         return f"{self._checks_phrase}: {'; '.join(checks)}"[:REASON_LIMIT]
 
     @cached_property
     def _evaluation(self) -> str:
         """The rewards and the checks that failed, in one phrase."""
-        rewards = (f"{one.name} {one.value:g}" for one in self.scores if isinstance(one.value, float))
+        rewards = (f"{score.name} {score.value:g}" for score in self.scores if isinstance(score.value, float))
         return " · ".join(filter(None, (*rewards, self._checks_phrase)))[:PREVIEW]
 
     @cached_property
@@ -291,7 +291,7 @@ class Trial:
         if self.step is not None:
             start = moment(child(self._record, "agent_execution").get("started_at"))
             ends = (moment(child(self._record, name).get("finished_at")) for name in ("agent_execution", "verifier"))
-            end = max((one for one in ends if one is not None), default=None)
+            end = max((time for time in ends if time is not None), default=None)
         duration = between(start, end)
         return (None, None) if duration is None else (start, duration)
 
@@ -302,7 +302,9 @@ class Trial:
             return ()
         phases = (self._phase(name) for name in _PHASES)
         steps = self.steps if self.step is None else ()
-        return tuple(filter(None, (*phases, *(_step_phase(number, one) for number, one in enumerate(steps, 1)))))
+        return tuple(
+            filter(None, (*phases, *(_step_phase(number, step_result) for number, step_result in enumerate(steps, 1))))
+        )
 
     def _phase(self, name: str) -> Phase | None:
         times, field = child(self._record, name), _DETAILS.get(name)
@@ -336,7 +338,7 @@ class Trial:
 
     def phase_body(self, at: PhaseRef) -> Body:
         """The body of a phase. Raises `FormatError` if the trial has no such phase any more."""
-        phase = next((one for one in self.phases if one.name == at.name), None)
+        phase = next((begun_phase for begun_phase in self.phases if begun_phase.name == at.name), None)
         if phase is None:
             raise changed()
         traceback = text(self._exception.get("exception_traceback")) if phase is self._failed_phase else None
@@ -394,7 +396,7 @@ class Trial:
     def usage(self) -> Usage | None:
         """Usage as the agent reported it to Harbor, that of all steps; cached input is part of the input."""
         records = (self._record,) if self._record.get(_AGENT_RESULT) or self.step is not None else self.steps
-        return sum((_usage(child(one, _AGENT_RESULT)) for one in records), start=Usage()) or None
+        return sum((_usage(child(record, _AGENT_RESULT)) for record in records), start=Usage()) or None
 
     def header(self, header: Header) -> Header:
         """The header of the agent log, completed."""
@@ -405,11 +407,11 @@ class Trial:
     def summary(self, run: RunSummary) -> RunSummary:
         """The summary of the agent log, completed: equals that of the whole run with `header` and `spans`."""
         error = self._first_error or run.first_error
-        found = run.replace(**self._completed(run), is_session=False, last=None, first_error=error)
-        found = found.with_scores(self.scores, HEADLINE)
+        completed = run.replace(**self._completed(run), is_session=False, last=None, first_error=error)
+        completed = completed.with_scores(self.scores, HEADLINE)
         if not run.deep:
-            return found
-        return found.replace(
+            return completed
+        return completed.replace(
             usage=run.usage or self.usage,
             spans=(run.spans or 0) + len(self.spans),
             errors=(run.errors or 0) + sum(span.status is Status.ERROR for span in self.spans),

@@ -47,8 +47,8 @@ class Inspect:
             return CERTAIN if b"_journal/start.json" in head or file.name.endswith(".eval") else LIKELY
         if b'"eval"' not in head or not _TASK.search(head):
             return NO
-        found = _OWN.intersection(top_names(head))
-        if b"eval" not in found or len(found) < 3:
+        names = _OWN.intersection(top_names(head))
+        if b"eval" not in names or len(names) < 3:
             return NO
         return CERTAIN if _SPEC.search(head) else LIKELY
 

@@ -198,16 +198,16 @@ _TABLE: Final[Field[dict[str, TokenUsage]]] = Field(dict[str, TokenUsage])
 
 def decode_events(lists: Sequence[Any], unknown: Unknown) -> list[Any]:
     """All events of these lists, each as its Struct. Raises `FormatError`."""
-    found: list[Any] = []
+    events: list[Any] = []
     for item in lists:
         if isinstance(item, msgspec.Raw):
             try:
-                found += _EVENTS.strict(item)
+                events += _EVENTS.strict(item)
                 continue
             except (ValueError, RecursionError):
                 pass
-        found += [_decode_event(one, unknown) for one in items_of(item) or ()]
-    return found
+        events += [_decode_event(event, unknown) for event in items_of(item) or ()]
+    return events
 
 
 def _decode_event(item: Any, unknown: Unknown) -> Any:
@@ -559,9 +559,9 @@ def _arguments(given: Any, resolve: Resolve) -> str:
 
 def _duration(event: Event, slot: Slot) -> float | None:
     """Milliseconds from the beginning to the end, else the time worked on it."""
-    found = between(slot.started_at, moment(event.completed)) if event.completed is not None else None
+    elapsed = between(slot.started_at, moment(event.completed)) if event.completed is not None else None
     worked = event.working_time
-    return found if found is not None or worked is None else max(0.0, worked * 1000)
+    return elapsed if elapsed is not None or worked is None else max(0.0, worked * 1000)
 
 
 def _failure(error: Any, resolve: Resolve) -> Outcome:
@@ -604,9 +604,9 @@ def sum_usage(table: Any, version: Version) -> Usage | None:
         used = list(_TABLE.strict(table).values()) if isinstance(table, msgspec.Raw) else []
     except (ValueError, RecursionError):
         table, used = plain(table), []
-    used = used or [loosen(one, TokenUsage, {}) for one in mapping(table).values()]
-    found = [usage for one in used if (usage := convert_usage(one, version))]
-    return sum(found[1:], found[0]) if found else None
+    used = used or [loosen(model_usage, TokenUsage, {}) for model_usage in mapping(table).values()]
+    usages = [usage for model_usage in used if (usage := convert_usage(model_usage, version))]
+    return sum(usages[1:], usages[0]) if usages else None
 
 
 def _unknown(event: Other, slot: Slot, resolve: Resolve) -> Span:

@@ -62,8 +62,10 @@ def ended_ungraded(events: Sequence[Any], message: str | None) -> Break | None:
         if last is None or not scoring or scorer == UNNAMED:
             return None
         event = events[last]
-        words = ": ".join(text for text in (f"{event.type or 'unknown'} limit", event.message) if isinstance(text, str))
-        return Break(scorer, Evidence(words[:EVIDENCE_LIMIT], f"events[{last}].message", Who.GRADER))
+        description = ": ".join(
+            text for text in (f"{event.type or 'unknown'} limit", event.message) if isinstance(text, str)
+        )
+        return Break(scorer, Evidence(description[:EVIDENCE_LIMIT], f"events[{last}].message", Who.GRADER))
     broken = is_environment(message)
     if not broken and (last is None or (worked and not scoring)):
         return None

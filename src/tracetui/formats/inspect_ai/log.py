@@ -73,14 +73,14 @@ def value_of(item: Any) -> Any:
 
 def record_of(item: Any) -> Record | None:
     """The fields of the object that `item` is, None if it is none. Raises `FormatError`."""
-    found = _decoded(item, dict[str, msgspec.Raw])
-    return found if isinstance(found, dict) else None
+    decoded = _decoded(item, dict[str, msgspec.Raw])
+    return decoded if isinstance(decoded, dict) else None
 
 
 def items_of(item: Any) -> list[Any] | None:
     """The elements of the list that `item` is, undecoded where possible; None if it is none. Raises `FormatError`."""
-    found = _decoded(item, list[msgspec.Raw])
-    return found if isinstance(found, list) else None
+    decoded = _decoded(item, list[msgspec.Raw])
+    return decoded if isinstance(decoded, list) else None
 
 
 def _decoded(item: Any, kind: Any) -> Any:
@@ -127,18 +127,22 @@ def prompt_in(given: Any) -> str:
     """The task of a sample: its input, or the first message of the user in a conversation."""
     if isinstance(given, str):
         return given.strip()
-    found = [
+    texts = [
         (mapping(message).get("role"), text)
         for message in sequence(given)
         if (text := text_in(mapping(message).get("content")).strip())
     ]
-    return next((text for role, text in found if role == "user"), found[0][1] if found else "")
+    return next((text for role, text in texts if role == "user"), texts[0][1] if texts else "")
 
 
 def error_type(message: str) -> str | None:
     """The type of an exception, which messages begin with: ``RuntimeError('…')``, ``ValueError: …``."""
-    found = _EXCEPTION.match(message)
-    return found[1] if found and found[1].endswith(("Error", "Exception", "Group", "Exit", "Interrupt")) else None
+    exception = _EXCEPTION.match(message)
+    return (
+        exception[1]
+        if exception and exception[1].endswith(("Error", "Exception", "Group", "Exit", "Interrupt"))
+        else None
+    )
 
 
 NAN: Final = "NaN"
@@ -156,8 +160,8 @@ def score_text(value: Any, depth: int = 3) -> str:
         return str(value).lower()
     if isinstance(value, str):
         return value[:_SCORE_LENGTH]
-    if (found := number(value)) is not None:
-        return f"{found:.4g}"
+    if (score := number(value)) is not None:
+        return f"{score:.4g}"
     if is_nan(value):
         return NAN
     if not depth or not isinstance(value, dict | list):
@@ -228,8 +232,8 @@ class SampleRecord(msgspec.Struct, gc=False):
         """The same, with the fields of `other` where it has none."""
         if self is other:
             return self
-        found = ((name, getattr(self, name)) for name in self.__struct_fields__)
-        return SampleRecord(**{name: getattr(other, name) if v is None or v is NULL else v for name, v in found})
+        own = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        return SampleRecord(**{name: getattr(other, name) if v is None or v is NULL else v for name, v in own})
 
 
 _RECORD: Final[Field[SampleRecord]] = Field(SampleRecord)
@@ -276,10 +280,10 @@ class Sample:
 
     def __init__(self, item: Any, *, check: int, size: int, archive: Archive | None = None, folder: str = "") -> None:
         """`check` and `size`: checksum and size of its bytes. Raises `FormatError` if it is no sample."""
-        found = decode_sample(item)
-        if found is None:
+        record = decode_sample(item)
+        if record is None:
             raise FormatError("sample is not a JSON object")
-        self.record, self.check, self.size = found, check, size
+        self.record, self.check, self.size = record, check, size
         self._item, self._archive, self._folder = item, archive, folder
         self._parts: dict[str, list[Any]] = {}
 
@@ -295,21 +299,21 @@ class Sample:
         if self._archive is not None and f"{self._folder}/metadata.json" in self._archive.members:
             record["metadata"] = read_value(self._archive, f"{self._folder}/metadata.json")
         names = [name for name in record if name not in (*_SHARED, "events", "error_retries")]
-        found = {name: resolved(field(record, name), self.resolve) for name in names}
+        decoded = {name: resolved(field(record, name), self.resolve) for name in names}
         for name, shared in _SHARED.items():
             value = field(record, name)
             if isinstance(value, dict):
                 value = {key: item for key, item in value.items() if key not in shared} if shared else None
             if value not in (None, {}):
-                found[name] = value
-        if self._archive is not None and isinstance(refs := found.get("message_refs"), list):
+                decoded[name] = value
+        if self._archive is not None and isinstance(refs := decoded.get("message_refs"), list):
             try:
-                found["messages"] = resolved(
+                decoded["messages"] = resolved(
                     [value_of(item) for _, item in self.shared("messages", refs)], self.resolve
                 )
             except FormatError as fault:
-                found["messages"] = f"not read: {fault}"
-        return found
+                decoded["messages"] = f"not read: {fault}"
+        return decoded
 
     def events(self, attempt: int | None = None) -> list[Any]:
         """Lists that hold the events of the sample, or of one of its failed attempts. Raises `FormatError`."""
@@ -332,11 +336,13 @@ class Sample:
     def shared(self, part: str, refs: Any) -> Iterator[tuple[int, Any]]:
         """The ``messages`` or ``calls`` that `refs` mean: ranges of those that events share, each with its index."""
         ranges = [
-            (integer(one[0]), integer(one[1])) for one in sequence(refs) if isinstance(one, list) and len(one) == 2
+            (integer(span[0]), integer(span[1])) for span in sequence(refs) if isinstance(span, list) and len(span) == 2
         ]
         items = self._part(part)
-        found = (i for a, b in ranges if a is not None and b is not None for i in range(max(0, a), min(b, len(items))))
-        return ((i, items[i]) for i in islice(found, MAX_MESSAGES))
+        indices = (
+            i for a, b in ranges if a is not None and b is not None for i in range(max(0, a), min(b, len(items)))
+        )
+        return ((i, items[i]) for i in islice(indices, MAX_MESSAGES))
 
     def resolve(self, text: str) -> str:
         """The text that `text` refers to; itself where it refers to nothing that is there."""
@@ -344,14 +350,14 @@ class Sample:
             return text
         name = text.partition("://")[2]
         try:
-            found = None
+            resolved_text = None
             if self._archive is not None and name.isdecimal() and len(name) < 10:
                 listed = self._part("attachments")
-                found = value_of(listed[int(name)]) if int(name) < len(listed) else None
-            found = field(self._attachments, name) if found is None else found
+                resolved_text = value_of(listed[int(name)]) if int(name) < len(listed) else None
+            resolved_text = field(self._attachments, name) if resolved_text is None else resolved_text
         except FormatError:
             return text
-        return found if isinstance(found, str) else text
+        return resolved_text if isinstance(resolved_text, str) else text
 
     @cached_property
     def _attachments(self) -> Record:
@@ -373,16 +379,16 @@ class Sample:
         """The lists that a part of a sample in pieces consists of, each named by the index of its first item."""
         assert self._archive is not None
         folder = f"{self._folder}/{part}"
-        found, count = [], 0
+        pieces, count = [], 0
         for first, name in _numbered(_PIECE, self._archive.members, folder):
             if first != count:
                 raise FormatError("a piece of the sample is missing", f"{folder}/{count}.json")
-            found.append(msgspec.Raw(self._archive.read(name)))
-            items = items_of(found[-1])
+            pieces.append(msgspec.Raw(self._archive.read(name)))
+            items = items_of(pieces[-1])
             if items is None:
                 raise FormatError("not a list")
             count += len(items)
-        return found
+        return pieces
 
 
 # ---- logs
@@ -518,23 +524,23 @@ class ArchiveLog(Log):
 
     def _extra(self) -> dict[str, Any]:
         """Reductions of scores, changes of the configuration, and the names of unknown members."""
-        found: dict[str, Any] = {}
+        extra: dict[str, Any] = {}
         if REDUCTIONS in self._members:
-            found["reductions"] = read_value(self._archive, REDUCTIONS)
+            extra["reductions"] = read_value(self._archive, REDUCTIONS)
         updates = _numbered(_UPDATES, self._members)
         if updates and not self.ended:
-            found["config_updates"] = [read_value(self._archive, name) for _, name in updates]
+            extra["config_updates"] = [read_value(self._archive, name) for _, name in updates]
         own = (START, HEADER, SUMMARIES, REDUCTIONS)
         others = [name for name in self._members if name not in own and not name.startswith("samples/")]
         others = [name for name in others if not _JOURNALED.fullmatch(name) and not _UPDATES.fullmatch(name)]
         if others:
-            found["other members"] = others[:MAX_SAMPLES]
-        return found
+            extra["other members"] = others[:MAX_SAMPLES]
+        return extra
 
     @cached_property
     def _summaries(self) -> dict[str, tuple[Any, SampleRecord]]:
         """Summaries of samples by key, undecoded and decoded."""
-        found: dict[str, tuple[Any, SampleRecord]] = {}
+        summaries: dict[str, tuple[Any, SampleRecord]] = {}
         names = (
             [SUMMARIES] if SUMMARIES in self._members else [name for _, name in _numbered(_JOURNALED, self._members)]
         )
@@ -552,8 +558,8 @@ class ArchiveLog(Log):
                 if record is None or key is None:
                     self._add_problem(name, "summary names no sample")
                 else:
-                    found[key] = item, record
-        return found
+                    summaries[key] = item, record
+        return summaries
 
     @cached_property
     def _common(self) -> list[int]:
@@ -600,14 +606,14 @@ class DocumentLog(Log):
         super().__init__(file.path)
         self._data = data
         self.header = self._decode()
-        found = self.header.pop("samples", None)
-        items = items_of(found)
+        recorded = self.header.pop("samples", None)
+        items = items_of(recorded)
         if (
             items is None
-            and found is not None
-            and bytes(memoryview(found) if isinstance(found, msgspec.Raw) else b"") != b"null"
+            and recorded is not None
+            and bytes(memoryview(recorded) if isinstance(recorded, msgspec.Raw) else b"") != b"null"
         ):
-            self.header["samples"] = found
+            self.header["samples"] = recorded
         self.ended = field(self.header, "status") != "started"
         self.samples = {}
         for index, item in enumerate(items or ()):
@@ -631,15 +637,15 @@ class DocumentLog(Log):
 
     def _decode(self) -> Record:
         try:
-            found: Any = msgspec.json.decode(self._data, type=dict[str, msgspec.Raw])
+            top: Any = msgspec.json.decode(self._data, type=dict[str, msgspec.Raw])
             note = None
         except (ValueError, RecursionError):
-            found, note = decode(self._data)
-        if not isinstance(found, dict):
+            top, note = decode(self._data)
+        if not isinstance(top, dict):
             raise FormatError("not a JSON object")
         if note is not None and not note.startswith("values that JSON does not allow"):  # Inspect itself writes NaN
             self._add_problem("", f"read leniently: {note}")
-        return found
+        return top
 
     def _add(self, index: int, item: Any) -> None:
         size = len(memoryview(item)) if isinstance(item, msgspec.Raw) else None

@@ -314,7 +314,11 @@ def error_of(fields: Any) -> Error | None:
 
 
 def _last(messages: list[Any], role: str) -> str | None:
-    fields = (text_in(mapping(one).get("content")) for one in reversed(messages) if mapping(one).get("role") == role)
+    fields = (
+        text_in(mapping(message).get("content"))
+        for message in reversed(messages)
+        if mapping(message).get("role") == role
+    )
     return next((text for text in fields if text), None)
 
 
@@ -323,10 +327,10 @@ def _limits(config: dict[str, Any], cut: Any) -> list[Limit]:
     fields = mapping(cut)
     kind = word(fields.get("type")) or word(cut)
     names = [name for name in config if name.endswith("_limit") and number(config[name]) is not None]
-    found = [Limit(name, number(config[name]), violated=name == f"{kind}_limit") for name in names]
-    if kind is not None and not any(limit.violated for limit in found):
-        found.append(Limit(f"{kind} limit"[:PREVIEW], number(fields.get("limit")), violated=True))
-    return found
+    limits = [Limit(name, number(config[name]), violated=name == f"{kind}_limit") for name in names]
+    if kind is not None and not any(limit.violated for limit in limits):
+        limits.append(Limit(f"{kind} limit"[:PREVIEW], number(fields.get("limit")), violated=True))
+    return limits
 
 
 def _totals(declared: Usage | None, spans: list[Span]) -> tuple[Total, ...]:
@@ -338,8 +342,8 @@ def _totals(declared: Usage | None, spans: list[Span]) -> tuple[Total, ...]:
     if declared is None:
         return ()
     names = ("input_tokens", "output_tokens", "total_tokens")
-    found = (Total(name, getattr(declared, name), getattr(counted, name)) for name in names)
-    return tuple(total for total in found if total.declared is not None)
+    totals = (Total(name, getattr(declared, name), getattr(counted, name)) for name in names)
+    return tuple(total for total in totals if total.declared is not None)
 
 
 # ---- the eval itself
@@ -364,7 +368,9 @@ def eval_header(log: Log, task: Task) -> Header:
     done = f"{len(log.samples)}/{wanted} samples" if wanted else f"{len(log.samples)} samples"
     if log.ended:
         done = "" if log.samples else "no samples in the log"
-    scored = joined(f"{one.name} {one.score:.4g}" for one in results_of(results)[:3] if one.score is not None)
+    scored = joined(
+        f"{metric.name} {metric.score:.4g}" for metric in results_of(results)[:3] if metric.score is not None
+    )
     return Header(
         id=task.id,
         **task.common,
@@ -409,8 +415,8 @@ def scores_of(scores: Any, single: Any) -> dict[str, Any]:
 
 def score_phrase(scores: dict[str, Any]) -> str:
     """``includes C · f1 0.75``."""
-    found = ((name, score_text(mapping(score).get("value"))) for name, score in list(scores.items())[:8])
-    return joined(f"{name[:_NAME_LENGTH]} {value}" for name, value in found if value)
+    values = ((name, score_text(mapping(score).get("value"))) for name, score in list(scores.items())[:8])
+    return joined(f"{name[:_NAME_LENGTH]} {value}" for name, value in values if value)
 
 
 def graded(scores: Any, single: Any, binary: frozenset[str]) -> Iterator[tuple[Score, Metric]]:
@@ -463,7 +469,7 @@ def _number_of(value: Any) -> float | None:
 
 def _binary_scores(spec: dict[str, Any]) -> frozenset[str]:
     """`Task.binary` by the scorers that an eval declares."""
-    found = set()
+    binary = set()
     for scorer in map(mapping, sequence(spec.get("scorers"))):
         todo = [(word(scorer.get("name")) or "", scorer.get("metrics"))]
         while todo:
@@ -473,25 +479,27 @@ def _binary_scores(spec: dict[str, Any]) -> frozenset[str]:
             elif (metric := word(mapping(metrics).get("name"))) is None:
                 todo += [(f"{name} {key}", below) for key, below in mapping(metrics).items()]
             elif metric.rpartition("/")[2] == "accuracy":
-                found.add(name)
-    return frozenset(found)
+                binary.add(name)
+    return frozenset(binary)
 
 
 def _measured_scores(log: Log) -> frozenset[str]:
     """`Task.binary` by the results of an eval: early logs declare no scorers."""
-    found = (mapping(score) for score in sequence(mapping(field(log.header, "results")).get("scores")))
-    names = [(one.get("name"), one.get("scorer")) for one in found if "accuracy" in mapping(one.get("metrics"))]
+    scores = (mapping(score) for score in sequence(mapping(field(log.header, "results")).get("scores")))
+    names = [
+        (score.get("name"), score.get("scorer")) for score in scores if "accuracy" in mapping(score.get("metrics"))
+    ]
     return frozenset(text for name, scorer in names for text in (f"{name}", f"{scorer} {name}"))
 
 
 def results_of(results: Any) -> tuple[Metric, ...]:
     """The metrics of an eval as a whole: ``includes accuracy``."""
-    found = []
+    metrics = []
     for score in sequence(mapping(results).get("scores")):
         name = word(mapping(score).get("name")) or word(mapping(score).get("scorer")) or "score"
         for key, metric in mapping(mapping(score).get("metrics")).items():
-            found.append(Metric(f"{name} {key}", number(mapping(metric).get("value")), details=metric))
-    return tuple(found)
+            metrics.append(Metric(f"{name} {key}", number(mapping(metric).get("value")), details=metric))
+    return tuple(metrics)
 
 
 _LATEST: Final = "inspect"
@@ -665,19 +673,19 @@ def _answers(output: Any) -> tuple[tuple[Message, ...], Any]:
     rest = without(output, "completion") if isinstance(output.get("completion"), str) else dict(output)
     if not isinstance(output.get("choices"), list):
         return (), rest
-    found, left = [], []
+    messages, remaining = [], []
     for choice in rest.pop("choices"):
         if not isinstance(mapping(choice).get("message"), dict):
-            left.append(choice)
+            remaining.append(choice)
             continue
         stop = word(choice.get("stop_reason"))
         message, more = message_of(choice["message"], stop)
-        found.append(message)
+        messages.append(message)
         others = without(choice, "message", *(("stop_reason",) if stop else ())) | {"message": more}
         if others := {key: value for key, value in others.items() if value is not None}:
-            left.append(others)
-    rest |= {"choices": left or None}
-    return tuple(found), {key: value for key, value in rest.items() if value is not None}
+            remaining.append(others)
+    rest |= {"choices": remaining or None}
+    return tuple(messages), {key: value for key, value in rest.items() if value is not None}
 
 
 def _call(call: dict[str, Any], sample: Sample) -> dict[str, Any]:
@@ -744,15 +752,15 @@ def _calls(rest: dict[str, Any]) -> list[Part]:
     calls = rest.get("tool_calls")
     if not isinstance(calls, list):
         return []
-    found: list[Part] = []
-    left = []
+    parts: list[Part] = []
+    remaining = []
     for call in calls:
         fields = mapping(call)
         name = word(fields.get("function"))
         if name is None:
-            left.append(call)
+            remaining.append(call)
             continue
-        found.append(ToolCall(word(fields.get("id")), name, fields.get("arguments")))
+        parts.append(ToolCall(word(fields.get("id")), name, fields.get("arguments")))
         ident = () if fields.get("id") is None or word(fields.get("id")) else ("id",)
         more = {
             key: value for key, value in fields.items() if key in ident or key not in ("id", "function", "arguments")
@@ -760,9 +768,9 @@ def _calls(rest: dict[str, Any]) -> list[Part]:
         if more.pop("type", "function") != "function":
             more["type"] = fields["type"]
         if more := {key: value for key, value in more.items() if value not in (None, [], {})}:
-            left.append({"function": name, **more})
-    rest["tool_calls"] = left
-    return found
+            remaining.append({"function": name, **more})
+    rest["tool_calls"] = remaining
+    return parts
 
 
 def _answer(fields: dict[str, Any], rest: dict[str, Any]) -> list[Part]:

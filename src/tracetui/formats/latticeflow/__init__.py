@@ -31,8 +31,8 @@ class LatticeFlow:
         return CERTAIN if files.claims(file) else NO
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        for found in files.documents(file):
-            yield found if isinstance(found, Problem) else _summary(file, found, deep=deep)
+        for document in files.documents(file):
+            yield document if isinstance(document, Problem) else _summary(file, document, deep=deep)
 
     def open(self, file: File, ref: RunRef) -> LatticeFlowReader:
         return LatticeFlowReader(ref)

@@ -100,7 +100,7 @@ def is_trace(top: dict[str, Piece], *, partial: bool = False) -> bool:
         return True
     events, items = (records.elements(top.get(name)) for name in ("events", "items"))
     if events or items:
-        return any(map(_is_event, (events or ())[:4])) or any(_is_item(one, partial) for one in (items or ())[:4])
+        return any(map(_is_event, (events or ())[:4])) or any(_is_item(item, partial) for item in (items or ())[:4])
     return (events is not None or items is not None) and set(top) <= {"items", "events", "metadata", "trace_id"}
 
 
@@ -148,17 +148,17 @@ def claims(file: File) -> bool:
     start = _start(head)
     end = head.find(b"\n", start)
     for text in (head[start:end] if end >= 0 else head, head):
-        found = records.fields(Raw(text))
-        if found is not None:
-            return trace_in(found) is not None or _has_later_row(head)
+        members = records.fields(Raw(text))
+        if members is not None:
+            return trace_in(members) is not None or _has_later_row(head)
     if _has_later_row(head):
         return True
-    integer = len(head) < HEAD_SIZE and head[start : start + 1] == b"["
-    return _holds_trace(_value(head) if integer else _value(_closed(head)), partial=not integer)
+    is_whole = len(head) < HEAD_SIZE and head[start : start + 1] == b"["
+    return _holds_trace(_value(head) if is_whole else _value(_closed(head)), partial=not is_whole)
 
 
 def _holds_trace(top: Any, *, partial: bool) -> bool:
-    return any(trace_in(one, partial=partial) for one in (top[:_FEW] if isinstance(top, list) else (top,)))
+    return any(trace_in(element, partial=partial) for element in (top[:_FEW] if isinstance(top, list) else (top,)))
 
 
 def _has_later_row(head: bytes) -> bool:
@@ -246,19 +246,21 @@ def documents(file: File) -> Iterator[Document | Problem]:
         yield _document(file, file.read_all())
 
 
-def _keyed(file: File, found: Iterator[Document | Problem]) -> Iterator[Document | Problem]:
+def _keyed(file: File, readings: Iterator[Document | Problem]) -> Iterator[Document | Problem]:
     seen: set[str] = set()
-    for one in found:
-        if isinstance(one, Problem):
-            yield one
+    for document in readings:
+        if isinstance(document, Problem):
+            yield document
             continue
-        trace_id = one.trace_id
-        key = trace_id or f"L{one.number}"
+        trace_id = document.trace_id
+        key = trace_id or f"L{document.number}"
         if trace_id is not None and (trace_id in seen or _LINE_KEY.fullmatch(trace_id)):
-            key = f"{trace_id}~L{one.number}"
-            yield Problem(file.path, one.where, f"trace_id {trace_id[:80]!r} is taken: its run is called {key[:100]!r}")
+            key = f"{trace_id}~L{document.number}"
+            yield Problem(
+                file.path, document.where, f"trace_id {trace_id[:80]!r} is taken: its run is called {key[:100]!r}"
+            )
         seen.add(key)
-        yield msgspec.structs.replace(one, key=key)
+        yield msgspec.structs.replace(document, key=key)
 
 
 def _line_documents(file: File) -> Iterator[Document | Problem]:
@@ -317,9 +319,9 @@ def _found(file: File, top: Any, data: bytes, offset: int, where: str, note: str
 def find(file: File, key: str | None) -> Document:
     """The trace that `documents` gave that key. Raises `FormatError` if it is not there."""
     if key is None or not has_lines(file):
-        for one in documents(file):
-            if isinstance(one, Document) and (key is None or one.key == key):
-                return one
+        for document in documents(file):
+            if isinstance(document, Document) and (key is None or document.key == key):
+                return document
         raise FormatError(f"trace {key!r} not found")
     named = _LINE_KEY.fullmatch(key)
     number = int(named["number"]) if named else 0
@@ -327,11 +329,11 @@ def find(file: File, key: str | None) -> Document:
     for line in lines(file):
         if line.number == number if number else needle in line.data:
             try:
-                found = _row(file, line)
+                document = _row(file, line)
             except FormatError:
                 if number:
                     raise
                 continue
-            if number or found.trace_id == key:
-                return msgspec.structs.replace(found, key=key)
+            if number or document.trace_id == key:
+                return msgspec.structs.replace(document, key=key)
     raise FormatError(f"trace {key!r} not found")

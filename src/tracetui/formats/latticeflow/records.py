@@ -89,9 +89,9 @@ class Item(Struct, gc=False):
         content = self.content
         if isinstance(content, list):
             texts = [
-                one if isinstance(one, str) else one.refusal if one.text is None else one.text
-                for one in content
-                if isinstance(one, Part | str)
+                part if isinstance(part, str) else part.refusal if part.text is None else part.text
+                for part in content
+                if isinstance(part, Part | str)
             ]
             return "\n".join([text for text in texts if text is not None])
         return content if isinstance(content, str) else ""
@@ -173,7 +173,7 @@ class Event(Struct, gc=False):
     @property
     def outputs(self) -> list[Item]:
         """The output of a model call."""
-        return [one if isinstance(one, Item) else Item() for one in self.output_items or ()]
+        return [output if isinstance(output, Item) else Item() for output in self.output_items or ()]
 
 
 ITEMS: Final = Schema[Item](Item)
@@ -190,14 +190,14 @@ _arrays: Final = msgspec.json.Decoder(list[Raw]).decode
 
 def fields(piece: Piece) -> dict[str, Piece] | None:
     """The members of an object, undecoded; None if it is none."""
-    found = _opened(piece, _objects)
-    return found if isinstance(found, dict) else None
+    members = _opened(piece, _objects)
+    return members if isinstance(members, dict) else None
 
 
 def elements(piece: Piece) -> list[Piece] | None:
     """The elements of an array, undecoded; None if it is none."""
-    found = _opened(piece, _arrays)
-    return found if isinstance(found, list) else None
+    items = _opened(piece, _arrays)
+    return items if isinstance(items, list) else None
 
 
 def _opened(piece: Piece, decode: Callable[[Raw], Any]) -> Any:
@@ -212,10 +212,10 @@ def record(kind: Schema[R], piece: Piece) -> R:
     if not isinstance(piece, Raw):
         return kind.convert(piece, {})
     try:
-        found = kind.decode(bytes(piece), {})[0]
+        decoded = kind.decode(bytes(piece), {})[0]
     except FormatError:
-        found = None
-    return kind.convert({}, {}) if found is None else found
+        decoded = None
+    return kind.convert({}, {}) if decoded is None else decoded
 
 
 def content_of(piece: Piece) -> Any:
@@ -235,24 +235,24 @@ def roles(items: Sequence[Item]) -> list[str]:
     Without `role` a message is the assistant's if a part of it has `annotations`, else the user's. Several such ones
     before any user's: all but the last may as well be system prompts, their role is `ROLE_UNKNOWN`.
     """
-    found = ["" if one.kind != "message" else one.role or _inferred_role(one) for one in items]
+    named = ["" if item.kind != "message" else item.role or _inferred_role(item) for item in items]
     user_seen = False
-    open_one = -1  # a message without a role, before any user's
-    for i, role in enumerate(found):
+    undecided = -1  # a message without a role, before any user's
+    for i, role in enumerate(named):
         if not role:
             continue
-        if open_one >= 0:
-            found[open_one] = ROLE_UNKNOWN if role in ("?", "user") else "user"
-            user_seen = user_seen or found[open_one] == "user"
-            open_one = -1
+        if undecided >= 0:
+            named[undecided] = ROLE_UNKNOWN if role in ("?", "user") else "user"
+            user_seen = user_seen or named[undecided] == "user"
+            undecided = -1
         if role == "?" and user_seen:
-            found[i] = "user"
+            named[i] = "user"
         elif role == "?":
-            open_one = i
+            undecided = i
         user_seen = user_seen or role == "user"
-    if open_one >= 0:
-        found[open_one] = "user"
-    return found
+    if undecided >= 0:
+        named[undecided] = "user"
+    return named
 
 
 def _inferred_role(message: Item) -> str:
@@ -326,7 +326,7 @@ def _by_time(events: list[EventEntry]) -> list[EventEntry]:
         time = moment(event.record.timestamp)
         latest = latest if time is None else time
         times.append(latest)
-    return [event for _, event in sorted(zip(times, events, strict=True), key=lambda one: one[0])]
+    return [event for _, event in sorted(zip(times, events, strict=True), key=lambda pair: pair[0])]
 
 
 class Records:
@@ -334,8 +334,8 @@ class Records:
 
     def __init__(self, trace: Outline) -> None:
         self.events = [
-            EventEntry(one.index, one.value, one.raw, one.value.kind, ident(one.value.span_id))
-            for one in trace.records("events", EVENTS)
+            EventEntry(entry.index, entry.value, entry.raw, entry.value.kind, ident(entry.value.span_id))
+            for entry in trace.records("events", EVENTS)
         ]
         self.events = _by_time(self.events)
         self.own_span = ident(plain(trace.fields.get("span_id", NULL)))
@@ -349,7 +349,7 @@ class Records:
         self._root = [event for event in self.events if event.span == self.scope]
         self._has_messages = any(event.kind == "message_event" for event in self.events)
         self._set_event_roles()
-        given = [_entry(one.value, one.raw) for one in trace.records("items", ITEMS)]
+        given = [_entry(item.value, item.raw) for item in trace.records("items", ITEMS)]
         self.items = given or self._derived_items()
         if given or not self._has_messages:
             _set_item_roles(self.items)
@@ -361,11 +361,11 @@ class Records:
             event.id = event.id or self.claim_id(event.record.id, f"event-{event.index}")
 
     def _first(self, kind: str) -> dict[str, EventEntry]:
-        found: dict[str, EventEntry] = {}
+        entries: dict[str, EventEntry] = {}
         for event in self.events:
             if event.kind == kind and event.span is not None:
-                found.setdefault(event.span, event)
-        return found
+                entries.setdefault(event.span, event)
+        return entries
 
     def _find_scope(self) -> str | None:
         """None, or the one span around everything: that of a child trace, or where an importer put all content."""
@@ -384,7 +384,7 @@ class Records:
             if event.kind == "message_event":
                 spans[event.span].append(event)
         for entered in spans.values():
-            for event, role in zip(entered, roles([one.record.message_item for one in entered]), strict=True):
+            for event, role in zip(entered, roles([message.record.message_item for message in entered]), strict=True):
                 event.role = role
 
     def _derived_items(self) -> list[ItemEntry]:
@@ -393,12 +393,12 @@ class Records:
             return self._items_of_model_calls()
         items = []
         for event in self._root:
-            found = event.record
+            record = event.record
             if event.kind == "message_event":
-                item = found.message_item
+                item = record.message_item
                 items.append(ItemEntry(item, event.piece, item.kind, event.role))
             elif event.kind == "function_call_event":
-                call = Item(call_id=found.call_id, name=found.function, status=found.status)
+                call = Item(call_id=record.call_id, name=record.function, status=record.status)
                 items.append(ItemEntry(call, event.piece, "function_call"))
         return items
 
@@ -455,21 +455,21 @@ class Records:
 
     def outputs_of_calls(self) -> dict[str, list[ItemEntry]]:
         """Outputs that no event shows, by the call that they answer."""
-        found: dict[str, list[ItemEntry]] = defaultdict(list)
+        outputs: dict[str, list[ItemEntry]] = defaultdict(list)
         calls = {str(item.record.call_id) for item in self.items if item.kind == "function_call" and item.order}
         for item in self.items:
             if item.kind == "function_call_output" and item.order and (call_id := str(item.record.call_id)) in calls:
-                found[call_id].append(item)
-        return found
+                outputs[call_id].append(item)
+        return outputs
 
     def hand_offs(self) -> dict[str, EventEntry]:
         """The call that started each sub-agent, by the agent's span."""
-        found: dict[str, EventEntry] = {}
+        calls: dict[str, EventEntry] = {}
         for event in self.events:
             span = ident(event.record.agent_span_id) if event.kind == "function_call_event" else None
             if span is not None and span in self.begins and span != event.span:
-                found.setdefault(span, event)
-        return found
+                calls.setdefault(span, event)
+        return calls
 
     def link(self, handed: dict[str, EventEntry]) -> None:
         """Links in both directions: between a model call and its output, a call and its sub-agent."""
@@ -483,23 +483,23 @@ class Records:
                     if (name := ident(item.call_id) or ident(item.id)) is not None:
                         by_output.setdefault(name, event)
         for event in self.events:
-            found = event.record
+            record = event.record
             if event.kind == "message_event":
-                produced, label = found.message_item.id, "message"
+                produced, label = record.message_item.id, "message"
             elif event.kind == "function_call_event":
-                produced, label = found.call_id, f"tool call {found.function}"
+                produced, label = record.call_id, f"tool call {record.function}"
             else:
                 continue
-            model = by_id.get(ident(found.model_call_id) or "") or by_output.get(ident(produced) or "")
+            model = by_id.get(ident(record.model_call_id) or "") or by_output.get(ident(produced) or "")
             if model is not None:
                 _link(event, "model call", model, label)
         for span, call in handed.items():
             _link(call, "sub-agent", self.begins[span], "started by")
 
 
-def _link(one: EventEntry, label: str, other: EventEntry, back: str) -> None:
-    one.links.append(Link(label, other.id))
-    other.links.append(Link(back, one.id))
+def _link(from_event: EventEntry, label: str, to_event: EventEntry, back: str) -> None:
+    from_event.links.append(Link(label, to_event.id))
+    to_event.links.append(Link(back, from_event.id))
 
 
 def _entry(item: Item, piece: Piece) -> ItemEntry:
@@ -507,16 +507,16 @@ def _entry(item: Item, piece: Piece) -> ItemEntry:
 
 
 def _set_item_roles(items: list[ItemEntry]) -> None:
-    for one, role in zip(items, roles([one.record for one in items]), strict=True):
-        one.role = role
+    for item, role in zip(items, roles([item.record for item in items]), strict=True):
+        item.role = role
 
 
 def _context(event: EventEntry) -> list[ItemEntry]:
     within = event.record.input_context
-    found = elements(within)
-    if found is None:  # lone surrogates
-        found = sequence(plain(within))
-    return [_entry(record(ITEMS, piece), piece) for piece in found]
+    pieces = elements(within)
+    if pieces is None:  # lone surrogates
+        pieces = sequence(plain(within))
+    return [_entry(record(ITEMS, piece), piece) for piece in pieces]
 
 
 def _outputs(event: EventEntry) -> list[ItemEntry]:

@@ -140,15 +140,17 @@ class Spans:
 
     def _take_all(self) -> None:
         """Make a span of every record, in order."""
-        ordered: list[tuple[Order, EventEntry | ItemEntry]] = [(self._order(one), one) for one in self._records.events]
+        ordered: list[tuple[Order, EventEntry | ItemEntry]] = [
+            (self._order(event), event) for event in self._records.events
+        ]
         ordered += [(item.order, item) for item in self._records.items if item.order is not None]
-        ordered.sort(key=lambda one: one[0])
-        paired = {id(item) for found in self._outputs.values() for item in found}
-        for _, one in ordered:
-            if isinstance(one, EventEntry):
-                self._event(one)
-            elif id(one) not in paired:
-                self._item(one)
+        ordered.sort(key=lambda pair: pair[0])
+        paired = {id(item) for outputs in self._outputs.values() for item in outputs}
+        for _, entry in ordered:
+            if isinstance(entry, EventEntry):
+                self._event(entry)
+            elif id(entry) not in paired:
+                self._item(entry)
         for call_id in sorted(self._outputs):
             for item in self._outputs[call_id]:
                 self._item(item)
@@ -207,61 +209,61 @@ class Spans:
             return Outcome(Status.ERROR, status or None, StatusSource.EXPLICIT, Error(as_text(error)))
         if not status:
             return NO_OUTCOME
-        found = self._outcomes.get(status)
-        if found is None:
-            found = self._outcomes[status] = Outcome(status_of(status), word(status), StatusSource.EXPLICIT)
-        return found
+        outcome = self._outcomes.get(status)
+        if outcome is None:
+            outcome = self._outcomes[status] = Outcome(status_of(status), word(status), StatusSource.EXPLICIT)
+        return outcome
 
     # -- events
 
     def _event(self, event: EventEntry) -> None:
-        found, kind = event.record, event.kind
+        record, kind = event.record, event.kind
         ends = self._records.ends.get(event.span or "") is event
         if ends and event.span in self._records.begins:
             return  # the begin shows it
         if kind == "message_event" and event.role == "user" and event.span == self._records.scope:
-            self._open_turn(event.id, found.message_item, self._at(event), moment(found.timestamp))
+            self._open_turn(event.id, record.message_item, self._at(event), moment(record.timestamp))
             return
-        started = moment(found.timestamp)
+        started = moment(record.timestamp)
         add = partial(self._add, event.id, self._parent(event), self._at(event), started_at=started)
         match kind:
             case "message_event":
-                self._message(add, found.message_item, event.role)
+                self._message(add, record.message_item, event.role)
             case "function_call_event":
-                agent, begin = word(found.agent), self._agent_of(event)
+                agent, begin = word(record.agent), self._agent_of(event)
                 if begin is not None:
                     agent = agent or word(begin.record.name) or "sub-agent"
                     started = min(filter(None, (moment(begin.record.timestamp), started)), default=None)
                 add(
-                    word(found.function) or "function call",
+                    word(record.function) or "function call",
                     Operation.EXECUTE_TOOL,
-                    self._outcome(found.error, found.status),
+                    self._outcome(record.error, record.status),
                     started_at=started,
-                    duration_ms=milliseconds(found.working_time),
-                    preview=preview_of(found.arguments),
-                    note=f"hand-off → {agent}" if agent else "no output" if is_missing(found.result) else "",
+                    duration_ms=milliseconds(record.working_time),
+                    preview=preview_of(record.arguments),
+                    note=f"hand-off → {agent}" if agent else "no output" if is_missing(record.result) else "",
                 )
             case "model_call_event":
-                model = word(found.model)
+                model = word(record.model)
                 add(
                     model or "model call",
                     Operation.CHAT,
-                    self._model_outcome(found),
-                    duration_ms=milliseconds(found.total_time),
-                    usage=found.usage.usage if isinstance(found.usage, TokenUsage) else None,
+                    self._model_outcome(record),
+                    duration_ms=milliseconds(record.total_time),
+                    usage=record.usage.usage if isinstance(record.usage, TokenUsage) else None,
                     model=model,
-                    preview=" · ".join(filter(None, map(_output_preview, found.outputs))),
+                    preview=" · ".join(filter(None, map(_output_preview, record.outputs))),
                 )
             case "span_begin":
                 self._begin(add, event)
             case "compaction":
-                add("compaction", outcome=OK, preview=_compaction(found))
+                add("compaction", outcome=OK, preview=_compaction(record))
             case "error":
-                message = "" if found.message is None else as_text(found.message)
+                message = "" if record.message is None else as_text(record.message)
                 outcome = Outcome(Status.ERROR, None, StatusSource.EXPLICIT, Error(message))
                 add("error", outcome=outcome, preview=message)
             case "custom":
-                add(word(found.name) or "custom", outcome=OK)
+                add(word(record.name) or "custom", outcome=OK)
             case "span_end":
                 how = "ends a second time" if event.span in self._records.begins else "ends, but never begins"
                 self._note(f"events[{event.index}]", f"span {(event.span or '')[:80]!r} {how}")
@@ -294,7 +296,7 @@ class Spans:
 
     def _begin(self, add: Callable[..., None], event: EventEntry) -> None:
         """A nested span."""
-        span, found = event.span, event.record
+        span, record = event.span, event.record
         self._containers.add(event.id)
         if span is None or self._records.begins.get(span) is not event:
             how = "begins without an id" if span is None else "begins a second time"
@@ -303,17 +305,17 @@ class Spans:
         if end is None:
             self._unended.add(event.id)
             self.is_open = True
-        operation = _SPAN_TYPES.get(found.span_type or "", Operation.OTHER)
+        operation = _SPAN_TYPES.get(record.span_type or "", Operation.OTHER)
         if operation is Operation.EXECUTE_TOOL and span in self._wrapped:
             operation = Operation.OTHER  # the call inside is the tool call, this only wraps it
-        duration = None if end is None else _elapsed(moment(found.timestamp), moment(end.record.timestamp))
-        add(word(found.name) or "span", operation, duration_ms=duration, note="open" if end is None else "")
+        duration = None if end is None else _elapsed(moment(record.timestamp), moment(end.record.timestamp))
+        add(word(record.name) or "span", operation, duration_ms=duration, note="open" if end is None else "")
 
-    def _model_outcome(self, found: Event) -> Outcome:
-        outputs = found.outputs
-        self.asks = any(one.call_id is not None for one in outputs)
-        cut = next((one.status for one in outputs if one.status and one.status != "completed"), None)
-        outcome = self._outcome(found.error, cut)
+    def _model_outcome(self, record: Event) -> Outcome:
+        outputs = record.outputs
+        self.asks = any(output.call_id is not None for output in outputs)
+        cut = next((output.status for output in outputs if output.status and output.status != "completed"), None)
+        outcome = self._outcome(record.error, cut)
         return OK if outcome is NO_OUTCOME else outcome
 
     # -- messages and items
@@ -406,11 +408,13 @@ def _output_preview(item: Item) -> str:
     return item.text[:PREVIEW] if item.call_id is None else f"→ {item.name} {preview_of(item.arguments)}"
 
 
-def _compaction(found: Event) -> str:
+def _compaction(record: Event) -> str:
     """How much a compaction removed: ``trim: 9000 → 1200 tokens``; no numbers where the trace has none."""
-    sizes = (found.tokens_before, found.tokens_after)
-    numbers = "" if sizes == (None, None) else " → ".join("?" if one is None else str(one) for one in sizes) + " tokens"
-    return ": ".join(filter(None, (found.strategy, numbers)))
+    sizes = (record.tokens_before, record.tokens_after)
+    numbers = (
+        "" if sizes == (None, None) else " → ".join("?" if size is None else str(size) for size in sizes) + " tokens"
+    )
+    return ": ".join(filter(None, (record.strategy, numbers)))
 
 
 def preview_of(value: Any) -> str:
@@ -496,13 +500,15 @@ def _item(value: Any, role: str, more: dict[str, Any]) -> dict[str, Any]:
 
 def _messages(rest: dict[str, Any], name: str) -> tuple[Message, ...]:
     """The items of a field as messages; other values stay in the field."""
-    found = elements(rest.get(name))
-    if found is None:
+    pieces = elements(rest.get(name))
+    if pieces is None:
         return ()
-    named = roles([record(ITEMS, one) for one in found])
-    shown = [as_message(one, role) if isinstance(one, dict) else one for one, role in zip(found, named, strict=True)]
-    rest[name] = [one[1] if isinstance(one, tuple) else one for one in shown]
-    return tuple(one[0] for one in shown if isinstance(one, tuple))
+    named = roles([record(ITEMS, piece) for piece in pieces])
+    shown = [
+        as_message(piece, role) if isinstance(piece, dict) else piece for piece, role in zip(pieces, named, strict=True)
+    ]
+    rest[name] = [converted[1] if isinstance(converted, tuple) else converted for converted in shown]
+    return tuple(converted[0] for converted in shown if isinstance(converted, tuple))
 
 
 # ---- messages
@@ -563,8 +569,8 @@ _FEW: Final = 16
 
 def error_of(document: Document) -> str | None:
     """`metadata.error` as text."""
-    found = document.metadata.get("error")
-    return None if found is None or found == "" else as_text(found)
+    error = document.metadata.get("error")
+    return None if error is None or error == "" else as_text(error)
 
 
 def has_ended(document: Document) -> bool:
@@ -588,21 +594,23 @@ def quick_header(document: Document) -> Header | None:
 
 def _first_timestamp(document: Document) -> str | None:
     """The first time that an event has, None where the first few have none."""
-    found = (record(EVENTS, one).timestamp for one in (elements(document.trace.fields.get("events")) or ())[:_FEW])
-    return next((timestamp for timestamp in found if moment(timestamp) is not None), None)
+    timestamps = (
+        record(EVENTS, piece).timestamp for piece in (elements(document.trace.fields.get("events")) or ())[:_FEW]
+    )
+    return next((timestamp for timestamp in timestamps if moment(timestamp) is not None), None)
 
 
 def _first_prompt(document: Document) -> str | None:
     """The first user's text from the given items, "" if none is there; None if there are no items."""
-    found = elements(document.trace.fields.get("items"))
-    if not found:
+    pieces = elements(document.trace.fields.get("items"))
+    if not pieces:
         return None
-    for upto in (3, 64, len(found)):
-        items = [record(ITEMS, piece) for piece in found[:upto]]
-        sure = len(items) if upto >= len(found) else len(items) - 1
-        for one, role, piece in zip(items[:sure], roles(items), found, strict=False):
-            if _is_prompt(one, role):
-                return _prompt(one, piece)
+    for upto in (3, 64, len(pieces)):
+        items = [record(ITEMS, piece) for piece in pieces[:upto]]
+        sure = len(items) if upto >= len(pieces) else len(items) - 1
+        for item, role, piece in zip(items[:sure], roles(items), pieces, strict=False):
+            if _is_prompt(item, role):
+                return _prompt(item, piece)
     return ""
 
 
@@ -617,26 +625,28 @@ def _prompt(item: Item, piece: Piece) -> str:
 
 def header(document: Document, records: Records, spans: Spans) -> Header:
     """The whole header."""
-    prompt = next((_prompt(one.record, one.piece) for one in records.items if _is_prompt(one.record, one.role)), "")
-    handed = {ident(one.record.agent_span_id) for one in records.events}
-    agents = (one for one in _tops(records) if one.record.span_type == "agent" and one.span not in handed)
-    timestamps = (one.record.timestamp for one in records.events)
-    found = _header(
+    prompt = next(
+        (_prompt(entry.record, entry.piece) for entry in records.items if _is_prompt(entry.record, entry.role)), ""
+    )
+    handed = {ident(event.record.agent_span_id) for event in records.events}
+    agents = (event for event in _tops(records) if event.record.span_type == "agent" and event.span not in handed)
+    timestamps = (event.record.timestamp for event in records.events)
+    known = _header(
         document,
         prompt,
-        agent=next((word(one.record.name) for one in agents), None),
-        model=next((word(one.record.model) for one in records.events if one.kind == "model_call_event"), None),
-        started=next((one for one in timestamps if moment(one) is not None), None),
+        agent=next((word(agent.record.name) for agent in agents), None),
+        model=next((word(event.record.model) for event in records.events if event.kind == "model_call_event"), None),
+        started=next((timestamp for timestamp in timestamps if moment(timestamp) is not None), None),
     )
     more: dict[str, Any] = {"fields": unknown_fields(document.trace.unknown)}
-    if found.error is not None:
-        more["error"] = _located(found.error, spans.spans)
-    if found.status is None:
+    if known.error is not None:
+        more["error"] = _located(known.error, spans.spans)
+    if known.status is None:
         more |= _ending(document, records, spans)
     declared = natural(document.metadata.get("total_tokens"))
     if declared is not None and not any(span.usage for span in spans.spans):
         more["usage"] = Usage(total_tokens=declared)
-    return msgspec.structs.replace(found, **more)
+    return msgspec.structs.replace(known, **more)
 
 
 def _header(
@@ -681,8 +691,8 @@ def _located(error: FirstError, spans: list[Span]) -> FirstError:
 
 def _name_in(columns: dict[str, Any], name: str) -> str | None:
     """A text or a whole number in a column, as a text."""
-    found = columns.get(name)
-    text = word(found if integer(found) is None else str(found))
+    value = columns.get(name)
+    text = word(value if integer(value) is None else str(value))
     return text and excerpt(text)
 
 
@@ -691,9 +701,9 @@ def _scores(recorded: Any) -> Iterator[Score]:
 
     Facts: `ScoresData` and the scorers of `latticeflow-core` 3.17, which has no other rule for passing.
     """
-    for index, one in enumerate(map(mapping, sequence(recorded))):
-        scorer = word(one.get("scorer_name")) or word(one.get("scorer_key")) or "score"
-        for name, value in mapping(one.get("values")).items() if one.get("scorer_purpose") != "qa" else ():
+    for index, row in enumerate(map(mapping, sequence(recorded))):
+        scorer = word(row.get("scorer_name")) or word(row.get("scorer_key")) or "score"
+        for name, value in mapping(row.get("values")).items() if row.get("scorer_purpose") != "qa" else ():
             passed = boolean(value) if name in _STATED else None
             source = f"scores[{index}].values.{name}"[:PREVIEW]
             yield Score(f"{scorer} {name}"[:PREVIEW], score_value(value), passed, source)
@@ -754,9 +764,9 @@ def run_body(document: Document, records: Records, spans: Spans) -> RunBody:
         error=None if error is None else Error(error),
         totals=_totals(document.metadata, items, spans.spans),
         extent=None if document.key is None else (document.origin.offset, document.origin.size),
-        system_prompt=next((one.record.text for one in system), None),
-        last_user=next((one.record.text for one in users), None),
-        last_assistant=next((one.record.text for one in answers), None),
+        system_prompt=next((message.record.text for message in system), None),
+        last_user=next((message.record.text for message in users), None),
+        last_assistant=next((message.record.text for message in answers), None),
         attributes=attributes,
     )
 

@@ -181,7 +181,7 @@ class Facts(Struct, frozen=True):
         """All of it, and what the spans have of the whole."""
         attributes: dict[str, Any] = {"trace_info": _there(self.info), "experiment": self.experiment}
         attributes |= {"tags": _objects(_there(self.tags)), "metadata": _objects(_there(self.metadata))}
-        attributes["assessments"] = [_objects(_there(one)) for one in self.assessments]
+        attributes["assessments"] = [_objects(_there(assessment)) for assessment in self.assessments]
         attributes = {name: value for name, value in attributes.items() if value}
         return replace(trace.run_body(), attributes=attributes, raw=rendered(attributes))
 
@@ -288,18 +288,18 @@ class Database(RunTables):
     def _named(self, table: str) -> dict[str, dict[str, Any]]:
         """Values by name."""
         if table not in self._pairs:
-            found = self._pairs[table] = {}
+            by_request = self._pairs[table] = {}
             for row in self._all(table, "request_id"):
-                found.setdefault(row["request_id"], {})[str(row["key"])] = row["value"]
+                by_request.setdefault(row["request_id"], {})[str(row["key"])] = row["value"]
         return self._pairs[table]
 
     @cached_property
     def _assessments(self) -> dict[str, list[dict[str, Any]]]:
-        found: dict[str, list[dict[str, Any]]] = {}
+        by_trace: dict[str, list[dict[str, Any]]] = {}
         if {*_ASSESSMENT}.issubset(self.columns["assessments"]):
             for row in self._all("assessments", "trace_id"):
-                found.setdefault(row["trace_id"], []).append(row)
-        return found
+                by_trace.setdefault(row["trace_id"], []).append(row)
+        return by_trace
 
     @cached_property
     def _experiments(self) -> dict[Any, str]:
@@ -349,8 +349,8 @@ def _objects(values: dict[str, Any]) -> dict[str, Any]:
 
 def _there(row: dict[str, Any]) -> dict[str, Any]:
     """The values of a row; of bytes, which no column of MLflow has, the size."""
-    found = ((name, value) for name, value in row.items() if value is not None)
-    return {name: f"{len(value)} bytes" if isinstance(value, bytes) else value for name, value in found}
+    values = ((name, value) for name, value in row.items() if value is not None)
+    return {name: f"{len(value)} bytes" if isinstance(value, bytes) else value for name, value in values}
 
 
 def _scores(assessments: Iterable[dict[str, Any]]) -> Iterator[Score]:

@@ -109,8 +109,8 @@ class ConversationReader:
 
 def _is_same(before: Reading, now: Reading) -> bool:
     return (
-        [(path, one.check) for path, one in before.documents.items()]
-        == [(path, one.check) for path, one in now.documents.items()]
+        [(path, document.check) for path, document in before.documents.items()]
+        == [(path, document.check) for path, document in now.documents.items()]
         and before.problems == now.problems
         and before.unfinished == now.unfinished
     )
@@ -177,7 +177,7 @@ def _declared(state: dict[str, Any], name: str) -> float | None:
 def _run_body(reading: Reading, made: Spans) -> RunBody:
     """The state, and its totals beside our own counts; they have those of sub-agents."""
     conversation = reading.conversation
-    state, events = conversation.state, [one.record or {} for one in conversation.events]
+    state, events = conversation.state, [event.record or {} for event in conversation.events]
     used = sum((span.usage for span in made.spans if span.usage is not None), Usage())
     totals = [
         Total("input_tokens", _declared(state, "prompt_tokens"), used.input_tokens),
@@ -185,9 +185,11 @@ def _run_body(reading: Reading, made: Spans) -> RunBody:
         Total("cost_usd", _rounded(_declared_cost(state)), _rounded(used.cost_usd)),
     ]
     most = number(state.get("max_iterations"))
-    finished = next((child(one, "action") for one in reversed(events) if one.get("tool_name") == "finish"), {})
-    answers = [message_of(one) for one in events if one.get("source") == "agent" and "llm_message" in one]
-    system = next((text(child(one, "system_prompt").get("text")) for one in events if "system_prompt" in one), None)
+    finished = next((child(event, "action") for event in reversed(events) if event.get("tool_name") == "finish"), {})
+    answers = [message_of(event) for event in events if event.get("source") == "agent" and "llm_message" in event]
+    system = next(
+        (text(child(event, "system_prompt").get("text")) for event in events if "system_prompt" in event), None
+    )
     return RunBody(
         output=text(finished.get("message")),
         limits=() if most is None else (Limit("max_iterations", most),),
@@ -264,7 +266,7 @@ def _reply(records: list[dict[str, Any]], raw: bytes) -> Body:
 def _call(records: list[dict[str, Any]], raw: bytes) -> Body:
     """A call and its result, each field of the result under ``result``."""
     action = records[0] if records[0].get("kind") == "ActionEvent" else {}
-    result = next((one for one in records if one is not action), {})
+    result = next((record for record in records if record is not action), {})
     given = action.get("action")
     if given is None:
         given = decode_value(text(child(action, "tool_call").get("arguments")) or "") or None
@@ -272,11 +274,11 @@ def _call(records: list[dict[str, Any]], raw: bytes) -> Body:
     said, rest = _texts(observation.pop("content", None))
     output = "\n".join(part.text for part in said if isinstance(part, Text)) or None
     attributes = {name: value for name, value in action.items() if name != "action"}
-    found = {name: value for name, value in result.items() if name != "observation"} | {"observation": observation}
+    fields = {name: value for name, value in result.items() if name != "observation"} | {"observation": observation}
     if rest:
-        found["observation"] = observation | {"content": rest}
+        fields["observation"] = observation | {"content": rest}
     if result:
-        attributes["result"] = found
+        attributes["result"] = fields
     error = text(result.get("error")) or text(result.get("rejection_reason"))
     shown = ToolResult(text(result.get("tool_call_id")), output or error, observation.get("is_error") is True or None)
     messages = (Message("tool", (shown,)),) if result else ()

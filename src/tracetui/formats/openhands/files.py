@@ -111,14 +111,14 @@ class Files:
         else:
             listed = self._listed("")
             if _exists(file, f"../{STATE}") or listed[0].name != file.name:
-                listed = [one for one in listed if one.name == file.name]
+                listed = [entry for entry in listed if entry.name == file.name]
             conversation = Conversation("", {}, self._events("", listed), [])
         unfinished = tuple(self._unfinished)
         return Reading(conversation, self._documents, self._problems, unfinished, self._done)
 
     def _conversation(self, folder: str, state: dict[str, Any], depth: int = 0) -> Conversation:
         events = self._events(f"{folder}{EVENTS}/", self._listed(f"{folder}{EVENTS}"))
-        found = []
+        agents = []
         below = self._file.folder(f"{folder}{AGENTS}").folders if depth < _DEPTH and self._most is None else []
         for path in sorted(below)[:_MOST]:
             own = f"{folder}{AGENTS}/{file_name(path)}/"
@@ -126,35 +126,35 @@ class Files:
             record = {} if document is None else document.record or {}
             if document is not None and document.record is None:
                 self._report(document, moving=True)
-            found.append(self._conversation(own, record, depth + 1))
-        found = [agent for agent in found if agent.events or agent.state]
-        found.sort(key=lambda agent: (began(agent), agent.path))
-        return Conversation(f"{folder}{STATE}", state, events, found)
+            agents.append(self._conversation(own, record, depth + 1))
+        agents = [agent for agent in agents if agent.events or agent.state]
+        agents.sort(key=lambda agent: (began(agent), agent.path))
+        return Conversation(f"{folder}{STATE}", state, events, agents)
 
     def _listed(self, folder: str) -> list[Entry]:
         """The events in a folder, in their order. The run moves while its newest event does."""
         there = self._file.folder(folder).entries
-        entries = [one for one in there if one.skipped is None and EVENT.fullmatch(one.name)]
+        entries = [entry for entry in there if entry.skipped is None and EVENT.fullmatch(entry.name)]
         if entries:
-            newest = max(entries, key=lambda one: one.stat.mtime if one.stat is not None else 0.0)
+            newest = max(entries, key=lambda entry: entry.stat.mtime if entry.stat is not None else 0.0)
             self._file.other(f"{folder}/{newest.name}" if folder else newest.name, newest.stat)
-        return sorted(entries, key=lambda one: _number(one.name))
+        return sorted(entries, key=lambda entry: _number(entry.name))
 
     def _events(self, folder: str, entries: list[Entry]) -> list[Document]:
         wanted = entries
         if self._most is not None and len(entries) > self._most:
             wanted = [*entries[: self._most], entries[-1]]
-        found = []
+        documents = []
         for entry in wanted:
             document = self._other(f"{folder}{entry.name}", entry.stat)
             if document is not None and document.record is not None:
-                found.append(document)
+                documents.append(document)
             elif document is not None:
                 self._report(document, moving=entry is entries[-1])
         numbers = [_number(entry.name)[0] for entry in entries]
         if numbers and (lost := numbers[-1] + 1 - numbers[0] - len(numbers)) > 0:
             self._problems.append(Problem(self._file.path, folder.rstrip("/"), f"{lost} events have no file"))
-        return found
+        return documents
 
     def _report(self, document: Document, *, moving: bool) -> None:
         """A file that can't be read: the newest one may be being written."""
@@ -215,7 +215,7 @@ def _number(name: str) -> tuple[int, str]:
 
 def began(conversation: Conversation) -> str:
     """The recorded time of its first event."""
-    return next((str(mapping(one.record).get("timestamp", "")) for one in conversation.events), "")
+    return next((str(mapping(event.record).get("timestamp", "")) for event in conversation.events), "")
 
 
 # ---- which files belong together
@@ -246,7 +246,7 @@ def whole_of(file: File) -> str | None:
         above += "../../"
     path = f"{above}{STATE}" if above else file.name
     if above == "../" and not _exists(file, path):
-        names = [one.name for one in file.folder().entries if one.skipped is None and EVENT.fullmatch(one.name)]
+        names = [entry.name for entry in file.folder().entries if entry.skipped is None and EVENT.fullmatch(entry.name)]
         path = min(names, key=_number, default=file.name)
     if path == file.name:
         return None

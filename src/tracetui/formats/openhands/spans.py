@@ -75,8 +75,8 @@ class Meter:
         self.responses: dict[str, Response] = {}
         self.complete = True
         """Every cost belongs to a response."""
-        for one in conversation.all():
-            for usage_id, metrics in usages_of(one.state):
+        for part in conversation.all():
+            for usage_id, metrics in usages_of(part.state):
                 for ident, response in self._responses(usage_id, metrics):
                     self.responses.setdefault(ident, response)
         self.left = dict(self.responses)
@@ -87,22 +87,24 @@ class Meter:
         self.complete = self.complete and (joined or not costs)
         seen: set[str] = set()
         latencies = {
-            mapping(one).get("response_id"): number(mapping(one).get("latency"))
-            for one in sequence(metrics.get("response_latencies"))
-            if isinstance(mapping(one).get("response_id"), str)
+            mapping(call).get("response_id"): number(mapping(call).get("latency"))
+            for call in sequence(metrics.get("response_latencies"))
+            if isinstance(mapping(call).get("response_id"), str)
         }
-        for rank, one in enumerate(map(mapping, tokens)):
+        for rank, usage in enumerate(map(mapping, tokens)):
             cost = number(mapping(costs[rank]).get("cost")) if joined else None
             names = ("prompt", "completion", "cache_read", "cache_write", "reasoning")
-            given, made, read, written, thought = (natural(one.get(f"{name}_tokens")) for name in names)
-            recorded = text(one.get("response_id"))
+            given, made, read, written, thought = (natural(usage.get(f"{name}_tokens")) for name in names)
+            recorded = text(usage.get("response_id"))
             ident = recorded if recorded is not None and recorded not in seen else f"{usage_id} {rank + 1}"
             seen.add(ident)
             latency = latencies.get(recorded)
             ms = None if latency is None or latency < 0 else round(latency * 1000, 3)
             yield (
                 ident,
-                Response(usage_id, Usage(given, made, None, read, written, thought, cost), word(one.get("model")), ms),
+                Response(
+                    usage_id, Usage(given, made, None, read, written, thought, cost), word(usage.get("model")), ms
+                ),
             )
 
     def take(self, ident: str) -> Response | None:
@@ -324,7 +326,7 @@ class _Conversation:
             name = call.agent or text(call.action.get("subagent_type")) or name
         standing = text(agent.state.get("execution_status"))
         status, source = standing_of(standing)
-        times = [moment(mapping(one.record).get("timestamp")) for one in agent.events] or [None]
+        times = [moment(mapping(event.record).get("timestamp")) for event in agent.events] or [None]
         position = self._run.add(
             agent.state.get("id"),
             agent.path,

@@ -45,8 +45,8 @@ class Otlp:
             return POSSIBLE if len(head) == HEAD_SIZE and _begins_with(head, OTHERS) else NO
         if _begins_with(head, REQUEST):
             return CERTAIN
-        found = (record_on(data) or {} for data in head.split(b"\n", _LOOK)[:_LOOK] if _SPANS.search(data))
-        return CERTAIN if any(not record.keys().isdisjoint(REQUEST) for record in found) else NO
+        records = (record_on(data) or {} for data in head.split(b"\n", _LOOK)[:_LOOK] if _SPANS.search(data))
+        return CERTAIN if any(not record.keys().isdisjoint(REQUEST) for record in records) else NO
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         """Both stages read all: any line may begin a trace, end one or name it. A store lists what it counted."""

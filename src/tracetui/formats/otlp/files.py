@@ -123,7 +123,9 @@ class TraceReader(LogReader[Trace]):
             self._document = same
             return Chunk()
         try:
-            exports = [(line, one[self._key]) for line, one in documents_by_trace(file) if self._key in one]
+            exports = [
+                (line, document[self._key]) for line, document in documents_by_trace(file) if self._key in document
+            ]
         except FormatError:
             if self._begun and file.moving:
                 return Chunk()  # caught in the middle of a write: keep the last version
@@ -185,21 +187,21 @@ def lines_of_trace(file: File, key: str) -> list[FinishedLine] | None:
     index = cache.get(_LINE_INDEX)
     if not isinstance(index, LineIndex) or index.stat != file.stat:
         index = cache[_LINE_INDEX] = LineIndex(file.stat, _index_lines(file))
-    found = index.lines.get(key) if index.lines is not None else None
-    return None if found is None or sum(size for _, _, size in found) > LINES_AT_ONCE else found
+    refs = index.lines.get(key) if index.lines is not None else None
+    return None if refs is None or sum(size for _, _, size in refs) > LINES_AT_ONCE else refs
 
 
 def _index_lines(file: File) -> dict[str, list[FinishedLine]] | None:
-    found: dict[str, list[FinishedLine]] = {}
+    lines_by_trace: dict[str, list[FinishedLine]] = {}
     for line in lines(file, limit=MAX_LINE, end=file.stat.size):
         if line.skipped or not line.whole or b"\0" in line.data:
             return None
-        found_line = line.offset, line.number, len(line.data)
+        ref = line.offset, line.number, len(line.data)
         for key in dict.fromkeys(traces_on(line.data)):
             if key is None:
                 return None
-            found.setdefault(key, []).append(found_line)
-    return found
+            lines_by_trace.setdefault(key, []).append(ref)
+    return lines_by_trace
 
 
 # ---- documents
@@ -348,15 +350,15 @@ def counted(file: File) -> tuple[Count, list[Problem]]:
         count, unfinished = reader.session, reader.unfinished
         if shared is not None:
             shared[_COUNT] = reader
-    found = [*count.problems, *(() if file.moving else unfinished)]
+    problems = [*count.problems, *(() if file.moving else unfinished)]
     early = sum(len(logs) for trace in count.traces.values() if trace is not None for logs in trace.early.values())
     if early and not file.moving:
         reason = f"{early} events in logs belong to spans that are not in the file"
-        found.append(Problem(file.path, "logs and metrics", reason))
+        problems.append(Problem(file.path, "logs and metrics", reason))
     if count.others:
         reason = f"{count.others} exports of logs or metrics are not read"
-        found.append(Problem(file.path, "logs and metrics", reason, count.lost))
-    return count, found
+        problems.append(Problem(file.path, "logs and metrics", reason, count.lost))
+    return count, problems
 
 
 def _count_documents(file: File) -> Count:
@@ -420,29 +422,29 @@ def is_listed(data: bytes) -> bool:
 
 def summary_of_listed(file: File, ref: RunRef) -> RunSummary:
     """The summary of a trace from its row in the list. Raises `ValueError` if it is none."""
-    one = _decode_listed(file.head).listed
+    row = _decode_listed(file.head).listed
     trace = Trace(file.path, file.name, summary_only=True)
-    is_sure = one.roots == 1 and one.spans == one.ids
-    if one.roots == 1:
-        trace.take_span(record_of_row(one.root, {}, 0), Line(0, 1, b""), None)
+    is_sure = row.roots == 1 and row.spans == row.ids
+    if row.roots == 1:
+        trace.take_span(record_of_row(row.root, {}, 0), Line(0, 1, b""), None)
     header = trace.header()
     status, status_word, source = header.status, header.status_word, header.status_source
-    if (one.roots or not file.moving) and not (
-        is_sure and (status is Status.ERROR or not one.may_fail + one.may_be_scored)
+    if (row.roots or not file.moving) and not (
+        is_sure and (status is Status.ERROR or not row.may_fail + row.may_be_scored)
     ):
         status, status_word, source = Status.UNKNOWN, None, None
     elif header.ended and status is None:
         status, source = Status.OK, StatusSource.DERIVED
-    is_unique, first = one.spans == one.ids, one.root_first and is_sure
-    usage = Usage(one.input, one.output) if one.plain_tokens and is_unique else None
+    is_unique, first = row.spans == row.ids, row.root_first and is_sure
+    usage = Usage(row.input, row.output) if row.plain_tokens and is_unique else None
     header = msgspec.structs.replace(
         header,
         agent=header.agent if first and trace.agent.value is not None else None,
-        model=word(one.model) if one.plain_models else None,
+        model=word(row.model) if row.plain_models else None,
         status=status,
         status_word=status_word,
         status_source=source,
-        started_at=int(one.first_ns) / 1e9 if one.first_ns != "0" else None,
+        started_at=int(row.first_ns) / 1e9 if row.first_ns != "0" else None,
         duration_ms=header.duration_ms if is_sure else None,
         usage=usage or None,
         repeats=header.repeats if is_sure else None,
@@ -455,10 +457,10 @@ def summary_of_listed(file: File, ref: RunRef) -> RunSummary:
         fields=(),
     )
     made = summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)
-    calls = one.calls if one.plain_calls and is_unique else None
+    calls = row.calls if row.plain_calls and is_unique else None
     return made.replace(
-        spans=one.ids if is_unique else None,
+        spans=row.ids if is_unique else None,
         steps=calls,
         llm_calls=calls,
-        errors=None if one.may_fail else 0,
+        errors=None if row.may_fail else 0,
     )

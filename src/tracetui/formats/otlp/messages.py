@@ -88,8 +88,8 @@ class Messages(msgspec.Struct, frozen=True):
 
     def __bool__(self) -> bool:
         """Whether any message has content: one of a role alone must not hide messages in other attributes."""
-        for one in self.messages:
-            for part in one.parts:
+        for message in self.messages:
+            for part in message.parts:
                 if not isinstance(part, Text | Reasoning) or part.text:
                     return True
         return False
@@ -97,9 +97,9 @@ class Messages(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str | None:
         """The text of the last message that has some."""
-        for one in reversed(self.messages):
-            if found := text_of(one).strip():
-                return found
+        for message in reversed(self.messages):
+            if text := text_of(message).strip():
+                return text
         return None
 
     @property
@@ -107,14 +107,14 @@ class Messages(msgspec.Struct, frozen=True):
         """The text, else the tools that are called."""
         if text := self.text:
             return text
-        calls = [part.name for one in self.messages for part in one.parts if isinstance(part, ToolCall)]
+        calls = [part.name for message in self.messages for part in message.parts if isinstance(part, ToolCall)]
         return "→ " + ", ".join(calls) if calls else ""
 
     @property
     def answer(self) -> str | None:
         """The text that is the output as a whole; None for a conversation that ends in a question or a tool call."""
         if not self.partial:
-            return "\n".join(text for one in self.messages if (text := text_of(one))) or None
+            return "\n".join(text for message in self.messages if (text := text_of(message))) or None
         last = self.messages[-1] if self.messages else None
         if last is None or last.role in (*_SYSTEMS, *_USERS):
             return None
@@ -132,26 +132,30 @@ class Messages(msgspec.Struct, frozen=True):
         index = self._prompt_index()
         if index is None:
             return None
-        return [(one.role, text_of(one)) for one in self.messages[: index + 1] if one.role not in _SYSTEMS]
+        return [
+            (message.role, text_of(message)) for message in self.messages[: index + 1] if message.role not in _SYSTEMS
+        ]
 
     @property
     def system(self) -> str | None:
         """The first text of the system messages that the conversation begins with."""
-        found = (text_of(one).strip() for one in takewhile(lambda one: one.role in _SYSTEMS, self.messages))
-        return next(filter(None, found), None)
+        texts = (
+            text_of(message).strip() for message in takewhile(lambda message: message.role in _SYSTEMS, self.messages)
+        )
+        return next(filter(None, texts), None)
 
     def _prompt_index(self) -> int | None:
         """The first new message of the user; without an index, the first of its last consecutive ones."""
         new = range(self.since or 0, len(self.messages))
         if self.since is not None:
             return next((i for i in new if _is_prompt(self.messages[i])), None)
-        found = None
+        prompt = None
         for index in reversed(new):
             if _is_prompt(self.messages[index]):
-                found = index
-            elif found is not None and self.messages[index].role not in _SYSTEMS:
+                prompt = index
+            elif prompt is not None and self.messages[index].role not in _SYSTEMS:
                 break
-        return found
+        return prompt
 
 
 def _is_prompt(message: Message) -> bool:
@@ -164,7 +168,7 @@ NO_MESSAGES: Final = Messages()
 
 def inputs_of(attrs: Attributes, events: Sequence[Event]) -> Messages:
     """The input messages of a model, agent or tool."""
-    found = (
+    messages = (
         _from_json(attrs, MESSAGES_IN, "user")
         or _from_flat(attrs, INPUTS_FLAT, "user")
         or _from_details(events, MESSAGES_IN, "user")
@@ -173,7 +177,7 @@ def inputs_of(attrs: Attributes, events: Sequence[Event]) -> Messages:
         or _conversation(attrs)[0]
         or NO_MESSAGES
     )
-    return _with_system(found, attrs)
+    return _with_system(messages, attrs)
 
 
 def outputs_of(attrs: Attributes, events: Sequence[Event]) -> Messages:
@@ -211,18 +215,18 @@ def _is_without_system(value: Any) -> bool:
 def _from_json(attrs: Attributes, names: Iterable[str], role: str, *, choices: bool | None = None) -> Messages | None:
     """The messages of the first of these attributes; `choices`: only those that are choices, or only the others."""
     for name in names:
-        found, is_cut = _decoded(content(attrs, name))
+        value, is_cut = _decoded(content(attrs, name))
         others: Fields = {}
-        if isinstance(found, dict):
-            holder = next((key for key in _LISTS if isinstance(found.get(key), list)), None)
-            found, others = ([found], {}) if holder is None else (found[holder], without(found, holder))
-        if isinstance(found, list) and found:
-            items = list(enumerate(found[:_MOST]))
+        if isinstance(value, dict):
+            holder = next((key for key in _LISTS if isinstance(value.get(key), list)), None)
+            value, others = ([value], {}) if holder is None else (value[holder], without(value, holder))
+        if isinstance(value, list) and value:
+            items = list(enumerate(value[:_MOST]))
             if choices is not None:
-                items = [(i, one) for i, one in items if (_event_name(one) == _CHOICE) is choices]
+                items = [(i, item) for i, item in items if (_event_name(item) == _CHOICE) is choices]
                 if not items:
                     return None
-            rest: Fields = {name: found[_MOST:]} if len(found) > _MOST else {}
+            rest: Fields = {name: value[_MOST:]} if len(value) > _MOST else {}
             if others:
                 add_field(rest, name, others)
             if is_cut:
@@ -234,16 +238,16 @@ def _from_json(attrs: Attributes, names: Iterable[str], role: str, *, choices: b
 
 def _decoded(value: Any) -> tuple[Any, bool]:
     """The value of an attribute with JSON, and whether that was cut off."""
-    found = decoded(value)
-    if isinstance(found, str) and found.lstrip()[:1] in ("{", "["):
-        cut = decode_cut(found)
+    parsed = decoded(value)
+    if isinstance(parsed, str) and parsed.lstrip()[:1] in ("{", "["):
+        cut = decode_cut(parsed)
         if cut is not None:
             return cut, True
-    return found, False
+    return parsed, False
 
 
 def _messages(name: str, items: Iterable[tuple[int, Any]], role: str, rest: Fields) -> tuple[Message, ...]:
-    return tuple(convert_each(name, items, lambda one: message_of(one, _role(one, role)), rest))
+    return tuple(convert_each(name, items, lambda item: message_of(item, _role(item, role)), rest))
 
 
 def _event_name(value: Any) -> Any:
@@ -262,7 +266,7 @@ def _exchange(attrs: Attributes) -> tuple[Messages, Messages]:
     answer = _from_json(attrs, EVENTS, "assistant", choices=True)
     if answer is not None or not given:
         return given, answer or NO_MESSAGES
-    cut = max((i for i, one in enumerate(given.messages) if one.role != "assistant"), default=-1) + 1
+    cut = max((i for i, message in enumerate(given.messages) if message.role != "assistant"), default=-1) + 1
     return replace(given, messages=given.messages[:cut]), Messages(given.messages[cut:], given.taken)
 
 
@@ -273,32 +277,32 @@ def _conversation(attrs: Attributes) -> tuple[Messages, Messages]:
     question is there or later. Versions that write the index leave it out where it is 0; they also write
     ``gen_ai.agent.name``. Before them the latest question is the new one.
     """
-    found = _from_json(attrs, CONVERSATIONS, "user")
-    if found is None:
+    conversation = _from_json(attrs, CONVERSATIONS, "user")
+    if conversation is None:
         return NO_MESSAGES, NO_MESSAGES
     since = parse_int(attrs.get(_NEW))
     if since is not None or "gen_ai.agent.name" in attrs:
-        found = replace(found, since=max(0, since or 0))
-    begin = found._prompt_index()
-    begin = begin if begin is not None else found.since or 0
-    places = range(begin, len(found.messages))
-    cut = next((i for i in places if found.messages[i].role == "assistant"), len(found.messages))
-    answer = Messages(found.messages[cut:], found.taken, partial=True)
-    return replace(found, messages=found.messages[:cut]), answer
+        conversation = replace(conversation, since=max(0, since or 0))
+    begin = conversation._prompt_index()
+    begin = begin if begin is not None else conversation.since or 0
+    places = range(begin, len(conversation.messages))
+    cut = next((i for i in places if conversation.messages[i].role == "assistant"), len(conversation.messages))
+    answer = Messages(conversation.messages[cut:], conversation.taken, partial=True)
+    return replace(conversation, messages=conversation.messages[:cut]), answer
 
 
-def _with_system(found: Messages, attrs: Attributes) -> Messages:
+def _with_system(conversation: Messages, attrs: Attributes) -> Messages:
     """The messages after the system instructions, where these have an attribute of their own."""
     system, is_cut = _decoded(content(attrs, SYSTEM))
     if not system or not isinstance(system, str | list):
-        return found
-    rest = dict(found.rest)
+        return conversation
+    rest = dict(conversation.rest)
     if is_cut:
         rest[SYSTEM] = CUT
     parts = convert_each(SYSTEM, enumerate([system] if isinstance(system, str) else system), part_of, rest)
-    since = None if found.since is None else found.since + 1
-    messages = (Message("system", tuple(parts)), *found.messages)
-    return Messages(messages, (SYSTEM, *found.taken), rest, found.events, since)
+    since = None if conversation.since is None else conversation.since + 1
+    messages = (Message("system", tuple(parts)), *conversation.messages)
+    return Messages(messages, (SYSTEM, *conversation.taken), rest, conversation.events, since)
 
 
 def _from_ai_sdk(attrs: Attributes) -> Messages | None:
@@ -326,8 +330,8 @@ def _from_flat(attrs: Attributes, prefixes: Iterable[str], role: str) -> Message
                 _put(trees.setdefault(int(index), _Tree()), path or "content", attrs[name])
         items = [(index, _nested(trees[index])) for index in sorted(trees)]
         rest: Fields = {}
-        if found := Messages(_messages(prefix.removesuffix("."), items, role, rest), tuple(taken), rest):
-            return found
+        if messages := Messages(_messages(prefix.removesuffix("."), items, role, rest), tuple(taken), rest):
+            return messages
     return None
 
 
@@ -348,10 +352,10 @@ def _put(tree: dict[str, Any], path: str, value: Any) -> None:
 
 def _nested(tree: dict[str, Any]) -> Any:
     """Branches under numbers as lists."""
-    found = {key: _nested(value) if isinstance(value, _Tree) else value for key, value in tree.items()}
-    if found and all(key.isdecimal() and len(key) < 8 for key in found):
-        return [found[key] for key in sorted(found, key=int)]
-    return found
+    nested = {key: _nested(value) if isinstance(value, _Tree) else value for key, value in tree.items()}
+    if nested and all(key.isdecimal() and len(key) < 8 for key in nested):
+        return [nested[key] for key in sorted(nested, key=int)]
+    return nested
 
 
 # ---- as events
@@ -360,11 +364,11 @@ def _nested(tree: dict[str, Any]) -> Any:
 def _from_details(events: Sequence[Event], names: Sequence[str], role: str) -> Messages | None:
     """Messages in an attribute of an event (``gen_ai.client.inference.operation.details``)."""
     for index, event in enumerate(events):
-        found = _from_json(event.attrs, names, role)
-        if found is not None:
-            found = _with_system(found, event.attrs) if names is MESSAGES_IN else found
-            all_taken = not event.rest and event.attrs.keys() <= set(found.taken)
-            return Messages(found.messages, (), found.rest, (index,) if all_taken else ())
+        messages = _from_json(event.attrs, names, role)
+        if messages is not None:
+            messages = _with_system(messages, event.attrs) if names is MESSAGES_IN else messages
+            all_taken = not event.rest and event.attrs.keys() <= set(messages.taken)
+            return Messages(messages.messages, (), messages.rest, (index,) if all_taken else ())
     return None
 
 
@@ -391,9 +395,9 @@ def _messages_in(event: Event, roles: dict[str, str]) -> Iterator[tuple[Message,
         yield message_of(event.attrs, roles[event.name])
         return
     name = _TEXTS[event.name]
-    found = decoded(event.attrs.get(name))
+    texts = decoded(event.attrs.get(name))
     others = without(event.attrs, name)
-    for value in found if isinstance(found, list) and found else [found]:
+    for value in texts if isinstance(texts, list) and texts else [texts]:
         message, rest = message_of("" if value is None else value, "user" if name == "gen_ai.prompt" else "assistant")
         yield message, rest | others
         others = {}
@@ -411,9 +415,9 @@ def message_of(value: Any, role: str) -> tuple[Message, Fields]:
     rest = _unwrapped(value)
     role = _take_text(rest, "role") or role
     if role == "tool" or isinstance(rest.get("tool_call_id"), str):
-        found = _tool_result(rest)
-        if found is not None:
-            return Message(role, (found,), id=_take_text(rest, "id"), name=found.name), rest
+        result = _tool_result(rest)
+        if result is not None:
+            return Message(role, (result,), id=_take_text(rest, "id"), name=result.name), rest
     parts = (*_contents(rest), *_calls(rest))
     ident, reason, name = _take_text(rest, "id"), _take_text(rest, "finish_reason"), _take_text(rest, "name")
     return Message(role, parts, id=ident, finish_reason=reason, name=name), rest
@@ -453,9 +457,9 @@ def _contents(rest: Fields) -> list[Part]:
             continue
         value = rest[name]
         if name != "content" or (isinstance(value, str) and value.lstrip()[:1] == "["):
-            found = decoded(value)
+            inner = decoded(value)
             # content that only looks like JSON of parts is a text
-            value = found if name != "content" or (found and all(map(_is_part, found))) else value
+            value = inner if name != "content" or (inner and all(map(_is_part, inner))) else value
         if isinstance(value, str):
             if value and Text(value) not in parts:
                 parts.append(Text(value))
@@ -473,10 +477,10 @@ def _is_part(value: Any) -> bool:
 
 def _calls(rest: Fields) -> list[Part]:
     calls: list[Part] = []
-    found = decoded(rest["tool_calls"]) if "tool_calls" in rest else None
-    if isinstance(found, list):
+    requests = decoded(rest["tool_calls"]) if "tool_calls" in rest else None
+    if isinstance(requests, list):
         del rest["tool_calls"]
-        calls += convert_each("tool_calls", enumerate(found), _call_part, rest)
+        calls += convert_each("tool_calls", enumerate(requests), _call_part, rest)
     single = rest.get("function_call")
     if isinstance(single, dict) and isinstance(single.get("name"), str):
         call, left = _call(dict(rest.pop("function_call")))
@@ -550,8 +554,8 @@ def _result(rest: Fields) -> tuple[Part, Fields]:
 
 
 def _kind(value: Any) -> str:
-    found = value.get("type", value.get("kind")) if isinstance(value, dict) else None
-    return found if isinstance(found, str) else ""
+    kind = value.get("type", value.get("kind")) if isinstance(value, dict) else None
+    return kind if isinstance(kind, str) else ""
 
 
 def _typeless(rest: Fields) -> Fields:
@@ -563,8 +567,8 @@ def _typeless(rest: Fields) -> Fields:
 def _take_text(rest: Fields, *names: str) -> str | None:
     """Take these fields up to the first that is a text with something in it."""
     for name in names:
-        if name in rest and isinstance(rest[name], str) and (found := word(rest.pop(name))):
-            return found
+        if name in rest and isinstance(rest[name], str) and (text := word(rest.pop(name))):
+            return text
     return None
 
 
@@ -572,8 +576,8 @@ def _take_string(rest: Fields, *names: str) -> str | None:
     """Take the first of these fields that is a text, even an empty one."""
     for name in names:
         if name in rest and isinstance(rest[name], str):
-            found: str = rest.pop(name)
-            return found
+            text: str = rest.pop(name)
+            return text
     return None
 
 

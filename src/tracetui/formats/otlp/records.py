@@ -157,8 +157,8 @@ class SpanFields(msgspec.Struct, gc=False, rename=_NAMES, forbid_unknown_fields=
 
 
 FIELD_NAMES: Final = {
-    one.name: (one.encode_name, re.sub("[A-Z]", lambda match: f"_{match[0].lower()}", one.encode_name))
-    for one in msgspec.structs.fields(SpanFields)
+    field.name: (field.encode_name, re.sub("[A-Z]", lambda match: f"_{match[0].lower()}", field.encode_name))
+    for field in msgspec.structs.fields(SpanFields)
 }
 """Names of the fields of a span in both spellings."""
 FIELDS: Final = Fields({"span": " ".join(name for names in FIELD_NAMES.values() for name in names)})
@@ -220,15 +220,15 @@ def spans_on(
     Only those that are `wanted`. Raises `ValueError` or `RecursionError` for any other request. Skips the checks of
     `tracetui.formats.decode.skippable` checks.
     """
-    found = []
+    spans = []
     for i, resource in enumerate(_STRICT.strict(data).resource_spans):
         above = _decode_once(surroundings, "resource", resource.resource, resource.schema_url)
         for j, scope in enumerate(resource.scope_spans):
             within = _decode_once(surroundings, "scope", scope.scope, scope.schema_url)
             for k, raw in enumerate(scope.spans):
                 if wanted is None or wanted(raw):
-                    found.append(_strict_record((i, j, k), raw, within, above))
-    return found
+                    spans.append(_strict_record((i, j, k), raw, within, above))
+    return spans
 
 
 def values_on(data: bytes) -> dict[RecordPath, Any]:
@@ -260,12 +260,12 @@ def _strict_record(path: RecordPath, raw: msgspec.Raw, scope: dict[str, Any], re
     try:
         span = _decode_span(raw)
         attrs: dict[str, Any] = {}
-        for one in span.attributes:
-            key = intern(one.key)
+        for attribute in span.attributes:
+            key = intern(attribute.key)
             if key in CONTENT:
-                attrs[key] = one.value
+                attrs[key] = attribute.value
             else:
-                value = _decode_value(one.value)
+                value = _decode_value(attribute.value)
                 is_text = len(value) == 1 and "stringValue" in value  # as most are
                 attrs[key] = value["stringValue"] if is_text else value_of(value)
         if len(attrs) == len(span.attributes):
@@ -327,7 +327,7 @@ class Export(NamedTuple):
 
 def export_of(value: Any) -> Export:
     """The records of decoded JSON."""
-    spans = [loose_record(*found, crc32(rendered(found[1]))) for found in objects_in(value)]
+    spans = [loose_record(*span, crc32(rendered(span[1]))) for span in objects_in(value)]
     return Export(spans, list(logs_in(value)), value)
 
 
@@ -356,11 +356,11 @@ def damage_in(request: Any) -> Iterator[str]:
     """Problems of a request: values that are not a list of spans, an object with one, or a span."""
     for name, below in ((REQUEST, SCOPES), (SCOPES, ("spans",))):
         requests = [request] if name is REQUEST else sequence(named(request, *REQUEST))
-        for one in requests:
-            found = named(one, *name)
-            if found is not None and not isinstance(found, list):
+        for holder in requests:
+            parts = named(holder, *name)
+            if parts is not None and not isinstance(parts, list):
                 yield f"{name[0]} isn't a list"
-            for i, part in enumerate(sequence(found)):
+            for i, part in enumerate(sequence(parts)):
                 if not isinstance(part, dict):
                     yield f"{name[0]}[{i}] isn't an object"
                 elif not isinstance(spans := named(part, *below), list | None):
@@ -398,8 +398,8 @@ def parse_int(value: Any) -> int | None:
 
 def nanoseconds(value: Any) -> int | None:
     """A time in nanoseconds since the epoch; 0 means unknown."""
-    found = parse_int(value)
-    return found if found is not None and found > 0 else None
+    time = parse_int(value)
+    return time if time is not None and time > 0 else None
 
 
 def trace_id(record: Any) -> str:
@@ -414,8 +414,8 @@ def span_id(record: Any) -> str | None:
 
 def parent_id(span: SpanFields) -> str | None:
     """The id of the span above; None at the top."""
-    found = identifier(span.parent) if span.parent else None
-    return None if found is None or not found.strip("0") else found
+    ident = identifier(span.parent) if span.parent else None
+    return None if ident is None or not ident.strip("0") else ident
 
 
 def normal_id(text: str) -> str:
@@ -443,13 +443,13 @@ def identifier(value: Any) -> str | None:
 
 def attributes_of(record: Any) -> dict[str, Any]:
     """The attributes of a record by key, with anything there that is no attribute under a name of its own."""
-    found = named(record, "attributes")
-    if isinstance(found, dict):
-        return {key: value_of(value) for key, value in found.items()}
+    attributes = named(record, "attributes")
+    if isinstance(attributes, dict):
+        return {key: value_of(value) for key, value in attributes.items()}
     attrs: dict[str, Any] = {}
-    if found is not None and not isinstance(found, list):
-        attrs["attributes"] = found
-    for item in sequence(found):
+    if attributes is not None and not isinstance(attributes, list):
+        attrs["attributes"] = attributes
+    for item in sequence(attributes):
         _attribute(item, attrs, 0)
     return attrs
 
@@ -472,14 +472,14 @@ def value_of(value: Any, depth: int = 0) -> Any:
     if kind in _PLAIN:
         return inner
     if kind in ("intValue", "int_value"):
-        found = parse_int(inner)
-        return inner if found is None else found
+        number = parse_int(inner)
+        return inner if number is None else number
     if kind in ("arrayValue", "array_value") and _lists(inner):
-        return [value_of(one, depth + 1) for one in sequence(inner.get("values"))]
+        return [value_of(item, depth + 1) for item in sequence(inner.get("values"))]
     if kind in ("kvlistValue", "kvlist_value") and _lists(inner):
         attrs: dict[str, Any] = {}
-        for one in sequence(inner.get("values")):
-            _attribute(one, attrs, depth + 1)
+        for item in sequence(inner.get("values")):
+            _attribute(item, attrs, depth + 1)
         return attrs
     return value
 
@@ -578,15 +578,15 @@ def event_of(record: dict[str, Any]) -> Event:
 def events_at(file: File, refs: Sequence[RecordRef]) -> list[Event]:
     """The events of these log records. Raises `FormatError` if something else is there now."""
     lines: dict[int, dict[RecordPath, dict[str, Any]]] = {}
-    found = []
+    events = []
     for at in refs:
         if at.offset not in lines:
             lines[at.offset] = {log.path: log.fields for log in logs_in(parse(file.read(at.offset, at.size))[0])}
         record = lines[at.offset].get(at.path, {})
         if crc32(rendered(record)) != at.check:
             raise changed(f"byte {at.offset}")
-        found.append(event_of(record))
-    return found
+        events.append(event_of(record))
+    return events
 
 
 def _name(record: dict[str, Any]) -> str:

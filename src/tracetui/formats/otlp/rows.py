@@ -238,5 +238,5 @@ def value_of(name: str, text: Any) -> Any:
 def _is_text(name: str) -> bool:
     if name in NUMBERS:
         return False
-    found = _LAST.search(name)
-    return name in INPUTS or name in OUTPUTS or (found is not None and found[0].lower() in _TEXT_NAMES)
+    ending = _LAST.search(name)
+    return name in INPUTS or name in OUTPUTS or (ending is not None and ending[0].lower() in _TEXT_NAMES)

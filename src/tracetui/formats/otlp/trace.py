@@ -109,7 +109,7 @@ _SAME_TEXT: Final = 4096
 _IS_REMOTE: Final = 0x300
 """Flags of a span whose parent is remote: it is known, and it is so."""
 MOST: Final = 256
-"""So many different resources, scopes and errors of a trace are attrs."""
+"""Most resources, scopes and errors of a trace that are kept."""
 _WRAPPERS: Final = frozenset({Operation.INVOKE_WORKFLOW, Operation.NODE, Operation.OTHER})
 """Spans that may be between a call of a model and another one that it wraps; a tool or an agent makes its own calls."""
 _NO_WORK: Final = frozenset({Operation.POLICY, Operation.META})
@@ -268,9 +268,9 @@ class Trace(Rows):
 
     def _take_scores(self, span_id: str | None, record: SpanRecord, events: Sequence[Event]) -> None:
         key = span_id, record.check if span_id is None else None
-        found = scores_of_span(span_id, record.attrs, events)
-        if found or key in self.scores:
-            self.scores[key] = found
+        scores = scores_of_span(span_id, record.attrs, events)
+        if scores or key in self.scores:
+            self.scores[key] = scores
 
     def take_span(self, record: SpanRecord, line: Line, request: Any) -> None:
         """Take one span; `request` is the decoded request if it may have other fields."""
@@ -309,14 +309,14 @@ class Trace(Rows):
             self._attach(span, event, at)
 
     def collect(self) -> list[Span]:
-        found = list(self.spans.values())
+        spans = list(self.spans.values())
         self.spans.clear()
-        return found
+        return spans
 
     def take_conflicts(self) -> list[Problem]:
         """Problems of the trace itself since the last call."""
-        found, self.conflicts = self.conflicts, []
-        return found
+        conflicts, self.conflicts = self.conflicts, []
+        return conflicts
 
     # ---- spans
 
@@ -426,9 +426,9 @@ class Trace(Rows):
         task = None if given is None else task_key(span.name, rendered(given))
         if self.summary_only:
             return RootFacts(tags_of(data.attrs), task)
-        outputs, found = data.outputs, data.output
-        found = (outputs.answer if outputs.partial else outputs.text) if found is None else found
-        return RootFacts(tags_of(data.attrs), task, data.inputs.prompt if value is None else value, found)
+        outputs, output = data.outputs, data.output
+        output = (outputs.answer if outputs.partial else outputs.text) if output is None else output
+        return RootFacts(tags_of(data.attrs), task, data.inputs.prompt if value is None else value, output)
 
     def _take_orphan(self, data: SpanData, span: Span) -> None:
         self.orphans.pop(span.id, None)
@@ -445,13 +445,13 @@ class Trace(Rows):
         """
         if self.root.value is not None:
             return Ends(self.root.value, self.final.value if self.final.at < inf else None, True, self.root_facts)
-        orphans = [one for siblings in self.orphans.values() for one in siblings.values()]
-        remote = [one for one in orphans if one[1] is not None and one[1].has_remote_parent]
+        orphans = [orphan for siblings in self.orphans.values() for orphan in siblings.values()]
+        remote = [orphan for orphan in orphans if orphan[1] is not None and orphan[1].has_remote_parent]
         tops = remote or orphans
         if not tops:
             return Ends()
-        root, data = min(tops, key=lambda one: inf if one[0].started_at is None else one[0].started_at)
-        final = max((one[0] for one in tops), key=_end_of)
+        root, data = min(tops, key=lambda orphan: inf if orphan[0].started_at is None else orphan[0].started_at)
+        final = max((orphan[0] for orphan in tops), key=_end_of)
         if isinstance(root.at, RecordRef) and (self.orphan_facts is None or self.orphan_facts[0] != root.at.check):
             self.orphan_facts = root.at.check, NO_FACTS if data is None else self._facts_of(data, root)
         facts = NO_FACTS if self.orphan_facts is None else self.orphan_facts[1]
@@ -573,12 +573,12 @@ class Trace(Rows):
         counts = {ident for ident in alone if not self._is_below(ident, alone) and not self._has_call(ident, beside)}
         if not counts:
             return None
-        found = sum((self.stated[ident] for ident in self.stated if ident in counts), Usage())
+        usage = sum((self.stated[ident] for ident in self.stated if ident in counts), Usage())
         for span in self.by_id.values():
             wraps = span.operation in CONTAINERS or (span.operation is _CHAT and self.callers.get(span.id))
             if span.usage is not None and not wraps and not self._is_below(span.id, counts):
-                found += span.usage
-        return found or None
+                usage += span.usage
+        return usage or None
 
     def _calls_by_parent(self) -> dict[str | None, list[tuple[float, float]]]:
         """Start and end, in seconds, of calls with a usage, in order."""
@@ -695,8 +695,8 @@ def _text_of(failure: Failure) -> str:
     """The words of the message of a failed span, else of its type, as `_spaced`; a line feed if there are none."""
     error = failure.span.error
     text = "" if error is None else error.message or error.type or ""
-    words = _spaced(text)
-    return words if words.strip() else "\n"
+    message = _spaced(text)
+    return message if message.strip() else "\n"
 
 
 def _wrapping(span: Span, name: str) -> Span:
@@ -741,14 +741,14 @@ class SpanData:
     @property
     def input(self) -> Any:
         """The input in an attribute, None if there is none."""
-        found = find_value(self.attrs, self.names.inputs)
-        return None if found is None else found[1]
+        entry = find_value(self.attrs, self.names.inputs)
+        return None if entry is None else entry[1]
 
     @property
     def output(self) -> Any:
         """The same of the output."""
-        found = find_value(self.attrs, self.names.outputs)
-        return None if found is None else found[1]
+        entry = find_value(self.attrs, self.names.outputs)
+        return None if entry is None else entry[1]
 
     def span(self, line: Line, *, preview: bool) -> Span:
         """The span, on that line or in that document."""
@@ -824,7 +824,7 @@ class SpanData:
         if reasons is None and any(event.name == "gen_ai.choice" for event in self.events):
             reasons = [event.attrs.get("finish_reason") for event in self.events]
         reasons = decoded(reasons)
-        return [one for one in (reasons if isinstance(reasons, list) else [reasons]) if isinstance(one, str)]
+        return [reason for reason in (reasons if isinstance(reasons, list) else [reasons]) if isinstance(reason, str)]
 
     def _has_failed(self) -> bool:
         """Whether the model stopped because of an error, by its span or its last message."""
@@ -832,12 +832,14 @@ class SpanData:
         for name in () if reasons else MESSAGES_OUT:
             if name in self.attrs and _MAY_FAIL.search(bytes_of(self.attrs[name])):
                 answers = sequence(decoded(content(self.attrs, name)))
-                reasons += [reason for one in answers if (reason := word(mapping(one).get("finish_reason")))]
-        return any(one.lower() == _ERROR_REASON for one in reasons)
+                reasons += [reason for answer in answers if (reason := word(mapping(answer).get("finish_reason")))]
+        return any(answer.lower() == _ERROR_REASON for answer in reasons)
 
     def _finish_reason(self) -> str:
         """The first unusual reason for which the model stopped."""
-        return next((one for one in self._finish_reasons() if one and one.lower() not in _USUAL), "")[:PREVIEW]
+        return next((reason for reason in self._finish_reasons() if reason and reason.lower() not in _USUAL), "")[
+            :PREVIEW
+        ]
 
 
 def _logfire_error(attrs: Attributes) -> str | None:
@@ -891,7 +893,7 @@ def body_of_record(span: Span, record: dict[str, Any], raw: bytes, logged: Seque
         input_messages=data.inputs.messages,
         output_messages=data.outputs.messages,
         attributes=fields,
-        links=tuple(_link(one, record) for one in sequence(named(record, "links")) if isinstance(one, dict)),
+        links=tuple(_link(link, record) for link in sequence(named(record, "links")) if isinstance(link, dict)),
         raw=raw,
         traceback=traceback,
     )
@@ -914,11 +916,11 @@ def _spans_on(data: bytes) -> dict[RecordPath, Any]:
 
 def _value(fields: dict[str, Any], operation: Operation, side: Messages, names: tuple[str, ...]) -> Any:
     """The input or output. A call of a model has messages; where it has them, the value stays among the attributes."""
-    found = None if operation is Operation.CHAT and side.messages else find_value(fields, names)
-    if found is None:
+    entry = None if operation is Operation.CHAT and side.messages else find_value(fields, names)
+    if entry is None:
         return None
-    del fields[found[0]]
-    return found[1]
+    del fields[entry[0]]
+    return entry[1]
 
 
 def _add_events(record: dict[str, Any], data: SpanData, fields: dict[str, Any]) -> str | None:
@@ -950,7 +952,9 @@ def _add_others(record: dict[str, Any], span: Span, fields: dict[str, Any]) -> N
         if key in ("attributes", "events") and (isinstance(value, list) or (key == "attributes" and value)):
             continue
         if key == "links" and isinstance(value, list):
-            value = [without(one, "attributes") | attributes_of(one) if isinstance(one, dict) else one for one in value]
+            value = [
+                without(link, "attributes") | attributes_of(link) if isinstance(link, dict) else link for link in value
+            ]
         if value not in (None, [], {}):
             add_field(fields, key, value)
 

@@ -228,8 +228,8 @@ _ARGUMENTS: Final = ("command", "cmd", "query", "path", "file_path", "pattern", 
 def first(attrs: Attributes, names: Sequence[str]) -> str | None:
     """The first of these attributes that is text with something in it."""
     for name in names:
-        if name in attrs and (found := word(attrs[name])) is not None:
-            return found
+        if name in attrs and (text := word(attrs[name])) is not None:
+            return text
     return None
 
 
@@ -265,12 +265,12 @@ class NamesByShape:
     def of(self, attrs: Attributes) -> Names:
         """The names in `attrs`."""
         shape = tuple(attrs)
-        found = self._found.get(shape)
-        if found is None:
+        names = self._found.get(shape)
+        if names is None:
             if len(self._found) >= _SHAPES:
                 self._found.clear()
-            found = self._found[shape] = _names_in(attrs)
-        return found
+            names = self._found[shape] = _names_in(attrs)
+        return names
 
 
 def _names_in(attrs: Attributes) -> Names:
@@ -297,8 +297,8 @@ def tags_of(attrs: Attributes) -> tuple[str, ...]:
     lists = (
         {"tags": decoded(attrs.get(name))} for name in ("tag.tags", "logfire.tags", "tags", "langsmith.tags", _TAGS)
     )
-    found, conversation = tags_in(*lists), first(attrs, _CONVERSATIONS)
-    return found if conversation is None else (*found, conversation[:LENGTH])
+    tags, conversation = tags_in(*lists), first(attrs, _CONVERSATIONS)
+    return tags if conversation is None else (*tags, conversation[:LENGTH])
 
 
 def operation_of(attrs: Attributes, name: str) -> Operation:
@@ -357,7 +357,7 @@ def usage_of(attrs: Attributes, names: Names, operation: Operation) -> Usage | N
     for field, name in names.counts:
         if counts[field] is None and (count := parse_int(attrs[name])) is not None and count >= 0:
             counts[field] = count
-    cost = next((found for name in names.costs if (found := number(attrs[name])) is not None), None)
+    cost = next((usd for name in names.costs if (usd := number(attrs[name])) is not None), None)
     is_apart = attrs.get("span.type") == "llm_request"
     if names.has_details:
         details, costs = (
@@ -368,7 +368,7 @@ def usage_of(attrs: Attributes, names: Names, operation: Operation) -> Usage | N
             is_apart = counts[2] is None
         if isinstance(costs, dict) and cost is None:
             cost = number(costs.get("total", costs.get("total_cost")))
-            parts = [found for value in costs.values() if (found := number(value)) is not None]
+            parts = [usd for value in costs.values() if (usd := number(value)) is not None]
             cost = cost if cost is not None or not parts else sum(parts)
     return _completed(counts, cost, is_apart=is_apart) or None
 
@@ -392,7 +392,7 @@ def _completed(counts: Sequence[int | None], cost: float | None, *, is_apart: bo
         added = cached, 0
     elif rest:
         sums = ((cached, 0), (0, reasoning), (cached, reasoning), (read or 0, 0), (written or 0, 0))
-        added = next((one for one in sums if sum(one) == rest), (cached if cached > (given or 0) else 0, 0))
+        added = next((extra for extra in sums if sum(extra) == rest), (cached if cached > (given or 0) else 0, 0))
     given = given if given is None else given + added[0]
     made = made + added[1] if made is not None else made
     return Usage(given, made, total, read, written, thought, cost)
@@ -411,11 +411,11 @@ def preview_of(value: Any) -> str:
     if isinstance(value, str):
         return value.strip()[:PREVIEW]
     if isinstance(value, dict):
-        found = next((text for name in _ARGUMENTS if (text := word(value.get(name))) is not None), None)
-        if found is None and len(value) == 1:
-            found = word(next(iter(value.values())))
-        if found is not None:
-            return found.strip()[:PREVIEW]
+        preview = next((text for name in _ARGUMENTS if (text := word(value.get(name))) is not None), None)
+        if preview is None and len(value) == 1:
+            preview = word(next(iter(value.values())))
+        if preview is not None:
+            return preview.strip()[:PREVIEW]
     return "" if value is None or value in ({}, []) else as_json(value)
 
 
@@ -443,13 +443,13 @@ _PASSED: Final = {"pass": True, "passed": True, "correct": True, "fail": False, 
 
 def scores_of_span(span_id: str | None, attrs: Attributes, events: Sequence[Event]) -> tuple[Score, ...]:
     """The evaluations of a span; one that both terms of OpenInference record counts once."""
-    found = [] if attrs.keys().isdisjoint(_FIRST) else list(_feedback(span_id, attrs))
-    found += [score for event in events for score in scores_of_event(span_id, event)]
+    scores = [] if attrs.keys().isdisjoint(_FIRST) else list(_feedback(span_id, attrs))
+    scores += [score for event in events for score in scores_of_event(span_id, event)]
     if _NAME in attrs:  # libraries without events write one as a span
-        found += scores_of_event(span_id, Event(_EVENT, None, attrs, {}))
-    if len(found) < 2:
-        return tuple(found)
-    return tuple({(one.name, one.value, one.passed, one.reason): one for one in reversed(found)}.values())[::-1]
+        scores += scores_of_event(span_id, Event(_EVENT, None, attrs, {}))
+    if len(scores) < 2:
+        return tuple(scores)
+    return tuple({(one.name, one.value, one.passed, one.reason): one for one in reversed(scores)}.values())[::-1]
 
 
 def scores_of_event(span_id: str | None, event: Event) -> Iterator[Score]:
@@ -471,7 +471,7 @@ def scores_of_event(span_id: str | None, event: Event) -> Iterator[Score]:
 def _feedback(span_id: str | None, attrs: Attributes) -> Iterator[Score]:
     for match in filter(None, map(_FEEDBACK.fullmatch, attrs)):
         name, value, label, reason = (
-            attrs.get(f"{match[1]}.{one}") for one in ("name", "score", "label", "explanation")
+            attrs.get(f"{match[1]}.{field}") for field in ("name", "score", "label", "explanation")
         )
         yield _score(span_id, match[1], word(name) or match[2], value, word(label), word(reason))
 

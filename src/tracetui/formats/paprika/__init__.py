@@ -209,8 +209,8 @@ def error_of(value: Any) -> Error:
         if text is not None:
             return Error(text, stated)
     text = as_text(value)
-    found = _TYPED_ERROR.match(text)
-    return Error(text, found.group(1) if found else None)
+    match = _TYPED_ERROR.match(text)
+    return Error(text, match.group(1) if match else None)
 
 
 def as_text(value: Any) -> str:
@@ -255,9 +255,9 @@ def main_text(value: Any) -> str:
 def reply(output: Any) -> str:
     """The first text that a model replied, else the calls that it asked for: ``→ search {"query": …}``."""
     messages = messages_out(output)
-    if found := next((text for one in messages if (text := text_of(one).strip())), ""):
-        return found
-    calls = (part for one in messages for part in one.parts if isinstance(part, Asked))
+    if reply_text := next((text for message in messages if (text := text_of(message).strip())), ""):
+        return reply_text
+    calls = (part for message in messages for part in message.parts if isinstance(part, Asked))
     return ", ".join(f"→ {call.name} {preview_of(call.arguments)}".rstrip() for call in calls)
 
 
@@ -276,7 +276,9 @@ _CONVERSATION: Final = msgspec.json.Decoder(_Conversation)
 def last_user(data: msgspec.Raw) -> str:
     """The last text of a user in the input of a model call."""
     try:
-        last = next((one for one in reversed(_CONVERSATION.decode(data).messages) if one.role == "user"), None)
+        last = next(
+            (message for message in reversed(_CONVERSATION.decode(data).messages) if message.role == "user"), None
+        )
     except (ValueError, RecursionError):
         last = None
     if last is not None and isinstance(text := plain(last.content), str):
@@ -285,7 +287,7 @@ def last_user(data: msgspec.Raw) -> str:
 
 
 def _text_of_role(messages: Iterable[Message], *roles: str) -> str:
-    return next((text for one in messages if one.role in roles and (text := text_of(one))), "")
+    return next((text for message in messages if message.role in roles and (text := text_of(message))), "")
 
 
 # ---- the header
@@ -375,8 +377,8 @@ def _cause(facts: ExecutionRecord, steps: Sequence[Step] | None) -> FirstError |
         return FirstError(reason) if reason else None
     position = failing_step(facts, steps or ())
     if position is None:
-        found = (i for i, step in enumerate(steps or ()) if isinstance(step, Violated))
-        position = max(found, default=None)
+        violated = (i for i, step in enumerate(steps or ()) if isinstance(step, Violated))
+        position = max(violated, default=None)
     if steps is None or position is None:
         return FirstError(error.message, error.type)
     return FirstError(error.message, error.type, f"s{position}", steps[position].name, steps[position].operation)
@@ -548,14 +550,14 @@ def messages_in(data: Any) -> tuple[Message, ...]:
     """The conversation that was sent: ``messages`` after ``system``, ``input`` after ``instructions``, or a prompt."""
     if not isinstance(data, dict):
         return (_message("user", data),) if isinstance(data, str) and data else ()
-    found = [_message("system", data[name]) for name in ("system", "instructions") if data.get(name)]
+    messages = [_message("system", data[name]) for name in ("system", "instructions") if data.get(name)]
     for name in ("messages", "input", "prompt"):
         value = data.get(name)
         if isinstance(value, list):
-            found.extend(_messages(value, "user"))
+            messages.extend(_messages(value, "user"))
         elif isinstance(value, str) and value:
-            found.append(_message("user", value))
-    return tuple(found)
+            messages.append(_message("user", value))
+    return tuple(messages)
 
 
 def messages_out(data: Any) -> tuple[Message, ...]:
@@ -786,7 +788,7 @@ def _mismatches(path: str, steps: Sequence[Step]) -> Iterator[Problem]:
         fields |= {"tool_name": step.tool_name}
         name = "args" if step.operation is Operation.EXECUTE_TOOL else "input_data"
         value = getattr(step, name)
-        if value != NULL and (found := check({**fields, name: plain(value)})) is not None and found.matches is None:
+        if value != NULL and (hashed := check({**fields, name: plain(value)})) is not None and hashed.matches is None:
             differing.append(position)
     if differing:
         first, more = differing[0], len(differing) - 1
@@ -797,8 +799,8 @@ def _mismatches(path: str, steps: Sequence[Step]) -> Iterator[Problem]:
 def _refuse_newer(version: Any) -> None:
     if version == "1.0":
         return
-    found = _MAJOR.match(version) if isinstance(version, str) else None
-    major = int(found.group(1)[:9]) if found else version if isinstance(version, int | float) else 1
+    match = _MAJOR.match(version) if isinstance(version, str) else None
+    major = int(match.group(1)[:9]) if match else version if isinstance(version, int | float) else 1
     if major >= 2:
         raise FormatError(f"schema_version {version} is newer than the supported 1.x", "schema_version")
 
@@ -807,14 +809,14 @@ def _score(head: bytes) -> int:
     """By the names at the top level of the object that `head` begins with, in any order."""
     if b'"record_id"' not in head and b'"events"' not in head and b'"steps"' not in head:
         return NO
-    found: set[bytes] = set()
+    names: set[bytes] = set()
     for name in top_names(head):
-        found.add(name)
-        if found >= _V1 or found >= _V0:
+        names.add(name)
+        if names >= _V1 or names >= _V0:
             return CERTAIN
-    if b"record_id" in found and b"steps" in found:
+    if b"record_id" in names and b"steps" in names:
         return LIKELY
     if len(head) < HEAD_SIZE:
         return NO
-    typical = len(found & _TYPICAL) > 1 or (b"steps" in found and b'"step_type"' in head)
-    return LIKELY if typical or (b"events" in found and b'"event_type"' in head) else NO
+    typical = len(names & _TYPICAL) > 1 or (b"steps" in names and b'"step_type"' in head)
+    return LIKELY if typical or (b"events" in names and b'"event_type"' in head) else NO

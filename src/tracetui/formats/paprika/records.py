@@ -279,8 +279,8 @@ def trace_of(outline: Outline) -> Trace:
         attributes["error"] = facts.error
     return Trace(
         facts,
-        [one.value for one in records],
-        records=[one.raw for one in records],
+        [record.value for record in records],
+        records=[record.raw for record in records],
         groups=[(i,) for i in range(len(records))],
         fields=fields,
         attributes=attributes | outline.rest,
@@ -485,8 +485,8 @@ def first_steps(file: File) -> tuple[Trace, list[ByteRange]] | None:
         return None
     data = data[begin : end + len(_STEP_END) - 1] + b"]"
     records = list(Outline(b'{"steps":' + data + b"}", file.path).records("steps", STEP))
-    raws = [one.raw for one in records]
-    trace = Trace(facts, [one.value for one in records], records=raws, groups=[(i,) for i in range(len(raws))])
+    raws = [record.raw for record in records]
+    trace = Trace(facts, [record.value for record in records], records=raws, groups=[(i,) for i in range(len(raws))])
     return trace, ranges_of(data, raws, start.cut + begin)
 
 
@@ -496,8 +496,8 @@ def _tail(file: File, cut: int) -> _Tail | None:
     for length in (_NEAR, _FAR):
         start = max(cut, size - length)
         data = file.read(start, length)
-        if (found := _last(data)) is not None or start == cut:
-            return found
+        if (tail := _last(data)) is not None or start == cut:
+            return tail
     return None
 
 

@@ -145,19 +145,19 @@ class Test:
         if start is not None and end is not None and end >= start:
             return start, zone, round((end - start) * 1000, 3)  # times have microseconds
         if start is None:
-            found = [one for one in (turn.started_at for turn in self.turns or ()) if one[0] is not None]
-            start, zone = min(found, key=lambda one: one[0] or 0.0, default=(None, None))
+            starts = [time for turn in self.turns or () if (time := turn.started_at)[0] is not None]
+            start, zone = min(starts, key=lambda one: one[0] or 0.0, default=(None, None))
         return start, zone, milliseconds(self.stats.execution_time_seconds)
 
 
 def merged(kind: type[_T], *records: msgspec.Struct | None) -> _T:
     """Records as one: each field from the first that has it."""
-    found = kind()
+    combined = kind()
     for record in reversed(records):
         for name in kind.__struct_fields__ if record is not None else ():
             if (value := getattr(record, name)) is not None:
-                setattr(found, name, value)
-    return found
+                setattr(combined, name, value)
+    return combined
 
 
 # ---- the header
@@ -223,32 +223,34 @@ def _scores(test: Test) -> Iterator[Score]:
         source, passed = test.verdict
         reason = (test.evaluation.reason or "")[:REASON_LIMIT]
         yield Score(_GOAL, test.evaluation.score, passed, source, reason=reason)
-    for one in test.metrics:
-        source, fields = f"metrics.{one.name}"[:PREVIEW], mapping(mapping(test.result.metrics).get(one.name))
+    for metric in test.metrics:
+        source, fields = f"metrics.{metric.name}"[:PREVIEW], mapping(mapping(test.result.metrics).get(metric.name))
         fault = _raised(source, string(fields.get("error")), string(fields.get("exception_type")))
         if fault is not None:
-            yield Score.ungraded(one.name[:PREVIEW], fault, value=one.score, source=source)
+            yield Score.ungraded(metric.name[:PREVIEW], fault, value=metric.score, source=source)
             continue
-        reason = one.reason[:REASON_LIMIT]
-        yield Score(one.name[:PREVIEW], one.score, one.passed, f"metrics.{one.name}"[:PREVIEW], reason=reason)
+        reason = metric.reason[:REASON_LIMIT]
+        yield Score(
+            metric.name[:PREVIEW], metric.score, metric.passed, f"metrics.{metric.name}"[:PREVIEW], reason=reason
+        )
 
 
 def _raised(place: str, error: str | None, kind: str | None) -> Evidence | None:
     """What a judge or metric raised, as Rhesis records it in place of its findings; None if it raised nothing."""
     name = "error" if error else "exception_type"
-    words = error or kind
-    if not words:
+    message = error or kind
+    if not message:
         return None
-    return Evidence(words[:EVIDENCE_LIMIT], f"{place}.{name}"[:PREVIEW], Who.GRADER, type=kind and kind[:PREVIEW])
+    return Evidence(message[:EVIDENCE_LIMIT], f"{place}.{name}"[:PREVIEW], Who.GRADER, type=kind and kind[:PREVIEW])
 
 
 def _result(test: Test) -> str:
     if test.verdict is None or test.judge_error is not None or not test.ended or not test.is_judged:
         return ""
     (met, total), score = test.met, test.evaluation.score
-    words = "goal met" if test.verdict[1] else "goal not met"
+    verdict = "goal met" if test.verdict[1] else "goal not met"
     counts = f" {met}/{total}" if isinstance(met, int) and isinstance(total, int) else ""
-    return words + counts + (f" · {score:.2f}" if score is not None and abs(score) < 1e6 else "")
+    return verdict + counts + (f" · {score:.2f}" if score is not None and abs(score) < 1e6 else "")
 
 
 def _cause(test: Test) -> FirstError | None:
@@ -337,9 +339,14 @@ def _criterion(item: Judged) -> Criterion:
     return Criterion(item.criterion or "", item.met, item.evidence or "", steps)
 
 
-def _shows_all(one: Criterion, item: Any) -> bool:
+def _shows_all(criterion: Criterion, item: Any) -> bool:
     """Whether the criterion has all fields of `item`."""
-    shown = {"criterion": one.text, "met": one.met, "evidence": one.evidence, "relevant_turns": [*one.steps]}
+    shown = {
+        "criterion": criterion.text,
+        "met": criterion.met,
+        "evidence": criterion.evidence,
+        "relevant_turns": [*criterion.steps],
+    }
     return isinstance(item, dict) and all(name in shown and same(shown[name], item[name]) for name in item)
 
 
@@ -350,7 +357,7 @@ def _metric(name: str, value: Any) -> Metric:
     score, threshold = _number(value.get("score")), _number(value.get("threshold"))
     passed, reason = boolean(value.get("is_successful")), string(value.get("reason"))
     typed = {"score": score, "threshold": threshold, "is_successful": passed, "reason": reason}
-    details = without(value, *(key for key, found in typed.items() if found is not None))
+    details = without(value, *(key for key, shown in typed.items() if shown is not None))
     return Metric(name, score, threshold, passed, reason or "", details or None)
 
 
@@ -408,12 +415,12 @@ class Penelope:
         head = file.head
         if not any(name in head for name in _TYPICAL):
             return NO
-        found: set[bytes] = set()
+        names: set[bytes] = set()
         for name in top_names(head):
-            found.add(name)
-            if name in _REQUIRED and found.issuperset(_REQUIRED):
+            names.add(name)
+            if name in _REQUIRED and names.issuperset(_REQUIRED):
                 return CERTAIN
-        return LIKELY if len(head) >= HEAD_SIZE and len(found & _TYPICAL) > 1 else NO
+        return LIKELY if len(head) >= HEAD_SIZE and len(names & _TYPICAL) > 1 else NO
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         data = file.read_all()
@@ -440,7 +447,9 @@ def _read(file: File, data: bytes) -> Chunk:
 def _chunk(test: Test, path: str, size: int) -> Chunk:
     """The whole run, but for its body."""
     test.turns = turns_of(test.outline)
-    timings = {one.turn_number: milliseconds(one.duration_seconds) for one in test.stats.turn_timings or () if one}
+    timings = {
+        timing.turn_number: milliseconds(timing.duration_seconds) for timing in test.stats.turn_timings or () if timing
+    }
     spans = [span for turn in test.turns for span in spans_of(turn, timings)]
     header = msgspec.structs.replace(header_of(test, path), size=size)
     return Chunk(spans=spans, header=header, problems=test.outline.problems)

@@ -213,19 +213,19 @@ def decoded(value: Any) -> Any:
     """The object or array in a JSON text (``NaN`` allowed), else `value` itself: ``"12"`` stays a text."""
     if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
         return value
-    found = decode_value(value)
-    if isinstance(found, str):
+    parsed = decode_value(value)
+    if isinstance(parsed, str):
         try:
-            found, _ = decode(value.encode("utf-8", "surrogatepass"))
+            parsed, _ = decode(value.encode("utf-8", "surrogatepass"))
         except FormatError:
             return value
-    return found
+    return parsed
 
 
-def same(one: Any, other: Any) -> bool:
+def same(left: Any, right: Any) -> bool:
     """Whether two values are equal; False too where they are nested too deeply to tell."""
     try:
-        return bool(one == other)
+        return bool(left == right)
     except RecursionError:
         return False
 

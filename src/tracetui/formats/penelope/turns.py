@@ -115,8 +115,8 @@ class Turn(msgspec.Struct, frozen=True):
     @property
     def started_at(self) -> tuple[float | None, str | None]:
         """When the turn was stamped, and in which zone."""
-        found = zoned(self.history.value.timestamp) if self.history else (None, None)
-        return found if found[0] is not None else zoned(self.line.timestamp)
+        stamp = zoned(self.history.value.timestamp) if self.history else (None, None)
+        return stamp if stamp[0] is not None else zoned(self.line.timestamp)
 
     @property
     def failures(self) -> list[bool]:
@@ -146,18 +146,18 @@ def turns_of(outline: Outline) -> list[Turn]:
     lines: dict[int, list[Record]] = {}
     for record in summary:
         lines.setdefault(record.index + 1 if record.value.turn is None else record.value.turn, []).append(record)
-    found: list[tuple[int, Record | None, Record | None]] = []
+    merged: list[tuple[int, Record | None, Record | None]] = []
     for record in history:
         for i, item in enumerate(record.value.executions or ()):
             if item is None:  # the body of the turn shows it
                 outline.note(f"history[{record.index}].executions[{i}]", "not an object")
         order = record.index + 1 if record.value.turn_number is None else record.value.turn_number
-        found.append((order, record, lines[order].pop(0) if lines.get(order) else None))
-    found.extend((order, None, record) for order, records in lines.items() for record in records)
-    found.sort(key=lambda item: item[0])
+        merged.append((order, record, lines[order].pop(0) if lines.get(order) else None))
+    merged.extend((order, None, record) for order, records in lines.items() for record in records)
+    merged.sort(key=lambda item: item[0])
     seen: Counter[int] = Counter()
     turns = []
-    for order, *accounts in found:
+    for order, *accounts in merged:
         seen[order] += 1
         turns.append(_turn(f"{order}" if seen[order] == 1 else f"{order}~{seen[order]}", *accounts))
     differing: dict[str, list[str]] = {}
@@ -223,13 +223,13 @@ def _with_unanswered(record: Detail, calls: Sequence[Call]) -> Iterator[Call]:
         asked = _tool_calls(exchange)
         answered = _answered(exchange, asked)
         is_given = False
-        for i, one in asked:
+        for i, asked_call in asked:
             if i == answered:
                 is_given = True
                 yield call
-            elif one.function and one.function.name and (ident := string(one.id)) not in seen:
+            elif asked_call.function and asked_call.function.name and (ident := string(asked_call.id)) not in seen:
                 seen |= {ident} if ident is not None else set()
-                yield _unanswered(call, i, one)
+                yield _unanswered(call, i, asked_call)
         if not is_given:
             yield call
 

@@ -292,8 +292,8 @@ def _message(record: Record, raw: bytes, *, is_output: bool) -> Body:
     parts = convert_each("content", enumerate(blocks_of(content)), _part, attributes)
     if not isinstance(content, str | list) and content is not None:
         attributes[name] = content
-    found = Message(role or kind_of(record), tuple(parts), text(message.get("responseId")), reason)
-    return message_body(found, attributes, raw, is_output=is_output)
+    joined = Message(role or kind_of(record), tuple(parts), text(message.get("responseId")), reason)
+    return message_body(joined, attributes, raw, is_output=is_output)
 
 
 def _call(records: list[Record], at: SpanRef, raw: bytes) -> Body:
@@ -346,10 +346,10 @@ class Pi:
         head = file.head
         if b'"session"' not in head and b'"parentId"' not in head:
             return NO
-        found = list(records_in(head, _FEW))
-        if any(kind_of(one) == _ANOTHERS for one in found):
+        records = list(records_in(head, _FEW))
+        if any(kind_of(record) == _ANOTHERS for record in records):
             return NO
-        return max(map(_claim, found), default=NO)
+        return max(map(_claim, records), default=NO)
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         return summaries(RunRef(self.name, file.path), file, SCHEMA, Session, deep=deep)

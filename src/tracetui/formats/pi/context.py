@@ -22,8 +22,8 @@ def context_of(span: Span, body: Body) -> ContextFacts | None:
     if body.attributes.get("excludeFromContext") is True:
         return ContextFacts(())
     if span.operation is META:
-        records = [mapping(one) for one in body.attributes.values()]
-        levels = [text(one.get("thinkingLevel")) for one in records if kind_of(one) == "thinking_level_change"]
+        records = [mapping(record) for record in body.attributes.values()]
+        levels = [text(record.get("thinkingLevel")) for record in records if kind_of(record) == "thinking_level_change"]
         if levels and levels[-1]:
             return ContextFacts(settings=((Cause.THINKING_SETTING, levels[-1]),))
         return ContextFacts(())

@@ -105,7 +105,7 @@ def text_in(content: Content) -> str:
         return content if isinstance(content, str) else ""
     if len(content) == 1 and content[0].type == "text":
         return content[0].text or ""
-    return "\n".join([one.text for one in content or () if one.type == "text" and one.text is not None])
+    return "\n".join([part.text for part in content or () if part.type == "text" and part.text is not None])
 
 
 def as_typed(prompt: str) -> str:
@@ -114,17 +114,19 @@ def as_typed(prompt: str) -> str:
     skill = _SKILL.match(prompt)
     if skill is None:
         return prompt
-    _, found, rest = prompt.partition("\n</skill>")
-    return f"/skill:{skill[1]} {rest.strip()}".strip() if found else prompt
+    _, closing, rest = prompt.partition("\n</skill>")
+    return f"/skill:{skill[1]} {rest.strip()}".strip() if closing else prompt
 
 
-def usage_of(one: Tokens | Loose) -> Usage | None:
+def usage_of(tokens: Tokens | Loose) -> Usage | None:
     """Tokens and cost of a response, None if it has neither; cached input is part of the input here."""
-    if not isinstance(one, Tokens):
+    if not isinstance(tokens, Tokens):
         return None
-    total = one.cost.total if isinstance(one.cost, Cost) else None
+    total = tokens.cost.total if isinstance(tokens.cost, Cost) else None
     total = None if total is not None and total < 0 else total
-    return usage_without_cache(one.input, one.output, one.cache_read, one.cache_write, one.reasoning, total)
+    return usage_without_cache(
+        tokens.input, tokens.output, tokens.cache_read, tokens.cache_write, tokens.reasoning, total
+    )
 
 
 # ---- messages, by their role

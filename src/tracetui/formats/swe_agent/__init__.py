@@ -39,12 +39,12 @@ class SweAgent:
         head = file.head
         if head.lstrip()[:1] == b"[":
             return LIKELY if b'"role"' in head and _PROMPTS.search(head) else NO
-        names = _OWN.intersection(found := frozenset(top_names(head)))
+        names = _OWN.intersection(names_found := frozenset(top_names(head)))
         if b"trajectory" in names:
             return _score(head, b'"action"', b'"observation"', b'"response"', b'"thought"')
         if names & {b"messages", b"info"} and _MINI.search(head):
             return CERTAIN
-        if len(names) < len(found):
+        if len(names) < len(names_found):
             return NO
         if b"history" in names:
             return _score(head, b'"role"', b'"agent"', b'"action"', b'"thought"')
@@ -73,8 +73,8 @@ class SweAgent:
 
 def _score(head: bytes, *fields: bytes) -> int:
     """How surely records with those fields are meant, of which the head may hold only the first."""
-    found = sum(one in head for one in fields)
-    return CERTAIN if found == len(fields) else LIKELY if found > 1 and len(head) >= HEAD_SIZE else NO
+    present = sum(name in head for name in fields)
+    return CERTAIN if present == len(fields) else LIKELY if present > 1 and len(head) >= HEAD_SIZE else NO
 
 
 def _read(file: File, data: bytes) -> Chunk:

@@ -210,18 +210,18 @@ def calls_of(message: Message | None, step: Step | None) -> list[Call]:
     Version 1 of mini-swe-agent does not record which command it found: the only fenced block, by its own rule.
     """
     message = message or Message()
-    asked = [one for one in message.tool_calls or () if isinstance(one, dict)]
+    asked = [call for call in message.tool_calls or () if isinstance(call, dict)]
     action = message.action if step is None else step.action or ""
     if action is not None:
         return [_call_of(action, asked[0] if asked else {})] if action.strip() else []
     if message.extra.actions is not None:
-        names = {string(one.get("id")): child(one, "function").get("name") for one in asked}
-        found = [
+        names = {string(call.get("id")): child(call, "function").get("name") for call in asked}
+        commands = [
             (string(one.get("command")) or "", one.get("tool_call_id")) for one in map(mapping, message.extra.actions)
         ]
-        return [Call(word(names.get(string(i))) or "bash", {"command": c}, c.strip(), string(i)) for c, i in found]
+        return [Call(word(names.get(string(i))) or "bash", {"command": c}, c.strip(), string(i)) for c, i in commands]
     if asked:
-        return [_call_of("", one) for one in asked]
+        return [_call_of("", call) for call in asked]
     blocks = [] if message.agent is not None else _BLOCK.findall(text_in(message.content))
     return [Call("bash", {"command": blocks[0]}, blocks[0].strip())] if len(blocks) == 1 else []
 
@@ -230,7 +230,7 @@ def _call_of(action: str, asked: dict[str, Any]) -> Call:
     """A command, and the call of a tool that it was made of. SWE-agent's commands begin with the name of their tool."""
     given = child(asked, "function").get("arguments")
     arguments = decode_value(given) if isinstance(given, str) else given
-    shown = action or next((one for one in mapping(arguments).values() if isinstance(one, str)), "")
+    shown = action or next((value for value in mapping(arguments).values() if isinstance(value, str)), "")
     name = word(child(asked, "function").get("name")) or next(iter(action.split(maxsplit=1)), "bash")
     return Call(name, action if arguments is None else arguments, shown.strip(), string(asked.get("id")))
 
@@ -275,7 +275,7 @@ class Turn:
         message: Message = record.value
         waiting = [i for i in range(len(self.calls)) if i not in self.answers]
         recorded = self.message.extra.actions is not None  # version 2 of mini-swe-agent, which records the exit code
-        if ids := message.tool_call_ids or [one for one in (message.tool_call_id, message.call_id) if one]:
+        if ids := message.tool_call_ids or [call_id for call_id in (message.tool_call_id, message.call_id) if call_id]:
             waiting = [i for i in waiting if self.calls[i].id in ids]
         elif message.extra.interrupt_type is not None or (recorded and message.extra.returncode is None):
             return False
@@ -428,7 +428,7 @@ def _usage(message: Message) -> Usage | None:
     """The usage of one response, in the chat API or the Responses API: input includes cached input."""
     used = mapping(message.usage) or child(message.extra.response, "usage")
     given, made = ("prompt", "completion") if "prompt_tokens" in used else ("input", "output")
-    found = Usage(
+    usage = Usage(
         input_tokens=natural(used.get(f"{given}_tokens")),
         output_tokens=natural(used.get(f"{made}_tokens")),
         cache_read_tokens=natural(child(used, f"{given}_tokens_details").get("cached_tokens")),
@@ -436,7 +436,7 @@ def _usage(message: Message) -> Usage | None:
         reasoning_tokens=natural(child(used, f"{made}_tokens_details").get("reasoning_tokens")),
         cost_usd=message.extra.cost,
     )
-    return found or None
+    return usage or None
 
 
 def header_of(trace: Trace, file: File, size: int) -> Header:
@@ -448,8 +448,8 @@ def header_of(trace: Trace, file: File, size: int) -> Header:
     exit_word = "" if info.exit_status is None else str(info.exit_status)
     status = None if not exit_word else Status.OK if exit_word.lower() == "submitted" else Status.ERROR
     agent = "mini-swe-agent" if trace.is_mini else "SWE-agent"
-    messages = [one.value for one in trace.messages if not one.value.is_demo]
-    prompt = text(problem.get("text")) or next((one.text for one in messages if one.author == "user"), "")
+    messages = [message.value for message in trace.messages if not message.value.is_demo]
+    prompt = text(problem.get("text")) or next((message.text for message in messages if message.author == "user"), "")
     stem = PurePath(file.path).name.removesuffix(".json").removesuffix(".traj")
     instance = word(trace.about.instance_id) or word(problem.get("id"))
     name = instance or stem
@@ -464,7 +464,7 @@ def header_of(trace: Trace, file: File, size: int) -> Header:
         status_word=exit_word or None,
         status_source=StatusSource.EXPLICIT if status else None,
         ended=status is not None,
-        started_at=next((one.extra.timestamp for one in messages if one.extra.timestamp is not None), None),
+        started_at=next((message.extra.timestamp for message in messages if message.extra.timestamp is not None), None),
         usage=Usage(stats.tokens_sent, stats.tokens_received, cost_usd=stats.instance_cost) or None,
         repeats=task_key(agent, prompt),
         error=FirstError(why, exit_word) if status is Status.ERROR else None,
@@ -555,18 +555,18 @@ def _logged(file: File, folder: str, score: Score | None) -> Score | None:
         place = folder + name
         log = _text(file, place)
         for number, line in reversed(list(enumerate(log.split("\n")))):
-            found = _MARK.search(line[:PREVIEW])
+            mark = _MARK.search(line[:PREVIEW])
             where = f"{place} line {number + 1}"
-            if found is None and not is_environment(line):
+            if mark is None and not is_environment(line):
                 continue
-            if found is not None and found["applied"]:
+            if mark is not None and mark["applied"]:
                 break
-            if found is not None and found["refused"]:
-                refused = Evidence(found[0][:EVIDENCE_LIMIT], where)
-                return Score("resolved", False, False, where, _PATCH_RULE, reason=found[0], evidence=refused)
-            who = Who.GRADER if found is not None and not found["environment"] else Who.ENVIRONMENT
-            words = _STAMP.sub("", line) if found is None else found[0]
-            return _ungraded(score, Evidence(words.strip()[:EVIDENCE_LIMIT], where, who))
+            if mark is not None and mark["refused"]:
+                refused = Evidence(mark[0][:EVIDENCE_LIMIT], where)
+                return Score("resolved", False, False, where, _PATCH_RULE, reason=mark[0], evidence=refused)
+            who = Who.GRADER if mark is not None and not mark["environment"] else Who.ENVIRONMENT
+            reason_text = _STAMP.sub("", line) if mark is None else mark[0]
+            return _ungraded(score, Evidence(reason_text.strip()[:EVIDENCE_LIMIT], where, who))
         reason = why_no_test_ran(log, place) if name == "test_output.txt" else None
         if reason is not None:
             return _ungraded(score, reason)
@@ -602,11 +602,11 @@ def _report(file: File, path: str) -> dict[str, Any]:
 
 
 def _score(path: str, report: dict[str, Any], instance: str) -> Score | None:
-    one = mapping(report.get(instance))
-    if isinstance(resolved := one.get("resolved"), bool):
-        evidence = None if resolved else _first_failed(one, f"{path} {instance}.tests_status"[:PREVIEW])
+    instance_report = mapping(report.get(instance))
+    if isinstance(resolved := instance_report.get("resolved"), bool):
+        evidence = None if resolved else _first_failed(instance_report, f"{path} {instance}.tests_status"[:PREVIEW])
         place = f"{path} {instance}.resolved"[:PREVIEW]
-        return Score("resolved", resolved, resolved, place, reason=_failures(one), evidence=evidence)
+        return Score("resolved", resolved, resolved, place, reason=_failures(instance_report), evidence=evidence)
     if instance in sequence(report.get("resolved_ids")):
         resolved = True
     elif "resolved_ids" in report and any(instance in sequence(report.get(name)) for name in _UNRESOLVED):
@@ -616,19 +616,19 @@ def _score(path: str, report: dict[str, Any], instance: str) -> Score | None:
     return Score("resolved", resolved, resolved, f"{path} resolved_ids", _RULE)
 
 
-def _tests(one: dict[str, Any], result: str) -> list[str]:
-    groups = (mapping(mapping(one.get("tests_status")).get(name)) for name in _COUNTED)
+def _tests(instance_report: dict[str, Any], result: str) -> list[str]:
+    groups = (mapping(mapping(instance_report.get("tests_status")).get(name)) for name in _COUNTED)
     return [test for group in groups for test in sequence(group.get(result)) if isinstance(test, str)]
 
 
-def _first_failed(one: dict[str, Any], place: str) -> Evidence | None:
-    tests = _tests(one, "failure")
+def _first_failed(instance_report: dict[str, Any], place: str) -> Evidence | None:
+    tests = _tests(instance_report, "failure")
     return Evidence("", place, check=plain_name(tests[0])) if tests else None
 
 
-def _failures(one: dict[str, Any]) -> str:
+def _failures(instance_report: dict[str, Any]) -> str:
     """The tests that should have succeeded, by the report of one instance."""
-    tests = _tests(one, "failure")
+    tests = _tests(instance_report, "failure")
     return f"failed tests ({len(tests)}): {', '.join(tests)}"[:REASON_LIMIT] if tests else ""
 
 
@@ -668,19 +668,19 @@ def _step_body(at: SpanRef) -> Body:
     same = {"content": response, "thought": thought, "action": fields.get("action")}
     more = {name: value for name, value in _fields(at.message).items() if name not in same or value != same[name]}
     attributes |= {"history": more} if more else {}
-    answer = (ModelMessage("assistant", (*parts, *(CallPart(one.id, one.name, one.arguments) for one in calls))),)
+    answer = (ModelMessage("assistant", (*parts, *(CallPart(call.id, call.name, call.arguments) for call in calls))),)
     return Body(output=response, input_messages=asked, output_messages=answer, attributes=attributes, raw=_raw(at.step))
 
 
 def _conversation(query: Any) -> tuple[ModelMessage, ...]:
     """The messages sent to a model; none if they have more than roles and texts."""
-    found = []
+    messages = []
     for item in query if isinstance(query, list) else ():
         content, role = mapping(item).get("content"), mapping(item).get("role")
         if not isinstance(content, str) or not isinstance(role, str) or len(item) > 2:
             return ()
-        found.append(ModelMessage(role, (Text(content),)))
-    return tuple(found)
+        messages.append(ModelMessage(role, (Text(content),)))
+    return tuple(messages)
 
 
 def _command(at: SpanRef, call: Call) -> Body:
@@ -716,8 +716,8 @@ def _message_body(record: Record) -> Body:
     attributes = without(fields, *shown) | ({} if rest is None else {"content": rest})
     shown_text = content if content else answered or None
     if not message.is_response:
-        found = (ModelMessage(message.author or "message", tuple(parts)),) if parts else ()
-        return Body(input=shown_text, input_messages=found, attributes=attributes, raw=_raw(record))
+        messages = (ModelMessage(message.author or "message", tuple(parts)),) if parts else ()
+        return Body(input=shown_text, input_messages=messages, attributes=attributes, raw=_raw(record))
     calls = calls_of(message, None)
-    answer = (ModelMessage("assistant", (*parts, *(CallPart(one.id, one.name, one.arguments) for one in calls))),)
+    answer = (ModelMessage("assistant", (*parts, *(CallPart(call.id, call.name, call.arguments) for call in calls))),)
     return Body(output=shown_text, output_messages=answer, attributes=attributes, raw=_raw(record))

@@ -19,7 +19,7 @@ from tracetui.store.query.blind import BlindContext, MaskedFacts
 from tracetui.store.query.complete import Completion, Facet, complete, facets
 from tracetui.store.query.keys import Key, Kind, Table, one_of, test_of
 from tracetui.store.query.plan import AllOf, AnyOf, Columns, Comparison, Negation, Part, Query, WordSearch
-from tracetui.store.query.plan import begun as _begun
+from tracetui.store.query.plan import parse_prefix as _parse_prefix
 from tracetui.store.query.run_keys import RUN_KEYS, Context, TraceContext
 from tracetui.store.query.span_keys import SPAN_KEYS
 from tracetui.store.query.syntax import (
@@ -51,16 +51,16 @@ def for_spans(text: str, shown: Callable[[Span], Span] | None = None) -> Query[S
     return _Planner(SPAN_KEYS, None, 0.0).query(text, shown)
 
 
-def begun(
+def parse_prefix(
     text: str, context: Context | None = None, *, now: float | None = None
 ) -> tuple[Query[RunSummary], QueryError | None]:
     """Parse a query that is being typed: return its valid beginning, and the error in the rest."""
-    return _begun(text, partial(for_runs, context=context, now=now))
+    return _parse_prefix(text, partial(for_runs, context=context, now=now))
 
 
-def begun_for_spans(text: str, shown: Callable[[Span], Span] | None = None) -> tuple[Query[Span], QueryError | None]:
-    """As `begun`, for spans."""
-    return _begun(text, partial(for_spans, shown=shown))
+def parse_span_prefix(text: str, shown: Callable[[Span], Span] | None = None) -> tuple[Query[Span], QueryError | None]:
+    """As `parse_prefix`, for spans."""
+    return _parse_prefix(text, partial(for_spans, shown=shown))
 
 
 class _Planner:
@@ -93,8 +93,8 @@ class _Planner:
         negated = [part.part for part in node.parts if isinstance(part, Not)]
         without = [part.text.lower() for part in negated if isinstance(part, Word)]
         rest = [part for part in node.parts if not isinstance(part.part if isinstance(part, Not) else part, Word)]
-        found = [WordSearch(self._table.hay, words, without)] if words or without else []
-        return AllOf([*map(self._plan, rest), *found]) if rest or not found else found[0]
+        searches = [WordSearch(self._table.hay, words, without)] if words or without else []
+        return AllOf([*map(self._plan, rest), *searches]) if rest or not searches else searches[0]
 
     def _check_words(self, node: And) -> None:
         """Raise `QueryError` for words that are certainly meant as a term: they would silently match nothing."""
@@ -102,9 +102,9 @@ class _Planner:
         for part in (part.part if isinstance(part, Not) else part for part in node.parts):
             word = part if isinstance(part, Word) and self._text[part.at] not in "\"'" else None
             if word is not None:
-                found = ALMOST_TERM.match(word.text)
-                if found is not None and self._table.find(found[1].lower()) is not None:
-                    raise QueryError(f"write `{found[1]}:` with its value and nothing else around it", word.at)
+                match = ALMOST_TERM.match(word.text)
+                if match is not None and self._table.find(match[1].lower()) is not None:
+                    raise QueryError(f"write `{match[1]}:` with its value and nothing else around it", word.at)
             if before is not None:
                 if word is not None and COMPARED.match(word.text) and self._table.find(before.text.lower()):
                     raise QueryError(f"write `{before.text}{word.text}` without a blank", word.at)
@@ -142,12 +142,12 @@ __all__ = [
     "QueryError",
     "Table",
     "TraceContext",
-    "begun",
-    "begun_for_spans",
     "complete",
     "facets",
     "for_runs",
     "for_spans",
+    "parse_prefix",
+    "parse_span_prefix",
     "pointed",
     "quoted",
     "recorded_state",

@@ -47,13 +47,13 @@ def facets(table: Table[T], items: Iterable[T], context: Any = None, prefix: str
     context = context or TraceContext()
     items = [*map(context.shown, items)]
     common = Counter(map(table.common, items)) if table.common is not None else Counter()
-    found = []
+    offered = []
     for key in table.keys:
         if key.facet and _may_begin_with(prefix, key, context):
             get = (key.offered or key.get)(context)
             tally = _tally(key, _counted(common, get) if key.common else Counter(map(get, items)), prefix)
-            found.append(Facet(key.name, tally))
-    return [facet for facet in found if any(value is not None for value, _ in facet.values)]
+            offered.append(Facet(key.name, tally))
+    return [facet for facet in offered if any(value is not None for value, _ in facet.values)]
 
 
 def _may_begin_with(prefix: str, key: Key[Any], context: Any) -> bool:
@@ -78,10 +78,10 @@ def _counted(items: Counter[Any], get: Getter[Any]) -> Counter[Any]:
 def complete(text: str, cursor: int, table: Table[T], items: Iterable[T], context: Any = None) -> list[Completion]:
     """Return the completions at the cursor: keys and comparisons, existing values, ``or``. The likeliest first."""
     at = _Cursor(text[: max(0, cursor)])
-    found = at.key and table.find(at.key)
-    if found:
+    key = at.key and table.find(at.key)
+    if key:
         context = context or TraceContext()
-        pairs = _values(found, [*map(context.shown, items)], context, at.prefix)
+        pairs = _values(key, [*map(context.shown, items)], context, at.prefix)
         offers: Iterator[tuple[str, str]] = (
             (value if literal else quoted(value), hint) for value, hint, literal in pairs
         )
@@ -129,13 +129,13 @@ def _words(table: Table[T], items: Iterable[T], context: Any, cursor: _Cursor) -
     if len(word) < _MIN_PREFIX:
         return
     abouts = {key.name: key.about for key in table.keys}
-    found = [
+    terms = [
         (facet.term(value), abouts[facet.key], count)
         for facet in facets(table, islice(items, _SAMPLE), context, word)
         for value, count in facet.values
         if value is not None
     ]
-    yield from ((term, about) for term, about, _ in sorted(found, key=lambda found: -found[2]))
+    yield from ((term, about) for term, about, _ in sorted(terms, key=lambda term: -term[2]))
 
 
 def _values(key: Key[T], items: list[T], context: Any, prefix: str) -> Iterator[tuple[str, str, bool]]:

@@ -247,10 +247,10 @@ def _fits_any(name: str, value: Value, choices: Collection[str]) -> bool:
 
 def number(text: str) -> float:
     """Parse ``10``, ``1.5k``, ``2M`` or ``$0.05``; whole numbers as int, which compares faster. Raises ValueError."""
-    found = _NUMBER.fullmatch(text)
-    if found is None:
+    match = _NUMBER.fullmatch(text)
+    if match is None:
         raise ValueError
-    value = float(found[1]) * _SIZES[found[2].lower()]
+    value = float(match[1]) * _SIZES[match[2].lower()]
     return int(value) if value.is_integer() else value
 
 
@@ -259,9 +259,9 @@ def milliseconds(text: str) -> float:
     if _NUMBER.fullmatch(text) and text[-1] in "0123456789.":
         return number(text) * 1_000
     at, total = 0, 0.0
-    while found := _DURATION.match(text, at):
-        total += float(found[1]) * _UNITS[found[2].lower()]
-        at = found.end()
+    while match := _DURATION.match(text, at):
+        total += float(match[1]) * _UNITS[match[2].lower()]
+        at = match.end()
     if at == 0 or at < len(text):
         raise ValueError
     return total
@@ -280,10 +280,10 @@ def period(text: str, now: float) -> tuple[float, float]:
     if re.fullmatch(r"\d\d?:\d\d", text):
         begin = midnight.replace(hour=int(text[:-3]), minute=int(text[-2:]))
         return begin.timestamp(), begin.timestamp() + 60
-    if found := re.fullmatch(r"(\d{4})(?:-(\d\d))?", text):
-        year, month = int(found[1]), int(found[2] or 1)
+    if match := re.fullmatch(r"(\d{4})(?:-(\d\d))?", text):
+        year, month = int(match[1]), int(match[2] or 1)
         begin = datetime(year, month, 1)
-        following = datetime(year + (not found[2] or month == 12), month % 12 + 1 if found[2] else 1, 1)
+        following = datetime(year + (not match[2] or month == 12), month % 12 + 1 if match[2] else 1, 1)
         return begin.timestamp(), following.timestamp()
     begin = datetime.fromisoformat(text)
     length = timedelta(days=1) if re.fullmatch(r"\d{4}-\d\d-\d\d", text) else timedelta(minutes=1)
@@ -331,8 +331,8 @@ def _name_test(value: Value, fold: Callable[[str], str]) -> Test:
     wanted = fold(value.text)
     if _has_stars(value):
         fits = _pattern(wanted)
-        return _any(lambda one: fits(fold(one)))
-    same = _any(lambda one: fold(one) == wanted)
+        return _any(lambda name: fits(fold(name)))
+    same = _any(lambda name: fold(name) == wanted)
     if not value.quoted and wanted == NONE:
         return lambda value: not any(strings(value)) or same(value)
     return same
@@ -353,18 +353,18 @@ def _text_test(value: Value, kind: Kind, compare: str) -> Test:
     wanted = value.text.lower()
     if _has_stars(value):
         fits = _pattern(wanted)
-        return _any(lambda one: fits(one.lower()))
+        return _any(lambda text: fits(text.lower()))
     if compare == "=":
-        return _any(lambda one: one.lower() == wanted)
+        return _any(lambda text: text.lower() == wanted)
     if kind is Kind.ID:
-        return _any(lambda one: one.lower().startswith(wanted))
-    return _any(lambda one: wanted in one.lower())
+        return _any(lambda text: text.lower().startswith(wanted))
+    return _any(lambda text: wanted in text.lower())
 
 
 def _cause_test(value: Value, compare: str) -> Test:
     """Return the test of a title and ids."""
     by_title, by_id = _text_test(value, Kind.TEXT, compare), _text_test(value, Kind.ID, compare)
-    return lambda found: bool(found) and (by_title(found[0]) or by_id(found[1:]))
+    return lambda cause: bool(cause) and (by_title(cause[0]) or by_id(cause[1:]))
 
 
 def _any(fits: Callable[[str], bool]) -> Test:

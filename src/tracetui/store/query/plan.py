@@ -159,8 +159,8 @@ class _TestResults(dict[Any, bool]):
         self._test = test
 
     def __missing__(self, value: Any) -> bool:
-        found = self[value] = self._test(value)
-        return found
+        answer = self[value] = self._test(value)
+        return answer
 
 
 def _all_of(masks: Iterable[Mask], count: int) -> Mask:
@@ -187,8 +187,8 @@ class WordSearch(_Masked[T]):
         hays = columns.of("", self._hay, items)
         for words, wanted in ((self._words, True), (self._without, False)):
             for word in words:
-                found = list(map(contains, hays, repeat(word)))
-                chosen = found if wanted else list(map(not_, found))
+                contained = list(map(contains, hays, repeat(word)))
+                chosen = contained if wanted else list(map(not_, contained))
                 items, hays = list(compress(items, chosen)), list(compress(hays, chosen))
         return items
 
@@ -296,7 +296,7 @@ class Query(Generic[T]):
         return self._plan.holds_text(text.lower())
 
 
-def begun(text: str, make: Callable[[str], Query[T]]) -> tuple[Query[T], QueryError | None]:
+def parse_prefix(text: str, make: Callable[[str], Query[T]]) -> tuple[Query[T], QueryError | None]:
     """Return the query, or its valid beginning and the error in the rest."""
     first: QueryError | None = None
     while True:
@@ -334,9 +334,9 @@ def candidates(text: str, *, now: float | None = None) -> Candidates:
     if any(_depends_on_others(term) for term in _terms(node)):
         return Candidates(EVERYTHING, (text,))
     parts = node.parts if isinstance(node, And) else (node,)
-    found = [(part, _condition(part, time.time() if now is None else now)) for part in parts]
-    condition = All(tuple(one for _, one in found if one is not None))
-    return Candidates(condition, tuple(unparse(part) for part, one in found if one is None))
+    conditions = [(part, _condition(part, time.time() if now is None else now)) for part in parts]
+    condition = All(tuple(tested for _, tested in conditions if tested is not None))
+    return Candidates(condition, tuple(unparse(part) for part, tested in conditions if tested is None))
 
 
 def _terms(node: Node) -> list[Term]:
@@ -350,26 +350,38 @@ def _terms(node: Node) -> list[Term]:
 def _depends_on_others(term: Term) -> bool:
     key = RUN_KEYS.find(term.key)
     name = term.key if key is None else key.name
-    return name in _OTHERS or (name in ("is", "has") and any(one.text in _OTHER_FACTS | _OTHERS for one in term.values))
+    return name in _OTHERS or (
+        name in ("is", "has") and any(value.text in _OTHER_FACTS | _OTHERS for value in term.values)
+    )
 
 
 def _condition(node: Node, now: float) -> Condition | None:
     """The condition for a part of the query; None if a store can't test it."""
     if isinstance(node, Or):
-        found = [_condition(part, now) for part in node.parts]
-        return None if None in found else AnyOne(tuple(one for one in found if one is not None))
+        conditions = [_condition(part, now) for part in node.parts]
+        return (
+            None
+            if None in conditions
+            else AnyOne(tuple(alternative for alternative in conditions if alternative is not None))
+        )
     if isinstance(node, And):
-        return All(tuple(one for one in (_condition(part, now) for part in node.parts) if one is not None))
+        return All(
+            tuple(
+                part_condition
+                for part_condition in (_condition(part, now) for part in node.parts)
+                if part_condition is not None
+            )
+        )
     if not isinstance(node, Term):
         return None
     key = RUN_KEYS.find(node.key)
     if key is None:
         return None
     try:
-        found = [_compared(key.name, node.compare, value, now) for value in node.values]
+        tests = [_compared(key.name, node.compare, value, now) for value in node.values]
     except (ValueError, OverflowError, OSError):  # a wrong value, which the query itself reports
         return None
-    return None if None in found else AnyOne(tuple(one for one in found if one is not None))
+    return None if None in tests else AnyOne(tuple(test for test in tests if test is not None))
 
 
 def _compared(key: str, compare: str, value: Value, now: float) -> Condition | None:

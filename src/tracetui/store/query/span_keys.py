@@ -37,16 +37,16 @@ def facts_of(span: Span) -> list[str]:
 
 def cached(span: Span) -> bool:
     """Return whether its result came from a cache."""
-    words = [*facts_of(span), span.status_word or ""]
-    return any(plain_word(word) == "cached" for word in words)
+    texts = [*facts_of(span), span.status_word or ""]
+    return any(plain_word(word) == "cached" for word in texts)
 
 
 def decisions(span: Span) -> tuple[str, ...] | None:
     """Return its decisions: the targets of a route, the word of a hook or policy. None if it decides nothing."""
     routes = [fact.removeprefix(_ARROW) for fact in facts_of(span) if fact.startswith(_ARROW)]
-    words = [span.status_word] if span.operation in _DECIDING and span.status_word else []
-    found = tuple(filter(None, (name.strip() for route in routes for name in route.split(",")))) + tuple(words)
-    return found or None
+    texts = [span.status_word] if span.operation in _DECIDING and span.status_word else []
+    targets = tuple(filter(None, (name.strip() for route in routes for name in route.split(",")))) + tuple(texts)
+    return targets or None
 
 
 def _error(span: Span) -> tuple[str | None, ...] | None:

@@ -210,16 +210,16 @@ class _Parser:
         return node
 
     def _term(self, begin: int) -> Node | None:
-        found = KEY.match(self._text, self._at)
-        if found is None or (len(found[1]) == 1 and self._text.startswith("\\", found.end())):
+        match = KEY.match(self._text, self._at)
+        if match is None or (len(match[1]) == 1 and self._text.startswith("\\", match.end())):
             return None
-        at, self._at = self._at, found.end()
-        values = [self._value(begin, found[0])]
+        at, self._at = self._at, match.end()
+        values = [self._value(begin, match[0])]
         while self._at < len(self._text) and self._text[self._at] == ",":
             self._at += 1
             values.append(self._value(begin, ","))
-        compare = found[2].lstrip(":") or ":"
-        term = Term(found[1].lower(), compare.replace("==", "=").removeprefix("!"), tuple(values), at, self._at)
+        compare = match[2].lstrip(":") or ":"
+        term = Term(match[1].lower(), compare.replace("==", "=").removeprefix("!"), tuple(values), at, self._at)
         return Not(term) if compare == "!=" else term
 
     def _value(self, begin: int, before: str) -> Value:
@@ -271,5 +271,5 @@ class _Parser:
 
     def _next_word(self) -> str:
         """Return the characters up to a blank or ``)`` without reading them."""
-        found = _TO_BLANK.match(self._text, self._at)
-        return "" if found is None else found[0]
+        match = _TO_BLANK.match(self._text, self._at)
+        return "" if match is None else match[0]

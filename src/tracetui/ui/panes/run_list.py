@@ -341,7 +341,7 @@ class RunList(LineView):
 
         return Filter(
             self._filter_by,
-            lambda text: query.begun(text, app.query_context())[1],
+            lambda text: query.parse_prefix(text, app.query_context())[1],
             offers,
             lambda: (len(self.refs()), len(app.store.runs), "runs"),
         )

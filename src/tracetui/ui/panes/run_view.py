@@ -383,7 +383,7 @@ class RunView(Box):
 
         return Filter(
             apply,
-            lambda text: query.begun_for_spans(text)[1],
+            lambda text: query.parse_span_prefix(text)[1],
             offers,
             lambda: (steps.found, len(steps.run.spans) if steps.run else 0, "spans"),
         )

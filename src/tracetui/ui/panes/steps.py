@@ -403,10 +403,10 @@ class Steps(LineView):
 
     def filter(self, text: str, now: float) -> None:
         """Filter the spans by a query; of an invalid query, only the part before the error applies."""
-        from tracetui.store.query import begun_for_spans
+        from tracetui.store.query import parse_span_prefix
 
         masked = self.app.masked_facts
-        query = begun_for_spans(text, None if masked is None else masked.span)[0] if text.strip() else None
+        query = parse_span_prefix(text, None if masked is None else masked.span)[0] if text.strip() else None
         self.filter_text, self._predicate = text, query.matches if query is not None else None
         if query is not None and self.shown_as in _TOLD:
             self._show_as("timeline", now)

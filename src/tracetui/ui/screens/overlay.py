@@ -306,9 +306,9 @@ class Palette(Overlay):
 
     def _runs(self, text: str) -> Iterator[RunSummary | None]:
         """The runs that match a query, and None between."""
-        from tracetui.store.query import begun
+        from tracetui.store.query import parse_prefix
 
-        wanted, error = begun(text, self.app.query_context())
+        wanted, error = parse_prefix(text, self.app.query_context())
         if error is not None and not error.unfinished:
             return
         for run in list(self.app.store.runs.values()):

@@ -403,7 +403,7 @@ def run_rows(
 ) -> Rows:
     """The rows of the pane below the steps."""
     sheet = Sheet("runs", width, opened=opened, glyphs=glyphs)
-    table = _Table(sheet, width, _WIDE_LABEL if diff.judged and width >= 80 else _LABEL)
+    table = _Table(sheet, width, _WIDE_LABEL if diff.judgments and width >= 80 else _LABEL)
     a, b = diff.a.summary, diff.b.summary
     table.row("", _named("A", a, diff, glyphs), _named("B", b, diff, glyphs))
     table.row("ends", _ended(a, glyphs), _ended(b, glyphs))
@@ -507,7 +507,7 @@ def _fact(table: _Table, fact: Fact) -> None:
 
 
 def _judged(table: _Table, diff: Diff, glyphs: Glyphs) -> None:
-    for one in diff.judged:
+    for one in diff.judgments:
         left, right = _verdict(one, one.a, glyphs), _verdict(one, one.b, glyphs)
         table.row(f"{glyphs.same if one.same else glyphs.changed} {one_line(one.name, 60)}", left, right)
 

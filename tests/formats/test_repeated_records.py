@@ -28,12 +28,12 @@ def listed(folder: Path, *, deep: bool = True) -> list[RunSummary]:
 
 def ties(runs: list[RunSummary]) -> dict[str, tuple[str, str]]:
     """What each run is to which other, by their addresses without the folder."""
-    relations, told = Relations(runs), dict[str, tuple[str, str]]()
+    relations, links = Relations(runs), dict[str, tuple[str, str]]()
     for run in runs:
         relation, original = relations.relation(run.ref), relations.original(run.ref)
         if relation is not None and original is not None:
-            told[run.ref.address.rpartition("/")[2]] = relation, original.address.rpartition("/")[2]
-    return told
+            links[run.ref.address.rpartition("/")[2]] = relation, original.address.rpartition("/")[2]
+    return links
 
 
 def counted(runs: list[RunSummary]) -> tuple[int, Any]:
@@ -52,7 +52,7 @@ def counted(runs: list[RunSummary]) -> tuple[int, Any]:
 
 @pytest.fixture
 def sessions(tmp_path: Path) -> Path:
-    """A folder with a database; what it tells of `ses_a` can be exported beside it."""
+    """A folder with a database; its records of `ses_a` can be exported beside it."""
     shutil.copy(DATABASE, tmp_path / "opencode.db")
     return tmp_path
 
@@ -80,7 +80,7 @@ def test_so_are_files_of_older_versions(sessions: Path) -> None:
     assert ties(listed(sessions))["ses_a.json"] == ("copy", "opencode.db#ses_a")
 
 
-def test_what_is_told_twice_counts_once(sessions: Path) -> None:
+def test_repeated_records_count_once(sessions: Path) -> None:
     alone = counted(listed(sessions))
     export(sessions, "ses_a")
     opencode_build.stored(exported("ses_a"), sessions / "storage")
