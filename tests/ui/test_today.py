@@ -42,10 +42,12 @@ async def on_today(pilot: Pilot[int]) -> None:
 
 
 async def with_contexts(pilot: Pilot[int]) -> None:
-    """Open the page, and wait for the line about the contexts of the week."""
+    """Open the page, and wait for the line about the contexts of the week and for the last messages."""
     await on_today(pilot)
     app: Any = pilot.app
     await until(pilot, lambda: any(line.startswith("  this week") for line in page(app)))
+    await until(pilot, lambda: any(message for _, message in app.screen._messages.values()))
+    await settle(pilot)
 
 
 @pytest.fixture

@@ -219,7 +219,7 @@ class TodayScreen(_Page):
             and (run.spans or 0) < MAX_SPANS
             and (ref not in self._messages or self._messages[ref][0] is not run)
         ]
-        if wanted and not self.app.stage:
+        if wanted and not self.app.stage and not self.app.surveys.is_busy:  # the contexts are read first
             self._messages |= {ref: (runs[ref], self._message_of(ref)) for ref in wanted}
             self.app.surveys.ask(messages_job(wanted))
 
