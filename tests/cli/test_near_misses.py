@@ -71,20 +71,20 @@ def test_doctor_marks_near_misses(cli: Cli, tmp_path: Path) -> None:
 
 def test_an_unread_store_is_named_once(cli: Cli, tmp_path: Path) -> None:
     root = tmp_path / "home"
-    store = root / "p" / "agent-transcripts"
+    store = root / "p" / "tasks"
     for name in ("a", "b"):
         (store / name).mkdir(parents=True)
-        (store / name / f"{name}.jsonl").write_text(json.dumps({"role": "user", "message": {"content": []}}))
+        (store / name / "ui_messages.json").write_text(json.dumps([{"type": "say", "text": "hello"}]))
     listed = cli("ls", str(root), "--json").data
     assert listed["near_misses"] == [
-        {"path": str(store), "reason": "holds Cursor transcripts, which no format reads"},
+        {"path": str(store), "reason": "holds Cline tasks, which no format reads"},
     ]
     assert listed["counts"]["ignored"] == 2
     diagnosis = cli("doctor", str(root), "--json").data
     assert diagnosis["near_misses"] == 1
     assert [one["reason"] for one in diagnosis["files"]] == [
-        "holds Cursor transcripts, which no format reads",
-        "belongs to the Cursor transcripts above",
+        "holds Cline tasks, which no format reads",
+        "belongs to the Cline tasks above",
     ]
 
 

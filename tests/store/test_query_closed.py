@@ -24,9 +24,10 @@ CLOSED = [(ask, key) for ask, table in TABLES for key in table.keys if key.choic
 def test_a_closed_set_takes_its_words_and_no_other(ask: Any, key: Any) -> None:
     for name in (key.name, *key.aliases):
         for choice in key.choices or key.facts:
-            ask(f"{name}:{choice.upper()} -{name}:{choice}")
+            quoted = f'"{choice}"' if " " in choice else choice
+            ask(f"{name}:{quoted.upper()} -{name}:{quoted}")
             with pytest.raises(QueryError, match="has no value"):
-                ask(f"{name}:{choice},{choice}x")
+                ask(f'{name}:{quoted},"{choice}x"')
         for wrong in ("zzzz", '"zzzz"', "zz*"):
             with pytest.raises(QueryError, match="has no value"):
                 ask(f"{name}:{wrong} more")

@@ -286,7 +286,8 @@ def system_error(text: str) -> str | None:
 
 
 _STATUS: Final = re.compile(
-    r"(?:code (?P<coded>[45]\d\d)(?: code \d+| [A-Za-z_][\w.\[\]]*)*:|(?:HTTP )?(?P<plain>[45]\d\d):?) (?P<said>\S.*)",
+    r"(?:code (?P<coded>[45]\d\d)(?: code \d+| [A-Za-z_][\w.\[\]]*)*:|(?:HTTP )?(?P<plain>[45]\d\d):?) "
+    r"(?!(?:failed|passed|skipped|[a-z]+s)\b)(?P<said>\S.*)",  # else the number counts things
     re.DOTALL,
 )
 _INNER: Final = re.compile(r"[A-Z_. :]*code [45]\d\d(?: code \d+| [A-Za-z_][\w.\[\]]*)*: (?P<said>.*)", re.DOTALL)

@@ -390,7 +390,7 @@ def _commits_in(log: bytes) -> dict[str, list[str]]:
 
 def _tip(state: bytes) -> str:
     """The commit of the checkpoint branch: the own one, else that of a remote."""
-    tips = {name: commit for commit, _, name in (line.partition(" ") for line in os.fsdecode(state).splitlines())}
+    tips = {name: commit for commit, _, name in (line.partition(" ") for line in os.fsdecode(state).split("\n"))}
     own = tips.get(f"refs/heads/{BRANCH}")
     for name in sorted(tips):
         if own is None and name.startswith("refs/remotes/") and name.endswith(f"/{BRANCH}"):

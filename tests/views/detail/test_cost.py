@@ -84,4 +84,4 @@ def test_statistics_mark_what_is_partly_estimated() -> None:
         run_of(call("a"), call("b", usage=Usage(1, 1, cost_usd=0.05)), call("c", "told", Usage(1, 1, cost_usd=2.0)))
     )
     rows = texts(StatisticRows(counted.rows()), width=100)
-    assert [row.split()[-1] for row in rows] == ["~$0.50", "$2.00"]
+    assert [row.split()[-3] for row in rows] == ["~$0.50", "$2.00"]

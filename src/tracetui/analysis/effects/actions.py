@@ -237,7 +237,7 @@ def _texts_in(value: Any, depth: int) -> Iterator[str]:
 
 def _result_of(output: str) -> str:
     """The tests that an output counts, else the commit that it names."""
-    lines = output[-_SEARCHED:].splitlines()
+    lines = output[-_SEARCHED:].split("\n")
     counted = next((counts for line in reversed(lines) if (counts := _COUNT.findall(line[:500]))), None)
     if counted is not None:
         return ", ".join(f"{number} {word}" for number, word in counted)

@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from math import inf
 from sqlite3 import Connection
 from typing import Any, Final, Self
 
@@ -243,7 +244,7 @@ class Database(RunTables):
         thread, latest = key, self.latest
         if not self.rows("SELECT 1 FROM checkpoints WHERE thread_id IS ? LIMIT 1", thread):
             raise FormatError("the thread is not in the database", f"thread {thread}")
-        deadline = None if seconds is None else time.monotonic() + seconds
+        deadline = inf if seconds is None else time.monotonic() + seconds
         memory: Memory = Memory({}, {}, Messages()) if before is None else before.memory
         size = "coalesce(length(CAST({} AS BLOB)), 0)"
         sizes = {
