@@ -22,6 +22,7 @@ from tracetui.live.search import Hit, Needle, grep
 from tracetui.model import Operation, Run, RunRef, RunSummary, Span
 from tracetui.model.build import Ownership, own_spans, ownership
 from tracetui.sources.local import LocalSource
+from tracetui.store.claims import Claims
 
 CASES = Path(__file__).parents[1] / "formats"
 SAMPLES = Path(__file__).parents[2].parent / "shared/samples/hypergraph"
