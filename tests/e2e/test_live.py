@@ -18,6 +18,7 @@ from tests.e2e import growing
 from tests.shared import SHARED, needs_shared
 from tests.terminal import TRACETUI, Terminal
 from tracetui.cli import main
+from tracetui.views.labels import short_model
 
 pytestmark = pytest.mark.e2e
 _NOTE: Final = re.compile(r"^.\s*[╰…]")
@@ -165,7 +166,8 @@ def row_of(spans: list[dict[str, Any]], place: int, numbers: set[int]) -> re.Pat
     before = spans[place - 1]["step"] if place else None
     number = "" if span["step"] not in numbers or span["step"] == before else str(span["step"])
     sign = {"error": "✗", "running": "◐"}.get(span["status"], r"[^\s\w✗◐]")
-    return re.compile(rf"^[▌ ]\s*{number}[ │▾▸]+{sign} {re.escape(span['name'])}(?!\w)")
+    name = short_model(span["name"]) if span["operation"] == "chat" else span["name"]
+    return re.compile(rf"^[▌ ]\s*{number}[ │▾▸]+{sign} {re.escape(name)}(?!\w)")
 
 
 def listed(folder: Path) -> list[dict[str, Any]]:
