@@ -75,6 +75,10 @@ def test_everything_is_listed_and_read_as_it_is_here(there: Sshd, traces: Path) 
         ("openhands", "tools"),
         ("codex_exec", "turns"),
         ("hf_sts", "session"),
+        ("langgraph", "threads"),
+        ("mlflow", "store"),
+        ("antigravity", "conversations"),
+        ("cursor", "transcripts"),
     ):
         shutil.copytree(ROOT / "tests" / "formats" / name / case / "input", traces / name, dirs_exist_ok=True)
     before = state_of(traces)

@@ -356,7 +356,7 @@ async def test_what_a_key_said_does_not_hide_that_the_file_is_gone(opened: Opene
     session = session_of(tmp_path / "s.jsonl", 3)
     async with opened(tmp_path) as (app, pilot):
         await press(pilot, "enter", "e")
-        await shows(app, pilot, "Last error")
+        await shows(app, pilot, "No errors")
         session.path.unlink()
         await shows(app, pilot, "file deleted")
         await press(pilot, "escape")

@@ -341,8 +341,11 @@ def _text(cell: Cell) -> Clean:
 
 # ---- Markdown
 
+_PLACEHOLDERS: Final = "n|id|path|url|time|ip|hex|quoted|word|size|date|email|name|host|user|value"
 _SPECIAL: Final = re.compile(
-    r"(?:<[a-z]+>)+|https?://[\w./?=%#&+,:~-]+|[\\`*\[\]|~$@]|<(?=[\w/!?])|(?<![^\W_])_|_(?![^\W_])|&(?=[#\w])|!(?=\[)|#(?=\d)|:(?=//)|(?<!\w):(?=[\w+-]+:)|(?<=www)\."
+    rf"(?:<(?:{_PLACEHOLDERS})>)+"
+    r"|https?://[\w./?=%#&+,:~-]+|[\\`*\[\]|~$@]|<(?=[\w/!?])|(?<![^\W_])_|_(?![^\W_])|&(?=[#\w])|!(?=\[)"
+    r"|#(?=\d)|:(?=//)|(?<!\w):(?=[\w+-]+:)|(?<=www)\."
 )
 """Text that Markdown, or a site that shows it, would read as markup, a mention, a link or an emoji."""
 _LIST: Final = re.compile(r"^(\d+(?=[.)])|(?=[-+=#>]))")

@@ -375,11 +375,16 @@ def next_failed(
     return next((ref for ref in following if ref in runs and runs[ref].failed), None)
 
 
-def no_error(state: MainState, order: Sequence[RunRef], runs: Mapping[RunRef, RunSummary], step: int) -> str:
-    """What to say where there is no next or previous error: the way back, and how many failed runs lie there."""
+def no_error(
+    state: MainState, order: Sequence[RunRef], runs: Mapping[RunRef, RunSummary], step: int, *, walked: bool
+) -> str:
+    """What to say where there is no next or previous error: the way back, and how many failed runs lie there.
+
+    `walked`: the open run has errors.
+    """
     at = order.index(state.ref) if state.ref is not None and state.ref in order else 0
     failed = sum(ref in runs and runs[ref].failed for ref in (order[: at + 1] if step > 0 else order[at:]))
-    if not failed:
+    if not failed and not walked:
         return "No errors"
     words = "Last error · E goes back" if step > 0 else "First error · e goes on"
     return words + (f" · {failed:,} failed runs {'above' if step > 0 else 'below'}" if failed > 1 else "")

@@ -124,7 +124,7 @@ def test_the_sentence_says_what_is_waited_for_and_how_far_it_came() -> None:
 def test_a_stall_without_an_open_call_names_the_silence() -> None:
     run = make_run([make_span(str(i), "Read", TOOL, i * 9.0, 9000) for i in range(8)], ended=False)
     assert text_of_line(liveness_sentence(stand(run), run, 120, now=NOW)) == (
-        "stalled? no new events for 3m41s; typical gap 9s (p95)"
+        "stalled? no new events for 3m41s; typical gap 9s (p95) · 8 steps in 7m12s"
     )
 
 

@@ -11,6 +11,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.geometry import Size
 
+from tracetui.analysis import navigation
 from tracetui.analysis.arrangement import RUN_CHOICES
 from tracetui.analysis.liveness import State
 from tracetui.live.mailbox import Mail
@@ -594,7 +595,9 @@ class MainScreen(RunsScreen):
         here = self.pane == RUNS and not self.state.level
         ref = states.next_failed(self.state, self.runs.refs(), self.app.store.runs, step, here=here)
         if ref is None:
-            self.say(states.no_error(self.state, self.runs.refs(), self.app.store.runs, step), "status.warn")
+            walked = in_run and run is not None and bool(navigation.errors(run))
+            words = states.no_error(self.state, self.runs.refs(), self.app.store.runs, step, walked=walked)
+            self.say(words, "status.warn")
             return
         self.runs.chosen = True
         self.runs.move_to_key(ref)
