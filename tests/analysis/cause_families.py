@@ -338,8 +338,8 @@ FAMILIES: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
             "thread 'worker-2' panicked at src/main.rs:5:37:\nindex out of bounds: the len is 0 but the index is 0",
         ),
         (
-            "error: no matching package named `sered` found\nlocation searched: crates.io index\nrequired by package `app v0.1.0 (/work/app)`",
-            "error: no matching package named `sered` found\nlocation searched: crates.io index\nrequired by package `svc v2.3.1 (/home/u/svc)`",
+            "error: no matching package named `sered` found\nlocation searched: registry index\nrequired by package `app v0.1.0 (/home/dev/app)`",
+            "error: no matching package named `sered` found\nlocation searched: registry index\nrequired by package `svc v2.3.1 (/home/u/svc)`",
         ),
         (
             "error: linker `cc` not found\n  |\n  = note: No such file or directory (os error 2)",
@@ -468,7 +468,7 @@ FAMILIES: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
             "error: Your local changes to the following files would be overwritten by checkout:\n\tx.md\nPlease commit your changes or stash them before you switch branches.\nAborting",
         ),
         (
-            "fatal: Unable to create '/work/repo/.git/index.lock': File exists.\n\nAnother git process seems to be running in this repository",
+            "fatal: Unable to create '/home/dev/repo/.git/index.lock': File exists.\n\nAnother git process seems to be running in this repository",
             "fatal: Unable to create '/tmp/c1/.git/index.lock': File exists.",
         ),
         (
@@ -510,12 +510,12 @@ FAMILIES: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
             "error: subprocess-exited-with-error\n\n  × Building wheel for psycopg2 (setup.py) did not run successfully.\n  │ exit code: 1\n  ╰─> [41 lines of output]\n      Error: pg_config executable not found.",
         ),
         (
-            "npm error code E404\nnpm error 404 Not Found - GET https://registry.npmjs.org/left-padd - Not found\nnpm error 404  'left-padd@*' is not in this registry.",
-            "npm ERR! code E404\nnpm ERR! 404 Not Found - GET https://registry.npmjs.org/left-padd - Not found\nnpm ERR! 404 \nnpm ERR! 404  'left-padd@^1.0.0' is not in this registry.",
+            "npm error code E404\nnpm error 404 Not Found - GET https://registry.example.org/left-padd - Not found\nnpm error 404  'left-padd@*' is not in this registry.",
+            "npm ERR! code E404\nnpm ERR! 404 Not Found - GET https://registry.example.org/left-padd - Not found\nnpm ERR! 404 \nnpm ERR! 404  'left-padd@^1.0.0' is not in this registry.",
         ),
         (
-            "npm error code E404\nnpm error 404 Not Found - GET https://registry.npmjs.org/@acme%2fui - Not found\nnpm error 404  '@acme/ui@*' is not in this registry.",
-            "npm error code E404\nnpm error 404 Not Found - GET https://registry.npmjs.org/@acme%2fui - Not found\nnpm error 404\nnpm error 404  '@acme/ui@2.0.0' is not in this registry.",
+            "npm error code E404\nnpm error 404 Not Found - GET https://registry.example.org/@acme%2fui - Not found\nnpm error 404  '@acme/ui@*' is not in this registry.",
+            "npm error code E404\nnpm error 404 Not Found - GET https://registry.example.org/@acme%2fui - Not found\nnpm error 404\nnpm error 404  '@acme/ui@2.0.0' is not in this registry.",
         ),
         (
             'npm error Missing script: "build"\nnpm error\nnpm error To see a list of scripts, run:\nnpm error   npm run\nnpm error A complete log of this run can be found in: /root/.npm/_logs/2026-01-02T10_11_12_131Z-debug-0.log',
@@ -526,8 +526,8 @@ FAMILIES: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
             'npm ERR! Missing script: "test:e2e"\nnpm ERR! \nnpm ERR! To see a list of scripts, run:\nnpm ERR!   npm run',
         ),
         (
-            "npm error code ENOTFOUND\nnpm error syscall getaddrinfo\nnpm error errno ENOTFOUND\nnpm error network request to https://registry.npmjs.org/react failed, reason: getaddrinfo ENOTFOUND registry.npmjs.org",
-            "npm error code ENOTFOUND\nnpm error syscall getaddrinfo\nnpm error errno ENOTFOUND\nnpm error network request to https://registry.npmjs.org/vite failed, reason: getaddrinfo ENOTFOUND registry.npmjs.org",
+            "npm error code ENOTFOUND\nnpm error syscall getaddrinfo\nnpm error errno ENOTFOUND\nnpm error network request to https://registry.example.org/react failed, reason: getaddrinfo ENOTFOUND registry.example.org",
+            "npm error code ENOTFOUND\nnpm error syscall getaddrinfo\nnpm error errno ENOTFOUND\nnpm error network request to https://registry.example.org/vite failed, reason: getaddrinfo ENOTFOUND registry.example.org",
         ),
         (
             "E: Unable to locate package ripgrepp",
@@ -892,7 +892,7 @@ FAMILIES: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
         ),
         (
             "<tool_use_error>File does not exist. Did you mean main.py?</tool_use_error>",
-            "File does not exist. Current working directory: /work/app",
+            "File does not exist. Current working directory: /home/dev/app",
         ),
         (
             "<tool_use_error>Found 3 matches of the string to replace, but replace_all is false. To replace all occurrences, set replace_all to true.\nString: x = 1</tool_use_error>",

@@ -209,7 +209,6 @@ def sarif(report: AuditReport, redactor: Redactor) -> dict[str, Any]:
     driver = {
         "name": "tracetui",
         "version": report.version,
-        "informationUri": "https://pypi.org/project/tracetui/",
         "rules": [
             {
                 "id": rule.name,
