@@ -38,8 +38,9 @@ def by_rules(folder: Path) -> Tokens:
 
 def by_tracetui(folder: Path) -> Tokens:
     source, statistics, caches = LocalSource(), Statistics(By.MODEL), FileCaches()
-    for run in listing_of(source, [str(folder)], None, deep=False).runs:
-        statistics.add(read_run(source, run.ref, caches.for_run(run.ref)))
+    listing = listing_of(source, [str(folder)], None, deep=True)
+    for run in listing.runs:
+        statistics.add(listing.claims.mark(read_run(source, run.ref, caches.for_run(run.ref))))
     found: Tokens = {}
     for row in statistics.rows():
         read, written = row.usage.cache_read_tokens or 0, row.usage.cache_creation_tokens or 0

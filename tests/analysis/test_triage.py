@@ -149,15 +149,15 @@ def test_the_causes_of_the_real_samples() -> None:
 
     assert found == {
         "paprika": {
-            "fail: tool exploded: connection reset": 2,
+            "tool exploded: connection reset · fail": 2,
             "max_steps: Step limit exceeded: 11 > 10": 2,
             "max_tokens: Token budget exceeded: 600 > 500": 2,
         },
         "ccpa": {"max_tokens: session ended: max_tokens": 3, "wall_timeout: session ended: wall_timeout": 1},
         "hypergraph": {
             "RuntimeError: [HG_NODE_FAILED]: Node 'generate' raised RuntimeError. · generate": 16,
-            "generate: 504 Gateway Timeout": 6,
-            "rag: 504 Gateway Timeout": 1,
+            "504 Gateway Timeout · generate": 6,
+            "504 Gateway Timeout · rag": 1,
         },
         "penelope": {"goal not met: Politeness: Turn 1": 1, "timeout: ended after 2 of 10 turns": 1},
         "latticeflow": {},

@@ -560,7 +560,9 @@ def test_every_real_file_is_accounted_for() -> None:
 @needs_shared
 def test_a_real_fork_opens_where_it_went_another_way(tmp_path: Path) -> None:
     (folder,) = sample("claude-code", "generated-2.1.197", "projects").iterdir()
-    a, b = read(session(folder, "723b78ff")), read(session(folder, "1b25fa54"))
+    sessions = read(session(folder, "723b78ff")), read(session(folder, "1b25fa54"))
+    claims = Claims(run.summary for run in sessions)
+    a, b = map(claims.mark, sessions)
     assert (b.summary.relation, b.summary.replay_of) == ("fork", a.summary.id)
     found = compare(a, b)
     assert found.first is not None

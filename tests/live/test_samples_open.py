@@ -17,6 +17,7 @@ from tracetui.live.load import read_run
 from tracetui.live.scan import scan
 from tracetui.model import Run, RunRef
 from tracetui.sources.local import LocalSource
+from tracetui.store.claims import Claims
 from tracetui.store.store import Store
 from tracetui.testing.reading import plain
 
@@ -62,7 +63,8 @@ class Reader:
         """The same, read from scratch."""
         found = [run for one in scan(LocalSource(), [str(root)], deep=True) for run in one.runs]
         run = None if self.open is None else spans_of(read_run(LocalSource(), self.open))
-        return {one.ref.address: plain(one) for one in found}, run
+        claims = Claims(found)
+        return {one.ref.address: plain(claims.net(one)) for one in found}, run
 
 
 def spans_of(run: Run) -> Any:
