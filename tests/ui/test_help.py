@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 
 from tests.ui.conftest import Opener, settle, text_of
 from tracetui.ui.app import TraceApp
-from tracetui.ui.commands import COMMANDS, RUNS, of_pane
+from tracetui.ui.commands import COMMANDS, RUNS, allowed_in_browser, of_pane, unbound_reason
 from tracetui.ui.screens.help import FIRST, HelpScreen, arrange
 
 
@@ -73,3 +73,12 @@ async def test_arrows_move_between_columns_and_keep_the_selection_in_view(opened
         assert slot is not None
         assert slot.column == 1
         assert screen._page.top <= slot.row < screen._page.top + screen._page.outer_size.height
+
+
+def test_a_key_without_effect_names_what_would_make_it_work() -> None:
+    served = [command for command in COMMANDS if allowed_in_browser(command, write=False)]
+    rebound = [command._replace(keys=("Q",)) if command.id == "export" else command for command in COMMANDS]
+    assert unbound_reason("x", served) == "x (export) is off: read-only; start with --allow-write"
+    assert unbound_reason("R", served).endswith("isn't available in a browser")
+    assert unbound_reason("x", rebound) == "x is not bound"
+    assert unbound_reason("]k", COMMANDS) == "]k (next break) works in: context"

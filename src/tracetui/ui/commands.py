@@ -287,9 +287,13 @@ def unbound_reason(key: str, commands: Sequence[Command]) -> str:
     command = next((command for command in commands if key in command.keys), None)
     if command is not None:
         return f"{shown(key)} ({command.title}) works in: {pane_names(command.panes)}"
-    if any(key in command.keys for command in COMMANDS):
-        return f"{shown(key)} is off here: read-only; start with --allow-write"
-    return f"{shown(key)} is not bound"
+    offered = {command.id for command in commands}
+    missing = next((command for command in COMMANDS if key in command.keys and command.id not in offered), None)
+    if missing is None:  # no command has it, or the user gave its command another key
+        return f"{shown(key)} is not bound"
+    if allowed_in_browser(missing, write=True):
+        return f"{shown(key)} ({missing.title}) is off: read-only; start with --allow-write"
+    return f"{shown(key)} ({missing.title}) isn't available in a browser"
 
 
 def keys_of(words: str, bound: Collection[str]) -> list[tuple[str, str | None]]:
