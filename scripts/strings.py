@@ -16,7 +16,8 @@ STYLE: Final = re.compile(r"^[a-z.]+ (bold|dim|underline)$")
 NOT_TEXT: Final = re.compile(
     r"^\s*(SELECT|INSERT|UPDATE|CREATE|DELETE|PRAGMA|WITH|ATTACH|BEGIN|DROP)\b"  # database statements
     r"|\(\?|\\b|\[\^"  # patterns
-    r"|^[<#.@]|^\{(?!\})|\{ \w+: |[\da-f]{6}|^(black|default|green|red|blue|bright_\w+) "  # markup, style sheets and colors
+    r"|^[<#.@]|^\{(?!\})|\{ \w+: "  # markup and style sheets; ``{}`` is a value
+    r"|[\da-f]{6}|^(black|default|green|red|blue|bright_\w+) "  # colors
 )
 TYPES: Final = ("TypeVar", "compile", "cast", "NewType", "ParamSpec", "getLogger")
 """Calls with strings that nobody sees."""
