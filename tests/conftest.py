@@ -36,6 +36,8 @@ CACHES = Path(tempfile.mkdtemp(prefix="tracetui-tests-"))
 atexit.register(shutil.rmtree, CACHES, ignore_errors=True)
 os.environ["XDG_CACHE_HOME"] = str(CACHES)
 _numbers = itertools.count()
+LONGEST_ID = 200
+"""Characters or bytes of a parameter's value that stand in a test's id."""
 GC_THRESHOLD = 20_000
 """New objects before a garbage collection. Python's own 700 cost 7 % of the time of the UI tests, this 4 %."""
 
@@ -50,6 +52,11 @@ def pytest_collection() -> Iterator[None]:
         gc.freeze()
         gc.enable()
         gc.set_threshold(GC_THRESHOLD)
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name a long value by its argument: every worker sends the ids of all tests, and a value may have megabytes."""
+    return argname if isinstance(val, str | bytes) and len(val) > LONGEST_ID else None
 
 
 @pytest.fixture(autouse=True)
