@@ -253,6 +253,7 @@ def _call(call: Call, name: _Name) -> schemas.ContextCall:
         "estimated": call.estimated,
         "not_recorded": call.not_recorded,
         "removed": call.removed,
+        "inherited": call.inherited,
         "note": call.note or None,
         "arrivals": [
             {"content": name(one.content), "file": name(one.file), "tokens": one.tokens, "recorded": one.exact}

@@ -121,6 +121,8 @@ def sentences(ledger: Ledger, redactor: Redactor | None) -> Iterator[Clean]:
         yield Clean(
             f"{file_label(worst.file or '', redactor)} entered {worst.times} times: {tokens(worst.entered)}{paid}."
         )
+    if inherited := sum(call.inherited for call in ledger.calls):
+        yield Clean(f"Inherited {tokens(inherited)} tokens from the run that this one continues.")
     if totals.calls > 1:
         yield Clean(f"Largest input {tokens(totals.most)} (call {totals.most_call}), now {tokens(totals.now)}.")
     if totals.usd is None:

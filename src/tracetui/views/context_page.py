@@ -630,7 +630,7 @@ def call_lines(
 ) -> list[Line]:
     """The input of a call, and the texts that it brought in; `is_list`: one text a row."""
     word = "grew " if call.growth >= 0 else "shrank "
-    grew = [Piece(Clean(word), "sec"), Piece(grouped(abs(call.growth)), "text bold")] if call.number > 1 else []
+    grew = [Piece(Clean(word), "sec"), Piece(grouped(abs(call.growth)), "text bold")] if call.growth < call.input else []
     usd = [] if call.usd is None else [Piece(Clean(f"   {usd_label(call.usd)}"), "text")]
     parts = [(call.read, "read"), (call.written, f"written{_life(call)}")]
     shown = [(size, word) for size, word in parts if size is not None]
@@ -645,6 +645,8 @@ def call_lines(
         sum_ = " + ".join(f"{grouped(size)} {word}" for size, word in shown)
         line = [*whole, *([Piece(Clean(f" = {sum_}"), "sec")] if shown else []), *usd]
         lines = [_ends(line, grew, width)]
+    if call.inherited:
+        lines.append((Piece(Clean(f"inherited {tokens(call.inherited)} from the run that this one continues"), "sec"),))
     if call.note:
         lines.append((Piece(Clean(f"{cause_name(call.note)}: {tokens(call.removed)} left the context"), BREAKS),))
     items = [*_arrivals(call, bands, redactor, glyphs)]
