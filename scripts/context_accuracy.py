@@ -1,10 +1,10 @@
-"""Measure the context ledger on the traces below folders: ``python scripts/context_accuracy.py DIR…`` prints the table
-by format of docs/context.md.
+"""Measure the context ledger: ``python scripts/context_accuracy.py DIR…`` prints the table by format of
+docs/context.md for the traces below these folders.
 
-Nobody knows the true tokens of a text, but three sums are recorded: the growth of a *step* (all that entered between two
-calls of a chain), the output of a call, and, where both are, what the other texts of the step come to. Estimates are
-compared with these, in percent of the recorded number. Left out are steps from which something left the context, and
-sums of at most 200 tokens, where the frames of messages weigh more than texts.
+Nobody knows the true tokens of a text, but three sums are recorded: the growth of a *step* (all that entered between
+two calls of a chain), the output of a call, and, where both are, what the other texts of the step come to. Estimates
+are compared with these, in percent of the recorded number. Left out are steps from which something left the context,
+and sums of at most 200 tokens, where the frames of messages weigh more than texts.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from copy import copy
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from tracetui.analysis.context import (
     Chain,
@@ -173,7 +174,7 @@ class _Whole(msgspec.Struct):
 
     def copy(self, chain: Chain) -> _Whole:
         """The conversation as it is now, in a copied ledger."""
-        return msgspec.structs.replace(self, chain=chain, keys=[*self.keys])
+        return replace(self, chain=chain, keys=[*self.keys])
 
 
 class Feed:
@@ -198,9 +199,7 @@ class Feed:
         duplicate.ledger, duplicate._run = self.ledger.copy(), unmasked(run)
         duplicate._idents = {*self._idents}
         duplicate._frames = [
-            frame
-            if frame.chain is None
-            else msgspec.structs.replace(frame, chain=duplicate.ledger.chain(frame.chain.agent))
+            frame if frame.chain is None else replace(frame, chain=duplicate.ledger.chain(frame.chain.agent))
             for frame in self._frames
         ]
         duplicate._wholes = {
@@ -247,9 +246,11 @@ class Feed:
             self._call(agent, span, body, facts, inherited=inherited)
             return
         items = self._items(position, span, body) if facts.items is None else facts.items
+        if (file := file_read(span.name, body.input)) is not None:
+            items = [replace(item, file=file) if item.content.startswith(RESULT) else item for item in items]
         chain = self.ledger.chain(agent)
         if span.name == _COMPACTION and facts is NO_FACTS:
-            facts = msgspec.structs.replace(facts, compacts=True)
+            facts = replace(facts, compacts=True)
         chain.take(facts, self._placed(chain, items), _end(span), span.id, inherited=inherited)
 
     def _facts(self, span: Span, body: Body) -> ContextFacts:
@@ -265,7 +266,7 @@ class Feed:
         """System messages before the first call are part of the start; later ones are attachments."""
         for item in items:
             is_late = item.content == START and chain.last is not None
-            yield msgspec.structs.replace(item, content=ATTACHMENT) if is_late else item
+            yield replace(item, content=ATTACHMENT) if is_late else item
 
     # ---- calls
 
@@ -310,7 +311,7 @@ class Feed:
             whole.output = output
         elif facts.compacts:
             chain.take(ContextFacts(compacts=True), (), None)
-            chain.answer([msgspec.structs.replace(item, content=SUMMARY) for item in answer], output, span.id)
+            chain.answer([replace(item, content=SUMMARY) for item in answer], output, span.id)
         else:
             chain.answer(answer, output, span.id)
 
@@ -338,7 +339,7 @@ class Feed:
         for message in messages[shared:]:
             whole.serial += 1
             items = [
-                msgspec.structs.replace(item, key=f"{whole.serial}.{number}")
+                replace(item, key=f"{whole.serial}.{number}")
                 for number, item in enumerate(self._placed(chain, self._of_message(message)))
             ]
             whole.keys.append([item.key for item in items if item.key is not None])
@@ -360,7 +361,7 @@ class Feed:
             children = (self._run.spans[child] for child in self._run.children(position))
             is_report = any(child.operation is Operation.INVOKE_AGENT for child in children)
             content = REPORT if is_report else RESULT + span.name
-            return [ContextItem(content, body.output, file_read(span.name, body.input), span.id)]
+            return [ContextItem(content, body.output, key=span.id)]
         if span.name == _COMPACTION:
             text = body.output if body.output is not None else body.input
             return [] if text is None else [ContextItem(SUMMARY, text)]

@@ -630,7 +630,9 @@ def call_lines(
 ) -> list[Line]:
     """The input of a call, and the texts that it brought in; `is_list`: one text a row."""
     word = "grew " if call.growth >= 0 else "shrank "
-    grew = [Piece(Clean(word), "sec"), Piece(grouped(abs(call.growth)), "text bold")] if call.growth < call.input else []
+    grew = (
+        [Piece(Clean(word), "sec"), Piece(grouped(abs(call.growth)), "text bold")] if call.growth < call.input else []
+    )
     usd = [] if call.usd is None else [Piece(Clean(f"   {usd_label(call.usd)}"), "text")]
     parts = [(call.read, "read"), (call.written, f"written{_life(call)}")]
     shown = [(size, word) for size, word in parts if size is not None]
