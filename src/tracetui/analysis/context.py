@@ -107,7 +107,7 @@ class Break(msgspec.Struct, frozen=True, gc=False):
     reported: str | None = None
     """The recorded reason in the words of the trace."""
     idle: float | None = None
-    """From the previous answer to this request."""
+    """From the previous answer to this request; None also if they overlap."""
     cache_seconds: int = DEFAULT_CACHE_SECONDS
     """How long the cache lasts."""
     cache_known: bool = False
@@ -642,7 +642,8 @@ class Chain:
         if latest.started_at is None or call.started_at is None:
             return None
         times = [at for at in (self.pending_at, latest.ended_at) if at is not None]
-        return min(max(times, default=call.started_at), call.started_at) - latest.started_at
+        idle = min(max(times, default=call.started_at), call.started_at) - latest.started_at
+        return idle if idle >= 0 else None
 
     def _cause(
         self, call: ModelCall, change: _Change, latest: _Last, idle: float | None, blocks: int

@@ -119,6 +119,7 @@ def sentence(ledger: Ledger, redactor: Redactor | None, *, done: str = "") -> Li
         cause, count = Counter(one.cause for one in breaks).most_common(1)[0]
         which = f", {count} of them by " if len(breaks) > 1 and count < len(breaks) else ", by "
         pieces.append(Piece(Clean(f"{whole}{which}{_CAUSE_NOUNS.get(cause, cause_name(cause))}"), "text"))
+        pieces += [_DOT, Piece(Clean("]k"), "key bold"), Piece(Clean(" next break"), "sec")]
     else:
         read = "no cache breaks" if totals.read is not None else "no cache reads recorded"
         calls = "1 model call" if totals.calls == 1 else f"{grouped(totals.calls)} model calls"
@@ -132,8 +133,6 @@ def sentence(ledger: Ledger, redactor: Redactor | None, *, done: str = "") -> Li
         pieces += [_DOT, Piece(Clean(f"{name} entered {worst.times}×{paid}"), "text")]
     if totals.usd is None:
         pieces += [_DOT, Piece(Clean(no_price()), "sec")]
-    if breaks:
-        pieces += [_DOT, Piece(Clean("]k"), "key bold"), Piece(Clean(" next break"), "sec")]
     return tuple(pieces)
 
 
@@ -382,6 +381,20 @@ def _axis(columns: Sequence[_Column], width: int, selected: int | None, glyphs: 
     return [(left, *_merged([(" ", "text"), *marks])), (Piece(Clean("call   "), "dim"), *_merged(numbers[:width]))]
 
 
+def legend_of_marks(ledger: Ledger, glyphs: Glyphs = UNICODE) -> Line:
+    """What the marks below the river mean."""
+    marks = [
+        (glyphs.note, "break ", ledger.breaks),
+        (glyphs.downstream, "compaction", any(map(is_compaction, ledger.calls))),
+    ]
+    return tuple(
+        piece
+        for mark, word, occurs in marks
+        if occurs
+        for piece in (Piece(Clean(f"{mark} "), f"{BREAKS} bold"), Piece(Clean(word), "sec"))
+    )
+
+
 def swatch(band: Band, glyphs: Glyphs) -> str:
     """The sign of a band beside its name."""
     return band.letter if glyphs is ASCII else glyphs.tool
@@ -569,8 +582,8 @@ def break_heading(width: int) -> Line:
     """The names of the columns of the breaks."""
     return (
         Piece(Clean("  call  "), "dim"),
-        Piece(pad(Clean("cause"), max(6, width - 36)), "dim"),
-        Piece(pad(Clean("basis"), 10, right=True), "dim"),
+        Piece(pad(Clean("cause"), max(6, width - 31)), "dim"),
+        Piece(Clean("basis"), "dim"),
         Piece(pad(Clean("missed"), 9, right=True), "dim"),
         Piece(pad(Clean("cost"), 9, right=True), "dim"),
     )
@@ -578,12 +591,12 @@ def break_heading(width: int) -> Line:
 
 def break_line(missed: Break, width: int) -> Line:
     """A break: its call, cause, basis, the tokens that were not read, and their price."""
-    room = max(6, width - 36)
+    room = max(6, width - 27 - len(missed.basis))
     return (
         Piece(pad(Clean(str(missed.call)), 6, right=True), "sec"),
         Piece(Clean("  ")),
         Piece(pad(truncate(cause_label(missed), room), room), "text"),
-        Piece(pad(Clean(missed.basis), 10, right=True), "dim"),
+        Piece(Clean(f" {missed.basis}"), "dim"),
         Piece(pad(tokens(missed.missed), 9, right=True), "sec"),
         Piece(pad(usd_label(missed.usd), 9, right=True), f"{BREAKS} bold"),
     )
