@@ -316,6 +316,16 @@ class RunContextScreen(BaseScreen):
         if call is not None:
             self.app.visit(self._ref, call.span)
 
+    def action_same(self, what: str, step: int) -> None:
+        """Go to the next model call, or the one before."""
+        self.action_call(step)
+
+    def action_context(self) -> None:
+        """Compare the input of the call under the cursor with that of the previous call."""
+        call, context = self.selected, self._shown
+        if call is not None and context is not None and (reason := self.app.compare_inputs(context.run, call.span)):
+            self.say(reason, "status.warn")
+
     def action_context_page(self) -> None:
         """It is open."""
 
