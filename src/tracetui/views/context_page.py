@@ -582,22 +582,22 @@ def break_heading(width: int) -> Line:
     """The names of the columns of the breaks."""
     return (
         Piece(Clean("  call  "), "dim"),
-        Piece(pad(Clean("cause"), max(6, width - 31)), "dim"),
+        Piece(pad(Clean("cause"), max(6, width - 30)), "dim"),
         Piece(Clean("basis"), "dim"),
-        Piece(pad(Clean("missed"), 9, right=True), "dim"),
+        Piece(pad(Clean("missed"), 8, right=True), "dim"),
         Piece(pad(Clean("cost"), 9, right=True), "dim"),
     )
 
 
 def break_line(missed: Break, width: int) -> Line:
     """A break: its call, cause, basis, the tokens that were not read, and their price."""
-    room = max(6, width - 27 - len(missed.basis))
+    room = max(6, width - 26 - len(missed.basis))
     return (
         Piece(pad(Clean(str(missed.call)), 6, right=True), "sec"),
         Piece(Clean("  ")),
         Piece(pad(truncate(cause_label(missed), room), room), "text"),
         Piece(Clean(f" {missed.basis}"), "dim"),
-        Piece(pad(tokens(missed.missed), 9, right=True), "sec"),
+        Piece(pad(tokens(missed.missed), 8, right=True), "sec"),
         Piece(pad(usd_label(missed.usd), 9, right=True), f"{BREAKS} bold"),
     )
 
@@ -608,8 +608,8 @@ def break_total(ledger: Ledger, width: int) -> Line:
     number = "1 break" if totals.breaks == 1 else f"{grouped(totals.breaks)} breaks"
     return (
         Piece(Clean(" " * 8)),
-        Piece(pad(Clean(number), max(6, width - 36) + 10), "text bold"),
-        Piece(pad(tokens(totals.missed), 9, right=True), "sec"),
+        Piece(pad(Clean(number), max(6, width - 25)), "text bold"),
+        Piece(pad(tokens(totals.missed), 8, right=True), "sec"),
         Piece(pad(usd_label(totals.usd_breaks), 9, right=True), "text bold"),
     )
 
