@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from statistics import median, quantiles
-from typing import Any, Final
+from typing import Final
 
 from tracetui.analysis.context import Call, Chain, Ledger
 from tracetui.analysis.context_estimate import estimate
@@ -76,11 +76,10 @@ def main(folders: Sequence[str]) -> None:
     source, by_format = LocalSource(), defaultdict[str, Measures](Measures)
     answer, current = Chain.answer, Measures()
 
-    def measured(chain: Chain, items: Iterable[ContextItem], output: int | None, *others: Any) -> None:
-        items = [*items]
+    def measured(chain: Chain, items: Sequence[ContextItem], output: int | None, origin: str = "") -> None:
         if output and output > LEAST and items:
             current.answers.append(abs(sum(map(estimate, items)) - output) / output)
-        answer(chain, items, output, *others)
+        answer(chain, items, output, origin)
 
     Chain.answer = measured  # type: ignore[method-assign]
     seen = set[str]()

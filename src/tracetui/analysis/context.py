@@ -839,9 +839,7 @@ class Ledger:
         """The totals of every content and file, most tokens carried first."""
         for chain in self._chains.values():
             chain.book()
-        return sorted(
-            self._accounts.values(), key=lambda account: (-account.carried, account.content, account.file or "")
-        )
+        return _largest_first(self._accounts.values())
 
     def contents(self) -> list[Account]:
         """The totals of every content, most tokens carried first."""
@@ -856,7 +854,19 @@ def _grouped(rows: Iterable[tuple[str, str | None, Account]]) -> list[Account]:
     groups: dict[_Key, Account] = {}
     for content, file, account in rows:
         groups.setdefault((content, file), Account(content, file)).add(account)
-    return sorted(groups.values(), key=lambda total: (-total.carried, total.content, total.file or ""))
+    return _largest_first(groups.values())
+
+
+def _largest_first(accounts: Iterable[Account]) -> list[Account]:
+    return sorted(accounts, key=lambda account: (-account.carried, account.content, account.file or ""))
+
+
+def total(accounts: Iterable[Account]) -> Account:
+    """The sum of accounts, as one without a name."""
+    whole = Account("")
+    for account in accounts:
+        whole.add(account)
+    return whole
 
 
 def _sum(a: Any, b: Any) -> Any:

@@ -468,7 +468,8 @@ class TraceApp(HostApp):
         return ""
 
     def show_context(self, run: Run, span: str | None = None) -> None:
-        from tracetui.ui.screens.context import ContextState, RunContextScreen
+        from tracetui.ui.context_state import ContextState
+        from tracetui.ui.screens.context import RunContextScreen
 
         ref = run.summary.ref
         self.push_screen(RunContextScreen(ref, self.commands, ContextState(ref=ref, span=span)))

@@ -12,7 +12,7 @@ from datetime import datetime, tzinfo
 from itertools import groupby, pairwise
 from typing import Final, NamedTuple
 
-from tracetui.analysis.context import SHRUNK, Account, Break, Call, Ledger
+from tracetui.analysis.context import SHRUNK, Account, Break, Call, Ledger, total
 from tracetui.masking import clean
 from tracetui.model.context import (
     AFTER_COMPACTION,
@@ -456,7 +456,7 @@ def content_rows(
     groups = []
     for band in bands:
         parts = [account for account in accounts if account.content in band.contents]
-        groups.append((_total(parts), band, parts))
+        groups.append((total(parts), band, parts))
     groups.sort(key=lambda group: (NOT_RECORDED in group[1].contents, *(-one for one in size(group[0]))))
     rows = []
     for whole, band, parts in groups:
@@ -470,7 +470,7 @@ def content_rows(
         if not is_open:
             continue
         inner = sorted(
-            ((_total(some), part) for part, some in by_part.items()), key=lambda one: [-n for n in size(one[0])]
+            ((total(some), part) for part, some in by_part.items()), key=lambda one: [-n for n in size(one[0])]
         )
         for account, (content, file) in inner[:_MOST_FILES]:
             name = file_label(file, redactor) if file else content_label(content, redactor)
@@ -478,15 +478,8 @@ def content_rows(
             rows.append(ContentRow((band.name, content, file), name, account, band, depth=1))
         if rest := [account for account, _ in inner[_MOST_FILES:]]:
             name = Clean(f"{grouped(len(rest))} others")
-            rows.append(ContentRow((band.name, "", ""), name, _total(rest), band, depth=1))
+            rows.append(ContentRow((band.name, "", ""), name, total(rest), band, depth=1))
     return rows
-
-
-def _total(accounts: Iterable[Account]) -> Account:
-    whole = Account("")
-    for account in accounts:
-        whole.add(account)
-    return whole
 
 
 class ContentColumns:
@@ -531,8 +524,6 @@ class ContentColumns:
             Piece(Clean("    " if row.depth else f"{fold} "), "dim"),
             Piece(pad(truncate_middle(row.name, room), self.name - 4), style),
         ]
-        if row.depth:
-            pieces[2] = Piece(pad(truncate_middle(row.name, room), self.name - 4), style)
         if self.bar:
             if self._totals.usd is not None:
                 pieces += parts_line((account.usd_new, account.usd_carry, account.usd_breaks), full, self.bar, glyphs)
@@ -541,9 +532,9 @@ class ContentColumns:
             pieces.append(Piece(Clean("  ")))
         return (*pieces, *self._cells(account, "text bold" if not row.depth else "sec"))
 
-    def total(self, accounts: Iterable[Account]) -> Line:
+    def sum_line(self, accounts: Iterable[Account]) -> Line:
         """The sum of all rows, which is what the trace records."""
-        whole = _total(accounts)
+        whole = total(accounts)
         pieces = [Piece(pad(Clean("    all, as recorded"), self.name), "text bold")]
         if self.bar:
             pieces.append(Piece(Clean(" " * (self.bar + 2))))

@@ -185,7 +185,7 @@ class Contents(DrawnPane):
         columns = ContentColumns(ledger, width, self._sort, self.look.glyphs)
         full = columns.full(rows)
         lines = [columns.line(row, full) for row in rows]
-        lines.append(columns.total(row.account for row in rows if not row.depth))
+        lines.append(columns.sum_line(row.account for row in rows if not row.depth))
         keys: list[Hashable] = [*(row.key for row in rows), "all"]
         order = self._sort if ledger.totals.usd is not None or self._sort != "cost" else "carried tokens"
         self.show(
