@@ -164,6 +164,17 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     usd_new: float | None = None
     missed: Break | None = None
 
+    def brought(self, *, by_file: bool) -> list[Arrival]:
+        """What it brought in, by content, or by content and file; most tokens first."""
+        groups: dict[_Key, Arrival] = {}
+        for arrival in self.arrivals:
+            file = arrival.file if by_file else None
+            before = groups.get((arrival.content, file), Arrival(arrival.content, file, 0, exact=True))
+            groups[arrival.content, file] = Arrival(
+                arrival.content, file, before.tokens + arrival.tokens, before.exact and arrival.exact
+            )
+        return sorted(groups.values(), key=lambda arrival: -arrival.tokens)
+
     @property
     def uncached(self) -> int:
         """Input that was neither read from nor written to a cache."""

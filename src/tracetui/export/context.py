@@ -144,13 +144,9 @@ def _exact(number: int | None) -> Clean:
 
 def brought_in(call: Call, redactor: Redactor) -> Clean:
     """``Read results ≈3,871, replies 812``: the texts that entered; ``≈`` marks estimates."""
-    by: dict[str, tuple[int, bool]] = {}
-    for arrival in call.arrivals:
-        size, exact = by.get(arrival.content, (0, True))
-        by[arrival.content] = size + arrival.tokens, exact and arrival.exact
     parts = [
-        f"{content_label(content, redactor)} {'' if exact else '≈'}{grouped(size)}"
-        for content, (size, exact) in sorted(by.items(), key=lambda pair: -pair[1][0])
+        f"{content_label(text.content, redactor)} {'' if text.exact else '≈'}{grouped(text.tokens)}"
+        for text in call.brought(by_file=False)
     ]
     return Clean(", ".join(parts))
 

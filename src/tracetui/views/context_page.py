@@ -12,7 +12,9 @@ from datetime import datetime, tzinfo
 from itertools import groupby, pairwise
 from typing import Final, NamedTuple
 
-from tracetui.analysis.context import SHRUNK, Account, Break, Call, Ledger, total
+from msgspec.structs import astuple
+
+from tracetui.analysis.context import SHRUNK, Account, Break, Call, Ledger, Totals, total
 from tracetui.masking import clean
 from tracetui.model.context import (
     AFTER_COMPACTION,
@@ -35,14 +37,18 @@ from tracetui.text import Clean, cells, grouped, pad, tokens, truncate, truncate
 from tracetui.views.bars import sparkline
 from tracetui.views.context import (
     ERROR,
+    NO_CALLS,
     cause_label,
     cause_name,
     content_label,
     explanation,
     file_label,
+    no_breaks,
     no_price,
+    number_of,
     share_label,
     usd_label,
+    worst_file,
 )
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
 from tracetui.views.rows import Line, Piece, fit, width_of
@@ -54,7 +60,6 @@ _SUMMARIES: Final = frozenset({SUMMARY, AFTER_COMPACTION})
 _DOT: Final = Piece(Clean("  ·  "), "dim")
 _NARROW: Final = 96
 """Below this many cells, words are left out."""
-NO_CALLS: Final = Clean("No model call of this run records its input tokens.")
 
 
 class Band(NamedTuple):
@@ -113,7 +118,7 @@ def sentence(ledger: Ledger, redactor: Redactor | None, *, done: str = "") -> Li
         return (*pieces[:1],) if done else (Piece(NO_CALLS, "text bold"),)
     whole = "" if totals.usd is None else f" of {usd_label(totals.usd)}"
     if breaks:
-        number = "1 cache break" if len(breaks) == 1 else f"{len(breaks)} cache breaks"
+        number = number_of(len(breaks), "cache break")
         paid = f"cost {usd_label(totals.usd_breaks)}" if totals.usd is not None else f"missed {tokens(totals.missed)}"
         pieces.append(Piece(Clean(f"{number} {paid}"), "status.warn bold"))
         cause, count = Counter(one.cause for one in breaks).most_common(1)[0]
@@ -122,12 +127,12 @@ def sentence(ledger: Ledger, redactor: Redactor | None, *, done: str = "") -> Li
         pieces += [_DOT, Piece(Clean("]k"), "key bold"), Piece(Clean(" next break"), "sec")]
     else:
         read = "no cache breaks" if totals.read is not None else "no cache reads recorded"
-        calls = "1 model call" if totals.calls == 1 else f"{grouped(totals.calls)} model calls"
+        calls = number_of(totals.calls, "model call")
         paid = "" if totals.usd is None else f" for {usd_label(totals.usd)}"
         pieces.append(Piece(Clean(f"{calls}, {tokens(totals.input)} input tokens{paid}"), "text bold"))
         if totals.calls > 1:
             pieces += [_DOT, Piece(Clean(read), "sec")]
-    if (worst := _worst_file(ledger)) is not None:
+    if (worst := worst_file(ledger)) is not None:
         paid = f": {usd_label(worst.usd)}" if totals.usd is not None else f": {tokens(worst.entered)}"
         name = truncate_middle(file_label(worst.file or "", redactor), 40)
         pieces += [_DOT, Piece(Clean(f"{name} entered {worst.times}×{paid}"), "text")]
@@ -142,12 +147,6 @@ _CAUSE_NOUNS: Final = {
     Cause.MODEL: "another model",
     Cause.UNKNOWN: "an unknown cause",
 }
-
-
-def _worst_file(ledger: Ledger) -> Account | None:
-    """The file that cost most, of those that entered more than once."""
-    again = [file for file in ledger.files() if file.times > 1]
-    return max(again, key=lambda file: (file.usd, file.carried), default=None)
 
 
 def split_lines(ledger: Ledger, width: int, glyphs: Glyphs = UNICODE) -> list[Line]:
@@ -482,6 +481,16 @@ def content_rows(
     return rows
 
 
+def full_bar(rows: Iterable[ContentRow], totals: Totals) -> float:
+    """What the whole width of a bar is: a cost, without a price carried tokens."""
+    return max((row.account.carried if totals.usd is None else row.account.usd for row in rows), default=0.0)
+
+
+def _account_line(account: Account, totals: Totals, full: float, width: int, glyphs: Glyphs) -> list[Piece]:
+    parts = (account.usd_new, account.usd_carry, account.usd_breaks)
+    return parts_line(parts if totals.usd is not None else (0.0, account.carried), full, width, glyphs)
+
+
 class ContentColumns:
     """The columns of the contents for a width."""
 
@@ -525,11 +534,7 @@ class ContentColumns:
             Piece(pad(truncate_middle(row.name, room), self.name - 4), style),
         ]
         if self.bar:
-            if self._totals.usd is not None:
-                pieces += parts_line((account.usd_new, account.usd_carry, account.usd_breaks), full, self.bar, glyphs)
-            else:
-                pieces += parts_line((0.0, account.carried), full, self.bar, glyphs)
-            pieces.append(Piece(Clean("  ")))
+            pieces += [*_account_line(account, self._totals, full, self.bar, glyphs), Piece(Clean("  "))]
         return (*pieces, *self._cells(account, "text bold" if not row.depth else "sec"))
 
     def sum_line(self, accounts: Iterable[Account]) -> Line:
@@ -539,11 +544,6 @@ class ContentColumns:
         if self.bar:
             pieces.append(Piece(Clean(" " * (self.bar + 2))))
         return (*pieces, *self._cells(whole, "text bold"))
-
-    def full(self, rows: Iterable[ContentRow]) -> float:
-        """What the whole width of a bar is."""
-        is_priced = self._totals.usd is not None
-        return max((row.account.usd if is_priced else float(row.account.carried) for row in rows), default=0.0)
 
     def _cells(self, account: Account, style: str) -> Iterator[Piece]:
         totals = self._totals
@@ -596,10 +596,10 @@ def break_line(missed: Break, width: int) -> Line:
 def break_total(ledger: Ledger, width: int) -> Line:
     """The sum of the breaks."""
     totals = ledger.totals
-    number = "1 break" if totals.breaks == 1 else f"{grouped(totals.breaks)} breaks"
+    number = number_of(totals.breaks, "break")
     return (
         Piece(Clean(" " * 8)),
-        Piece(pad(Clean(number), max(6, width - 25)), "text bold"),
+        Piece(pad(number, max(6, width - 25)), "text bold"),
         Piece(pad(tokens(totals.missed), 8, right=True), "sec"),
         Piece(pad(usd_label(totals.usd_breaks), 9, right=True), "text bold"),
     )
@@ -610,14 +610,6 @@ def explanation_lines(missed: Break, width: int) -> list[Line]:
     words = f"{explanation(missed)} ({missed.basis})"
     lines = wrap(clean(f"Call {missed.call}: {words}"), max(10, width))
     return [(Piece(line, "sec"),) for line in lines]
-
-
-def no_breaks(ledger: Ledger) -> Clean:
-    """Why there are no breaks."""
-    totals = ledger.totals
-    if totals.read is None:
-        return Clean("No cache reads recorded: breaks are unknown.")
-    return Clean("No cache breaks." if totals.calls > 1 else "One call: nothing to read from a cache.")
 
 
 # ---- one call
@@ -683,13 +675,8 @@ def _life(call: Call) -> str:
 def _arrivals(
     call: Call, bands: Sequence[Band], redactor: Redactor | None, glyphs: Glyphs
 ) -> Iterator[tuple[Piece, Clean, Piece]]:
-    sizes: dict[tuple[str, str | None], list[int]] = {}
-    for arrival in call.arrivals:
-        entry = sizes.setdefault((arrival.content, arrival.file), [0, 1])
-        entry[0] += arrival.tokens
-        entry[1] &= arrival.exact
     rest = (START, NOT_RECORDED, AFTER_COMPACTION)
-    for (content, file), (size, exact) in sorted(sizes.items(), key=lambda one: -one[1][0]):
+    for content, file, size, exact in map(astuple, call.brought(by_file=True)):
         band = next((band for band in bands if content in band.contents), None)
         sign = Piece(Clean(f"{swatch(band, glyphs)} " if band else "  "), band.style if band else "dim")
         name = content_label(content, redactor)
@@ -731,17 +718,16 @@ def panel_lines(ledger: Ledger, width: int, redactor: Redactor | None, glyphs: G
     is_priced = totals.usd is not None
     name = min(26, max(12, width - 24))
     bar = max(0, min(24, width - name - 18))
-    full = max((row.account.usd if is_priced else float(row.account.carried) for row in rows), default=0.0)
+    full = full_bar(rows, totals)
     lines: list[Line] = []
     for row in rows[:_PANEL_ROWS]:
         account = row.account
-        parts = (account.usd_new, account.usd_carry, account.usd_breaks) if is_priced else (0.0, account.carried)
         share = share_label(account.usd, totals.usd) if is_priced else share_label(account.carried, totals.input)
         lines.append(
             (
                 Piece(Clean(f"{swatch(row.band, glyphs)} "), row.band.style),
                 Piece(pad(truncate(row.name, name - 1), name), "text"),
-                *(parts_line(parts, full, bar, glyphs) if bar else ()),
+                *(_account_line(account, totals, full, bar, glyphs) if bar else ()),
                 Piece(pad(share, 6, right=True), "sec"),
                 Piece(pad(usd_label(account.usd) if is_priced else tokens(account.carried), 9, right=True), "sec"),
             )
@@ -771,7 +757,7 @@ def panel_lines(ledger: Ledger, width: int, redactor: Redactor | None, glyphs: G
             )
         )
     if breaks := ledger.breaks:
-        number = "1 break" if len(breaks) == 1 else f"{grouped(len(breaks))} breaks"
+        number = number_of(len(breaks), "break")
         paid = "" if totals.usd is None else f" {usd_label(totals.usd_breaks)}"
         counts = Counter(one.cause for one in breaks).most_common()
         causes = f" {glyphs.dot} ".join(f"{cause_name(cause)} {count}" for cause, count in counts)
@@ -784,6 +770,5 @@ def panel_lines(ledger: Ledger, width: int, redactor: Redactor | None, glyphs: G
 def panel_title(ledger: Ledger) -> Clean:
     """``61 calls · 3.7M in · ~$3.44``."""
     totals = ledger.totals
-    calls = "1 call" if totals.calls == 1 else f"{grouped(totals.calls)} calls"
     paid = "" if totals.usd is None else f" · {usd_label(totals.usd)}"
-    return Clean(f"{calls} · {tokens(totals.input)} in{paid}")
+    return Clean(f"{number_of(totals.calls, 'call')} · {tokens(totals.input)} in{paid}")

@@ -11,6 +11,7 @@ from tracetui.analysis.context import Call, Ledger
 from tracetui.text import Clean, grouped, tokens
 from tracetui.ui.commands import BREAKS, CALL, CONTENTS, RIVER
 from tracetui.ui.widgets.line_view import LineView
+from tracetui.views.context import no_breaks
 from tracetui.views.context_page import (
     Band,
     ContentColumns,
@@ -22,7 +23,7 @@ from tracetui.views.context_page import (
     content_rows,
     explanation_lines,
     footnote,
-    no_breaks,
+    full_bar,
     river_lines,
 )
 from tracetui.views.rows import Line, ListRows, Piece
@@ -183,7 +184,7 @@ class Contents(DrawnPane):
             return
         rows = self.content_rows
         columns = ContentColumns(ledger, width, self._sort, self.look.glyphs)
-        full = columns.full(rows)
+        full = full_bar(rows, ledger.totals)
         lines = [columns.line(row, full) for row in rows]
         lines.append(columns.sum_line(row.account for row in rows if not row.depth))
         keys: list[Hashable] = [*(row.key for row in rows), "all"]

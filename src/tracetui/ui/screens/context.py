@@ -28,8 +28,8 @@ from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.widgets.frame import footer
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
+from tracetui.views.context import NO_CALLS
 from tracetui.views.context_page import (
-    NO_CALLS,
     Band,
     bands_of,
     call_title,
