@@ -81,7 +81,7 @@ def main(folders: Sequence[str]) -> None:
             current.answers.append(abs(sum(map(estimate, items)) - output) / output)
         answer(chain, items, output, origin)
 
-    Chain.answer = measured  # type: ignore[method-assign]
+    Chain.answer = measured  # type: ignore[method-assign, assignment]
     seen = set[str]()
     for found in scan(source, folders, deep=True):
         for run in found.runs:
