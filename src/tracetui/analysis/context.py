@@ -600,25 +600,15 @@ class Chain:
             whole.subtract(self._between(0, start))
             whole.subtract(self._between(stop, size))
             return whole
-        tokens: Counter[_Key] = Counter()
-        if start + stop < size:
-            begin = 0
-            for entry in self.entries:
-                if begin >= stop:
-                    break
-                end = begin + entry.tokens
-                if end > start:
-                    tokens[entry.content, entry.file] += min(end, stop) - max(begin, start)
-                begin = end
-        else:
-            end = size
-            for entry in reversed(self.entries):
-                if end <= start:
-                    break
-                begin = end - entry.tokens
-                if begin < stop:
-                    tokens[entry.content, entry.file] += min(end, stop) - max(begin, start)
-                end = begin
+        tokens, end = Counter[_Key](), 0
+        is_late = start + stop >= size
+        start, stop = (size - stop, size - start) if is_late else (start, stop)
+        for entry in reversed(self.entries) if is_late else self.entries:
+            begin, end = end, end + entry.tokens
+            if begin >= stop:
+                break
+            if end > start:
+                tokens[entry.content, entry.file] += min(end, stop) - max(begin, start)
         return tokens
 
     # ---- breaks
