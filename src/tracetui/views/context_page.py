@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, tzinfo
 from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from msgspec.structs import astuple
@@ -305,14 +306,14 @@ def _runs(row: Sequence[tuple[str, str]], cell: tuple[str, str]) -> Iterator[tup
         at += size
 
 
+def _round_step(whole: float, most: int) -> int:
+    """The smallest of 1, 2, 5, 10 … of which at most so many are in the whole."""
+    return next(digit * 10**power for power in range(18) for digit in (1, 2, 5) if whole / (digit * 10**power) <= most)
+
+
 def _ticks(top: float, rows: int) -> dict[int, int]:
     """Round values of the scale by row, from the bottom."""
-    step = next(
-        digit * 10**power
-        for power in range(18)
-        for digit in (1, 2, 5)
-        if top / (digit * 10**power) <= max(2, min(5, rows // 2))
-    )
+    step = _round_step(top, max(2, min(5, rows // 2)))
     ticks = {}
     for i in range(1, 6):
         row = round(i * step / top * rows) - 1
@@ -323,15 +324,8 @@ def _ticks(top: float, rows: int) -> dict[int, int]:
 
 def _merged(cells_: Iterable[tuple[str, str]]) -> Iterator[Piece]:
     """Pieces of cells of equal style."""
-    text, style = "", "text"
-    for glyph, name in cells_:
-        if name != style and text:
-            yield Piece(Clean(text), style)
-            text = ""
-        style = name
-        text += glyph
-    if text:
-        yield Piece(Clean(text), style)
+    for style, group in groupby(cells_, key=itemgetter(1)):
+        yield Piece(Clean("".join(glyph for glyph, _ in group)), style)
 
 
 def is_compaction(call: Call) -> bool:
@@ -366,13 +360,7 @@ def _axis(columns: Sequence[_Column], width: int, selected: int | None, glyphs: 
         place(here, selected, "accent bold")
     place(columns[0], columns[0].calls[0].number, "dim")
     place(columns[-1], columns[-1].calls[-1].number, "dim")
-    room = max(1, width // 8)
-    step = next(
-        d * 10**p
-        for p in range(9)
-        for d in (1, 2, 5)
-        if len(columns[0].calls) and sum(len(column.calls) for column in columns) / (d * 10**p) <= room
-    )
+    step = _round_step(sum(len(column.calls) for column in columns), max(1, width // 8))
     for column in columns:
         if (number := next((call.number for call in column.calls if call.number % step == 0), None)) is not None:
             place(column, number, "dim")
