@@ -72,8 +72,8 @@ def title(run: RunSummary, ledger: Ledger, redactor: Redactor) -> Clean:
 def content_table(ledger: Ledger, width: int | None, redactor: Redactor) -> Iterator[Clean]:
     """One content a row, most carried first, and their sum."""
     rows = [
-        (*_account_cells(one, ledger), Clean(basis_of(one)), content_label(one.content, redactor))
-        for one in ledger.contents()
+        (*_account_cells(account, ledger), Clean(basis_of(account)), content_label(account.content, redactor))
+        for account in ledger.contents()
     ]
     whole = _account_cells(total(ledger.accounts()), ledger)
     rows.append((Clean(""), *whole[1:], Clean("recorded"), Clean("all")))
@@ -82,7 +82,7 @@ def content_table(ledger: Ledger, width: int | None, redactor: Redactor) -> Iter
 
 def file_table(ledger: Ledger, width: int | None, redactor: Redactor) -> Iterator[Clean]:
     """One file a row, most carried first."""
-    rows = [(*_account_cells(one, ledger), file_label(one.file or "", redactor)) for one in ledger.files()]
+    rows = [(*_account_cells(account, ledger), file_label(account.file or "", redactor)) for account in ledger.files()]
     return TextTable((*_ACCOUNT, Column("FILE", least=20, middle=True)), rows).lines(width)
 
 
@@ -104,16 +104,16 @@ def break_table(ledger: Ledger, width: int | None, steps: Callable[[str], int | 
     calls = {call.number: call for call in ledger.calls}
     rows = [
         (
-            count(one.call),
-            count(steps(calls[one.call].span)),
-            tokens(one.missed),
-            tokens(one.kept),
-            usd_label(one.usd),
-            Clean(one.basis),
-            cause_label(one),
-            Clean(one.where),
+            count(missed.call),
+            count(steps(calls[missed.call].span)),
+            tokens(missed.missed),
+            tokens(missed.kept),
+            usd_label(missed.usd),
+            Clean(missed.basis),
+            cause_label(missed),
+            Clean(missed.where),
         )
-        for one in ledger.breaks
+        for missed in ledger.breaks
     ]
     return TextTable(_BREAK, rows).lines(width)
 
@@ -167,9 +167,9 @@ def context_value(run: RunSummary, ledger: Ledger, redactor: Redactor | None = N
         "run": run.ref.address,
         "id": run.id,
         "totals": cast("schemas.ContextTotals", _fields(schemas.ContextTotals, sums)),
-        "contents": [_account(one, ledger, name) for one in ledger.accounts()],
-        "files": [_account(one, ledger, name) | {"content": None} for one in ledger.files()],
-        "breaks": [_break(one, calls[one.call], name) for one in ledger.breaks],
+        "contents": [_account(account, ledger, name) for account in ledger.accounts()],
+        "files": [_account(account, ledger, name) | {"content": None} for account in ledger.files()],
+        "breaks": [_break(missed, calls[missed.call], name) for missed in ledger.breaks],
         "calls": [_call(call, name) for call in ledger.calls],
     }
 

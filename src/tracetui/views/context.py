@@ -196,7 +196,7 @@ def _breaks(ledger: Ledger) -> Iterator[Clean]:
     if not breaks and (totals.read is None or totals.calls > 1):
         yield no_breaks(ledger)
     elif breaks:
-        counts = Counter(one.cause for one in breaks)
+        counts = Counter(missed.cause for missed in breaks)
         causes = ", ".join(f"{cause_name(cause)} ×{count}" for cause, count in counts.most_common())
         paid = "" if totals.usd_breaks is None else f" ({usd_label(totals.usd_breaks)})"
         yield Clean(f"{number_of(len(breaks), 'cache break')} missed {tokens(totals.missed)} tokens{paid}: {causes}.")

@@ -122,7 +122,7 @@ def sentence(ledger: Ledger, redactor: Redactor | None, *, done: str = "") -> Li
         number = number_of(len(breaks), "cache break")
         paid = f"cost {usd_label(totals.usd_breaks)}" if totals.usd is not None else f"missed {tokens(totals.missed)}"
         pieces.append(Piece(Clean(f"{number} {paid}"), "status.warn bold"))
-        cause, count = Counter(one.cause for one in breaks).most_common(1)[0]
+        cause, count = Counter(missed.cause for missed in breaks).most_common(1)[0]
         which = f", {count} of them by " if len(breaks) > 1 and count < len(breaks) else ", by "
         pieces.append(Piece(Clean(f"{whole}{which}{_CAUSE_NOUNS.get(cause, cause_name(cause))}"), "text"))
         pieces += [_DOT, Piece(Clean("]k"), "key bold"), Piece(Clean(" next break"), "sec")]
@@ -308,7 +308,9 @@ def _runs(row: Sequence[tuple[str, str]], cell: tuple[str, str]) -> Iterator[tup
 
 def _round_step(whole: float, most: int) -> int:
     """The smallest of 1, 2, 5, 10 … of which at most so many are in the whole."""
-    return next(digit * 10**power for power in range(18) for digit in (1, 2, 5) if whole / (digit * 10**power) <= most)
+    return next(
+        digit * int(10**power) for power in range(18) for digit in (1, 2, 5) if whole / (digit * 10**power) <= most
+    )
 
 
 def _ticks(top: float, rows: int) -> dict[int, int]:
@@ -444,7 +446,7 @@ def content_rows(
     for band in bands:
         parts = [account for account in accounts if account.content in band.contents]
         groups.append((total(parts), band, parts))
-    groups.sort(key=lambda group: (NOT_RECORDED in group[1].contents, *(-one for one in size(group[0]))))
+    groups.sort(key=lambda group: (NOT_RECORDED in group[1].contents, *(-number for number in size(group[0]))))
     rows = []
     for whole, band, parts in groups:
         by_part: dict[tuple[str, str], list[Account]] = {}
@@ -457,7 +459,7 @@ def content_rows(
         if not is_open:
             continue
         inner = sorted(
-            ((total(some), part) for part, some in by_part.items()), key=lambda one: [-n for n in size(one[0])]
+            ((total(some), part) for part, some in by_part.items()), key=lambda part: [-n for n in size(part[0])]
         )
         for account, (content, file) in inner[:_MOST_FILES]:
             name = file_label(file, redactor) if file else content_label(content, redactor)
@@ -747,7 +749,7 @@ def panel_lines(ledger: Ledger, width: int, redactor: Redactor | None, glyphs: G
     if breaks := ledger.breaks:
         number = number_of(len(breaks), "break")
         paid = "" if totals.usd is None else f" {usd_label(totals.usd_breaks)}"
-        counts = Counter(one.cause for one in breaks).most_common()
+        counts = Counter(missed.cause for missed in breaks).most_common()
         causes = f" {glyphs.dot} ".join(f"{cause_name(cause)} {count}" for cause, count in counts)
         lines.append((Piece(Clean(f"{number}{paid}"), f"{BREAKS} bold"), Piece(Clean(f"  {causes}"), "sec")))
     elif len(main) > 1:

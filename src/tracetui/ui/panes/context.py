@@ -120,9 +120,9 @@ class Breaks(DrawnPane):
             line: Line = (Piece(no_breaks(ledger) if ledger.calls else Clean(""), "sec"),)
             self.show(ListRows([line], headings=[0]), title_right=(), heading=lambda width: [])
             return
-        lines = [break_line(one, width) for one in breaks]
-        keys: list[Hashable] = [one.call for one in breaks]
-        shown = next((one for one in breaks if one.call == self._selected), None)
+        lines = [break_line(missed, width) for missed in breaks]
+        keys: list[Hashable] = [missed.call for missed in breaks]
+        shown = next((missed for missed in breaks if missed.call == self._selected), None)
         tail: list[Line] = [break_total(ledger, width)] if len(breaks) > 1 else []
         if shown is not None:
             tail += [(), *explanation_lines(shown, width)]
