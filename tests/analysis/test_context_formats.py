@@ -90,6 +90,45 @@ def test_opentelemetry_messages_that_left_are_a_changed_prefix(tmp_path: Path) -
     assert only_break(made).missed == 2_900  # the reads of the call before are all that is recorded as cached
 
 
+def test_messages_of_a_call_without_usage_enter_with_the_next(tmp_path: Path) -> None:
+    unused = otel_call(2, QUESTION, READS, size=0, read=0, output=0)
+    done = said("assistant", otel_text("done"))
+    made = otel_ledger(tmp_path, unused, otel_call(3, [*QUESTION, READS, RESULT], done, size=6_000, read=0, output=20))
+    (call,) = made.calls
+    assert call.by["prompt"] > 50
+    assert call.by["result:read_file"] > 800
+
+
+def atif_ledger(folder: Path, *steps: Record) -> Ledger:
+    """A trajectory as Harbor writes it of a session of Claude Code."""
+    path = folder / "trajectory.json"
+    numbered = [{"step_id": number, **step} for number, step in enumerate(steps, 1)]
+    agent = {"name": "claude-code", "version": "2.1.89", "model_name": "leaf"}
+    path.write_text(json.dumps({"schema_version": "ATIF-v1.2", "session_id": "s", "agent": agent, "steps": numbered}))
+    made = ledger_of(read_run(LocalSource(), RunRef("atif", str(path))))
+    check_closes(made)
+    return made
+
+
+def test_notes_and_repeated_thinking_of_atif_are_no_contents(tmp_path: Path) -> None:
+    thought, text_, note = words(300), words(900), '\n\n[metadata] {"file": "' + words(900) + '"}'
+    read = {"tool_call_id": "c1", "function_name": "Read", "arguments": {"file_path": "/w/a.py"}}
+    usage = {"prompt_tokens": 5_000, "completion_tokens": 354, "cached_tokens": 0}
+    made = atif_ledger(
+        tmp_path,
+        {"source": "user", "message": words(100)},
+        {"source": "agent", "message": "", "reasoning_content": thought, "metrics": usage},
+        {"source": "agent", "message": "Executed Read c1", "reasoning_content": thought, "tool_calls": [read],
+         "observation": {"results": [{"source_call_id": "c1", "content": text_ + note}]}},
+        {"source": "agent", "message": "done", "metrics": {**usage, "prompt_tokens": 6_400}},
+    )  # fmt: skip
+    entered = {text.content: text.tokens for text in made.calls[1].arrivals}
+    assert entered.keys() == {"thinking", "tool call", "result:Read"}
+    assert entered["thinking"] == 354
+    assert 900 < entered["result:Read"] < 1_000
+    assert [file.file for file in made.files()] == ["/w/a.py"]
+
+
 def opencode_ledger(folder: Path, tokens: list[Record]) -> Ledger:
     """A session that reads a file with each call but the last."""
     path = folder / "opencode.db"

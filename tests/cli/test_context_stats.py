@@ -59,7 +59,8 @@ def test_contents_and_breaks_sum_over_runs(cli: Cli) -> None:
     assert carried == 2 * (10_003 + 12_063 + 12_123)
 
 
-def test_a_copied_beginning_counts_once(cli: Cli) -> None:
+def write_fork() -> None:
+    """The session ``one``, and ``two``, which continues a copy of it."""
     session = write_session(Path("runs/one.jsonl"), idle=True)
     lines = session.path.read_text().splitlines(keepends=True)
     copy = [line.replace('"sessionId": "one"', '"sessionId": "two"') for line in lines]
@@ -67,10 +68,24 @@ def test_a_copied_beginning_counts_once(cli: Cli) -> None:
     message = later["message"] | {"id": "msg_two_4", "usage": {**later["message"]["usage"]}}
     message["usage"] |= {"cache_read_input_tokens": 12_120, "cache_creation_input_tokens": 100}
     Path("runs/two.jsonl").write_text("".join(copy) + json.dumps(later | {"message": message}) + "\n")
+
+
+def test_a_copied_beginning_counts_once(cli: Cli) -> None:
+    write_fork()
     found = rows(cli)
     assert (found["result:Read"]["entered"], found["/w/a.py"]["count"]) == (2_000, 1)
     assert found["result:Read"]["carried"] == 3 * 2_000
     assert (found["idle"]["runs"], found["idle"]["count"]) == (1, 1)
+
+
+def test_the_first_call_of_a_fork_inherits_the_context(cli: Cli) -> None:
+    write_fork()
+    document = cli("context", "two", "--trace-dir", "runs", "--json").data
+    (call,) = document["calls"]
+    assert (call["input"], call["inherited"], call["growth"]) == (12_223, 12_123, 100)
+    assert (call["by"]["result:Read"], sum(call["by"].values())) == (2_000, 12_223)
+    assert sum(arrival["tokens"] for arrival in call["arrivals"]) == 100
+    assert "Inherited 12.1k tokens" in cli("context", "two", "--trace-dir", "runs").text
 
 
 def test_an_unchanged_run_is_not_read_again(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

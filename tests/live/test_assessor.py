@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tests.diff.build import Did, run_of
 from tests.shared import PATIENCE
 from tracetui.analysis.assessment import Assessment, candidates
+from tracetui.live import opener
 from tracetui.live.engine import Engine
 from tracetui.model import Body, Run, RunRef, Span
 from tracetui.model.masked import masked_bodies
@@ -49,6 +50,16 @@ def test_each_run_event_carries_its_own_state(engine: Engine) -> None:
     for state in (polling("a", 4), grown):
         engine.assessor.assess(state)
     assert [loop.times for loop in told(engine, grown)[run.summary.ref].loops] == [5]
+
+
+def test_a_context_is_read_as_soon_as_it_is_wanted(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opener, "SHARE", 1_000_000)
+    run = polling("a", 3)
+    engine.assessor.assess(run)
+    told(engine, run)
+    engine.assessor.assess(run, context=True)
+    while run.summary.ref not in engine.collect().contexts:
+        assert engine.wait(PATIENCE), "nothing came"
 
 
 def test_an_unselected_run_is_abandoned(engine: Engine) -> None:

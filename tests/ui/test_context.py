@@ -14,6 +14,7 @@ from tests.ui.test_filtering import line
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import BREAKS, CONTENTS
 from tracetui.ui.screens.context import RunContextScreen
+from tracetui.ui.screens.diff import ContextScreen
 
 
 def session(path: Path) -> ClaudeSession:
@@ -106,6 +107,22 @@ async def test_enter_goes_to_the_step_and_escape_back_to_the_page(opened: Opener
         await press(pilot, "escape")
         assert isinstance(app.screen, RunContextScreen)
         assert call_of(app.screen) == 3
+        await press(pilot, "enter")
+        assert call_of(await page_of(app, pilot)) == 3  # that of the step
+
+
+async def test_the_keys_of_a_run_work_on_the_call(opened: Opener, tmp_path: Path) -> None:
+    session(tmp_path / "session.jsonl").write()
+    async with opened(tmp_path) as (app, pilot):
+        screen = await page_of(app, pilot)
+        await press(pilot, "[", "m")
+        assert call_of(screen) == 3
+        await press(pilot, "c")
+        assert isinstance(app.screen, ContextScreen)
+        await press(pilot, "escape")
+        assert call_of(screen) == 3
+        await press(pilot, "g", "c")
+        assert "no earlier context" in line(app, 1)
 
 
 async def test_a_followed_run_grows(opened: Opener, tmp_path: Path) -> None:

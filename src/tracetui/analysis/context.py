@@ -107,7 +107,7 @@ class Break(msgspec.Struct, frozen=True, gc=False):
     reported: str | None = None
     """The recorded reason in the words of the trace."""
     idle: float | None = None
-    """From the previous answer to this request."""
+    """From the previous answer to this request; None also if they overlap."""
     cache_seconds: int = DEFAULT_CACHE_SECONDS
     """How long the cache lasts."""
     cache_known: bool = False
@@ -158,9 +158,22 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     note: str
     """What changed the context besides texts: a `Cause`, or ``removed, not recorded``."""
     arrivals: tuple[Arrival, ...]
+    inherited: int = 0
+    """Tokens that another run brought in, of which this one is a fork: of the first call."""
     usd: float | None = None
     usd_new: float | None = None
     missed: Break | None = None
+
+    def brought(self, *, by_file: bool) -> list[Arrival]:
+        """What it brought in, by content, or by content and file; most tokens first."""
+        groups: dict[_Key, Arrival] = {}
+        for arrival in self.arrivals:
+            file = arrival.file if by_file else None
+            before = groups.get((arrival.content, file), Arrival(arrival.content, file, 0, exact=True))
+            groups[arrival.content, file] = Arrival(
+                arrival.content, file, before.tokens + arrival.tokens, before.exact and arrival.exact
+            )
+        return sorted(groups.values(), key=lambda arrival: -arrival.tokens)
 
     @property
     def uncached(self) -> int:
@@ -207,52 +220,33 @@ class Account(msgspec.Struct, gc=False):
 # ---- one conversation
 
 
-class _Entry:
-    """A text in the context; entries are in the order of the prompt."""
+class _Entry(msgspec.Struct, eq=False):
+    """A text in the context; entries are in the order of the prompt, and never changed there: branches share them."""
 
-    __slots__ = ("content", "estimate", "exact", "file", "key", "origin", "tokens")
-
-    def __init__(
-        self,
-        content: str,
-        size: float,
-        *,
-        file: str | None = None,
-        key: str | None = None,
-        origin: str = "",
-        exact: bool = False,
-    ) -> None:
-        """`origin` is the id of its span."""
-        self.content, self.estimate, self.file, self.key = content, size, file, key
-        self.origin, self.exact, self.tokens = origin, exact, 0
-
-    def resized(self, tokens: int) -> _Entry:
-        """The same text with other tokens; entries in the context are never changed, because branches share them."""
-        entry = _Entry(self.content, self.estimate, file=self.file, key=self.key, origin=self.origin)
-        entry.tokens = tokens
-        return entry
-
-    def copy(self) -> _Entry:
-        """The same text, before it enters."""
-        return _Entry(self.content, self.estimate, file=self.file, key=self.key, origin=self.origin, exact=self.exact)
+    content: str
+    estimate: float
+    file: str | None = None
+    key: str | None = None
+    origin: str = ""
+    """Id of its span."""
+    exact: bool = False
+    inherited: bool = False
+    """Another run brought it in."""
+    tokens: int = 0
 
 
 _Key = tuple[str, str | None]
 """Content and file."""
 
 
-class _Holding:
+class _Holding(msgspec.Struct):
     """The tokens of one content and file in a chain, and since when they are there."""
 
-    __slots__ = ("rate", "since", "tokens")
-
-    def __init__(self, since: int, rate: float) -> None:
-        self.tokens, self.since, self.rate = 0, since, rate
-
-    def copy(self) -> _Holding:
-        holding = _Holding(self.since, self.rate)
-        holding.tokens = self.tokens
-        return holding
+    since: int
+    """Calls before."""
+    rate: float
+    """`Chain.rate` before."""
+    tokens: int = 0
 
 
 class _Last(msgspec.Struct, frozen=True):
@@ -299,12 +293,22 @@ class Chain:
         self.settled: dict[str, str] = {}
         """The settings of the last call."""
         self.seen: set[str] = set()
+        self.answered: Sequence[ContextItem] = ()
+        """The last answer."""
         self.went_back = False
         """The next call follows an earlier one than the last."""
 
     # ---- what enters
 
-    def take(self, facts: ContextFacts, items: Iterable[ContextItem], at: float | None, origin: str = "") -> None:
+    def take(
+        self,
+        facts: ContextFacts,
+        items: Iterable[ContextItem],
+        at: float | None,
+        origin: str = "",
+        *,
+        inherited: bool = False,
+    ) -> None:
         """Take what the span `origin` between two calls says and brings in, at `at` (UTC seconds)."""
         if facts.compacts and not self.compacts:
             self.compacts, self.kept_from = True, facts.kept_from or self.kept_from
@@ -318,8 +322,7 @@ class Chain:
                     continue
                 self.seen.add(item.key)
             size, exact = estimate(item), item.tokens is not None
-            entry = _Entry(item.content, size, file=item.file, key=item.key, origin=origin, exact=exact)
-            self.pending.append(entry)
+            self.pending.append(_Entry(item.content, size, item.file, item.key, origin, exact, inherited))
         if facts.cache_seconds and self.latest is not None:
             latest = msgspec.structs.replace(self.latest, cache_seconds=facts.cache_seconds, cache_known=True)
             self.last, self.latest = latest if self.last is self.latest else self.last, latest
@@ -332,6 +335,7 @@ class Chain:
 
     def answer(self, items: Sequence[ContextItem], output: int | None, origin: str = "") -> None:
         """Take the answer of a call, which enters with the next one; `output` is its recorded size in tokens."""
+        self.answered = items
         entries = [_Entry(item.content, estimate(item), key=item.key, origin=origin) for item in items]
         if output and entries:
             for entry, tokens in zip(
@@ -350,28 +354,30 @@ class Chain:
         """Go back to an earlier context: its later calls are abandoned."""
         entries, pending, self.last, self.settled = before
         self._replace(entries)
-        self.pending, self.size = [entry.copy() for entry in pending], sum(entry.tokens for entry in entries)
+        self.pending, self.size = [copy(entry) for entry in pending], sum(entry.tokens for entry in entries)
         self.went_back = self.latest is not self.last
 
     def copy(self, accounts: dict[_Key, Account]) -> Chain:
         """The chain as it is now, with these accounts; what has entered is shared."""
         duplicate = copy(self)
         duplicate._accounts = accounts
-        duplicate.entries, duplicate.pending = [*self.entries], [entry.copy() for entry in self.pending]
+        duplicate.entries, duplicate.pending = [*self.entries], [copy(entry) for entry in self.pending]
         duplicate.by = Counter(self.by)
-        duplicate.holdings = {key: holding.copy() for key, holding in self.holdings.items()}
+        duplicate.holdings = {key: copy(holding) for key, holding in self.holdings.items()}
         duplicate.cleared, duplicate.signs, duplicate.seen = {*self.cleared}, {*self.signs}, {*self.seen}
         duplicate.settings, duplicate.settled = dict(self.settings), dict(self.settled)
         return duplicate
 
     # ---- one call
 
-    def call(self, call: ModelCall, *, counts: bool = True) -> Call:
-        """Take a model call: what is pending enters with it. One that doesn't count changes no account."""
-        new, self.pending = self.pending, []
+    def call(self, call: ModelCall) -> Call:
+        """Take a model call: what is pending enters with it. An inherited one changes no account."""
+        new, self.pending, counts = self.pending, [], not call.inherited
+        for entry in new:
+            entry.inherited |= call.inherited
         blocks = len(new)
         size, before = call.size, self.size
-        change = self._fit(size, new, counts=counts)
+        change = self._fit(size, new)
         read, written = min(call.read or 0, size), call.written or 0
         written = min(written, size - read)
         missed = self._missed(call, change, blocks) if counts else None
@@ -386,14 +392,19 @@ class Chain:
             self.rate += rates.read
             if missed is not None:
                 missed = msgspec.structs.replace(missed, usd=costs.lost(read, read + missed.missed))
+        inherited = 0 if self.calls else sum(entry.tokens for entry in self.entries if entry.inherited)
         self.calls += counts
         self._finish(call, read, written)
         by = {content: tokens for content, tokens in self.by.items() if tokens}
-        arrivals = tuple(Arrival(entry.content, entry.file, entry.tokens, entry.exact) for entry in new if entry.tokens)
+        arrivals = tuple(
+            Arrival(entry.content, entry.file, entry.tokens, entry.exact)
+            for entry in new
+            if entry.tokens and not entry.inherited
+        )
         return Call(
             call.number, call.id, call.span, self.agent, call.started_at, call.model, size, call.read, call.written,
             call.written_1h, call.output, by, size - before, round(change.estimated), change.rest, change.removed,
-            change.note, arrivals, usd, usd_new, missed,
+            change.note, arrivals, inherited, usd, usd_new, missed,
         )  # fmt: skip
 
     def _finish(self, call: ModelCall, read: int, written: int) -> None:
@@ -415,7 +426,7 @@ class Chain:
 
     # ---- which texts the input holds
 
-    def _fit(self, size: int, new: list[_Entry], *, counts: bool) -> _Change:
+    def _fit(self, size: int, new: list[_Entry]) -> _Change:
         """Let `new` enter and others leave, so that all entries sum to `size`."""
         change = _Change()
         if self.last is None:
@@ -440,25 +451,16 @@ class Chain:
             change.rest = _share(growth, new, change.estimated)
             if change.rest:
                 content = AFTER_COMPACTION if change.note in (Cause.COMPACTION, SHRUNK) else NOT_RECORDED
-                rest = _Entry(content, change.rest)
-                rest.tokens = change.rest
-                new.append(rest)
-        self._enter(new, counts=counts)
+                new.append(_Entry(content, change.rest, tokens=change.rest))
+        self._enter(new)
         return change
 
     def _begin(self, size: int, new: list[_Entry]) -> None:
         """The first call: what is in no text is the start."""
         visible = sum(entry.estimate for entry in new)
-        if (rest := size - round(visible)) >= 0:
-            start = _Entry(START, rest)
-            start.tokens = rest
-            _share(size - rest, new, visible, fits=True)
-            new.insert(0, start)
-        else:
-            _share(size, new, visible, fits=True)
-            if not new:
-                new.append(_Entry(START, size))
-                new[0].tokens = size
+        rest = max(0, size - round(visible))
+        _share(size - rest, new, visible, fits=True)
+        new.insert(0, _Entry(START, rest, inherited=any(entry.inherited for entry in new), tokens=rest))
 
     def _compact(self, size: int, new: list[_Entry]) -> int:
         """All but the start and what was kept leaves, the answer before it too."""
@@ -471,20 +473,23 @@ class Chain:
         return removed
 
     def _drop_thinking(self, size: int, new: list[_Entry], change: _Change) -> None:
-        """Thinking of earlier turns may leave the context with a new prompt: it did if that explains the growth."""
+        """Thinking of earlier turns may leave the context with a new prompt, and that of some models never enters: it
+        did so if that explains the growth.
+        """
         growth, expected = size - self.held, sum(entry.estimate for entry in new)
-        if growth >= expected * _BAND[0] - _SLACK or not any(entry.content == PROMPT for entry in new):
+        if growth >= expected * _BAND[0] - _SLACK:
             return
-        old = [entry for entry in self.entries if entry.content == THINKING]
+        is_prompted = any(entry.content == PROMPT for entry in new)
+        old = [entry for entry in self.entries if entry.content == THINKING and is_prompted]
         fresh = [entry for entry in new if entry.content == THINKING]
         dropped = sum(entry.tokens for entry in old)
         rest = expected - sum(entry.estimate for entry in fresh)
         if (dropped or fresh) and abs(growth + dropped - rest) < abs(growth - expected):
             change.removed += self._remove(old)
             new[:] = [entry for entry in new if entry.content != THINKING]
-            change.note = Cause.THINKING_DROPPED
+            change.note = Cause.THINKING_DROPPED if is_prompted else ""
 
-    def _enter(self, new: Iterable[_Entry], *, counts: bool) -> None:
+    def _enter(self, new: Iterable[_Entry]) -> None:
         for entry in new:
             if not entry.tokens:
                 continue
@@ -492,7 +497,7 @@ class Chain:
             account = self._accounts.get(key)
             if account is None:
                 account = self._accounts[key] = Account(*key)
-            if counts:
+            if not entry.inherited:
                 account.times += 1
                 account.entered += entry.tokens
             account.is_exact &= entry.exact
@@ -522,7 +527,7 @@ class Chain:
                     continue
                 cut = min(left, entry.tokens)
                 left -= cut
-                changed[id(entry)] = entry.resized(entry.tokens - cut)
+                changed[id(entry)] = msgspec.structs.replace(entry, tokens=entry.tokens - cut, exact=False)
                 self._hold((entry.content, entry.file), -cut)
         self.entries = [shown for entry in self.entries if (shown := changed.get(id(entry), entry)).tokens]
         return tokens - left
@@ -575,7 +580,7 @@ class Chain:
             account = self._accounts[entry.content, entry.file]
             account.usd += extra
             account.usd_breaks += lost
-            paid = entry.tokens * costs.rates.read + extra - lost
+            paid = 0.0 if entry.inherited else entry.tokens * costs.rates.read + extra - lost
             account.usd_new += paid
             usd_new += paid
             position = end
@@ -595,25 +600,15 @@ class Chain:
             whole.subtract(self._between(0, start))
             whole.subtract(self._between(stop, size))
             return whole
-        tokens: Counter[_Key] = Counter()
-        if start + stop < size:
-            begin = 0
-            for entry in self.entries:
-                if begin >= stop:
-                    break
-                end = begin + entry.tokens
-                if end > start:
-                    tokens[entry.content, entry.file] += min(end, stop) - max(begin, start)
-                begin = end
-        else:
-            end = size
-            for entry in reversed(self.entries):
-                if end <= start:
-                    break
-                begin = end - entry.tokens
-                if begin < stop:
-                    tokens[entry.content, entry.file] += min(end, stop) - max(begin, start)
-                end = begin
+        tokens, end = Counter[_Key](), 0
+        is_late = start + stop >= size
+        start, stop = (size - stop, size - start) if is_late else (start, stop)
+        for entry in reversed(self.entries) if is_late else self.entries:
+            begin, end = end, end + entry.tokens
+            if begin >= stop:
+                break
+            if end > start:
+                tokens[entry.content, entry.file] += min(end, stop) - max(begin, start)
         return tokens
 
     # ---- breaks
@@ -648,7 +643,8 @@ class Chain:
         if latest.started_at is None or call.started_at is None:
             return None
         times = [at for at in (self.pending_at, latest.ended_at) if at is not None]
-        return min(max(times, default=call.started_at), call.started_at) - latest.started_at
+        idle = min(max(times, default=call.started_at), call.started_at) - latest.started_at
+        return idle if idle >= 0 else None
 
     def _cause(
         self, call: ModelCall, change: _Change, latest: _Last, idle: float | None, blocks: int
@@ -746,6 +742,8 @@ class ModelCall(msgspec.Struct, frozen=True):
     ended_at: float | None = None
     rates: Rates | None = None
     facts: ContextFacts = NO_FACTS
+    inherited: bool = False
+    """Another run counts it."""
 
 
 # ---- all conversations
@@ -803,10 +801,10 @@ class Ledger:
             chain = self._chains[agent, conversation] = Chain(agent, self._accounts)
         return chain
 
-    def add(self, chain: Chain, call: ModelCall, *, counts: bool = True) -> Call:
-        """Take a model call of a chain; one that another run counts is in no row and no sum."""
-        row = chain.call(call, counts=counts)
-        if not counts:
+    def add(self, chain: Chain, call: ModelCall) -> Call:
+        """Take a model call of a chain; an inherited one is in no row and no sum."""
+        row = chain.call(call)
+        if call.inherited:
             return row
         self.calls.append(row)
         before, missed = self._totals, row.missed
@@ -842,9 +840,7 @@ class Ledger:
         """The totals of every content and file, most tokens carried first."""
         for chain in self._chains.values():
             chain.book()
-        return sorted(
-            self._accounts.values(), key=lambda account: (-account.carried, account.content, account.file or "")
-        )
+        return _largest_first(self._accounts.values())
 
     def contents(self) -> list[Account]:
         """The totals of every content, most tokens carried first."""
@@ -859,7 +855,19 @@ def _grouped(rows: Iterable[tuple[str, str | None, Account]]) -> list[Account]:
     groups: dict[_Key, Account] = {}
     for content, file, account in rows:
         groups.setdefault((content, file), Account(content, file)).add(account)
-    return sorted(groups.values(), key=lambda total: (-total.carried, total.content, total.file or ""))
+    return _largest_first(groups.values())
+
+
+def _largest_first(accounts: Iterable[Account]) -> list[Account]:
+    return sorted(accounts, key=lambda account: (-account.carried, account.content, account.file or ""))
+
+
+def total(accounts: Iterable[Account]) -> Account:
+    """The sum of accounts, as one without a name."""
+    whole = Account("")
+    for account in accounts:
+        whole.add(account)
+    return whole
 
 
 def _sum(a: Any, b: Any) -> Any:

@@ -6,11 +6,12 @@ Inspect) every call holds its whole input, of which the messages that the previo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from tracetui.analysis.context import (
     Chain,
@@ -25,7 +26,6 @@ from tracetui.formats.base import Contextual, is_contextual
 from tracetui.formats.branches import ABANDONED_BRANCH
 from tracetui.model import Blob, Body, Message, Operation, Reasoning, Run, Span, Text, ToolCall, ToolResult
 from tracetui.model.build import is_taken_over
-from tracetui.model.claims import key_of
 from tracetui.model.context import (
     ATTACHMENT,
     IMAGE,
@@ -153,8 +153,8 @@ class _Frame(msgspec.Struct):
 
     start: int
     agent: str | None
-    counts: bool = True
-    """Whether its model calls are the run's own."""
+    inherited: bool = False
+    """Whether it comes from another run."""
     chain: Chain | None = None
     before: Any = None
 
@@ -174,21 +174,18 @@ class _Whole(msgspec.Struct):
 
     def copy(self, chain: Chain) -> _Whole:
         """The conversation as it is now, in a copied ledger."""
-        return msgspec.structs.replace(self, chain=chain, keys=[*self.keys])
+        return replace(self, chain=chain, keys=[*self.keys])
 
 
 class Feed:
     """Iterates over the spans of a run, a step each; `ledger` has the calls so far."""
 
-    def __init__(self, run: Run, copied: Collection[int] = ()) -> None:
-        """Reads exact bodies, whether or not those of `run` are masked: callers mask the names they show.
-
-        `copied`: keys of the responses that other runs count.
-        """
+    def __init__(self, run: Run) -> None:
+        """Reads exact bodies, whether or not those of `run` are masked: callers mask the names they show."""
         self.ledger = Ledger()
         self.position = 0
         """The next span."""
-        self._run, self._copied = unmasked(run), copied
+        self._run = unmasked(run)
         self._format = contextual_format(run)
         self._wholes: dict[str | None, list[_Whole]] = {}
         self._tools: dict[str, tuple[str, Any]] = {}
@@ -202,9 +199,7 @@ class Feed:
         duplicate.ledger, duplicate._run = self.ledger.copy(), unmasked(run)
         duplicate._idents = {*self._idents}
         duplicate._frames = [
-            frame
-            if frame.chain is None
-            else msgspec.structs.replace(frame, chain=duplicate.ledger.chain(frame.chain.agent))
+            frame if frame.chain is None else replace(frame, chain=duplicate.ledger.chain(frame.chain.agent))
             for frame in self._frames
         ]
         duplicate._wholes = {
@@ -216,6 +211,7 @@ class Feed:
     def __iter__(self) -> Iterator[None]:
         run, frames = self._run, self._frames
         spans, sizes = run.spans, run.sizes
+        gross = run.gross or spans
         ends = [frame.start + sizes[frame.start] for frame in frames]
         has_root = has_one_root(run)
         for i in range(self.position, len(spans)):
@@ -225,35 +221,37 @@ class Feed:
                 frame = frames.pop()
                 if frame.chain is not None:
                     frame.chain.restore(frame.before)
-            agent, counts = (frames[-1].agent, frames[-1].counts) if frames else (None, True)
+            agent, inherited = (frames[-1].agent, frames[-1].inherited) if frames else (None, False)
             frame_before = len(frames)
-            if counts and is_taken_over(span):
-                counts = False
+            if not inherited and is_taken_over(span):
+                inherited = True
                 if sizes[i] > 1:
-                    frames.append(_Frame(i, agent, counts=False))
+                    frames.append(_Frame(i, agent, inherited))
             if span.operation is Operation.INVOKE_AGENT and not (has_root and not i):
-                frames.append(_Frame(i, span.id, counts))
+                frames.append(_Frame(i, span.id, inherited))
             elif span.name == ABANDONED_BRANCH and sizes[i] > 1:
                 chain = self.ledger.chain(agent)
-                frames.append(_Frame(i, agent, counts, chain, chain.snapshot()))
+                frames.append(_Frame(i, agent, inherited, chain, chain.snapshot()))
             elif is_fed(span, contextual=self._format is not None):
-                self._take(i, span, agent, counts=counts)
+                self._take(i, gross[i], agent, inherited=inherited)
             ends += [i + sizes[i]] * (len(frames) - frame_before)
             self.position = i + 1
             yield
 
-    def _take(self, position: int, span: Span, agent: str | None, *, counts: bool) -> None:
-        """Take the texts of a span; a model call of another run doesn't count."""
+    def _take(self, position: int, span: Span, agent: str | None, *, inherited: bool) -> None:
+        """Take the texts of a span; model calls of another run don't count."""
         body = self._run.load(span)
         facts = self._facts(span, body)
         if span.operation is Operation.CHAT:
-            self._call(agent, span, body, facts, counts=counts)
+            self._call(agent, span, body, facts, inherited=inherited)
             return
         items = self._items(position, span, body) if facts.items is None else facts.items
+        if (file := file_read(span.name, body.input)) is not None:
+            items = [replace(item, file=file) if item.content.startswith(RESULT) else item for item in items]
         chain = self.ledger.chain(agent)
         if span.name == _COMPACTION and facts is NO_FACTS:
-            facts = msgspec.structs.replace(facts, compacts=True)
-        chain.take(facts, self._placed(chain, items), _end(span), span.id)
+            facts = replace(facts, compacts=True)
+        chain.take(facts, self._placed(chain, items), _end(span), span.id, inherited=inherited)
 
     def _facts(self, span: Span, body: Body) -> ContextFacts:
         if self._format is None:
@@ -268,23 +266,22 @@ class Feed:
         """System messages before the first call are part of the start; later ones are attachments."""
         for item in items:
             is_late = item.content == START and chain.last is not None
-            yield msgspec.structs.replace(item, content=ATTACHMENT) if is_late else item
+            yield replace(item, content=ATTACHMENT) if is_late else item
 
     # ---- calls
 
-    def _call(self, agent: str | None, span: Span, body: Body, facts: ContextFacts, *, counts: bool) -> None:
+    def _call(self, agent: str | None, span: Span, body: Body, facts: ContextFacts, *, inherited: bool) -> None:
         usage = span.usage
-        answer = list(_answer(body)) if facts.items is None else [*facts.items]
-        for message in body.output_messages:
-            for part in message.parts:
-                if isinstance(part, ToolCall) and part.id is not None:
-                    self._tools[part.id] = part.name, part.arguments
-        has_whole = bool(body.input_messages)
-        whole = self._continue(agent, body.input_messages) if has_whole else None
-        chain = self.ledger.chain(agent) if whole is None else whole.chain
-        if usage is None or not usage.input_tokens or not counts:
-            chain.take(facts, () if has_whole else answer, None, span.id)
+        answer = [item for message in body.output_messages for item in self._of_message(message, REPLY)]
+        answer = answer if facts.items is None else [*facts.items]
+        chain = self.ledger.chain(agent)
+        if usage is None or not usage.input_tokens:
+            # a further part of an answer may repeat its thinking
+            parts = [item for item in answer if not body.input_messages and item not in chain.answered]
+            chain.take(facts, parts, None, span.id, inherited=inherited)
             return
+        whole = self._continue(agent, body.input_messages) if body.input_messages else None
+        chain = chain if whole is None else whole.chain
         ident = next((message.id for message in body.output_messages if message.id), None) or span.id
         if ident in self._idents:  # one message, several calls
             ident = span.id
@@ -306,15 +303,15 @@ class Feed:
                 ended_at=ended,
                 rates=rates_of(span.model, usage, span.started_at, span.tier),
                 facts=facts,
+                inherited=inherited,
             ),
-            counts=not self._copied or key_of(span) not in self._copied,
         )
         output = None if facts.partial_output else usage.output_tokens
         if whole is not None:
             whole.output = output
         elif facts.compacts:
             chain.take(ContextFacts(compacts=True), (), None)
-            chain.answer([msgspec.structs.replace(item, content=SUMMARY) for item in answer], output, span.id)
+            chain.answer([replace(item, content=SUMMARY) for item in answer], output, span.id)
         else:
             chain.answer(answer, output, span.id)
 
@@ -342,7 +339,7 @@ class Feed:
         for message in messages[shared:]:
             whole.serial += 1
             items = [
-                msgspec.structs.replace(item, key=f"{whole.serial}.{number}")
+                replace(item, key=f"{whole.serial}.{number}")
                 for number, item in enumerate(self._placed(chain, self._of_message(message)))
             ]
             whole.keys.append([item.key for item in items if item.key is not None])
@@ -364,7 +361,7 @@ class Feed:
             children = (self._run.spans[child] for child in self._run.children(position))
             is_report = any(child.operation is Operation.INVOKE_AGENT for child in children)
             content = REPORT if is_report else RESULT + span.name
-            return [ContextItem(content, body.output, file_read(span.name, body.input), span.id)]
+            return [ContextItem(content, body.output, key=span.id)]
         if span.name == _COMPACTION:
             text = body.output if body.output is not None else body.input
             return [] if text is None else [ContextItem(SUMMARY, text)]
@@ -373,9 +370,10 @@ class Feed:
             return [ContextItem(PROMPT, body.input)]
         return [item for message in messages for item in self._of_message(message)]
 
-    def _of_message(self, message: Message) -> Iterator[ContextItem]:
+    def _of_message(self, message: Message, text: str = "") -> Iterator[ContextItem]:
+        """Its parts; `text` is the content of texts, by the role unless given."""
         role = message.role
-        text = REPLY if role == "assistant" else START if role in _SYSTEM else PROMPT
+        text = text or (REPLY if role == "assistant" else START if role in _SYSTEM else PROMPT)
         for part in message.parts:
             if isinstance(part, Text):
                 yield ContextItem(text, part.text)
@@ -396,20 +394,6 @@ def _of_blob(blob: Blob) -> ContextItem:
     if "image" in blob.kind or is_image(blob.data):
         return ContextItem(IMAGE)
     return ContextItem(ATTACHMENT, blob.data)
-
-
-def _answer(body: Body) -> Iterator[ContextItem]:
-    """The parts of an answer."""
-    for message in body.output_messages:
-        for part in message.parts:
-            if isinstance(part, Reasoning):
-                yield ContextItem(THINKING, part.text)
-            elif isinstance(part, ToolCall):
-                yield ContextItem(TOOL_CALL, part.arguments)
-            elif isinstance(part, Text):
-                yield ContextItem(REPLY, part.text)
-            elif isinstance(part, Blob):
-                yield _of_blob(part)
 
 
 def _common(before: Sequence[Message], now: Sequence[Message]) -> int:

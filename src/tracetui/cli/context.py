@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Final
 
 from tracetui.analysis import prices
 from tracetui.analysis.context import Ledger
@@ -32,14 +33,16 @@ examples:
   tracetui context 0690 --json | jq '.breaks[] | select(.cause == "idle")'
   tracetui ./context                      open a folder of that name
 """
-_BY = ("content", "file", "call", "break")
+_TABLES: Final = {"content": content_table, "file": file_table, "call": call_table}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``context``."""
     parser.add_argument("address", metavar="RUN", nargs="?", help="address from ls, run id, or the beginning of one")
     add_place(parser)
-    parser.add_argument("--by", choices=_BY, default="content", help="rows of the table (default: content)")
+    parser.add_argument(
+        "--by", choices=(*_TABLES, "break"), default="content", help="rows of the table (default: content)"
+    )
     parser.add_argument("--json", action="store_true", help="JSON output: tracetui/context/1, see docs/json.md")
     add_redact(parser)
 
@@ -75,13 +78,9 @@ def _print(opened: Run, ledger: Ledger, by: str) -> None:
         return None if span is None else step_number(opened, span)
 
     write_lines([Clean("")])
-    if by == "content":
-        write_lines(content_table(ledger, width, redactor))
-    elif by == "file":
-        write_lines(file_table(ledger, width, redactor))
-    elif by == "call":
-        write_lines(call_table(ledger, width, redactor))
-    else:
+    if by == "break":
         write_lines(break_table(ledger, width, step_of))
-        write_lines([Clean(""), *(Clean(f"call {one.call}: {explanation(one)}") for one in ledger.breaks)])
+        write_lines([Clean(""), *(Clean(f"call {missed.call}: {explanation(missed)}") for missed in ledger.breaks)])
+    else:
+        write_lines(_TABLES[by](ledger, width, redactor))
     sys.stdout.flush()

@@ -180,10 +180,10 @@ def asked(
 
     @cache
     def contexts() -> Contexts:
-        from tracetui.live.contexts import Contexts, copied_keys
+        from tracetui.live.contexts import Contexts
 
-        copied = copied_keys(listings[0].claims, runs)
-        return stack.enter_context(Contexts(sources[0], roots(args), cache_limit(args), copied))
+        shares = listings[0].claims.shares(run.ref for run in runs)
+        return stack.enter_context(Contexts(sources[0], roots(args), cache_limit(args), shares))
 
     @cache
     def context_use(ref: RunRef) -> ContextUse:

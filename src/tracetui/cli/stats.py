@@ -172,15 +172,15 @@ def _contexts(
     claims: Claims,
 ) -> ContextSums:
     """The contexts of the selected runs. Raises `UsageError` for a part of a run."""
-    from tracetui.live.contexts import Contexts, copied_keys
+    from tracetui.live.contexts import Contexts
 
     part = next((one.place for one in selected if one.parts), None)
     if part is not None:
         raise UsageError(f"{part} is a part of a run; contexts are counted of whole runs")
     summaries = {run.ref: run for run in listed}
     runs = [summaries[one.ref] for one in selected]
-    copied = copied_keys(claims, runs)
-    with Contexts(source, places, cache_limit(args), copied) as contexts:
+    shares = claims.shares(run.ref for run in runs)
+    with Contexts(source, places, cache_limit(args), shares) as contexts:
         read = ((run, contexts.read(run.ref)) for run in runs)
         return ContextSums((run, totals) for run, totals in read if totals is not None)
 

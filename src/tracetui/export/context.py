@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from tracetui.analysis.context import Account, Break, Call, Ledger
+from msgspec.structs import asdict
+
+from tracetui.analysis.context import Account, Break, Call, Ledger, total
 from tracetui.export.schemas import reports as schemas
 from tracetui.export.table import Column, TextTable
 from tracetui.masking import masked_line
@@ -70,19 +72,17 @@ def title(run: RunSummary, ledger: Ledger, redactor: Redactor) -> Clean:
 def content_table(ledger: Ledger, width: int | None, redactor: Redactor) -> Iterator[Clean]:
     """One content a row, most carried first, and their sum."""
     rows = [
-        (*_account_cells(one, ledger), Clean(basis_of(one)), content_label(one.content, redactor))
-        for one in ledger.contents()
+        (*_account_cells(account, ledger), Clean(basis_of(account)), content_label(account.content, redactor))
+        for account in ledger.contents()
     ]
-    whole = Account("")
-    for account in ledger.accounts():
-        whole.add(account)
-    rows.append((Clean(""), *_account_cells(whole, ledger)[1:], Clean("recorded"), Clean("all")))
+    whole = _account_cells(total(ledger.accounts()), ledger)
+    rows.append((Clean(""), *whole[1:], Clean("recorded"), Clean("all")))
     return TextTable((*_ACCOUNT, Column("BASIS", leaves=1), Column("CONTENT")), rows).lines(width)
 
 
 def file_table(ledger: Ledger, width: int | None, redactor: Redactor) -> Iterator[Clean]:
     """One file a row, most carried first."""
-    rows = [(*_account_cells(one, ledger), file_label(one.file or "", redactor)) for one in ledger.files()]
+    rows = [(*_account_cells(account, ledger), file_label(account.file or "", redactor)) for account in ledger.files()]
     return TextTable((*_ACCOUNT, Column("FILE", least=20, middle=True)), rows).lines(width)
 
 
@@ -104,16 +104,16 @@ def break_table(ledger: Ledger, width: int | None, steps: Callable[[str], int | 
     calls = {call.number: call for call in ledger.calls}
     rows = [
         (
-            count(one.call),
-            count(steps(calls[one.call].span)),
-            tokens(one.missed),
-            tokens(one.kept),
-            usd_label(one.usd),
-            Clean(one.basis),
-            cause_label(one),
-            Clean(one.where),
+            count(missed.call),
+            count(steps(calls[missed.call].span)),
+            tokens(missed.missed),
+            tokens(missed.kept),
+            usd_label(missed.usd),
+            Clean(missed.basis),
+            cause_label(missed),
+            Clean(missed.where),
         )
-        for one in ledger.breaks
+        for missed in ledger.breaks
     ]
     return TextTable(_BREAK, rows).lines(width)
 
@@ -144,13 +144,9 @@ def _exact(number: int | None) -> Clean:
 
 def brought_in(call: Call, redactor: Redactor) -> Clean:
     """``Read results ≈3,871, replies 812``: the texts that entered; ``≈`` marks estimates."""
-    by: dict[str, tuple[int, bool]] = {}
-    for arrival in call.arrivals:
-        size, exact = by.get(arrival.content, (0, True))
-        by[arrival.content] = size + arrival.tokens, exact and arrival.exact
     parts = [
-        f"{content_label(content, redactor)} {'' if exact else '≈'}{grouped(size)}"
-        for content, (size, exact) in sorted(by.items(), key=lambda pair: -pair[1][0])
+        f"{content_label(text.content, redactor)} {'' if text.exact else '≈'}{grouped(text.tokens)}"
+        for text in call.brought(by_file=False)
     ]
     return Clean(", ".join(parts))
 
@@ -165,28 +161,15 @@ def context_value(run: RunSummary, ledger: Ledger, redactor: Redactor | None = N
         return text if text is None or redactor is None else redactor.header(text)
 
     totals, calls = ledger.totals, {call.number: call for call in ledger.calls}
+    sums = asdict(totals) | {"usd_carry": totals.usd_carry, "unpriced_calls": totals.unpriced}
     return {
         "schema": CONTEXT,
         "run": run.ref.address,
         "id": run.id,
-        "totals": {
-            "calls": totals.calls,
-            "input": totals.input,
-            "read": totals.read,
-            "written": totals.written,
-            "missed": totals.missed,
-            "breaks": totals.breaks,
-            "most": totals.most,
-            "now": totals.now,
-            "usd": totals.usd,
-            "usd_new": totals.usd_new,
-            "usd_carry": totals.usd_carry,
-            "usd_breaks": totals.usd_breaks,
-            "unpriced_calls": totals.unpriced,
-        },
-        "contents": [_account(one, ledger, name) for one in ledger.accounts()],
-        "files": [_account(one, ledger, name) | {"content": None} for one in ledger.files()],
-        "breaks": [_break(one, calls[one.call], name) for one in ledger.breaks],
+        "totals": cast("schemas.ContextTotals", _fields(schemas.ContextTotals, sums)),
+        "contents": [_account(account, ledger, name) for account in ledger.accounts()],
+        "files": [_account(account, ledger, name) | {"content": None} for account in ledger.files()],
+        "breaks": [_break(missed, calls[missed.call], name) for missed in ledger.breaks],
         "calls": [_call(call, name) for call in ledger.calls],
     }
 
@@ -195,70 +178,51 @@ _Name = Callable[[Any], Any]
 """Masks a text; None stays None."""
 
 
+def _fields(kind: Any, values: dict[str, Any]) -> dict[str, Any]:
+    """The values of the fields of an object."""
+    return {field: values[field] for field in kind.__annotations__}
+
+
 def _account(account: Account, ledger: Ledger, name: _Name) -> schemas.ContextShare:
     totals = ledger.totals
-    is_priced = totals.usd is not None
-    return {
+    values = asdict(account) | {
         "content": name(account.content),
         "file": name(account.file),
-        "times": account.times,
-        "entered": account.entered,
-        "carried": account.carried,
         "share": account.carried / totals.input if totals.input else None,
-        "now": account.now,
-        "usd": account.usd if is_priced else None,
-        "usd_new": account.usd_new if is_priced else None,
-        "usd_carry": account.usd_carry if is_priced else None,
-        "usd_breaks": account.usd_breaks if is_priced else None,
+        "usd_carry": account.usd_carry,
         "basis": basis_of(account),
     }
+    if totals.usd is None:
+        values |= dict.fromkeys(("usd", "usd_new", "usd_carry", "usd_breaks"))
+    return cast("schemas.ContextShare", _fields(schemas.ContextShare, values))
 
 
 def _break(missed: Break, call: Call, name: _Name) -> schemas.CacheBreak:
-    return {
+    values = asdict(missed) | {
         "call": call.id,
         "number": call.number,
         "span": call.span,
         "cause": name(missed.cause),
-        "basis": missed.basis,
         "reported": name(missed.reported),
-        "missed": missed.missed,
-        "cached": missed.cached,
-        "kept": missed.kept,
-        "where": missed.where,
         "broke_at": name(missed.broke_at),
         "idle_s": missed.idle,
         "ttl_s": missed.cache_seconds,
         "ttl_recorded": missed.cache_known,
-        "usd": missed.usd,
     }
+    return cast("schemas.CacheBreak", _fields(schemas.CacheBreak, values))
 
 
 def _call(call: Call, name: _Name) -> schemas.ContextCall:
-    return {
+    values = asdict(call) | {
         "call": call.id,
-        "number": call.number,
-        "span": call.span,
-        "agent": call.agent,
-        "started_at": call.started_at,
         "model": name(call.model),
-        "input": call.input,
-        "read": call.read,
-        "written": call.written,
-        "written_1h": call.written_1h,
         "uncached": call.uncached,
-        "output": call.output,
         "by": {name(content): size for content, size in call.by.items()},
-        "growth": call.growth,
-        "estimated": call.estimated,
-        "not_recorded": call.not_recorded,
-        "removed": call.removed,
         "note": call.note or None,
         "arrivals": [
-            {"content": name(one.content), "file": name(one.file), "tokens": one.tokens, "recorded": one.exact}
-            for one in call.arrivals
+            {"content": name(text.content), "file": name(text.file), "tokens": text.tokens, "recorded": text.exact}
+            for text in call.arrivals
         ],
-        "usd": call.usd,
-        "usd_new": call.usd_new,
         "missed": 0 if call.missed is None else call.missed.missed,
     }
+    return cast("schemas.ContextCall", _fields(schemas.ContextCall, values))

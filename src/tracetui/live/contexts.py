@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import NamedTuple
@@ -14,15 +14,7 @@ from tracetui.live.jobs import Job, Step, read_steps
 from tracetui.live.scan_cache import Reading, RunValues, version
 from tracetui.model import RunRef, RunSummary
 from tracetui.sources.base import Source
-from tracetui.store.claims import Claims
-
-Copied = Mapping[RunRef, Collection[int]]
-"""The keys of the responses of each run that others count."""
-
-
-def copied_keys(claims: Claims, runs: Iterable[RunSummary]) -> Copied:
-    """Those of these runs."""
-    return {run.ref: keys for run in runs if (keys := claims.share(run.ref).copied)}
+from tracetui.store.claims import Share, Shares
 
 
 class RunTotals(NamedTuple):
@@ -35,24 +27,25 @@ class RunTotals(NamedTuple):
 class Contexts(RunValues[ContextTotals]):
     """Sums up the contexts of runs, without the responses that others count, and stores what it had to read."""
 
-    def __init__(self, source: Source, roots: Sequence[str], limit: int, copied: Copied) -> None:
+    def __init__(self, source: Source, roots: Sequence[str], limit: int, shares: Shares) -> None:
         """Use the user's cache, of at most `limit` bytes; 0: none."""
         prices.load()
         listed = prices.origin() if prices.wanted() and prices.installed() else "no prices"
         super().__init__(ContextTotals, source, roots, limit, f"{version(None, 'analysis')} contexts {listed}")
-        self._copied = copied
+        self._shares = shares
 
     def steps(self, ref: RunRef) -> Generator[Step, None, ContextTotals | None]:
         """Return the sums of a run, after problems; None if nothing of it is readable. Raises `LinkLost`."""
-        copied = self._copied.get(ref, ())
-        variant = blake2b(repr(sorted(copied)).encode(), digest_size=8).digest() if copied else b""
+        share = self._shares.get(ref, Share())
+        variant = blake2b(repr((share.whole, sorted(share.copied))).encode(), digest_size=8).digest()
         stored = self.find(ref, variant)
         if not isinstance(stored, Reading):
             return stored
         run = yield from read_steps(stored.source, ref, stored.cache)
         if run is None:
             return None
-        feed = Feed(run, copied)
+        run = share.mark(run)
+        feed = Feed(run)
         for _ in feed:
             yield Step()
         totals = totals_of(run, feed.ledger)
@@ -72,7 +65,7 @@ class Contexts(RunValues[ContextTotals]):
 
 def contexts_job(
     runs: Sequence[RunSummary],
-    copied: Copied,
+    shares: Shares,
     roots: Sequence[str],
     limit: int,
     known: Mapping[RunRef, ContextTotals] = MappingProxyType({}),
@@ -87,7 +80,7 @@ def contexts_job(
     def work(source: Source) -> Generator[Step, None, None]:
         nonlocal sums
         every = ContextSums()
-        with Contexts(source, roots, limit, copied) as contexts:
+        with Contexts(source, roots, limit, shares) as contexts:
             for run in runs:
                 totals = known.get(run.ref) or (yield from contexts.steps(run.ref))
                 if totals is not None:

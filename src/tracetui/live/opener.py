@@ -421,9 +421,9 @@ class Assessor:
         self._throttle.wait_for_list()  # the first run imports the analysis modules
         while self._bell.wait() and not self._throttle.stopped:
             self._bell.clear()
-            request, began = self._wanted, time.monotonic()
+            request, began = self._wanted, time.thread_time()
             if request is not None and self._serve(request):
-                self._rest(request, SHARE * (time.monotonic() - began))
+                self._rest(request, SHARE * (time.thread_time() - began))
 
     def _serve(self, request: _Request) -> bool:
         """Deliver what was requested; False if another run was requested meanwhile."""
@@ -434,9 +434,11 @@ class Assessor:
         return self._wanted is not None and self._wanted.is_for(run) and not self._throttle.stopped
 
     def _rest(self, request: _Request, seconds: float) -> None:
-        """Delay newer states of the same run."""
+        """Delay newer states of the same run, but not its context when it is first wanted."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and self._is_looked_at(request.run):
+            if self._wanted is not None and self._wanted.context and not request.context:
+                break
             self._bell.wait(left)
             self._bell.clear()
         if self._wanted is not request:

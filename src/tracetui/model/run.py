@@ -495,6 +495,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True):
     """Reads the body of a span from the source; an unreadable body is empty with a ``problem`` attribute."""
     unended: tuple[int, ...] = ()
     """Positions of the spans without a recorded end: `running` while the run continues, else `unknown`."""
+    gross: Blocks[Span] | None = None
+    """The spans with the usage that other runs count; None: `spans`."""
     revision: int = 0
     complete: bool = True
     """False while the source isn't read to its end."""

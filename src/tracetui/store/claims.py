@@ -57,7 +57,8 @@ class Share(NamedTuple):
         summary = self.net(run.summary)
         if not copies and summary is run.summary:
             return run
-        return replace(run, spans=run.spans.replaced(copies) if copies else run.spans, summary=summary)
+        marked = replace(run, summary=summary)
+        return replace(marked, spans=run.spans.replaced(copies), gross=run.spans) if copies else marked
 
 
 Shares = Mapping[RunRef, Share]

@@ -457,15 +457,22 @@ class TraceApp(HostApp):
             self.push_screen(ReplaysScreen(self.store.runs[original], replays, self.commands))
         return ""
 
-    def compare_contexts(self, run: Run, a: str, b: str) -> None:
+    def compare_inputs(self, run: Run, span: str) -> str:
+        from tracetui.diff.step import previous_call
         from tracetui.ui.screens.diff import ContextScreen
 
-        self.push_screen(ContextScreen(Calls(run.summary.ref, a, b), run, self.commands))
+        before = previous_call(run, run.index[span])
+        if before is None:
+            return "first model call of its agent: no earlier context"
+        self.push_screen(ContextScreen(Calls(run.summary.ref, run.spans[before].id, span), run, self.commands))
+        return ""
 
-    def show_context(self, run: Run) -> None:
+    def show_context(self, run: Run, span: str | None = None) -> None:
+        from tracetui.ui.context_state import ContextState
         from tracetui.ui.screens.context import RunContextScreen
 
-        self.push_screen(RunContextScreen(run.summary.ref, self.commands))
+        ref = run.summary.ref
+        self.push_screen(RunContextScreen(ref, self.commands, ContextState(ref=ref, span=span)))
 
     def search_cost(self) -> str:
         runs = map(self.store.runs.__getitem__, self.main.runs.refs() if self.engine.has_database else ())

@@ -347,12 +347,12 @@ class HostApp(BaseApp):
         """Compare a run with its original or its replays; returns why not, else an empty string."""
         raise NotImplementedError
 
-    def compare_contexts(self, run: Run, a: str, b: str) -> None:
-        """Open the comparison of the inputs of two model calls of a run."""
+    def compare_inputs(self, run: Run, span: str) -> str:
+        """Compare the input of a model call with that of the call before; returns why not, else an empty string."""
         raise NotImplementedError
 
-    def show_context(self, run: Run) -> None:
-        """Show what fills the context of a run."""
+    def show_context(self, run: Run, span: str | None = None) -> None:
+        """Show what fills the context of a run, first that of the model call `span`."""
         raise NotImplementedError
 
     def search_cost(self) -> str:

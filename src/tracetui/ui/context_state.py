@@ -19,7 +19,8 @@ class ContextState(PanesState, frozen=True, repr_omit_defaults=True):
     pane: str = RIVER
     ref: RunRef | None = None
     call: int | None = None
-    """Number of the selected call; None: the latest of the run's own conversation."""
+    """Number of the selected call; None: that of `span`, else the latest of the run's own conversation."""
+    span: str | None = None
     sort: str = SORTS[0]
     """One of `SORTS`."""
     unfolded: frozenset[Hashable] = frozenset()
@@ -34,10 +35,11 @@ def go_back(state: ContextState) -> ContextState | None:
 
 
 def current_call(state: ContextState, calls: Sequence[Call]) -> Call | None:
-    """The selected call, else the latest of the run's own conversation."""
+    """The selected call."""
     if state.call is not None and 0 < state.call <= len(calls):
         return calls[state.call - 1]
-    return next((call for call in reversed(calls) if call.agent == calls[0].agent), None)
+    latest = next((call for call in reversed(calls) if call.agent == calls[0].agent), None)
+    return next((call for call in calls if call.span == state.span), latest)
 
 
 def conversation(call: Call | None, calls: Sequence[Call]) -> list[Call]:
@@ -62,7 +64,8 @@ def step_break(state: ContextState, calls: Sequence[Call], step: int) -> Context
     numbers = [call.number for call in calls if call.missed is not None]
     if here is None:
         return None
-    at = here.number if state.call is not None else 0 if step > 0 else len(calls) + 1
+    is_chosen = state.call is not None or here.span == state.span
+    at = here.number if is_chosen else 0 if step > 0 else len(calls) + 1
     beyond = [number for number in numbers if (number - at) * step > 0]
     return replace(state, call=beyond[0] if step > 0 else beyond[-1]) if beyond else None
 

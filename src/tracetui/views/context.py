@@ -36,7 +36,7 @@ from tracetui.model.context import (
     Cause,
 )
 from tracetui.redact import Redactor
-from tracetui.text import Clean, cost, duration, tokens
+from tracetui.text import Clean, cost, duration, grouped, tokens
 
 _LABELS: Final = {
     START: "start (system, tools)",
@@ -101,26 +101,48 @@ def usd_label(usd: float | None) -> Clean:
 def headline(ledger: Ledger) -> Clean:
     """``61 calls · 3.5M input · ~$3.45``."""
     totals = ledger.totals
-    calls = "1 model call" if totals.calls == 1 else f"{totals.calls} model calls"
     money = "" if totals.usd is None else f" · {usd_label(totals.usd)} of input"
-    return Clean(f"{calls} · {tokens(totals.input)} input tokens{money}")
+    return Clean(f"{number_of(totals.calls, 'model call')} · {tokens(totals.input)} input tokens{money}")
+
+
+def number_of(count: int, noun: str) -> Clean:
+    """``1 call``, ``12 calls``."""
+    return Clean(f"{grouped(count)} {noun}{'' if count == 1 else 's'}")
+
+
+def worst_file(ledger: Ledger) -> Account | None:
+    """The file that cost most, of those that entered more than once."""
+    again = [file for file in ledger.files() if file.times > 1]
+    return max(again, key=lambda file: (file.usd, file.carried), default=None)
+
+
+NO_CALLS: Final = Clean("No model call of this run records its input tokens.")
+
+
+def no_breaks(ledger: Ledger) -> Clean:
+    """Why there are no breaks."""
+    totals = ledger.totals
+    if totals.read is None:
+        return Clean("No cache reads recorded: breaks are unknown.")
+    return Clean("No cache breaks." if totals.calls > 1 else "One call: nothing to read from a cache.")
 
 
 def sentences(ledger: Ledger, redactor: Redactor | None) -> Iterator[Clean]:
     """What the context cost and why, most important first."""
     totals = ledger.totals
     if not totals.calls:
-        yield Clean("No model call of this run records its input tokens.")
+        yield NO_CALLS
         return
     if money := _money(totals):
         yield money
     yield from _breaks(ledger)
-    if (files := ledger.files()) and files[0].times > 1:
-        worst = max(files, key=lambda one: (one.usd, one.carried))
+    if (worst := worst_file(ledger)) is not None:
         paid = f", {usd_label(worst.usd)}" if totals.usd is not None else ""
         yield Clean(
             f"{file_label(worst.file or '', redactor)} entered {worst.times} times: {tokens(worst.entered)}{paid}."
         )
+    if inherited := sum(call.inherited for call in ledger.calls):
+        yield Clean(f"Inherited {tokens(inherited)} tokens from the run that this one continues.")
     if totals.calls > 1:
         yield Clean(f"Largest input {tokens(totals.most)} (call {totals.most_call}), now {tokens(totals.now)}.")
     if totals.usd is None:
@@ -171,17 +193,13 @@ def _money(totals: Totals) -> Clean | None:
 
 def _breaks(ledger: Ledger) -> Iterator[Clean]:
     totals, breaks = ledger.totals, ledger.breaks
-    if totals.read is None:
-        yield Clean("No cache reads recorded: breaks are unknown.")
-    elif not breaks:
-        if totals.calls > 1:
-            yield Clean("No cache breaks.")
-    else:
-        counts = Counter(one.cause for one in breaks)
+    if not breaks and (totals.read is None or totals.calls > 1):
+        yield no_breaks(ledger)
+    elif breaks:
+        counts = Counter(missed.cause for missed in breaks)
         causes = ", ".join(f"{cause_name(cause)} ×{count}" for cause, count in counts.most_common())
         paid = "" if totals.usd_breaks is None else f" ({usd_label(totals.usd_breaks)})"
-        number = "1 cache break" if len(breaks) == 1 else f"{len(breaks)} cache breaks"
-        yield Clean(f"{number} missed {tokens(totals.missed)} tokens{paid}: {causes}.")
+        yield Clean(f"{number_of(len(breaks), 'cache break')} missed {tokens(totals.missed)} tokens{paid}: {causes}.")
 
 
 def cause_name(cause: str) -> Clean:

@@ -10,9 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, tzinfo
 from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Final, NamedTuple
 
-from tracetui.analysis.context import SHRUNK, Account, Break, Call, Ledger
+from msgspec.structs import astuple
+
+from tracetui.analysis.context import SHRUNK, Account, Break, Call, Ledger, Totals, total
 from tracetui.masking import clean
 from tracetui.model.context import (
     AFTER_COMPACTION,
@@ -35,14 +38,18 @@ from tracetui.text import Clean, cells, grouped, pad, tokens, truncate, truncate
 from tracetui.views.bars import sparkline
 from tracetui.views.context import (
     ERROR,
+    NO_CALLS,
     cause_label,
     cause_name,
     content_label,
     explanation,
     file_label,
+    no_breaks,
     no_price,
+    number_of,
     share_label,
     usd_label,
+    worst_file,
 )
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
 from tracetui.views.rows import Line, Piece, fit, width_of
@@ -54,7 +61,6 @@ _SUMMARIES: Final = frozenset({SUMMARY, AFTER_COMPACTION})
 _DOT: Final = Piece(Clean("  ·  "), "dim")
 _NARROW: Final = 96
 """Below this many cells, words are left out."""
-NO_CALLS: Final = Clean("No model call of this run records its input tokens.")
 
 
 class Band(NamedTuple):
@@ -113,27 +119,26 @@ def sentence(ledger: Ledger, redactor: Redactor | None, *, done: str = "") -> Li
         return (*pieces[:1],) if done else (Piece(NO_CALLS, "text bold"),)
     whole = "" if totals.usd is None else f" of {usd_label(totals.usd)}"
     if breaks:
-        number = "1 cache break" if len(breaks) == 1 else f"{len(breaks)} cache breaks"
+        number = number_of(len(breaks), "cache break")
         paid = f"cost {usd_label(totals.usd_breaks)}" if totals.usd is not None else f"missed {tokens(totals.missed)}"
         pieces.append(Piece(Clean(f"{number} {paid}"), "status.warn bold"))
-        cause, count = Counter(one.cause for one in breaks).most_common(1)[0]
+        cause, count = Counter(missed.cause for missed in breaks).most_common(1)[0]
         which = f", {count} of them by " if len(breaks) > 1 and count < len(breaks) else ", by "
         pieces.append(Piece(Clean(f"{whole}{which}{_CAUSE_NOUNS.get(cause, cause_name(cause))}"), "text"))
+        pieces += [_DOT, Piece(Clean("]k"), "key bold"), Piece(Clean(" next break"), "sec")]
     else:
         read = "no cache breaks" if totals.read is not None else "no cache reads recorded"
-        calls = "1 model call" if totals.calls == 1 else f"{grouped(totals.calls)} model calls"
+        calls = number_of(totals.calls, "model call")
         paid = "" if totals.usd is None else f" for {usd_label(totals.usd)}"
         pieces.append(Piece(Clean(f"{calls}, {tokens(totals.input)} input tokens{paid}"), "text bold"))
         if totals.calls > 1:
             pieces += [_DOT, Piece(Clean(read), "sec")]
-    if (worst := _worst_file(ledger)) is not None:
+    if (worst := worst_file(ledger)) is not None:
         paid = f": {usd_label(worst.usd)}" if totals.usd is not None else f": {tokens(worst.entered)}"
         name = truncate_middle(file_label(worst.file or "", redactor), 40)
         pieces += [_DOT, Piece(Clean(f"{name} entered {worst.times}×{paid}"), "text")]
     if totals.usd is None:
         pieces += [_DOT, Piece(Clean(no_price()), "sec")]
-    if breaks:
-        pieces += [_DOT, Piece(Clean("]k"), "key bold"), Piece(Clean(" next break"), "sec")]
     return tuple(pieces)
 
 
@@ -143,12 +148,6 @@ _CAUSE_NOUNS: Final = {
     Cause.MODEL: "another model",
     Cause.UNKNOWN: "an unknown cause",
 }
-
-
-def _worst_file(ledger: Ledger) -> Account | None:
-    """The file that cost most, of those that entered more than once."""
-    again = [file for file in ledger.files() if file.times > 1]
-    return max(again, key=lambda file: (file.usd, file.carried), default=None)
 
 
 def split_lines(ledger: Ledger, width: int, glyphs: Glyphs = UNICODE) -> list[Line]:
@@ -307,14 +306,16 @@ def _runs(row: Sequence[tuple[str, str]], cell: tuple[str, str]) -> Iterator[tup
         at += size
 
 
+def _round_step(whole: float, most: int) -> int:
+    """The smallest of 1, 2, 5, 10 … of which at most so many are in the whole."""
+    return next(
+        digit * int(10**power) for power in range(18) for digit in (1, 2, 5) if whole / (digit * 10**power) <= most
+    )
+
+
 def _ticks(top: float, rows: int) -> dict[int, int]:
     """Round values of the scale by row, from the bottom."""
-    step = next(
-        digit * 10**power
-        for power in range(18)
-        for digit in (1, 2, 5)
-        if top / (digit * 10**power) <= max(2, min(5, rows // 2))
-    )
+    step = _round_step(top, max(2, min(5, rows // 2)))
     ticks = {}
     for i in range(1, 6):
         row = round(i * step / top * rows) - 1
@@ -325,15 +326,8 @@ def _ticks(top: float, rows: int) -> dict[int, int]:
 
 def _merged(cells_: Iterable[tuple[str, str]]) -> Iterator[Piece]:
     """Pieces of cells of equal style."""
-    text, style = "", "text"
-    for glyph, name in cells_:
-        if name != style and text:
-            yield Piece(Clean(text), style)
-            text = ""
-        style = name
-        text += glyph
-    if text:
-        yield Piece(Clean(text), style)
+    for style, group in groupby(cells_, key=itemgetter(1)):
+        yield Piece(Clean("".join(glyph for glyph, _ in group)), style)
 
 
 def is_compaction(call: Call) -> bool:
@@ -368,18 +362,26 @@ def _axis(columns: Sequence[_Column], width: int, selected: int | None, glyphs: 
         place(here, selected, "accent bold")
     place(columns[0], columns[0].calls[0].number, "dim")
     place(columns[-1], columns[-1].calls[-1].number, "dim")
-    room = max(1, width // 8)
-    step = next(
-        d * 10**p
-        for p in range(9)
-        for d in (1, 2, 5)
-        if len(columns[0].calls) and sum(len(column.calls) for column in columns) / (d * 10**p) <= room
-    )
+    step = _round_step(sum(len(column.calls) for column in columns), max(1, width // 8))
     for column in columns:
         if (number := next((call.number for call in column.calls if call.number % step == 0), None)) is not None:
             place(column, number, "dim")
     left = Piece(Clean(" " * (_LABEL - 1)), "dim")
     return [(left, *_merged([(" ", "text"), *marks])), (Piece(Clean("call   "), "dim"), *_merged(numbers[:width]))]
+
+
+def legend_of_marks(ledger: Ledger, glyphs: Glyphs = UNICODE) -> Line:
+    """What the marks below the river mean."""
+    marks = [
+        (glyphs.note, "break ", ledger.breaks),
+        (glyphs.downstream, "compaction", any(map(is_compaction, ledger.calls))),
+    ]
+    return tuple(
+        piece
+        for mark, word, occurs in marks
+        if occurs
+        for piece in (Piece(Clean(f"{mark} "), f"{BREAKS} bold"), Piece(Clean(word), "sec"))
+    )
 
 
 def swatch(band: Band, glyphs: Glyphs) -> str:
@@ -443,8 +445,8 @@ def content_rows(
     groups = []
     for band in bands:
         parts = [account for account in accounts if account.content in band.contents]
-        groups.append((_total(parts), band, parts))
-    groups.sort(key=lambda group: (NOT_RECORDED in group[1].contents, *(-one for one in size(group[0]))))
+        groups.append((total(parts), band, parts))
+    groups.sort(key=lambda group: (NOT_RECORDED in group[1].contents, *(-number for number in size(group[0]))))
     rows = []
     for whole, band, parts in groups:
         by_part: dict[tuple[str, str], list[Account]] = {}
@@ -457,7 +459,7 @@ def content_rows(
         if not is_open:
             continue
         inner = sorted(
-            ((_total(some), part) for part, some in by_part.items()), key=lambda one: [-n for n in size(one[0])]
+            ((total(some), part) for part, some in by_part.items()), key=lambda part: [-n for n in size(part[0])]
         )
         for account, (content, file) in inner[:_MOST_FILES]:
             name = file_label(file, redactor) if file else content_label(content, redactor)
@@ -465,15 +467,18 @@ def content_rows(
             rows.append(ContentRow((band.name, content, file), name, account, band, depth=1))
         if rest := [account for account, _ in inner[_MOST_FILES:]]:
             name = Clean(f"{grouped(len(rest))} others")
-            rows.append(ContentRow((band.name, "", ""), name, _total(rest), band, depth=1))
+            rows.append(ContentRow((band.name, "", ""), name, total(rest), band, depth=1))
     return rows
 
 
-def _total(accounts: Iterable[Account]) -> Account:
-    whole = Account("")
-    for account in accounts:
-        whole.add(account)
-    return whole
+def full_bar(rows: Iterable[ContentRow], totals: Totals) -> float:
+    """What the whole width of a bar is: a cost, without a price carried tokens."""
+    return max((row.account.carried if totals.usd is None else row.account.usd for row in rows), default=0.0)
+
+
+def _account_line(account: Account, totals: Totals, full: float, width: int, glyphs: Glyphs) -> list[Piece]:
+    parts = (account.usd_new, account.usd_carry, account.usd_breaks)
+    return parts_line(parts if totals.usd is not None else (0.0, account.carried), full, width, glyphs)
 
 
 class ContentColumns:
@@ -518,28 +523,17 @@ class ContentColumns:
             Piece(Clean("    " if row.depth else f"{fold} "), "dim"),
             Piece(pad(truncate_middle(row.name, room), self.name - 4), style),
         ]
-        if row.depth:
-            pieces[2] = Piece(pad(truncate_middle(row.name, room), self.name - 4), style)
         if self.bar:
-            if self._totals.usd is not None:
-                pieces += parts_line((account.usd_new, account.usd_carry, account.usd_breaks), full, self.bar, glyphs)
-            else:
-                pieces += parts_line((0.0, account.carried), full, self.bar, glyphs)
-            pieces.append(Piece(Clean("  ")))
+            pieces += [*_account_line(account, self._totals, full, self.bar, glyphs), Piece(Clean("  "))]
         return (*pieces, *self._cells(account, "text bold" if not row.depth else "sec"))
 
-    def total(self, accounts: Iterable[Account]) -> Line:
+    def sum_line(self, accounts: Iterable[Account]) -> Line:
         """The sum of all rows, which is what the trace records."""
-        whole = _total(accounts)
+        whole = total(accounts)
         pieces = [Piece(pad(Clean("    all, as recorded"), self.name), "text bold")]
         if self.bar:
             pieces.append(Piece(Clean(" " * (self.bar + 2))))
         return (*pieces, *self._cells(whole, "text bold"))
-
-    def full(self, rows: Iterable[ContentRow]) -> float:
-        """What the whole width of a bar is."""
-        is_priced = self._totals.usd is not None
-        return max((row.account.usd if is_priced else float(row.account.carried) for row in rows), default=0.0)
 
     def _cells(self, account: Account, style: str) -> Iterator[Piece]:
         totals = self._totals
@@ -569,22 +563,22 @@ def break_heading(width: int) -> Line:
     """The names of the columns of the breaks."""
     return (
         Piece(Clean("  call  "), "dim"),
-        Piece(pad(Clean("cause"), max(6, width - 36)), "dim"),
-        Piece(pad(Clean("basis"), 10, right=True), "dim"),
-        Piece(pad(Clean("missed"), 9, right=True), "dim"),
+        Piece(pad(Clean("cause"), max(6, width - 30)), "dim"),
+        Piece(Clean("basis"), "dim"),
+        Piece(pad(Clean("missed"), 8, right=True), "dim"),
         Piece(pad(Clean("cost"), 9, right=True), "dim"),
     )
 
 
 def break_line(missed: Break, width: int) -> Line:
     """A break: its call, cause, basis, the tokens that were not read, and their price."""
-    room = max(6, width - 36)
+    room = max(6, width - 26 - len(missed.basis))
     return (
         Piece(pad(Clean(str(missed.call)), 6, right=True), "sec"),
         Piece(Clean("  ")),
         Piece(pad(truncate(cause_label(missed), room), room), "text"),
-        Piece(pad(Clean(missed.basis), 10, right=True), "dim"),
-        Piece(pad(tokens(missed.missed), 9, right=True), "sec"),
+        Piece(Clean(f" {missed.basis}"), "dim"),
+        Piece(pad(tokens(missed.missed), 8, right=True), "sec"),
         Piece(pad(usd_label(missed.usd), 9, right=True), f"{BREAKS} bold"),
     )
 
@@ -592,11 +586,11 @@ def break_line(missed: Break, width: int) -> Line:
 def break_total(ledger: Ledger, width: int) -> Line:
     """The sum of the breaks."""
     totals = ledger.totals
-    number = "1 break" if totals.breaks == 1 else f"{grouped(totals.breaks)} breaks"
+    number = number_of(totals.breaks, "break")
     return (
         Piece(Clean(" " * 8)),
-        Piece(pad(Clean(number), max(6, width - 36) + 10), "text bold"),
-        Piece(pad(tokens(totals.missed), 9, right=True), "sec"),
+        Piece(pad(number, max(6, width - 25)), "text bold"),
+        Piece(pad(tokens(totals.missed), 8, right=True), "sec"),
         Piece(pad(usd_label(totals.usd_breaks), 9, right=True), "text bold"),
     )
 
@@ -606,14 +600,6 @@ def explanation_lines(missed: Break, width: int) -> list[Line]:
     words = f"{explanation(missed)} ({missed.basis})"
     lines = wrap(clean(f"Call {missed.call}: {words}"), max(10, width))
     return [(Piece(line, "sec"),) for line in lines]
-
-
-def no_breaks(ledger: Ledger) -> Clean:
-    """Why there are no breaks."""
-    totals = ledger.totals
-    if totals.read is None:
-        return Clean("No cache reads recorded: breaks are unknown.")
-    return Clean("No cache breaks." if totals.calls > 1 else "One call: nothing to read from a cache.")
 
 
 # ---- one call
@@ -630,7 +616,9 @@ def call_lines(
 ) -> list[Line]:
     """The input of a call, and the texts that it brought in; `is_list`: one text a row."""
     word = "grew " if call.growth >= 0 else "shrank "
-    grew = [Piece(Clean(word), "sec"), Piece(grouped(abs(call.growth)), "text bold")] if call.number > 1 else []
+    grew = (
+        [Piece(Clean(word), "sec"), Piece(grouped(abs(call.growth)), "text bold")] if call.growth < call.input else []
+    )
     usd = [] if call.usd is None else [Piece(Clean(f"   {usd_label(call.usd)}"), "text")]
     parts = [(call.read, "read"), (call.written, f"written{_life(call)}")]
     shown = [(size, word) for size, word in parts if size is not None]
@@ -645,6 +633,8 @@ def call_lines(
         sum_ = " + ".join(f"{grouped(size)} {word}" for size, word in shown)
         line = [*whole, *([Piece(Clean(f" = {sum_}"), "sec")] if shown else []), *usd]
         lines = [_ends(line, grew, width)]
+    if call.inherited:
+        lines.append((Piece(Clean(f"inherited {tokens(call.inherited)} from the run that this one continues"), "sec"),))
     if call.note:
         lines.append((Piece(Clean(f"{cause_name(call.note)}: {tokens(call.removed)} left the context"), BREAKS),))
     items = [*_arrivals(call, bands, redactor, glyphs)]
@@ -675,13 +665,8 @@ def _life(call: Call) -> str:
 def _arrivals(
     call: Call, bands: Sequence[Band], redactor: Redactor | None, glyphs: Glyphs
 ) -> Iterator[tuple[Piece, Clean, Piece]]:
-    sizes: dict[tuple[str, str | None], list[int]] = {}
-    for arrival in call.arrivals:
-        entry = sizes.setdefault((arrival.content, arrival.file), [0, 1])
-        entry[0] += arrival.tokens
-        entry[1] &= arrival.exact
     rest = (START, NOT_RECORDED, AFTER_COMPACTION)
-    for (content, file), (size, exact) in sorted(sizes.items(), key=lambda one: -one[1][0]):
+    for content, file, size, exact in map(astuple, call.brought(by_file=True)):
         band = next((band for band in bands if content in band.contents), None)
         sign = Piece(Clean(f"{swatch(band, glyphs)} " if band else "  "), band.style if band else "dim")
         name = content_label(content, redactor)
@@ -723,17 +708,16 @@ def panel_lines(ledger: Ledger, width: int, redactor: Redactor | None, glyphs: G
     is_priced = totals.usd is not None
     name = min(26, max(12, width - 24))
     bar = max(0, min(24, width - name - 18))
-    full = max((row.account.usd if is_priced else float(row.account.carried) for row in rows), default=0.0)
+    full = full_bar(rows, totals)
     lines: list[Line] = []
     for row in rows[:_PANEL_ROWS]:
         account = row.account
-        parts = (account.usd_new, account.usd_carry, account.usd_breaks) if is_priced else (0.0, account.carried)
         share = share_label(account.usd, totals.usd) if is_priced else share_label(account.carried, totals.input)
         lines.append(
             (
                 Piece(Clean(f"{swatch(row.band, glyphs)} "), row.band.style),
                 Piece(pad(truncate(row.name, name - 1), name), "text"),
-                *(parts_line(parts, full, bar, glyphs) if bar else ()),
+                *(_account_line(account, totals, full, bar, glyphs) if bar else ()),
                 Piece(pad(share, 6, right=True), "sec"),
                 Piece(pad(usd_label(account.usd) if is_priced else tokens(account.carried), 9, right=True), "sec"),
             )
@@ -763,9 +747,9 @@ def panel_lines(ledger: Ledger, width: int, redactor: Redactor | None, glyphs: G
             )
         )
     if breaks := ledger.breaks:
-        number = "1 break" if len(breaks) == 1 else f"{grouped(len(breaks))} breaks"
+        number = number_of(len(breaks), "break")
         paid = "" if totals.usd is None else f" {usd_label(totals.usd_breaks)}"
-        counts = Counter(one.cause for one in breaks).most_common()
+        counts = Counter(missed.cause for missed in breaks).most_common()
         causes = f" {glyphs.dot} ".join(f"{cause_name(cause)} {count}" for cause, count in counts)
         lines.append((Piece(Clean(f"{number}{paid}"), f"{BREAKS} bold"), Piece(Clean(f"  {causes}"), "sec")))
     elif len(main) > 1:
@@ -776,6 +760,5 @@ def panel_lines(ledger: Ledger, width: int, redactor: Redactor | None, glyphs: G
 def panel_title(ledger: Ledger) -> Clean:
     """``61 calls · 3.7M in · ~$3.44``."""
     totals = ledger.totals
-    calls = "1 call" if totals.calls == 1 else f"{grouped(totals.calls)} calls"
     paid = "" if totals.usd is None else f" · {usd_label(totals.usd)}"
-    return Clean(f"{calls} · {tokens(totals.input)} in{paid}")
+    return Clean(f"{number_of(totals.calls, 'call')} · {tokens(totals.input)} in{paid}")

@@ -267,6 +267,7 @@ class ContextCall(TypedDict):
     estimated: int
     not_recorded: int
     removed: int
+    inherited: int
     note: str | None
     arrivals: Sequence[Arrival]
     usd: float | None

@@ -18,10 +18,13 @@ from tracetui.formats.atif.records import Mark, document, read_again, whole_of
 from tracetui.formats.base import CERTAIN, NO, Chunk
 from tracetui.formats.decode import top_names
 from tracetui.formats.document import summary
-from tracetui.model import Body, Problem, RunRef, RunSummary, Span
+from tracetui.model import Body, Operation, Problem, RunRef, RunSummary, Span, ToolCall, text_of
+from tracetui.model.context import RESULT, TOOL_CALL, ContextFacts, ContextItem
 from tracetui.sources.base import HEAD_SIZE, File
 
 LIKELY: Final = 60
+_NOTE: Final = re.compile(r"\n\n(?:\[error\] tool reported failure\b|\[metadata\] \{)")
+_EXECUTED: Final = re.compile(r"Executed \S+ \S+$")
 _VERSION: Final = re.compile(rb'"schema_version"\s*:\s*"ATIF-v')
 _OWN: Final = frozenset({b"schema_version", b"agent", b"steps"})
 
@@ -55,6 +58,20 @@ class Atif:
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """From the step, or the trajectory, that holds the span; a call's `raw` is its step."""
         return body_of(file, span)
+
+    def context(self, span: Span, body: Body) -> ContextFacts | None:
+        """Without what Harbor adds to sessions of Claude Code: notes behind results, and a text for each tool call."""
+        output = body.output
+        if span.operation is Operation.EXECUTE_TOOL and isinstance(output, str):
+            return ContextFacts((ContextItem(f"{RESULT}{span.name}", _NOTE.split(output, 1)[0], key=span.id),))
+        if (
+            span.operation is Operation.CHAT
+            and span.usage is None
+            and _EXECUTED.match("".join(map(text_of, body.output_messages)))
+        ):
+            calls = (part for message in body.output_messages for part in message.parts if isinstance(part, ToolCall))
+            return ContextFacts(tuple(ContextItem(TOOL_CALL, call.arguments) for call in calls))
+        return None
 
     def whole_of(self, file: File) -> str | None:
         return whole_of(file)

@@ -23,7 +23,7 @@ def context_of(span: Span, body: Body) -> ContextFacts | None:
     if span.name == "compaction":
         history = sequence(body.attributes.get("replacement_history"))
         summary = string(body.attributes.get("message")) or ""
-        items = [ContextItem(PROMPT, text) for one in history if (text := text_in(mapping(one).get("content")))]
+        items = [ContextItem(PROMPT, text) for message in history if (text := text_in(mapping(message).get("content")))]
         if summary and not any(summary in str(item.value) for item in items):
             items.append(ContextItem(SUMMARY, summary))
         elif items:  # the last message of the history is the summary

@@ -11,6 +11,7 @@ from tracetui.analysis.context import Call, Ledger
 from tracetui.text import Clean, grouped, tokens
 from tracetui.ui.commands import BREAKS, CALL, CONTENTS, RIVER
 from tracetui.ui.widgets.line_view import LineView
+from tracetui.views.context import no_breaks
 from tracetui.views.context_page import (
     Band,
     ContentColumns,
@@ -22,7 +23,7 @@ from tracetui.views.context_page import (
     content_rows,
     explanation_lines,
     footnote,
-    no_breaks,
+    full_bar,
     river_lines,
 )
 from tracetui.views.rows import Line, ListRows, Piece
@@ -119,9 +120,9 @@ class Breaks(DrawnPane):
             line: Line = (Piece(no_breaks(ledger) if ledger.calls else Clean(""), "sec"),)
             self.show(ListRows([line], headings=[0]), title_right=(), heading=lambda width: [])
             return
-        lines = [break_line(one, width) for one in breaks]
-        keys: list[Hashable] = [one.call for one in breaks]
-        shown = next((one for one in breaks if one.call == self._selected), None)
+        lines = [break_line(missed, width) for missed in breaks]
+        keys: list[Hashable] = [missed.call for missed in breaks]
+        shown = next((missed for missed in breaks if missed.call == self._selected), None)
         tail: list[Line] = [break_total(ledger, width)] if len(breaks) > 1 else []
         if shown is not None:
             tail += [(), *explanation_lines(shown, width)]
@@ -183,9 +184,9 @@ class Contents(DrawnPane):
             return
         rows = self.content_rows
         columns = ContentColumns(ledger, width, self._sort, self.look.glyphs)
-        full = columns.full(rows)
+        full = full_bar(rows, ledger.totals)
         lines = [columns.line(row, full) for row in rows]
-        lines.append(columns.total(row.account for row in rows if not row.depth))
+        lines.append(columns.sum_line(row.account for row in rows if not row.depth))
         keys: list[Hashable] = [*(row.key for row in rows), "all"]
         order = self._sort if ledger.totals.usd is not None or self._sort != "cost" else "carried tokens"
         self.show(

@@ -547,17 +547,11 @@ class RunView(Box):
 
     def action_context(self) -> None:
         """Compare the input of the model call under the cursor with that of the previous call."""
-        from tracetui.diff.step import previous_call
-
         run, span = self.steps.run, self.steps.span
         if run is None or span is None or span.operation is not Operation.CHAT:
             self._dialog.say("c works on model calls only  ·  ]m jumps to the next", "status.warn")
-            return
-        before = previous_call(run, run.index[span.id])
-        if before is None:
-            self._dialog.say("first model call of its agent: no earlier context", "status.warn")
-        else:
-            self.app.compare_contexts(run, run.spans[before].id, span.id)
+        elif reason := self.app.compare_inputs(run, span.id):
+            self._dialog.say(reason, "status.warn")
 
     def jump_target(self, view: LineView) -> tuple[str | None, str | None]:
         """Ids of the span and the run (raw) that the row under the cursor refers to."""

@@ -28,7 +28,16 @@ from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.widgets.frame import footer
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
-from tracetui.views.context_page import NO_CALLS, Band, bands_of, call_title, panel_title, sentence, split_lines
+from tracetui.views.context import NO_CALLS
+from tracetui.views.context_page import (
+    Band,
+    bands_of,
+    call_title,
+    legend_of_marks,
+    panel_title,
+    sentence,
+    split_lines,
+)
 from tracetui.views.diff.steps import name_of
 from tracetui.views.rows import Line, Piece
 
@@ -37,6 +46,10 @@ _NARROW_RIVER: Final = 11
 _LEAST_RIVER: Final = 9
 _CALL_ROWS: Final = 5
 """Rows of the pane of the call, where it isn't beside another."""
+
+
+_LIST_ROWS: Final = 18
+"""Rows of the pane of the call beside the contents: each text that entered has its own."""
 
 
 class RunContextScreen(BaseScreen):
@@ -169,12 +182,12 @@ class RunContextScreen(BaseScreen):
         self.refresh_frame()
 
     def _agent(self, call: Call, ledger: Ledger) -> Line:
-        """Whose conversation the river shows, if there are several."""
+        """Whose conversation the river shows, if there are several; else what its marks mean."""
         agents = dict.fromkeys(other.agent for other in ledger.calls)
         if len(agents) < 2 or self._shown is None:
-            return ()
+            return legend_of_marks(ledger, self.app.look.glyphs)
         span = None if call.agent is None else self._shown.run.span(call.agent)
-        name = one_line(span.name, 40) if span is not None else Clean("main conversation")
+        name = one_line(span.name, 40) if span is not None else Clean("main")
         number = f"{[*agents].index(call.agent) + 1} of {len(agents)}"
         return (
             Piece(name, "sec"),
@@ -205,7 +218,7 @@ class RunContextScreen(BaseScreen):
         height = size.height - layout.FRAME - 2 * bool(lines)
         wanted = self.contents.wanted_height
         contents = max(6, min(wanted, height - _CALL_ROWS - _LEAST_RIVER))
-        rows = f"1fr {min(wanted, height // 2)}" if wide else f"1fr {contents} {_CALL_ROWS}"
+        rows = f"1fr {min(max(wanted, _LIST_ROWS), height // 2)}" if wide else f"1fr {contents} {_CALL_ROWS}"
         if rows != self._rows:
             self._rows = self._body.styles.grid_rows = rows
 
@@ -302,6 +315,16 @@ class RunContextScreen(BaseScreen):
         call = self.selected
         if call is not None:
             self.app.visit(self._ref, call.span)
+
+    def action_same(self, what: str, step: int) -> None:
+        """Go to the next model call, or the one before."""
+        self.action_call(step)
+
+    def action_context(self) -> None:
+        """Compare the input of the call under the cursor with that of the previous call."""
+        call, context = self.selected, self._shown
+        if call is not None and context is not None and (reason := self.app.compare_inputs(context.run, call.span)):
+            self.say(reason, "status.warn")
 
     def action_context_page(self) -> None:
         """It is open."""

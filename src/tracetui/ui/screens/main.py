@@ -283,7 +283,8 @@ class MainScreen(RunsScreen):
         if run is None:
             self.say("no run under the cursor", "status.warn")
         else:
-            self.app.show_context(run)
+            span = self.steps.span if self.state.level else None
+            self.app.show_context(run, span.id if span is not None else None)
 
     # ---- the frame
 

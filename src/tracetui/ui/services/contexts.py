@@ -75,12 +75,12 @@ class ContextService:
         lacks_sums = sums and self.sums(runs) is None
         if self._jobs.is_busy or not (is_new or lacks_sums or (stale and is_due)):
             return False
-        from tracetui.live.contexts import contexts_job, copied_keys
+        from tracetui.live.contexts import contexts_job
 
         wanted = [*runs] if sums else [*stale.values()]
-        copied = copied_keys(self._store.claims, stale.values())
+        shares = self._store.claims.shares(stale)
         known = {ref: read[1] for ref, read in self._known.items() if ref not in stale and read[1] is not None}
-        job = contexts_job(wanted, copied, self._roots, self._engine.cache_limit, known)
+        job = contexts_job(wanted, shares, self._roots, self._engine.cache_limit, known)
         self._asked = job, wanted
         self._jobs.ask(job)
         return is_new
