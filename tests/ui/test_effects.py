@@ -226,7 +226,7 @@ async def test_files_are_sorted_by_columns_and_filtered_by_a_query(opened: Opene
         await screen_of(app, pilot, "A")
         await press(pilot, ",")
         assert [row[1] for row in rows(app)] == ["src/a.py", "b.py", "build"]
-        assert "Files edits" in line(app, 2)
+        assert "Files by edits" in line(app, 2)
         await press(pilot, ";")
         assert [row[1] for row in rows(app)] == ["b.py", "build", "src/a.py"]
         await press(pilot, "f", *"src", "enter")

@@ -15,7 +15,7 @@ from tracetui.cli.reading import aim_of, cache_limit, listing_at, narrow, only, 
 from tracetui.cli.tasks import hint_folder
 from tracetui.export.audit import AuditReport, audit_lines, audit_value, export_audit, form_of, summary
 from tracetui.export.json import encode
-from tracetui.live.effects import effects_of_runs
+from tracetui.live.effects import effects_of_runs, record_lines
 from tracetui.redact import Redactor
 
 HELP = "list pushes, deletions, secrets read and other risky effects of agents"
@@ -87,7 +87,8 @@ def run(args: argparse.Namespace) -> int:
             source, (wanted(found, source) if wanted else found).runs, problems
         ):
             audit.add(summary_of_run, effects, allows)
-    report = AuditReport(audit, rules, problems, tracetui.__version__)
+        lines = record_lines(source, audit.findings) if "sarif" in forms.values() else {}
+    report = AuditReport(audit, rules, problems, tracetui.__version__, lines)
     redactor = Redactor()
     if args.json:
         write_bytes([encode(audit_value(report, redactor)), b"\n"])

@@ -385,7 +385,8 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
         return part
 
     def title_words(self) -> Line:
-        sort = self.usual_order if self.arrangement.sort == self.choices.sorts[0] else ""
+        sort = self.arrangement.sort
+        sort = self.usual_order if sort == self.choices.sorts[0] else f"by {sort}"
         return arrangement_title(self.arrangement, self.arrangement.words, ungrouped="none", sort=sort)
 
     def _arrange(self, arrangement: Arrangement) -> None:

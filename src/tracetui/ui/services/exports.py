@@ -81,10 +81,11 @@ class Exporter:
         import tracetui
         from tracetui.export.audit import AuditReport, export_audit, form_of
 
-        report = AuditReport(audit, problems=problems, version=tracetui.__version__)
-
         def pieces(path: str) -> Iterable[bytes]:
-            return export_audit(report, form_of(path))
+            form = form_of(path)
+            lines = self._engine.record_lines(audit.findings) if form == "sarif" else {}
+            report = AuditReport(audit, problems=problems, version=tracetui.__version__, lines=lines)
+            return export_audit(report, form)
 
         self._export("the audit", "audit.md", pieces, dialog, ".md, .sarif, .xml (JUnit) or .json")
 
