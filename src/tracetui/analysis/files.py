@@ -170,7 +170,8 @@ def _history(path: str, root: str, changes: Sequence[Change]) -> FileHistory:
             change = text.apply(change)
             if change.effect.added is not None:
                 added = (added or 0) + change.effect.added
-                removed = (removed or 0) + (change.effect.removed or 0)
+            if change.effect.removed is not None:
+                removed = (removed or 0) + change.effect.removed
         counted.append(change)
     fragments = frozenset(text.fragments)
     relative = relative_to(root, path)

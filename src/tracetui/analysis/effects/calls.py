@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import msgspec
 
+from tracetui.analysis.effects.edits import PATH, text_of
 from tracetui.analysis.effects.paths import Place
-from tracetui.analysis.effects.tools import call_effects, command_text, tool_of
+from tracetui.analysis.effects.tools import call_effects, command_text, in_open_file, tool_of
 from tracetui.analysis.effects.vocabulary import Effect, Kind, Outcome
 from tracetui.analysis.values import value_text
 from tracetui.model import Body, Operation, Run, Span, Status
@@ -40,6 +41,8 @@ _REFUSAL: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """How programs report a refusal to the model. ``Permission denied`` alone is an error of the operating system."""
+_REJECTED: Final = "Your proposed edit has introduced new syntax error"
+"""SWE-agent undoes such an edit, and records no failure."""
 _HEAD: Final = 2_000
 """Characters of an output in which a refusal is looked for."""
 
@@ -85,6 +88,8 @@ def run_effects(run: Run) -> RunEffects:
     directories: dict[str | None, str] = {}
     """By agent: each has a working directory of its own."""
     modes = dict.fromkeys(_modes_in(run.body.attributes))
+    opened: dict[str | None, str] = {}
+    """The file that each agent opened last, for edits without a path."""
     prompts: dict[str, None] = {}
     mode: str | None = None
     calls: list[Call] = []
@@ -101,23 +106,26 @@ def run_effects(run: Run) -> RunEffects:
         place = Place(root, directories.get(agent, root))
         directories[agent] = _directory_in(body.attributes) or directories.get(agent, root)
         root = root or directories[agent]
-        if (call := call_of(span, body, place, mode)) is not None:
+        if (call := call_of(span, body, place, mode, opened.get(agent) or None)) is not None:
             calls.append(call)
+            if span.name in ("open", "create") and isinstance(call.arguments, Mapping) and call.outcome is Outcome.DONE:
+                opened[agent] = text_of(call.arguments, PATH) or ""
     return RunEffects(tuple(calls), root, (*(prompts | modes),))
 
 
-def call_of(span: Span, body: Body, place: Place, mode: str | None = None) -> Call | None:
-    """Return a call with its effects; None if it has none."""
-    effects = call_effects(span.name, body.input, place)
+def call_of(span: Span, body: Body, place: Place, mode: str | None = None, opened: str | None = None) -> Call | None:
+    """Return a call with its effects; None if it has none. `opened`: the file that edits without a path change."""
+    arguments = in_open_file(span.name, body.input, opened)
+    effects = call_effects(span.name, arguments, place)
     if not effects:
         return None
     commands = sum(effect.kind is Kind.RUN for effect in effects)
     outcome = outcome_of(span, body, commands)
-    shown = _shown_target(body.input, place)
+    shown = _shown_target(arguments, place)
     effects = [
         msgspec.structs.replace(effect, target=shown(effect.target), at=span.id, outcome=outcome) for effect in effects
     ]
-    return Call(span, tuple(effects), body.input, place, outcome, body.output, mode)
+    return Call(span, tuple(effects), arguments, place, outcome, body.output, mode)
 
 
 def _shown_target(arguments: Any, place: Place) -> Callable[[str], str]:
@@ -133,7 +141,8 @@ def _shown_target(arguments: Any, place: Place) -> Callable[[str], str]:
 def outcome_of(span: Span, body: Body, commands: int = 1) -> Outcome:
     """Whether a call of so many commands happened, as recorded."""
     if span.status is Status.OK:
-        return Outcome.DONE
+        is_rejected = isinstance(body.output, str) and body.output.startswith(_REJECTED)
+        return Outcome.FAILED if is_rejected else Outcome.DONE
     if span.status not in (Status.ERROR, Status.CANCELLED):
         return Outcome.UNKNOWN
     if _is_refused(span, body):

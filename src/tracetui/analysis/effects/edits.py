@@ -12,9 +12,9 @@ PATH: Final = (
     "file_path", "filePath", "path", "filename", "file", "filepath", "file_name", "absolute_path", "target_file",
     "notebook_path", "TargetFile", "AbsolutePath", "dir_path", "DirectoryPath",
 )  # fmt: skip
-OLD: Final = ("old_string", "oldString", "old_str", "oldText", "old_text", "old_content", "TargetContent")
+OLD: Final = ("old_string", "oldString", "old_str", "oldText", "old_text", "old_content", "TargetContent", "search")
 NEW: Final = (
-    "new_string", "newString", "new_str", "newText", "new_text", "new_content", "ReplacementContent",
+    "new_string", "newString", "new_str", "newText", "new_text", "new_content", "ReplacementContent", "replace",
 )  # fmt: skip
 CONTENT: Final = ("content", "file_text", "contents", "new_source", "CodeContent")
 INSERTED: Final = (*NEW, "insert_text", "text")
@@ -46,6 +46,8 @@ def edits_of(arguments: Any) -> list[Edit]:
     if arguments.get("command") == "insert" and path:
         inserted = text_of(arguments, INSERTED)
         return [] if inserted is None else [Edit(path, compare("", inserted), Kind.EDIT, None, "", inserted)]
+    if path and isinstance(replacement := arguments.get("replacement_text"), str):  # of lines by their numbers
+        return [Edit(path, compare("", replacement), Kind.EDIT, None, None, replacement)]
     content = text_of(arguments, CONTENT)
     if content is None or not path:
         return []

@@ -143,6 +143,27 @@ def tool_of(name: str) -> Tool | None:
     return _NAMES.get(_LAST.sub("", name.strip()).lower())
 
 
+def command_line(name: str, text: str) -> Mapping[str, Any]:
+    """The arguments of a call that is recorded as a command line with the tool's name (SWE-agent)."""
+    head, _, body = text.strip().partition("\n")
+    words = head.split()
+    if name == "edit" and re.fullmatch(r"\d+:\d+", words[1] if len(words) > 1 else ""):
+        return {"replacement_text": body.removesuffix("\nend_of_edit"), "range": words[1]}
+    return {"path": words[1]} if name in ("open", "create") and len(words) > 1 else {"command": text.strip()}
+
+
+def in_open_file(name: str, arguments: Any, opened: str | None) -> Any:
+    """The arguments of a call, with the file that the program had open if it edits that (SWE-agent)."""
+    if isinstance(arguments, str) and arguments.split(None, 1)[:1] == [name]:
+        arguments = command_line(name, arguments)
+    if opened is None or tool_of(name) is not Tool.EDIT or not isinstance(arguments, Mapping):
+        return arguments
+    if text_of(arguments, PATH) is not None or not set(arguments) & {"replacement_text", "search", "text"}:
+        return arguments
+    inserts = {"command": "insert"} if name == "insert" else {}
+    return {**arguments, **inserts, "path": opened}
+
+
 def call_effects(name: str, arguments: Any, place: Place) -> list[Effect]:
     """Return the effects that a call of the tool `name` asks for; outcome and span are not set."""
     tool, certainty = tool_of(name), Certainty.RECORDED
@@ -151,6 +172,12 @@ def call_effects(name: str, arguments: Any, place: Place) -> list[Effect]:
     arguments = parse_arguments(arguments, tool)
     if not isinstance(arguments, Mapping):
         return [] if tool is None and arguments is None else [Effect(Kind.CALL, name)]
+    if (
+        set(arguments) == {"command"}
+        and tool is not Tool.SHELL
+        and str(arguments["command"]).split(None, 1)[:1] == [name]
+    ):
+        tool = Tool.SHELL  # a command line that is recorded with its program as the name of the tool
     edits = edits_of(arguments)
     if edits and (tool in (Tool.PATCH, Tool.EDIT, Tool.WRITE, Tool.SHELL) or _is_patch(arguments)):
         return [effect for edit in edits for effect in _edit_effects(edit, place, certainty)]
@@ -229,10 +256,11 @@ def _edit_effects(edit: Edit, place: Place, certainty: Certainty) -> Iterator[Ef
     if effect is None:
         return
     is_deleted = edit.kind is Kind.DELETE
+    is_replaced = edit.kind is Kind.EDIT and edit.old is None and edit.new is not None  # by unknown lines
     yield msgspec.structs.replace(
         effect,
         added=None if is_deleted else edit.added,
-        removed=None if is_deleted else edit.removed,
+        removed=None if is_deleted or is_replaced else edit.removed,
         argument="path",
         edit=edit,
     )
