@@ -322,3 +322,17 @@ def test_the_index_is_kept_in_the_cache_without_text(cli: Cli, monkeypatch: pyte
     assert b"total=0" not in pages
     monkeypatch.setattr(Reader, "read", lambda self: pytest.fail("the session was read again"))
     assert blame(cli, "a.py") == first
+
+
+@pytest.mark.parametrize("move", ["mv a.py src/b.py", "git mv a.py src/b.py", "mkdir -p src && mv a.py src/b.py"])
+def test_lines_of_a_moved_file_keep_their_session(cli: Cli, move: str) -> None:
+    write_session(Path("runs/one.jsonl"), [write("a.py", "total = 0\nprice = 1\n")])
+    write_session(Path("runs/two.jsonl"), [bash(move), edit("src/b.py", "price = 1\n", "price = 2\n")], hour=11)
+    Path("repo/src").mkdir(parents=True)
+    git("init", "-q", "-b", "main")
+    commit("First", "11:30", **{"src/b_py": "total = 0\nprice = 2\n"})
+    assert writers(cli, "src/b.py") == ["one", "two"]
+    (file,) = (
+        file for file in cli("files", "runs", "--repo", "repo", "--json").data["files"] if file["path"] == "src/b.py"
+    )
+    assert (file["state"], file["lines"]) == ("as written", [2, 2])

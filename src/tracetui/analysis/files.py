@@ -17,6 +17,8 @@ from tracetui.model import Problem, RunRef, RunSummary
 
 _MOST_TRIED: Final = 100
 """Files by which a repository is recognized."""
+_MOST_MOVES: Final = 8
+"""Moves of a file in a row that are followed."""
 MAX_SHOWN: Final = 200_000
 """Characters of a file that is remembered from a call that read it."""
 _NUMBERED: Final = re.compile(r"\s*(\d{1,7})(?:→|\t|\| ?|: )(.*)")
@@ -151,13 +153,37 @@ class FileChanges:
         """The files with a change that counts, by path."""
         histories = []
         for path, changes in sorted(self._changes.items()):
-            ordered = sorted(changes, key=lambda change: (change.at is None, change.at or 0.0))
-            if any(change.is_done and change.shown is None for change in ordered):
-                histories.append(_history(path, self._roots.get(path, ""), ordered))
+            if any(change.is_done and change.shown is None for change in changes):
+                histories.append(self._history(path))
         return histories
 
+    def _ordered(self, path: str) -> list[Change]:
+        """The changes of a file, oldest first."""
+        changes = self._changes.get(path, ())
+        return sorted(changes, key=lambda change: (change.at is None, change.at or 0.0))
 
-def _history(path: str, root: str, changes: Sequence[Change]) -> FileHistory:
+    def _text_before(self, move: Change, depth: int) -> _Text:
+        """The text of the file that a call moved, before that."""
+        text, source = _Text(), move.effect.moved_from or ""
+        for change in self._ordered(source) if depth < _MOST_MOVES else ():
+            if change.span == move.span and change.run == move.run and change.effect.kind is Kind.MOVE:
+                break
+            if change.shown is not None:
+                text.content = change.shown
+            elif change.is_done:
+                text.apply(change, self._moved_text(change, depth + 1))
+        return text
+
+    def _moved_text(self, change: Change, depth: int = 0) -> _Text | None:
+        return None if change.effect.moved_from is None else self._text_before(change, depth)
+
+    def _history(self, path: str) -> FileHistory:
+        return _history(path, self._roots.get(path, ""), self._ordered(path), self._moved_text)
+
+
+def _history(
+    path: str, root: str, changes: Sequence[Change], moved_text: Callable[[Change], _Text | None]
+) -> FileHistory:
     text = _Text()
     counted: list[Change] = []
     added: int | None = None
@@ -167,7 +193,7 @@ def _history(path: str, root: str, changes: Sequence[Change]) -> FileHistory:
             text.content = change.shown
             continue
         if change.is_done:
-            change = text.apply(change)
+            change = text.apply(change, moved_text(change))
             if change.effect.added is not None:
                 added = (added or 0) + change.effect.added
             if change.effect.removed is not None:
@@ -196,9 +222,12 @@ class _Text:
         self.fragments: set[str] = set()
         """Those among them that may be parts of lines."""
 
-    def apply(self, change: Change) -> Change:
-        """Apply a change, and return it with the lines that it really changed."""
+    def apply(self, change: Change, moved: _Text | None = None) -> Change:
+        """Apply a change, and return it with the lines that it really changed. `moved`: what a move brought here."""
         effect, edit = change.effect, change.effect.edit
+        if moved is not None:
+            self.content, self.lines, self.fragments = moved.content, moved.lines.copy(), {*moved.fragments}
+            return change
         if effect.kind is Kind.DELETE or effect.kind is Kind.MOVE:
             self.content, self.lines = None, Counter()
             return change

@@ -120,6 +120,7 @@ class Program:
         word: Word | None = None,
         is_pattern: bool = False,
         edit: Edit | None = None,
+        moved_from: str | None = None,
     ) -> None:
         """Add an effect; a path is resolved and flagged."""
         certainty = self.certainty
@@ -133,10 +134,23 @@ class Program:
             effect = Effect(kind, target, frozenset(flags), certainty=certainty)
         if effect is not None:
             flagged = effect.flags | self.flags
-            effect = msgspec.structs.replace(effect, flags=flagged, range=self.range, edit=edit)
+            source = None if moved_from is None else self.place.resolve(moved_from)
+            effect = msgspec.structs.replace(effect, flags=flagged, range=self.range, edit=edit, moved_from=source)
             if edit is not None:
                 effect = msgspec.structs.replace(effect, added=edit.added, removed=edit.removed)
             self.line.effects.append(effect)
+
+    def move(self, sources: Sequence[Word], target: Word | None) -> None:
+        """Add that files moved into a folder, or the only one to another path."""
+        is_folder = len(sources) > 1 or (target is not None and target.text.endswith(("/", "/.")))
+        is_known = target is not None and target.literal and all(word.literal for word in sources)
+        if target is not None and not is_known:
+            self.add(Kind.WRITE, target.text, word=target)
+        for word in sources:
+            self.add(Kind.MOVE, word.text, word=word)
+            if target is not None and is_known:
+                path = f"{target.text.rstrip('/')}/{basename(word.text)}" if is_folder else target.text
+                self.add(Kind.WRITE, path, word=target, moved_from=word.text)
 
     def net(self, target: str, *flags: Flag) -> None:
         """Add a connection."""
@@ -450,11 +464,10 @@ def _copy(program: Program) -> None:
         *sources, target = operands
     elif target is None and program.name == "ln" and operands:
         target = operands[0]._replace(text=basename(operands[0].text))
-    if target is not None:
-        program.add(Kind.WRITE, target.text, word=target)
     if program.name == "mv":
-        for word in sources:
-            program.add(Kind.MOVE, word.text, word=word)
+        program.move(sources, target)
+    elif target is not None:
+        program.add(Kind.WRITE, target.text, word=target)
     if program.name != "ln":
         for word in sources:
             if is_secret(program.place.resolve(word.text)):

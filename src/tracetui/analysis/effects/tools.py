@@ -266,9 +266,15 @@ def _edit_effects(edit: Edit, place: Place, certainty: Certainty) -> Iterator[Ef
     )
     if edit.moved_to:
         for kind, path in ((Kind.MOVE, edit.path), (Kind.WRITE, edit.moved_to)):
-            moved = file_effect(kind, path, place, certainty=certainty)
-            if moved is not None:
-                yield moved
+            yield from _moved(kind, path, edit.path, place, certainty)
+
+
+def _moved(kind: Kind, path: str, source: str, place: Place, certainty: Certainty) -> Iterator[Effect]:
+    """One end of a move."""
+    effect = file_effect(kind, path, place, certainty=certainty)
+    if effect is not None:
+        source = place.resolve(source)
+        yield effect if kind is Kind.MOVE else msgspec.structs.replace(effect, moved_from=source)
 
 
 def _shell(name: str, arguments: Mapping[Any, Any], place: Place, certainty: Certainty) -> Iterator[Effect]:
@@ -310,11 +316,10 @@ def _paths(arguments: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _move(name: str, arguments: Mapping[Any, Any], place: Place, certainty: Certainty) -> Iterator[Effect]:
-    for kind, names in ((Kind.MOVE, _SOURCE), (Kind.WRITE, _TARGET)):
-        path = text_of(arguments, names)
-        effect = file_effect(kind, path, place, certainty=certainty) if path else None
-        if effect is not None:
-            yield effect
+    source, target = text_of(arguments, _SOURCE), text_of(arguments, _TARGET)
+    for kind, path in ((Kind.MOVE, source), (Kind.WRITE, target)):
+        if path:
+            yield from _moved(kind, path, source or "", place, certainty)
 
 
 def _net(name: str, arguments: Mapping[Any, Any], place: Place, certainty: Certainty) -> Iterator[Effect]:
