@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
 import subprocess
+import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ import pytest
 from tests.claude_sessions import REFUSED, Step, bash, write_session
 from tests.cli.run import Cli
 from tests.cli.test_files import edit, write
+from tracetui.cli.output import ProgressLine
 from tracetui.live.load import Reader
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
@@ -336,3 +340,38 @@ def test_lines_of_a_moved_file_keep_their_session(cli: Cli, move: str) -> None:
         file for file in cli("files", "runs", "--repo", "repo", "--json").data["files"] if file["path"] == "src/b.py"
     )
     assert (file["state"], file["lines"]) == ("as written", [2, 2])
+
+
+def test_an_interrupted_index_keeps_the_sessions_that_were_read(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        write_session(Path(f"runs/{number}.jsonl"), [write("a.py", f"total = {number}\n")], hour=9 + number)
+        os.utime(f"runs/{number}.jsonl", (1_700_000_000, 1_700_000_000))
+    commit("First", "11:30", a_py="total = 2\n")
+    catch_up, paths = Reader.read, []
+
+    def interrupted(self: Reader) -> bool:
+        paths.append(self.ref.path)
+        if len(set(paths)) == 3:
+            raise KeyboardInterrupt
+        return catch_up(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Reader, "read", interrupted)
+        with suppress(KeyboardInterrupt):
+            cli("blame", "a.py", "--repo", "repo", "--traces", "runs", "--json")
+    paths.clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(Reader, "read", lambda self: paths.append(self.ref.path) or catch_up(self))
+        assert writers(cli, "a.py") == ["2"]
+    assert {Path(path).stem for path in paths} == {"2"}
+
+
+def test_a_terminal_shows_how_many_runs_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = io.StringIO()
+    monkeypatch.setattr(error, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", error)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(time, "monotonic", iter(range(9)).__next__)
+    with ProgressLine(288) as progress:
+        progress.advance(12)
+    assert error.getvalue() == "\r\x1b[K12 of 288 runs read\r\x1b[K"
