@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import StrEnum
 from posixpath import basename
 from typing import Any, Final, NamedTuple
@@ -46,8 +46,8 @@ class Change(msgspec.Struct, frozen=True):
     effect: Effect
     shown: str | None = None
     """The whole text of the file, if the call showed it."""
-    lines: tuple[str, ...] = ()
-    """Lines of a unified diff that it really changed, if it was done and the trace has them."""
+    net: dict[str, int] = {}
+    """Lines without white space: how often it really added each, or removed it (below zero), as far as is recorded."""
 
     @property
     def is_done(self) -> bool:
@@ -231,33 +231,33 @@ class _Text:
         if effect.kind is Kind.DELETE or effect.kind is Kind.MOVE:
             self.content, self.lines = None, Counter()
             return change
+        before, self.content = self.content, None
         if edit is None:
-            self.content = None
             return change
-        lines = edit.lines
         if edit.kind is Kind.WRITE and edit.new is not None:
-            if self.content is not None:  # count what differs from what is known
-                lines = compare(self.content, edit.new)
+            if before is None:
+                self.lines = Counter()
+            else:  # count what differs from what is known
+                lines = compare(before, edit.new)
                 effect = msgspec.structs.replace(
                     effect,
                     added=sum(line.startswith("+") for line in lines),
                     removed=sum(line.startswith("-") for line in lines),
                 )
             self.content = edit.new
-            if lines is edit.lines:
-                self.lines = Counter()
+            net = net_of(before or "", edit.new)
         else:
-            before, self.content = self.content, None
-            if before is not None:
-                self.content = apply_edit(before, edit)
+            self.content = None if before is None else apply_edit(before, edit)
             if before is not None and self.content is not None:
-                lines = compare(before, self.content)
-            elif edit.old and edit.new:  # it may begin and end within a line
-                ends = edit.new.split("\n")
-                self.fragments |= {normalize(ends[0]), normalize(ends[-1])} - {""}
-        for text, number in net_lines(lines).items():
+                net = net_of(before, self.content)
+            else:
+                net = net_lines(edit.lines)
+                if edit.old and edit.new:  # it may begin and end within a line
+                    ends = edit.new.split("\n")
+                    self.fragments |= {normalize(ends[0]), normalize(ends[-1])} - {""}
+        for text, number in net.items():
             self.lines[text] = max(0, self.lines[text] + number)
-        return msgspec.structs.replace(change, effect=effect, lines=lines)
+        return msgspec.structs.replace(change, effect=effect, net=net)
 
 
 def apply_edit(content: str, edit: Edit) -> str | None:
@@ -294,19 +294,24 @@ def normalize(line: str) -> str:
     return "".join(line.split())
 
 
-def net_lines(lines: Iterable[str]) -> Counter[str]:
-    """The lines of a diff without white space: how often each was added, or removed (below zero)."""
-    exact: Counter[str] = Counter()
-    for line in lines:
-        if line[:1] == "+":
-            exact[line[1:]] += 1
-        elif line[:1] == "-":
-            exact[line[1:]] -= 1
-    net: Counter[str] = Counter()
-    for line, number in exact.items():
+def net_of(before: str, after: str) -> dict[str, int]:
+    """The lines without white space that differ between two texts: how often each is added, or removed (below zero)."""
+    return _net(Counter(after.split("\n")), Counter(before.split("\n")))
+
+
+def net_lines(lines: Sequence[str]) -> dict[str, int]:
+    """As `net_of`, of the lines of a diff."""
+    added = Counter(line[1:] for line in lines if line.startswith("+"))
+    return _net(added, Counter(line[1:] for line in lines if line.startswith("-")))
+
+
+def _net(added: Counter[str], removed: Counter[str]) -> dict[str, int]:
+    net: dict[str, int] = {}
+    for line in {**removed, **added}:
+        number = added[line] - removed[line]
         if number and (text := normalize(line)):
-            net[text] += number
-    return Counter({text: number for text, number in net.items() if number})
+            net[text] = net.get(text, 0) + number
+    return {text: number for text, number in net.items() if number}
 
 
 def shown_text(output: Any) -> str | None:

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from tracetui.analysis.effects import Call, Kind, Outcome, RunEffects
-from tracetui.analysis.files import FileChanges, net_lines
+from tracetui.analysis.files import FileChanges
 from tracetui.analysis.values import value_text
 from tracetui.model import RunSummary
 
@@ -126,7 +126,7 @@ def written_lines(summary: RunSummary, effects: RunEffects, key: bytes) -> Writt
         for change in history.done:
             if change.at is None:
                 continue
-            net = {line: number for line, number in net_lines(change.lines).items() if has_information(line)}
+            net = {line: number for line, number in change.net.items() if has_information(line)}
             added = [line_hash(line, key) for line, number in net.items() for _ in range(min(number, _MOST_COPIES))]
             removed = [line_hash(line, key) for line, number in net.items() for _ in range(min(-number, _MOST_COPIES))]
             writings.append(Writing(change.span, change.at, len(files), len(added), len(removed)))

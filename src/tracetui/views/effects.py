@@ -228,7 +228,7 @@ def _file_row(
     label: str, history: FileHistory, state: FileState, people: People, glyphs: Glyphs, *, is_open: bool
 ) -> EffectRow:
     last = history.last
-    several = len({change.run for change in history.done if change.lines}) > 1
+    several = len({change.run for change in history.done if change.net}) > 1
     sign, style = _STATES[state.state]
 
     def draw(width: int) -> Line:

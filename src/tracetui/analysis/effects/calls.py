@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.analysis.effects.edits import PATH, text_of
+from tracetui.analysis.effects.edits import CONTENT, NEW, OLD, PATH, text_of
 from tracetui.analysis.effects.paths import Place
 from tracetui.analysis.effects.tools import call_effects, command_text, in_open_file, tool_of
 from tracetui.analysis.effects.vocabulary import Effect, Kind, Outcome
@@ -43,6 +43,7 @@ _REFUSAL: Final = re.compile(
 """How programs report a refusal to the model. ``Permission denied`` alone is an error of the operating system."""
 _REJECTED: Final = "Your proposed edit has introduced new syntax error"
 """SWE-agent undoes such an edit, and records no failure."""
+_TEXTS: Final = frozenset((*OLD, *NEW, *CONTENT))
 _HEAD: Final = 2_000
 """Characters of an output in which a refusal is looked for."""
 
@@ -131,6 +132,8 @@ def call_of(span: Span, body: Body, place: Place, mode: str | None = None, opene
 def _shown_target(arguments: Any, place: Place) -> Callable[[str], str]:
     """What masks a target that was made of the arguments of a call and its working directory."""
     redactor = Redactor()
+    if isinstance(arguments, Mapping) and text_of(arguments, PATH) is not None:  # the text of a file is in no target
+        arguments = {name: value for name, value in arguments.items() if name not in _TEXTS}
     if redactor.value(arguments) is arguments:
         return str
     command = command_text(arguments)
@@ -196,7 +199,7 @@ def _directory_in(attributes: Mapping[str, Any]) -> str | None:
 def _levels(attributes: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The fields of a record, and those one level below."""
     yield attributes
-    yield from (value for value in attributes.values() if isinstance(value, Mapping))
+    yield from (value for value in attributes.values() if isinstance(value, dict))
 
 
 def _is_drive(value: Any) -> bool:
