@@ -21,7 +21,7 @@ _MOST_MOVES: Final = 8
 """Moves of a file in a row that are followed."""
 MAX_SHOWN: Final = 200_000
 """Characters of a file that is remembered from a call that read it."""
-_NUMBERED: Final = re.compile(r"\s*(\d{1,7})(?:→|\t|\| ?|: )(.*)")
+_NUMBERED: Final = re.compile(r"^[^\S\n]*(\d{1,7})(?:→|\t|\| ?|: )(.*)$", re.MULTILINE)
 
 
 class State(StrEnum):
@@ -320,13 +320,14 @@ def shown_text(output: Any) -> str | None:
     if not text or len(text) > MAX_SHOWN:
         return None
     lines: list[str] = []
-    for line in text.split("\n"):
-        match = _NUMBERED.fullmatch(line)
-        if match is None or int(match[1]) != len(lines) + 1:
+    end = 0
+    for match in _NUMBERED.finditer(text):
+        if match.start() != end or int(match[1]) != len(lines) + 1:
             break
         lines.append(match[2])
-    rest = text.split("\n")[len(lines) :]
-    if not lines or any(line.strip() and not line.lstrip().startswith("<") for line in rest[:1]):
+        end = match.end() + 1
+    rest = text[end:].partition("\n")[0]
+    if not lines or (rest.strip() and not rest.lstrip().startswith("<")):
         return None
     return "\n".join((*lines, ""))
 

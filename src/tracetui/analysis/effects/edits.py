@@ -59,7 +59,10 @@ def edits_of(arguments: Any) -> list[Edit]:
 
 def text_of(arguments: Mapping[Any, Any], names: Sequence[str]) -> str | None:
     """The first of these arguments that is a text."""
-    return next((arguments[name] for name in names if isinstance(arguments.get(name), str)), None)
+    for name in names:
+        if isinstance(value := arguments.get(name), str):
+            return value
+    return None
 
 
 def _is_list(value: Any) -> bool:

@@ -12,6 +12,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -138,6 +139,7 @@ _REMOTE: Final = ("owner", "repo", "repository", "project_id", "bucket")
 """Arguments that say that a path is not on this machine."""
 
 
+@lru_cache(maxsize=2_048)
 def tool_of(name: str) -> Tool | None:
     """What the tool of that name is for; None if it isn't in the table."""
     return _NAMES.get(_LAST.sub("", name.strip()).lower())
