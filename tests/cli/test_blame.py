@@ -347,12 +347,16 @@ def test_an_interrupted_index_keeps_the_sessions_that_were_read(cli: Cli, monkey
         write_session(Path(f"runs/{number}.jsonl"), [write("a.py", f"total = {number}\n")], hour=9 + number)
         os.utime(f"runs/{number}.jsonl", (1_700_000_000, 1_700_000_000))
     commit("First", "11:30", a_py="total = 2\n")
-    catch_up, paths = Reader.read, []
+    catch_up, paths = Reader.read, list[str]()
 
     def interrupted(self: Reader) -> bool:
         paths.append(self.ref.path)
         if len(set(paths)) == 3:
             raise KeyboardInterrupt
+        return catch_up(self)
+
+    def counted(self: Reader) -> bool:
+        paths.append(self.ref.path)
         return catch_up(self)
 
     with monkeypatch.context() as patch:
@@ -361,7 +365,7 @@ def test_an_interrupted_index_keeps_the_sessions_that_were_read(cli: Cli, monkey
             cli("blame", "a.py", "--repo", "repo", "--traces", "runs", "--json")
     paths.clear()
     with monkeypatch.context() as patch:
-        patch.setattr(Reader, "read", lambda self: [paths.append(self.ref.path), catch_up(self)][-1])
+        patch.setattr(Reader, "read", counted)
         assert writers(cli, "a.py") == ["2"]
     assert {Path(path).stem for path in paths} == {"2"}
 
