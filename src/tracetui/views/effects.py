@@ -14,7 +14,7 @@ from tracetui.analysis.effects.paths import is_temporary
 from tracetui.analysis.files import Change, FileHistory, FilesReport, FileState, State
 from tracetui.masking import one_line
 from tracetui.model import RunRef, RunSummary
-from tracetui.text import Clean, age, count, grouped
+from tracetui.text import Clean, age, count, grouped, truncate_middle
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
@@ -236,7 +236,7 @@ def _file_row(
         mark = glyphs.unfolded if is_open else glyphs.folded
         pieces = [
             Piece(Clean(f"{mark} "), "dim"),
-            *fill(fit([Piece(one_line(label, 200), "text")], room - 3), room - 2),
+            *fill([Piece(truncate_middle(one_line(label, 200), room - 3), "text")], room - 2),
             column(grouped(history.runs), 6, "text" if history.runs > 1 else "sec", right=True),
             column(grouped(len(history.done)), 7, "text", right=True),
             column(_lines(history.added, glyphs), 7, "diff.add" if history.added else "dim", right=True),
