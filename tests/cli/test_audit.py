@@ -139,6 +139,8 @@ def test_sarif_has_a_result_per_finding(cli: Cli) -> None:
     assert ("delete", "informational", "none") in levels
     first = run["results"][0]
     assert first["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == str(path)
+    region = first["locations"][0]["physicalLocation"]["region"]
+    assert '"git push' in path.read_text().splitlines()[region["startLine"] - 1]
     assert first["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == f"{path}/one-t0"
     assert run["tool"]["driver"]["rules"][first["ruleIndex"]]["id"] == first["ruleId"]
     assert [result["ruleId"] for result in run["results"] if "suppressions" in result] == ["write-outside"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
 import subprocess
+import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ import pytest
 from tests.claude_sessions import REFUSED, Step, bash, write_session
 from tests.cli.run import Cli
 from tests.cli.test_files import edit, write
+from tracetui.cli.output import ProgressLine
 from tracetui.live.load import Reader
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
@@ -322,3 +326,56 @@ def test_the_index_is_kept_in_the_cache_without_text(cli: Cli, monkeypatch: pyte
     assert b"total=0" not in pages
     monkeypatch.setattr(Reader, "read", lambda self: pytest.fail("the session was read again"))
     assert blame(cli, "a.py") == first
+
+
+@pytest.mark.parametrize("move", ["mv a.py src/b.py", "git mv a.py src/b.py", "mkdir -p src && mv a.py src/b.py"])
+def test_lines_of_a_moved_file_keep_their_session(cli: Cli, move: str) -> None:
+    write_session(Path("runs/one.jsonl"), [write("a.py", "total = 0\nprice = 1\n")])
+    write_session(Path("runs/two.jsonl"), [bash(move), edit("src/b.py", "price = 1\n", "price = 2\n")], hour=11)
+    Path("repo/src").mkdir(parents=True)
+    git("init", "-q", "-b", "main")
+    commit("First", "11:30", **{"src/b_py": "total = 0\nprice = 2\n"})
+    assert writers(cli, "src/b.py") == ["one", "two"]
+    (file,) = (
+        file for file in cli("files", "runs", "--repo", "repo", "--json").data["files"] if file["path"] == "src/b.py"
+    )
+    assert (file["state"], file["lines"]) == ("as written", [2, 2])
+
+
+def test_an_interrupted_index_keeps_the_sessions_that_were_read(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        write_session(Path(f"runs/{number}.jsonl"), [write("a.py", f"total = {number}\n")], hour=9 + number)
+        os.utime(f"runs/{number}.jsonl", (1_700_000_000, 1_700_000_000))
+    commit("First", "11:30", a_py="total = 2\n")
+    catch_up, paths = Reader.read, list[str]()
+
+    def interrupted(self: Reader) -> bool:
+        paths.append(self.ref.path)
+        if len(set(paths)) == 3:
+            raise KeyboardInterrupt
+        return catch_up(self)
+
+    def counted(self: Reader) -> bool:
+        paths.append(self.ref.path)
+        return catch_up(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Reader, "read", interrupted)
+        with suppress(KeyboardInterrupt):
+            cli("blame", "a.py", "--repo", "repo", "--traces", "runs", "--json")
+    paths.clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(Reader, "read", counted)
+        assert writers(cli, "a.py") == ["2"]
+    assert {Path(path).stem for path in paths} == {"2"}
+
+
+def test_a_terminal_shows_how_many_runs_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = io.StringIO()
+    monkeypatch.setattr(error, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", error)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(time, "monotonic", iter(range(9)).__next__)
+    with ProgressLine(288) as progress:
+        progress.advance(12)
+    assert error.getvalue() == "\r\x1b[K12 of 288 runs read\r\x1b[K"

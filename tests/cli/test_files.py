@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -150,3 +151,22 @@ def test_a_missing_repository_is_a_usage_error(cli: Cli) -> None:
     write_session(Path("runs/one.jsonl"), [write("a.py", "one\n")])
     assert cli("files", "runs", "--repo", "nowhere").status == 2
     assert cli("files", "nowhere").status == 1
+
+
+def test_edits_of_a_trajectory_count_unless_they_were_undone(cli: Cli) -> None:
+    actions = [
+        ("create a.py\n", "[File: a.py (1 lines total)]"),
+        ("edit 1:1\ntotal = (\nend_of_edit\n", "Your proposed edit has introduced new syntax error(s)."),
+        ("edit 1:1\ntotal = 1\nend_of_edit\n", "[File: a.py (1 lines total)]"),
+        ("rm b.py\n", ""),
+    ]
+    steps = [{"action": action, "observation": seen, "response": "", "thought": ""} for action, seen in actions]
+    Path("runs").mkdir()
+    Path("runs/a.traj").write_text(
+        json.dumps({"environment": "swe_main", "trajectory": steps, "history": [], "info": {}})
+    )
+    files = {file["path"]: file for file in cli("files", "runs", "--json").data["files"]}
+    assert {path: (file["edits"], file["tried"], file["added"], file["removed"]) for path, file in files.items()} == {
+        "a.py": (2, 3, 1, None),
+        "b.py": (1, 1, None, None),
+    }

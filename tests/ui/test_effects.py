@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -218,3 +219,31 @@ async def test_next_finding_goes_from_step_to_step(opened: Opener, tmp_path: Pat
         assert "no more findings" in line(app, 1)
         await press(pilot, "[", "r")
         assert "push-force (done)" in line(app, 1)
+
+
+async def test_files_are_sorted_by_columns_and_filtered_by_a_query(opened: Opener, tmp_path: Path) -> None:
+    async with opened(write_runs(tmp_path / "runs"), size=SIZE) as (app, pilot):
+        await screen_of(app, pilot, "A")
+        await press(pilot, ",")
+        assert [row[1] for row in rows(app)] == ["src/a.py", "b.py", "build"]
+        assert "Files by edits" in line(app, 2)
+        await press(pilot, ";")
+        assert [row[1] for row in rows(app)] == ["b.py", "build", "src/a.py"]
+        await press(pilot, "f", *"src", "enter")
+        assert [row[1] for row in rows(app)] == ["src/a.py"]
+        await press(pilot, "escape", "f", *"written", "enter")
+        assert "nothing matches the filter" in text_of(app)
+        assert line(app, 1).strip().startswith("0 of 3 files")
+        await press(pilot, "escape")
+        assert len(rows(app)) == 3
+        assert isinstance(app.screen, FilesScreen)
+
+
+async def test_findings_that_match_a_filter_are_exported(opened: Opener, tmp_path: Path) -> None:
+    async with opened(write_runs(tmp_path / "runs"), size=SIZE) as (app, pilot):
+        await screen_of(app, pilot, "U")
+        await press(pilot, "f", *"delete", "enter")
+        assert [row[1] for row in rows(app) if row[0] in "▾▸"] == ["delete"]
+        await press(pilot, "x", "ctrl+u", *str(tmp_path / "audit.json"), "enter")
+        await until(pilot, lambda: "wrote" in text_of(app), what="the document")
+        assert [one["rule"] for one in json.loads((tmp_path / "audit.json").read_bytes())["findings"]] == ["delete"]

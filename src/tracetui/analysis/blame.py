@@ -124,6 +124,9 @@ class LineIndex:
         self._runs: list[RunRef] = []
         self._files: list[WrittenFile] = []
         self._numbers: dict[WrittenFile, int] = {}
+        self._moves: list[tuple[int, int, float]] = []
+        """(File, the one whose path it got, UTC seconds)."""
+        self._at_path: dict[str, dict[int, float]] = {}
         self._known: dict[tuple[str, float, str], RunRef] = {}
         """The first run with a call, by id, time and path: resumed sessions have copies of those before."""
         self._parents: dict[RunRef, RunRef] = {}
@@ -152,6 +155,7 @@ class LineIndex:
         """Add the lines and commits of a run."""
         session = len(self._runs)
         self._runs.append(summary.ref)
+        self._at_path.clear()
         if summary.started_at is not None:
             self.oldest = min(summary.started_at, self.oldest or summary.started_at)
         for commit in written.commits:
@@ -159,6 +163,8 @@ class LineIndex:
                 made = _Made(commit.begin, commit.end, session, commit.span, commit.name)
                 self._made.setdefault(commit.subject, []).append(made)
         files = [self._file(file) for file in written.files]
+        for move in written.moves:
+            self._moves.append((files[move.source], files[move.target], move.at))
         for writing, added, removed in written.lines():
             if not self._is_new(summary.ref, (writing.span, writing.at, written.files[writing.file].path)):
                 continue
@@ -219,7 +225,7 @@ class LineIndex:
         """
         entries = [entry for entry in self._entries.get(self._hash(text), ()) if begin <= entry.at <= end]
         for fits in (self._is_path, self._is_name):
-            if standing := _standing(entry for entry in entries if fits(entry.file, path)):
+            if standing := _standing(entry for entry in entries if fits(entry, path)):
                 return standing, fits == self._is_path
         return [], True
 
@@ -230,7 +236,7 @@ class LineIndex:
             (
                 entry
                 for entry in entries
-                if not entry.is_added and begin <= entry.at <= end and self._is_path(entry.file, path)
+                if not entry.is_added and begin <= entry.at <= end and self._is_path(entry, path)
             ),
             reverse=True,
         )
@@ -238,17 +244,31 @@ class LineIndex:
     def changers(self, path: str, begin: float, end: float) -> list[_Entry]:
         """Who changed a file, latest first."""
         return sorted(
-            (entry for entry in self._changes if begin <= entry.at <= end and self._is_path(entry.file, path)),
+            (entry for entry in self._changes if begin <= entry.at <= end and self._is_path(entry, path)),
             reverse=True,
         )
 
-    def _is_path(self, file: int, path: str) -> bool:
-        """Whether the path of a trace is that of the repository, whose root stands for the run's root."""
-        recorded = self._files[file].path
-        return path in (self._files[file].relative, recorded) or ("/" in path and recorded.endswith(f"/{path}"))
+    def _is_path(self, entry: _Entry, path: str) -> bool:
+        """Whether a file was at that path of the repository (whose root is the run's), or moved there later."""
+        return entry.at <= self._files_at(path).get(entry.file, float("-inf"))
 
-    def _is_name(self, file: int, path: str) -> bool:
-        return basename(self._files[file].path) == basename(path)
+    def _files_at(self, path: str) -> dict[int, float]:
+        """The files at a path of the repository, and the ones that moved there until a time."""
+        if path not in self._at_path:
+            files = {number: float("inf") for number, file in enumerate(self._files) if _names(file, path)}
+            for source, target, at in sorted(self._moves, key=lambda move: move[2], reverse=True):
+                if at <= files.get(target, float("-inf")):
+                    files.setdefault(source, at)
+            self._at_path[path] = files
+        return self._at_path[path]
+
+    def _is_name(self, entry: _Entry, path: str) -> bool:
+        return basename(self._files[entry.file].path) == basename(path)
+
+
+def _names(file: WrittenFile, path: str) -> bool:
+    """Whether the path of a trace is that of the repository."""
+    return path in (file.relative, file.path) or ("/" in path and file.path.endswith(f"/{path}"))
 
 
 def _standing(entries: Iterable[_Entry]) -> list[_Entry]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import StrEnum
 from posixpath import basename
 from typing import Any, Final, NamedTuple
@@ -17,9 +17,11 @@ from tracetui.model import Problem, RunRef, RunSummary
 
 _MOST_TRIED: Final = 100
 """Files by which a repository is recognized."""
+_MOST_MOVES: Final = 8
+"""Moves of a file in a row that are followed."""
 MAX_SHOWN: Final = 200_000
 """Characters of a file that is remembered from a call that read it."""
-_NUMBERED: Final = re.compile(r"\s*(\d{1,7})(?:→|\t|\| ?|: )(.*)")
+_NUMBERED: Final = re.compile(r"^[^\S\n]*(\d{1,7})(?:→|\t|\| ?|: )(.*)$", re.MULTILINE)
 
 
 class State(StrEnum):
@@ -44,8 +46,8 @@ class Change(msgspec.Struct, frozen=True):
     effect: Effect
     shown: str | None = None
     """The whole text of the file, if the call showed it."""
-    lines: tuple[str, ...] = ()
-    """Lines of a unified diff that it really changed, if it was done and the trace has them."""
+    net: dict[str, int] = {}
+    """Lines without white space: how often it really added each, or removed it (below zero), as far as is recorded."""
 
     @property
     def is_done(self) -> bool:
@@ -151,13 +153,37 @@ class FileChanges:
         """The files with a change that counts, by path."""
         histories = []
         for path, changes in sorted(self._changes.items()):
-            ordered = sorted(changes, key=lambda change: (change.at is None, change.at or 0.0))
-            if any(change.is_done and change.shown is None for change in ordered):
-                histories.append(_history(path, self._roots.get(path, ""), ordered))
+            if any(change.is_done and change.shown is None for change in changes):
+                histories.append(self._history(path))
         return histories
 
+    def _ordered(self, path: str) -> list[Change]:
+        """The changes of a file, oldest first."""
+        changes = self._changes.get(path, ())
+        return sorted(changes, key=lambda change: (change.at is None, change.at or 0.0))
 
-def _history(path: str, root: str, changes: Sequence[Change]) -> FileHistory:
+    def _text_before(self, move: Change, depth: int) -> _Text:
+        """The text of the file that a call moved, before that."""
+        text, source = _Text(), move.effect.moved_from or ""
+        for change in self._ordered(source) if depth < _MOST_MOVES else ():
+            if change.span == move.span and change.run == move.run and change.effect.kind is Kind.MOVE:
+                break
+            if change.shown is not None:
+                text.content = change.shown
+            elif change.is_done:
+                text.apply(change, self._moved_text(change, depth + 1))
+        return text
+
+    def _moved_text(self, change: Change, depth: int = 0) -> _Text | None:
+        return None if change.effect.moved_from is None else self._text_before(change, depth)
+
+    def _history(self, path: str) -> FileHistory:
+        return _history(path, self._roots.get(path, ""), self._ordered(path), self._moved_text)
+
+
+def _history(
+    path: str, root: str, changes: Sequence[Change], moved_text: Callable[[Change], _Text | None]
+) -> FileHistory:
     text = _Text()
     counted: list[Change] = []
     added: int | None = None
@@ -167,10 +193,11 @@ def _history(path: str, root: str, changes: Sequence[Change]) -> FileHistory:
             text.content = change.shown
             continue
         if change.is_done:
-            change = text.apply(change)
+            change = text.apply(change, moved_text(change))
             if change.effect.added is not None:
                 added = (added or 0) + change.effect.added
-                removed = (removed or 0) + (change.effect.removed or 0)
+            if change.effect.removed is not None:
+                removed = (removed or 0) + change.effect.removed
         counted.append(change)
     fragments = frozenset(text.fragments)
     relative = relative_to(root, path)
@@ -195,39 +222,42 @@ class _Text:
         self.fragments: set[str] = set()
         """Those among them that may be parts of lines."""
 
-    def apply(self, change: Change) -> Change:
-        """Apply a change, and return it with the lines that it really changed."""
+    def apply(self, change: Change, moved: _Text | None = None) -> Change:
+        """Apply a change, and return it with the lines that it really changed. `moved`: what a move brought here."""
         effect, edit = change.effect, change.effect.edit
+        if moved is not None:
+            self.content, self.lines, self.fragments = moved.content, moved.lines.copy(), {*moved.fragments}
+            return change
         if effect.kind is Kind.DELETE or effect.kind is Kind.MOVE:
             self.content, self.lines = None, Counter()
             return change
+        before, self.content = self.content, None
         if edit is None:
-            self.content = None
             return change
-        lines = edit.lines
         if edit.kind is Kind.WRITE and edit.new is not None:
-            if self.content is not None:  # count what differs from what is known
-                lines = compare(self.content, edit.new)
+            if before is None:
+                self.lines = Counter()
+            else:  # count what differs from what is known
+                lines = compare(before, edit.new)
                 effect = msgspec.structs.replace(
                     effect,
                     added=sum(line.startswith("+") for line in lines),
                     removed=sum(line.startswith("-") for line in lines),
                 )
             self.content = edit.new
-            if lines is edit.lines:
-                self.lines = Counter()
+            net = net_of(before or "", edit.new)
         else:
-            before, self.content = self.content, None
-            if before is not None:
-                self.content = apply_edit(before, edit)
+            self.content = None if before is None else apply_edit(before, edit)
             if before is not None and self.content is not None:
-                lines = compare(before, self.content)
-            elif edit.old and edit.new:  # it may begin and end within a line
-                ends = edit.new.split("\n")
-                self.fragments |= {normalize(ends[0]), normalize(ends[-1])} - {""}
-        for text, number in net_lines(lines).items():
+                net = net_of(before, self.content)
+            else:
+                net = net_lines(edit.lines)
+                if edit.old and edit.new:  # it may begin and end within a line
+                    ends = edit.new.split("\n")
+                    self.fragments |= {normalize(ends[0]), normalize(ends[-1])} - {""}
+        for text, number in net.items():
             self.lines[text] = max(0, self.lines[text] + number)
-        return msgspec.structs.replace(change, effect=effect, lines=lines)
+        return msgspec.structs.replace(change, effect=effect, net=net)
 
 
 def apply_edit(content: str, edit: Edit) -> str | None:
@@ -264,19 +294,24 @@ def normalize(line: str) -> str:
     return "".join(line.split())
 
 
-def net_lines(lines: Iterable[str]) -> Counter[str]:
-    """The lines of a diff without white space: how often each was added, or removed (below zero)."""
-    exact: Counter[str] = Counter()
-    for line in lines:
-        if line[:1] == "+":
-            exact[line[1:]] += 1
-        elif line[:1] == "-":
-            exact[line[1:]] -= 1
-    net: Counter[str] = Counter()
-    for line, number in exact.items():
+def net_of(before: str, after: str) -> dict[str, int]:
+    """The lines without white space that differ between two texts: how often each is added, or removed (below zero)."""
+    return _net(Counter(after.split("\n")), Counter(before.split("\n")))
+
+
+def net_lines(lines: Sequence[str]) -> dict[str, int]:
+    """As `net_of`, of the lines of a diff."""
+    added = Counter(line[1:] for line in lines if line.startswith("+"))
+    return _net(added, Counter(line[1:] for line in lines if line.startswith("-")))
+
+
+def _net(added: Counter[str], removed: Counter[str]) -> dict[str, int]:
+    net: dict[str, int] = {}
+    for line in {**removed, **added}:
+        number = added[line] - removed[line]
         if number and (text := normalize(line)):
-            net[text] += number
-    return Counter({text: number for text, number in net.items() if number})
+            net[text] = net.get(text, 0) + number
+    return {text: number for text, number in net.items() if number}
 
 
 def shown_text(output: Any) -> str | None:
@@ -285,13 +320,14 @@ def shown_text(output: Any) -> str | None:
     if not text or len(text) > MAX_SHOWN:
         return None
     lines: list[str] = []
-    for line in text.split("\n"):
-        match = _NUMBERED.fullmatch(line)
-        if match is None or int(match[1]) != len(lines) + 1:
+    end = 0
+    for match in _NUMBERED.finditer(text):
+        if match.start() != end or int(match[1]) != len(lines) + 1:
             break
         lines.append(match[2])
-    rest = text.split("\n")[len(lines) :]
-    if not lines or any(line.strip() and not line.lstrip().startswith("<") for line in rest[:1]):
+        end = match.end() + 1
+    rest = text[end:].partition("\n")[0]
+    if not lines or (rest.strip() and not rest.lstrip().startswith("<")):
         return None
     return "\n".join((*lines, ""))
 

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from tracetui.analysis.effects import Call, Kind, Outcome, RunEffects
-from tracetui.analysis.files import FileChanges, net_lines
+from tracetui.analysis.files import FileChanges
 from tracetui.analysis.values import value_text
 from tracetui.model import RunSummary
 
@@ -64,6 +64,14 @@ class Writing(msgspec.Struct, frozen=True, array_like=True):
     removed: int
 
 
+class Moving(msgspec.Struct, frozen=True, array_like=True):
+    """A file of `WrittenLines` that got the path of another; UTC seconds."""
+
+    source: int
+    target: int
+    at: float
+
+
 class Commitment(msgspec.Struct, frozen=True, array_like=True):
     """A ``git commit`` in a log. Times are UTC seconds."""
 
@@ -84,6 +92,7 @@ class WrittenLines(msgspec.Struct, frozen=True, array_like=True):
     hashes: bytes = b""
     """`HASH_BYTES` each."""
     commits: tuple[Commitment, ...] = ()
+    moves: tuple[Moving, ...] = ()
 
     def lines(self) -> Iterator[tuple[Writing, list[bytes], list[bytes]]]:
         """Yield each writing with the hashes of the lines that it added and removed."""
@@ -117,14 +126,22 @@ def written_lines(summary: RunSummary, effects: RunEffects, key: bytes) -> Writt
         for change in history.done:
             if change.at is None:
                 continue
-            net = {line: number for line, number in net_lines(change.lines).items() if has_information(line)}
+            net = {line: number for line, number in change.net.items() if has_information(line)}
             added = [line_hash(line, key) for line, number in net.items() for _ in range(min(number, _MOST_COPIES))]
             removed = [line_hash(line, key) for line, number in net.items() for _ in range(min(-number, _MOST_COPIES))]
             writings.append(Writing(change.span, change.at, len(files), len(added), len(removed)))
             hashes += added + removed
         files.append(WrittenFile(history.path, history.relative))
+    numbers = {file.path: number for number, file in enumerate(files)}
+    moves = [
+        Moving(numbers[effect.moved_from], numbers[effect.target], call.span.started_at)
+        for call in effects.calls
+        for effect in call.effects
+        if effect.moved_from in numbers and effect.target in numbers and effect.outcome is Outcome.DONE
+        if call.span.started_at is not None
+    ]
     commits = [commit for call in effects.calls for commit in _commits(call, key)]
-    return WrittenLines(tuple(files), tuple(writings), b"".join(hashes), tuple(commits))
+    return WrittenLines(tuple(files), tuple(writings), b"".join(hashes), tuple(commits), tuple(moves))
 
 
 def _commits(call: Call, key: bytes) -> Iterator[Commitment]:

@@ -9,13 +9,22 @@ import tracetui
 from tracetui.analysis.audit import RULES, Allow, Audit, failing, parse_conditions
 from tracetui.cli.failing import FAILED, UNREADABLE, complain_of
 from tracetui.cli.ls import asked
-from tracetui.cli.output import check_new, complain, nothing, terminal_width, write_bytes, write_document, write_lines
+from tracetui.cli.output import (
+    ProgressLine,
+    check_new,
+    complain,
+    nothing,
+    terminal_width,
+    write_bytes,
+    write_document,
+    write_lines,
+)
 from tracetui.cli.parser import add_paths_and_runs, default_directory, named, roots
 from tracetui.cli.reading import aim_of, cache_limit, listing_at, narrow, only, sources_at
 from tracetui.cli.tasks import hint_folder
 from tracetui.export.audit import AuditReport, audit_lines, audit_value, export_audit, form_of, summary
 from tracetui.export.json import encode
-from tracetui.live.effects import effects_of_runs
+from tracetui.live.effects import effects_of_runs, record_lines
 from tracetui.redact import Redactor
 
 HELP = "list pushes, deletions, secrets read and other risky effects of agents"
@@ -83,11 +92,13 @@ def run(args: argparse.Namespace) -> int:
         if not found.runs:
             raise nothing(places, found.problems)
         problems = [*found.problems]
-        for summary_of_run, effects in effects_of_runs(
-            source, (wanted(found, source) if wanted else found).runs, problems
-        ):
-            audit.add(summary_of_run, effects, allows)
-    report = AuditReport(audit, rules, problems, tracetui.__version__)
+        runs = (wanted(found, source) if wanted else found).runs
+        with ProgressLine(len(runs)) as progress:
+            for summary_of_run, effects in effects_of_runs(source, runs, problems):
+                audit.add(summary_of_run, effects, allows)
+                progress.advance()
+        lines = record_lines(source, audit.findings) if "sarif" in forms.values() else {}
+    report = AuditReport(audit, rules, problems, tracetui.__version__, lines)
     redactor = Redactor()
     if args.json:
         write_bytes([encode(audit_value(report, redactor)), b"\n"])

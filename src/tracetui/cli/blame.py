@@ -10,7 +10,7 @@ import sys
 import tracetui
 from tracetui.analysis.blame import Step
 from tracetui.analysis.navigation import is_prompt
-from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
+from tracetui.cli.output import ProgressLine, complain, nothing, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_place, chosen_directory, default_directory, exists, no_path_error, other_directories
 from tracetui.cli.reading import aim_of, cache_limit, listing_at, only, sources_at
 from tracetui.errors import UsageError
@@ -82,7 +82,8 @@ def run(args: argparse.Namespace) -> int:
         if not found.runs:
             raise nothing(aim.places, found.problems)
         problems = [*found.problems]
-        index = build_index(source, found.runs, aim.places, cache_limit(args), problems)
+        with ProgressLine(len(found.runs)) as progress:
+            index = build_index(source, found.runs, aim.places, cache_limit(args), problems, progress.advance)
         answer, lines = answers(index, target)
         steps = {line.answer.step for line in lines if line.answer.step is not None} if args.why else set()
         reasons = reasons_of(source, steps)

@@ -8,7 +8,7 @@ import sys
 
 from tracetui.analysis.files import FileChanges, FilesReport, state_of
 from tracetui.cli.ls import asked
-from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
+from tracetui.cli.output import ProgressLine, complain, nothing, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_paths_and_runs, named, roots
 from tracetui.cli.reading import aim_of, cache_limit, listing_at, narrow, only, sources_at
 from tracetui.cli.tasks import hint_folder
@@ -69,9 +69,11 @@ def run(args: argparse.Namespace) -> int:
         problems = [*found.problems]
         runs = (wanted(found, source) if wanted else found).runs
         shorts = short_names(found.runs)
-        for run_summary, effects in effects_of_runs(source, runs, problems):
-            changes.add(run_summary, effects)
-            names[run_summary.ref] = masked_line(shorts[run_summary.ref], redactor, 60)
+        with ProgressLine(len(runs)) as progress:
+            for run_summary, effects in effects_of_runs(source, runs, problems):
+                changes.add(run_summary, effects)
+                names[run_summary.ref] = masked_line(shorts[run_summary.ref], redactor, 60)
+                progress.advance()
     histories = changes.histories()
     look = look_for(args.repo, aim.places, histories)
     files = [(history, state_of(history, look)) for history in histories]

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from io import TextIOWrapper
 from shutil import get_terminal_size
+from typing import Final, Self
 
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.model import Problem
-from tracetui.text import Clean, clean, clean_lines, size
+from tracetui.text import Clean, clean, clean_lines, grouped, size
+
+_PROGRESS_SECONDS: Final = 0.2
 
 
 def write_lines(lines: Iterable[Clean]) -> None:
@@ -41,6 +45,34 @@ def complain(error: Exception | str) -> None:
     with suppress(BrokenPipeError, AttributeError):
         for i, line in enumerate(clean_lines(str(error))):
             sys.stderr.write(clean(f"tracetui: {line}" if i == 0 else line) + "\n")
+
+
+class ProgressLine:
+    """A context manager that shows how much is read, on a terminal's standard error: ``12 of 288 runs read``."""
+
+    def __init__(self, total: int) -> None:
+        self._total, self._done = total, 0
+        self._shown_at = time.monotonic()
+        self._is_shown = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._write("")
+
+    def advance(self, number: int = 1) -> None:
+        """Count so many more runs."""
+        self._done += number
+        now = time.monotonic()
+        if now - self._shown_at >= _PROGRESS_SECONDS:
+            self._shown_at = now
+            self._write(f"{grouped(self._done)} of {grouped(self._total)} runs read")
+
+    def _write(self, words: str) -> None:
+        if self._is_shown:
+            sys.stderr.write(f"\r\x1b[K{words}")
+            sys.stderr.flush()
 
 
 def nothing(places: Iterable[str], problems: Sequence[Problem]) -> NothingReadable:

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
+from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from urllib.parse import quote
 from xml.etree import ElementTree as Xml
@@ -20,7 +21,7 @@ from tracetui.export.page import Block, Heading, Prose, Table, markdown, masked_
 from tracetui.export.schemas import reports as schemas
 from tracetui.export.table import Column, TextTable
 from tracetui.masking import masked_line
-from tracetui.model import Problem, quote_key
+from tracetui.model import Problem, RunRef, quote_key
 from tracetui.redact import Redactor
 from tracetui.text import Clean, clean, grouped, one_line
 
@@ -51,6 +52,8 @@ class AuditReport(NamedTuple):
     problems: Sequence[Problem] = ()
     version: str = ""
     """Of this program."""
+    lines: Mapping[tuple[RunRef, str], int] = MappingProxyType({})
+    """Line of the record in its file, from 1, by run and span, where known; for SARIF."""
 
 
 def form_of(path: str) -> Form:
@@ -203,7 +206,8 @@ def _document_row(finding: Finding, redactor: Redactor) -> tuple[Clean, ...]:
 def sarif(report: AuditReport, redactor: Redactor) -> dict[str, Any]:
     """SARIF 2.1.0: a result per finding. Those that were only tried are informational; folded ones are suppressed.
 
-    The location is the file of the trace, the logical location the address of the call.
+    The location is the file of the trace, and the line of the record where known; the logical location the address of
+    the call.
     """
     order = {name: number for number, name in enumerate(RULES)}
     driver = {
@@ -218,7 +222,10 @@ def sarif(report: AuditReport, redactor: Redactor) -> dict[str, Any]:
             for rule in RULES.values()
         ],
     }
-    results = [_result(finding, order[finding.rule.name], redactor) for finding in report.audit.sorted()]
+    results = [
+        _result(finding, report.lines.get((finding.run, finding.span or "")), order[finding.rule.name], redactor)
+        for finding in report.audit.sorted()
+    ]
     notifications = [
         {
             "level": "warning",
@@ -236,11 +243,14 @@ def sarif(report: AuditReport, redactor: Redactor) -> dict[str, Any]:
     return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _result(finding: Finding, index: int, redactor: Redactor) -> dict[str, Any]:
+def _result(finding: Finding, line: int | None, index: int, redactor: Redactor) -> dict[str, Any]:
     target = clean(redactor.header(finding.target))
     counts = finding.counts
+    place: dict[str, Any] = {"artifactLocation": {"uri": quote(finding.run.path.encode("utf-8", "surrogateescape"))}}
+    if line is not None:
+        place["region"] = {"startLine": line}
     location = {
-        "physicalLocation": {"artifactLocation": {"uri": quote(finding.run.path.encode("utf-8", "surrogateescape"))}},
+        "physicalLocation": place,
         "logicalLocations": [{"fullyQualifiedName": clean(address_of(finding))}],
     }
     result: dict[str, Any] = {

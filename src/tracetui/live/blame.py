@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from difflib import SequenceMatcher
 from typing import Final, NamedTuple
@@ -88,13 +88,22 @@ def _read(reading: Reading, summary: RunSummary, key: bytes) -> Generator[Step, 
 
 
 def build_index(
-    source: Source, runs: Sequence[RunSummary], roots: Sequence[str], limit: int, problems: list[Problem]
+    source: Source,
+    runs: Sequence[RunSummary],
+    roots: Sequence[str],
+    limit: int,
+    problems: list[Problem],
+    advance: Callable[[int], None],
 ) -> LineIndex:
-    """Return the index of these runs, see `fill`; add what can't be read to `problems`. Raises `LinkLost`."""
+    """Return the index of these runs, see `fill`; add what can't be read to `problems`. Raises `LinkLost`.
+
+    Calls `advance` with the number of runs that were read since. What was read until an interrupt stays in the cache.
+    """
     index, known = new_index(runs, roots, limit), set(problems)
     with closing(fill(index, source, runs, roots, limit)) as steps:
         for step in steps:
             problems += [one for one in step.new if isinstance(one, Problem) and one not in known]
+            advance(step.done)
     return index
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from tracetui.analysis.audit import Audit, effect_facts
+from tracetui.analysis.audit import Audit, Finding, effect_facts
 from tracetui.analysis.effects import RunEffects, run_effects
 from tracetui.analysis.files import FileChanges, FileHistory, FilesReport, Look, look_in, standing_roots, state_of
-from tracetui.live.jobs import GROWTH, Job, Step, read_steps
+from tracetui.live.jobs import GROWTH, Job, Step, by_file, read_steps
 from tracetui.live.load import FileCaches, read_run
 from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.sources.base import Source
@@ -18,6 +18,11 @@ from tracetui.sources.local import STDIN, is_confined
 from tracetui.sources.locations import is_remote
 from tracetui.store.facts import EffectFacts
 from tracetui.store.relations import copies_of
+
+_HEAD: Final = 8 << 10
+"""Bytes of a file that show whether it is text."""
+_LEAST_RECORD: Final = 16
+"""Bytes of the first line of a record by which it is looked for."""
 
 
 def effects_of_runs(
@@ -33,6 +38,35 @@ def effects_of_runs(
         problems += [problem for problem in run.problems if problem not in known]
         if run.spans or not run.problems:
             yield summary, run_effects(run)
+
+
+def record_lines(source: Source, findings: Sequence[Finding]) -> dict[tuple[RunRef, str], int]:
+    """The line in the file, from 1, at which the record of each finding's call begins, by run and span.
+
+    Left out are databases, files that can't be read at once, and records that aren't in the file as such.
+    """
+    lines: dict[tuple[RunRef, str], int] = {}
+    calls = {(one.run, one.span): None for one in findings if one.span is not None}
+    caches = FileCaches()
+    for ref in by_file([*dict.fromkeys(ref for ref, _ in calls)]):
+        try:
+            with source.open(ref.path) as file:
+                data = file.read_all()
+        except OSError:
+            continue
+        if b"\0" in data[:_HEAD]:
+            continue
+        run = read_run(source, ref, caches.for_run(ref))
+        at = line = 0
+        for span in run.spans:
+            if (ref, span.id) not in calls:
+                continue
+            record = run.load(span).raw.partition(b"\n")[0]
+            begin = data.find(record, at) if len(record) >= _LEAST_RECORD else -1
+            if begin >= 0:
+                line += data.count(b"\n", at, begin)
+                lines[ref, span.id], at = line + 1, begin
+    return lines
 
 
 def oldest_first(runs: Sequence[RunSummary]) -> list[RunSummary]:

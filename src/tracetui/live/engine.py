@@ -23,6 +23,7 @@ from tracetui.sources.base import Source
 from tracetui.sources.locations import MultiHostSource
 
 if TYPE_CHECKING:
+    from tracetui.analysis.audit import Finding
     from tracetui.analysis.contrast import Contrast
     from tracetui.analysis.triage import Group
     from tracetui.live.differ import Differ
@@ -139,6 +140,12 @@ class Engine:
         Raises `LinkLost`.
         """
         return read_run(self._source, ref)
+
+    def record_lines(self, findings: Sequence[Finding]) -> dict[tuple[RunRef, str], int]:
+        """Return the lines of the records of findings (`effects.record_lines`). Blocks, as `read` does."""
+        from tracetui.live.effects import record_lines
+
+        return record_lines(self._source, findings)
 
     def shared_by(self, runs: Sequence[RunSummary], groups: Iterable[Group]) -> dict[str, Contrast]:
         """Return the features shared by the runs of each cause (`causes.shared_by`). Blocks, as `read` does."""

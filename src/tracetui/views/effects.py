@@ -14,7 +14,7 @@ from tracetui.analysis.effects.paths import is_temporary
 from tracetui.analysis.files import Change, FileHistory, FilesReport, FileState, State
 from tracetui.masking import one_line
 from tracetui.model import RunRef, RunSummary
-from tracetui.text import Clean, age, count, grouped
+from tracetui.text import Clean, age, count, grouped, truncate_middle
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
@@ -132,20 +132,41 @@ def _number(number: int, noun: str) -> str:
 # ---- files
 
 
-def files_heading(width: int) -> Line:
-    """The column headings of `file_rows`."""
+_STATE_ORDER: Final = (State.CHANGED, State.GONE, State.AS_WRITTEN, State.NOT_RECORDED, State.NOT_LOOKED_AT)
+FILE_SORTS: Final[Mapping[str, Callable[[FileHistory, FileState], float]]] = {
+    "file": lambda history, state: 0.0,
+    "edits": lambda history, state: -len(history.done),
+    "+": lambda history, state: -(history.added or 0),
+    "−": lambda history, state: -(history.removed or 0),
+    "runs": lambda history, state: -history.runs,
+    "when": lambda history, state: -(history.last.at or 0.0),
+    "state": lambda history, state: _STATE_ORDER.index(state.state),
+}
+"""Sort orders of files, by the heading of their column. The first, by folder, is the usual one."""
+
+
+def files_heading(width: int, sorted_by: str = "file") -> Line:
+    """The column headings of `file_rows`; that of the order stands out unless it is the usual one."""
     name, title = _file_widths(width)
+
+    def heading(word: str, size: int) -> Piece:
+        return column(Clean(word), size, _heading_style(word, sorted_by, "file"), right=True)
+
     pieces = [
         column(Clean("  file"), name, "dim"),
-        column(Clean("runs"), 6, "dim", right=True),
-        column(Clean("edits"), 7, "dim", right=True),
-        column(Clean("+"), 7, "dim", right=True),
-        column(Clean("−"), 7, "dim", right=True),
+        heading("runs", 6),
+        heading("edits", 7),
+        heading("+", 7),
+        heading("−", 7),
         column(Clean("  last writer" if title else "  writer"), title + 11, "dim"),
-        column(Clean("when"), 5, "dim", right=True),
-        Piece(Clean("  state"), "dim"),
+        heading("when", 5),
+        Piece(Clean("  state"), _heading_style("state", sorted_by, "file")),
     ]
     return tuple(fit(pieces, width))
+
+
+def _heading_style(word: str, sorted_by: str, usual: str) -> str:
+    return "accent" if word == sorted_by != usual else "dim"
 
 
 def _file_widths(width: int) -> tuple[int, int]:
@@ -154,23 +175,42 @@ def _file_widths(width: int) -> tuple[int, int]:
     return max(16, width - 6 - 7 - 7 - 7 - 11 - 5 - 26 - title), title
 
 
-def file_rows(report: FilesReport, unfolded: Set[Hashable], people: People, glyphs: Glyphs = UNICODE) -> EffectRows:
-    """A row per file, by folder; unfolded files have a row per change. Files in temporary folders are left out."""
+def file_rows(
+    report: FilesReport,
+    unfolded: Set[Hashable],
+    people: People,
+    glyphs: Glyphs = UNICODE,
+    *,
+    sort: str = "file",
+    reverse: bool = False,
+) -> EffectRows:
+    """A row per file; unfolded files have a row per change. Files in temporary folders are left out.
+
+    `sort`: one of `FILE_SORTS`; the usual one has a heading per folder.
+    """
     rows: list[EffectRow] = []
     shown = [
         (report.name(history), history, state) for history, state in report.files if not is_temporary(history.path)
     ]
     shown.sort(key=lambda file: (file[1].is_outside, dirname(file[0]) != "", dirname(file[0]), file[0]))
-    folded = len(report.files) - len(shown)
-    for folder, files in groupby(shown, key=lambda file: OUTSIDE if file[1].is_outside else dirname(file[0])):
+    by_folder, folded = sort == "file", len(report.files) - len(shown)
+    shown.sort(key=lambda file: FILE_SORTS[sort](file[1], file[2]), reverse=reverse and not by_folder)
+    if by_folder and reverse:
+        shown.reverse()
+
+    def folder_of(file: tuple[str, FileHistory, FileState]) -> str | None:
+        return None if not by_folder else OUTSIDE if file[1].is_outside else dirname(file[0])
+
+    for folder, files in groupby(shown, key=folder_of):
         group = [*files]
-        words = one_line(folder if folder == OUTSIDE else f"{folder}/" if folder else "./", 100)
-        if folder == OUTSIDE and folded:
-            words = Clean(f"{words} · {grouped(folded)} in temporary folders folded")
-            folded = 0
-        rows.append(EffectRow(("folder", folder), _heading(words, grouped(len(group)), "sec", glyphs), words))
+        if folder is not None:
+            words = one_line(folder if folder == OUTSIDE else f"{folder}/" if folder else "./", 100)
+            if folder == OUTSIDE and folded:
+                words = Clean(f"{words} · {grouped(folded)} in temporary folders folded")
+                folded = 0
+            rows.append(EffectRow(("folder", folder), _heading(words, grouped(len(group)), "sec", glyphs), words))
         for name, history, state in group:
-            label = name if folder == OUTSIDE else basename(name)
+            label = name if folder in (OUTSIDE, None) else basename(name)
             rows.append(_file_row(label, history, state, people, glyphs, is_open=history.path in unfolded))
             if history.path in unfolded:
                 parent = len(rows) - 1
@@ -188,7 +228,7 @@ def _file_row(
     label: str, history: FileHistory, state: FileState, people: People, glyphs: Glyphs, *, is_open: bool
 ) -> EffectRow:
     last = history.last
-    several = len({change.run for change in history.done if change.lines}) > 1
+    several = len({change.run for change in history.done if change.net}) > 1
     sign, style = _STATES[state.state]
 
     def draw(width: int) -> Line:
@@ -196,7 +236,7 @@ def _file_row(
         mark = glyphs.unfolded if is_open else glyphs.folded
         pieces = [
             Piece(Clean(f"{mark} "), "dim"),
-            *fill(fit([Piece(one_line(label, 200), "text")], room - 3), room - 2),
+            *fill([Piece(truncate_middle(one_line(label, 200), room - 3), "text")], room - 2),
             column(grouped(history.runs), 6, "text" if history.runs > 1 else "sec", right=True),
             column(grouped(len(history.done)), 7, "text", right=True),
             column(_lines(history.added, glyphs), 7, "diff.add" if history.added else "dim", right=True),
@@ -301,13 +341,23 @@ Allowed = Callable[[Finding], bool]
 """Whether the user allowed a finding."""
 
 
-def audit_heading(width: int) -> Line:
-    """The column headings of `audit_rows`."""
+RULE_SORTS: Final[Mapping[str, Callable[[Sequence[Finding]], int]]] = {
+    "rule": lambda listed: 0,
+    "done": lambda listed: -sum(one.is_done for one in listed),
+    "tried": lambda listed: -sum(not one.is_done for one in listed),
+    "runs": lambda listed: -len({one.run for one in listed}),
+}
+"""Sort orders of rules of a severity, by the heading of their column. The first, worst first, is the usual one."""
+
+
+def audit_heading(width: int, sorted_by: str = "rule") -> Line:
+    """The column headings of `audit_rows`; that of the order stands out unless it is the usual one."""
     pieces = [
         column(Clean("  rule"), 22, "dim"),
-        column(Clean("done"), 5, "dim", right=True),
-        column(Clean("tried"), 7, "dim", right=True),
-        column(Clean("runs"), 6, "dim", right=True),
+        *(
+            column(Clean(word), size, _heading_style(word, sorted_by, "rule"), right=True)
+            for word, size in (("done", 5), ("tried", 7), ("runs", 6))
+        ),
         column(Clean("  what"), _what_room(width) + 2, "dim"),
         column(Clean("run"), 10, "dim"),
     ]
@@ -321,11 +371,19 @@ def _what_room(width: int) -> int:
 
 
 def audit_rows(
-    audit: Audit, unfolded: Set[Hashable], people: People, allowed: Allowed, glyphs: Glyphs = UNICODE
+    audit: Audit,
+    unfolded: Set[Hashable],
+    people: People,
+    allowed: Allowed,
+    glyphs: Glyphs = UNICODE,
+    *,
+    sort: str = "rule",
+    reverse: bool = False,
 ) -> EffectRows:
     """A row per rule, worst first, and one per finding of an unfolded rule. Folded and allowed ones are counted only.
 
     `unfolded` has the names of rules that differ from the default: severe rules with few findings are unfolded.
+    `sort`: one of `RULE_SORTS`, for the rules of each severity.
     """
     rows: list[EffectRow] = []
     by_rule = {name: [finding for finding in audit.findings if finding.rule.name == name] for name in RULES}
@@ -335,6 +393,10 @@ def audit_rows(
         ]
         if not group:
             continue
+        group.sort(
+            key=lambda rule: RULE_SORTS[sort]([one for one in rule[1] if not one.is_folded and not allowed(one)])
+        )
+        group = group[::-1] if reverse else group
         listed = [one for _, findings in group for one in findings if not one.is_folded and not allowed(one)]
         done = sum(one.is_done for one in listed)
         tried = f" + {grouped(len(listed) - done)} tried" if len(listed) > done else ""

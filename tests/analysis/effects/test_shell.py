@@ -132,3 +132,20 @@ def test_broken_text_never_raises() -> None:
         for _ in range(chance.randrange(1, 5)):
             text[chance.randrange(len(text)) : chance.randrange(len(text))] = chance.choice("\"'`$(){}<>|&;\\\n# ")
         shell_effects("".join(text), HERE)
+
+
+@pytest.mark.parametrize(
+    ("command", "sends"),
+    [
+        ("scp a.txt web.shop.example:/srv/", True),
+        ("scp web.shop.example:/srv/a.txt .", False),
+        ("rsync -a out dev@web.shop.example:/srv", True),
+        ("aws s3 cp a.txt s3://till/", True),
+        ("aws s3 cp s3://till/a.txt .", False),
+        ("docker push registry.shop.example/till", True),
+        ("docker pull redis", False),
+        ("http POST https://api.shop.example/orders x=1", True),
+    ],
+)
+def test_programs_that_upload_send_data(command: str, sends: bool) -> None:
+    assert (Flag.SEND in only(command, Kind.NET).flags) is sends

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from tracetui.analysis.effects.edits import CONTENT, NEW, OLD, PATH, text_of
 from tracetui.analysis.effects.paths import Place
-from tracetui.analysis.effects.tools import call_effects, command_text, tool_of
+from tracetui.analysis.effects.tools import call_effects, command_text, in_open_file, tool_of
 from tracetui.analysis.effects.vocabulary import Effect, Kind, Outcome
 from tracetui.analysis.values import value_text
 from tracetui.model import Body, Operation, Run, Span, Status
@@ -27,6 +28,7 @@ _MODES: Final = (
 )
 _ALLOW_ALL: Final = ("allowAllPermissionMode", "allow_all_permission_mode")
 """Copilot: ``on`` or ``off``."""
+_MODE_FIELDS: Final = frozenset((*_MODES, *_ALLOW_ALL, "sandbox_policy"))
 _BYPASS: Final = re.compile(r"bypass|danger|yolo|skip.?permissions|allow.?all|full.?access", re.IGNORECASE)
 _REFUSED: Final = frozenset({"declined", "denied", "rejected", "refused", "block", "blocked", "not_approved"})
 """Status words of refused calls."""
@@ -40,6 +42,11 @@ _REFUSAL: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """How programs report a refusal to the model. ``Permission denied`` alone is an error of the operating system."""
+_REJECTED: Final = "Your proposed edit has introduced new syntax error"
+"""SWE-agent undoes such an edit, and records no failure."""
+_TEXTS: Final = frozenset((*OLD, *NEW, *CONTENT))
+_TOGETHER: Final = 50
+"""Calls that are searched for secrets at once."""
 _HEAD: Final = 2_000
 """Characters of an output in which a refusal is looked for."""
 
@@ -85,6 +92,8 @@ def run_effects(run: Run) -> RunEffects:
     directories: dict[str | None, str] = {}
     """By agent: each has a working directory of its own."""
     modes = dict.fromkeys(_modes_in(run.body.attributes))
+    opened: dict[str | None, str] = {}
+    """The file that each agent opened last, for edits without a path."""
     prompts: dict[str, None] = {}
     mode: str | None = None
     calls: list[Call] = []
@@ -101,39 +110,67 @@ def run_effects(run: Run) -> RunEffects:
         place = Place(root, directories.get(agent, root))
         directories[agent] = _directory_in(body.attributes) or directories.get(agent, root)
         root = root or directories[agent]
-        if (call := call_of(span, body, place, mode)) is not None:
+        if (call := _call(span, body, place, mode, opened.get(agent) or None)) is not None:
             calls.append(call)
-    return RunEffects(tuple(calls), root, (*(prompts | modes),))
+            if span.name in ("open", "create") and isinstance(call.arguments, Mapping) and call.outcome is Outcome.DONE:
+                opened[agent] = text_of(call.arguments, PATH) or ""
+    return RunEffects((*_masked_calls(calls),), root, (*(prompts | modes),))
 
 
-def call_of(span: Span, body: Body, place: Place, mode: str | None = None) -> Call | None:
-    """Return a call with its effects; None if it has none."""
-    effects = call_effects(span.name, body.input, place)
+def _call(span: Span, body: Body, place: Place, mode: str | None, opened: str | None) -> Call | None:
+    """A call with its effects, with exact targets; None without effects. `opened`: what edits without a path change."""
+    arguments = in_open_file(span.name, body.input, opened)
+    effects = call_effects(span.name, arguments, place)
     if not effects:
         return None
-    commands = sum(effect.kind is Kind.RUN for effect in effects)
-    outcome = outcome_of(span, body, commands)
-    shown = _shown_target(body.input, place)
-    effects = [
-        msgspec.structs.replace(effect, target=shown(effect.target), at=span.id, outcome=outcome) for effect in effects
-    ]
-    return Call(span, tuple(effects), body.input, place, outcome, body.output, mode)
+    outcome = outcome_of(span, body, sum(effect.kind is Kind.RUN for effect in effects))
+    effects = [msgspec.structs.replace(effect, at=span.id, outcome=outcome) for effect in effects]
+    return Call(span, tuple(effects), arguments, place, outcome, body.output, mode)
 
 
-def _shown_target(arguments: Any, place: Place) -> Callable[[str], str]:
-    """What masks a target that was made of the arguments of a call and its working directory."""
-    redactor = Redactor()
+def _masked_calls(calls: Sequence[Call]) -> Iterator[Call]:
+    """Mask the targets of calls. Most have no secret: that is looked for in many of them at once."""
+    for at in range(0, len(calls), _TOGETHER):
+        some = calls[at : at + _TOGETHER]
+        arguments = [_without_texts(call.arguments) for call in some]
+        is_plain = Redactor().value(arguments) is arguments
+        yield from some if is_plain else map(_masked, some)
+
+
+def _without_texts(arguments: Any) -> Any:
+    """The arguments, of a call with a path without the text of the file: that is in no target."""
+    if not isinstance(arguments, Mapping) or text_of(arguments, PATH) is None:
+        return arguments
+    return {name: value for name, value in arguments.items() if name not in _TEXTS}
+
+
+def _masked(call: Call) -> Call:
+    """Mask the targets, which are made of the arguments of the call and its working directory."""
+    arguments, redactor = _without_texts(call.arguments), Redactor()
     if redactor.value(arguments) is arguments:
-        return str
+        return call
     command = command_text(arguments)
-    whole = "\n".join((value_text(arguments) if command is None else command[1], place.root, place.directory))
-    return lambda target: "/".join(redactor.excerpt(Excerpt(part, whole)) for part in target.split("/"))
+    whole = "\n".join((value_text(arguments) if command is None else command[1], call.place.root, call.place.directory))
+
+    def shown(target: str) -> str:
+        return "/".join(redactor.excerpt(Excerpt(part, whole)) for part in target.split("/"))
+
+    effects = tuple(
+        msgspec.structs.replace(
+            effect,
+            target=shown(effect.target),
+            moved_from=None if effect.moved_from is None else shown(effect.moved_from),
+        )
+        for effect in call.effects
+    )
+    return msgspec.structs.replace(call, effects=effects)
 
 
 def outcome_of(span: Span, body: Body, commands: int = 1) -> Outcome:
     """Whether a call of so many commands happened, as recorded."""
     if span.status is Status.OK:
-        return Outcome.DONE
+        is_rejected = isinstance(body.output, str) and body.output.startswith(_REJECTED)
+        return Outcome.FAILED if is_rejected else Outcome.DONE
     if span.status not in (Status.ERROR, Status.CANCELLED):
         return Outcome.UNKNOWN
     if _is_refused(span, body):
@@ -187,7 +224,7 @@ def _directory_in(attributes: Mapping[str, Any]) -> str | None:
 def _levels(attributes: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The fields of a record, and those one level below."""
     yield attributes
-    yield from (value for value in attributes.values() if isinstance(value, Mapping))
+    yield from (value for value in attributes.values() if isinstance(value, dict))
 
 
 def _is_drive(value: Any) -> bool:
@@ -197,6 +234,8 @@ def _is_drive(value: Any) -> bool:
 def _modes_in(attributes: Mapping[str, Any]) -> Iterator[str]:
     """The permission modes among the fields of a record, or one level below."""
     for fields in _levels(attributes):
+        if _MODE_FIELDS.isdisjoint(fields):
+            continue
         for name in _MODES:
             value = fields.get(name)
             if isinstance(value, str) and value:

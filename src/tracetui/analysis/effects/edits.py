@@ -12,9 +12,9 @@ PATH: Final = (
     "file_path", "filePath", "path", "filename", "file", "filepath", "file_name", "absolute_path", "target_file",
     "notebook_path", "TargetFile", "AbsolutePath", "dir_path", "DirectoryPath",
 )  # fmt: skip
-OLD: Final = ("old_string", "oldString", "old_str", "oldText", "old_text", "old_content", "TargetContent")
+OLD: Final = ("old_string", "oldString", "old_str", "oldText", "old_text", "old_content", "TargetContent", "search")
 NEW: Final = (
-    "new_string", "newString", "new_str", "newText", "new_text", "new_content", "ReplacementContent",
+    "new_string", "newString", "new_str", "newText", "new_text", "new_content", "ReplacementContent", "replace",
 )  # fmt: skip
 CONTENT: Final = ("content", "file_text", "contents", "new_source", "CodeContent")
 INSERTED: Final = (*NEW, "insert_text", "text")
@@ -23,7 +23,9 @@ _PATCH: Final = ("input", "patch", "patchText", "diff")
 _BEGIN: Final = "*** Begin Patch"
 _END: Final = "*** End Patch"
 _MAX_LINES: Final = 600
-"""Larger texts are compared as removed and added as a whole."""
+"""More lines between the first and last change are removed and added as a whole."""
+_CONTEXT: Final = 3
+"""Equal lines that are shown around a change."""
 _KINDS: Final = {"*** Add": Kind.WRITE, "*** Update": Kind.EDIT, "*** Delete": Kind.DELETE}
 
 
@@ -46,6 +48,8 @@ def edits_of(arguments: Any) -> list[Edit]:
     if arguments.get("command") == "insert" and path:
         inserted = text_of(arguments, INSERTED)
         return [] if inserted is None else [Edit(path, compare("", inserted), Kind.EDIT, None, "", inserted)]
+    if path and isinstance(replacement := arguments.get("replacement_text"), str):  # of lines by their numbers
+        return [Edit(path, compare("", replacement), Kind.EDIT, None, None, replacement)]
     content = text_of(arguments, CONTENT)
     if content is None or not path:
         return []
@@ -55,7 +59,10 @@ def edits_of(arguments: Any) -> list[Edit]:
 
 def text_of(arguments: Mapping[Any, Any], names: Sequence[str]) -> str | None:
     """The first of these arguments that is a text."""
-    return next((arguments[name] for name in names if isinstance(arguments.get(name), str)), None)
+    for name in names:
+        if isinstance(value := arguments.get(name), str):
+            return value
+    return None
 
 
 def _is_list(value: Any) -> bool:
@@ -113,7 +120,29 @@ def compare(old: str, new: str) -> tuple[str, ...]:
     before, after = (text.split("\n") if text else [] for text in (old, new))
     if after and after[-1] == "" and (not before or before[-1] == ""):  # both end with a newline
         before, after = before[:-1], after[:-1]
-    if not before or len(before) > _MAX_LINES or len(after) > _MAX_LINES:
-        return (*(f"-{line}" for line in before), *(f"+{line}" for line in after))
-    lines = list(unified_diff(before, after, lineterm="", n=3))[2:]
-    return tuple(lines[1:] if sum(line.startswith("@@") for line in lines) == 1 else lines)
+    head, tail = _common(before, after)
+    removed, added = before[head : len(before) - tail], after[head : len(after) - tail]
+    if not before or not removed or not added or len(removed) > _MAX_LINES or len(added) > _MAX_LINES:
+        if not removed and not added:
+            return ()
+        context = before[max(0, head - _CONTEXT) : head], after[len(after) - tail :][:_CONTEXT]
+        return (
+            *(f" {line}" for line in context[0]),
+            *(f"-{line}" for line in removed),
+            *(f"+{line}" for line in added),
+            *(f" {line}" for line in context[1]),
+        )
+    begin, end = max(0, head - _CONTEXT), max(0, tail - _CONTEXT)
+    changed = before[begin : len(before) - end], after[begin : len(after) - end]
+    lines = list(unified_diff(*changed, lineterm="", n=_CONTEXT))[2:]
+    if sum(line.startswith("@@") for line in lines) == 1:
+        return tuple(lines[1:])
+    return tuple(lines if not begin else list(unified_diff(before, after, lineterm="", n=_CONTEXT))[2:])
+
+
+def _common(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
+    """Number of equal lines at the beginning and at the end."""
+    most = min(len(before), len(after))
+    head = next((i for i in range(most) if before[i] != after[i]), most)
+    tail = next((i for i in range(most - head) if before[-1 - i] != after[-1 - i]), most - head)
+    return head, tail

@@ -183,9 +183,7 @@ def _remove(program: Program, arguments: Arguments) -> None:
 def _move(program: Program, arguments: Arguments) -> None:
     if len(arguments.operands) > 1:
         *sources, target = arguments.operands
-        for path in sources:
-            program.add(Kind.MOVE, path.text, word=path)
-        program.add(Kind.WRITE, target.text, word=target)
+        program.move(sources, target)
 
 
 def _init(program: Program, arguments: Arguments) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from posixpath import basename
 from typing import Final
 
@@ -119,6 +120,7 @@ class Program:
         word: Word | None = None,
         is_pattern: bool = False,
         edit: Edit | None = None,
+        moved_from: str | None = None,
     ) -> None:
         """Add an effect; a path is resolved and flagged."""
         certainty = self.certainty
@@ -132,20 +134,34 @@ class Program:
             effect = Effect(kind, target, frozenset(flags), certainty=certainty)
         if effect is not None:
             flagged = effect.flags | self.flags
-            effect = msgspec.structs.replace(effect, flags=flagged, range=self.range, edit=edit)
+            source = None if moved_from is None else self.place.resolve(moved_from)
+            effect = msgspec.structs.replace(effect, flags=flagged, range=self.range, edit=edit, moved_from=source)
             if edit is not None:
                 effect = msgspec.structs.replace(effect, added=edit.added, removed=edit.removed)
             self.line.effects.append(effect)
+
+    def move(self, sources: Sequence[Word], target: Word | None) -> None:
+        """Add that files moved into a folder, or the only one to another path."""
+        is_folder = len(sources) > 1 or (target is not None and target.text.endswith(("/", "/.")))
+        is_known = target is not None and target.literal and all(word.literal for word in sources)
+        if target is not None and not is_known:
+            self.add(Kind.WRITE, target.text, word=target)
+        for word in sources:
+            self.add(Kind.MOVE, word.text, word=word)
+            if target is not None and is_known:
+                path = f"{target.text.rstrip('/')}/{basename(word.text)}" if is_folder else target.text
+                self.add(Kind.WRITE, path, word=target, moved_from=word.text)
 
     def net(self, target: str, *flags: Flag) -> None:
         """Add a connection."""
         local = (Flag.LOCAL,) if tables.LOCAL.match(target) else ()
         self.add(Kind.NET, target, *flags, *local)
 
-    def read_secret(self, name: str) -> None:
+    def read_secret(self, name: str, certainty: Certainty | None = None) -> None:
         """Add the reading of a secret that isn't a file."""
+        secret = frozenset({Flag.SECRET})
         self.line.effects.append(
-            Effect(Kind.READ, name, frozenset({Flag.SECRET}), range=self.range, certainty=self.certainty)
+            Effect(Kind.READ, name, secret, range=self.range, certainty=certainty or self.certainty)
         )
 
     def nested(
@@ -195,7 +211,7 @@ class Program:
 
     def arguments(self) -> Arguments:
         """The parsed arguments."""
-        return Arguments.parse(self.words, tables.VALUES.get(self.name, ""), _LONG.get(self.name, ()))
+        return Arguments.parse(self.words, tables.VALUES.get(self.name, ""), tables.LONG_VALUES.get(self.name, ()))
 
     def _assign(self) -> None:
         for word in self.command.assignments:
@@ -247,10 +263,7 @@ class Program:
                 return words
             if name == "sudo" or name == "doas":
                 self.flags |= {Flag.SUDO}
-            if name in ("xargs", "parallel"):
-                self.takes_input = True
-            valued = tables.WRAPPERS[name]
-            rest = words[1:]
+            valued, rest = tables.WRAPPERS[name], words[1:]
             while rest:
                 text = rest[0].text
                 if text == "--":
@@ -270,11 +283,21 @@ class Program:
                 if name == "env":
                     self.name, self.words = "env", []
                     self.read_secret("environment")
-                elif name == "xargs":
-                    return []
-                return [] if name in ("env", "sudo") else words[:0]
+                return []
+            if name in ("xargs", "parallel"):
+                self.takes_input = True
+                marker = Arguments.parse(words[1 : -len(rest)], valued).value("-I")
+                rest = _with_files(rest, self._listed(), marker.text if marker is not None else None)
             words = rest
         return words
+
+    def _listed(self) -> list[str]:
+        """The folders in which a ``find`` at the beginning of the pipe looks."""
+        commands, number = self.line.commands, self.number
+        while number and commands[number].is_piped:
+            number -= 1
+        words = [self._fill(word) for word in commands[number].words]
+        return _folders(words[1:]) if number < self.number and words and basename(words[0].text) == "find" else []
 
     def _secret_variables(self) -> None:
         if self.name in ("[", "test", "export", "unset"):
@@ -293,12 +316,19 @@ class Program:
         first = operands[0] if operands else ""
         second = operands[1] if len(operands) > 1 else ""
         if self._installs(first, second, arguments):
-            self.add(Kind.INSTALL, " ".join(operands[2:] if second == "install" else operands[1:]) or "project")
-            self.net("package index")
+            skipped = 0 if self.name in tables.OPTION_INSTALLERS else 2 if second == "install" else 1
+            self.add(Kind.INSTALL, " ".join(operands[skipped:]) or "project")
+            if self.name not in tables.LOCAL_INSTALLERS:
+                self.net("package index")
         elif first and first in tables.NETWORK_COMMANDS.get(self.name, ()):
-            self.net(next((url for text in operands for url in tables.URL.findall(text)), self.name))
+            sends = (Flag.SEND,) if first in tables.SENDS else ()
+            self.net(next((url for text in operands for url in tables.URL.findall(text)), self.name), *sends)
         elif self.name in tables.NETWORK:
             self._network(arguments)
+        elif self.name in tables.DATABASES:
+            urls = (word for word in arguments.operands if "://" in word.text)
+            if (host := arguments.value("-h", "--host") or next(urls, None)) is not None:
+                self.net(host.text)
         if self.name in tables.OUTPUT_OPTION and (target := arguments.value("-o", "--output")) is not None:
             self.add(Kind.WRITE, target.text, word=target)
         self._reads(arguments)
@@ -308,10 +338,8 @@ class Program:
             return False
         if (self.name, first, second) in tables.DOUBLE_INSTALLERS:
             return True
-        if self.name == "pacman":
-            return arguments.has("-S")
-        if self.name == "nix-env":
-            return arguments.has("-i", "--install")
+        if self.name in tables.OPTION_INSTALLERS:
+            return arguments.has(*tables.OPTION_INSTALLERS[self.name])
         if self.name in ("yarn", "cpan", "cpanm", "easy_install") and (not first or self.name != "yarn"):
             return not arguments.has("-v")
         if self.name == "go":
@@ -326,19 +354,13 @@ class Program:
             return
         if self.name == "gh" and _is_local_gh(self, operands):
             return
-        if self.name in ("kubectl", "aws", "gcloud", "az") and operands[:1] in (
-            ["version"],
-            ["help"],
-            ["config"],
-            ["configure"],
-        ):
+        if self.name in ("kubectl", "aws", "gcloud", "az") and operands[:1] and operands[0] in tables.LOCAL_COMMANDS:
             return
         urls = [url for word in self.words for url in tables.URL.findall(word.text)]
         hosts = urls or [match[0] for text in operands if (match := tables.HOST.match(text))]
         hosts = hosts or [text for text in operands if text.startswith("$")]
         fallback = self.name if self.name in _OWN_HOST or not operands else operands[-1]
-        sends = self.name in ("curl", "http", "https", "xh", "wget") and _sends(arguments)
-        flags = (Flag.SEND,) if sends or (self.name in ("gh", "hub", "glab") and _sends_gh(operands, arguments)) else ()
+        flags = (Flag.SEND,) if _sends(self.name, operands, arguments) else ()
         for host in dict.fromkeys(hosts or [fallback]):
             self.net(host, *flags)
 
@@ -353,15 +375,7 @@ class Program:
             if self.name in ("grep", "rg", "egrep", "fgrep"):
                 globs = arguments.values("--include", "-g", "--glob")
                 if any(is_secret(word.text) for word in globs):
-                    self.line.effects.append(
-                        Effect(
-                            Kind.READ,
-                            "files by name",
-                            frozenset({Flag.SECRET}),
-                            range=self.range,
-                            certainty=Certainty.PATTERN,
-                        )
-                    )
+                    self.read_secret("files by name", Certainty.PATTERN)
                 if arguments.has("-q", "--quiet", "-c", "--count", "-l", "-L", "--files-with-matches"):
                     return
             for word in operands:
@@ -383,6 +397,23 @@ def _is_home(text: str) -> bool:
     return False
 
 
+def _folders(words: Sequence[Word]) -> list[str]:
+    """The folders in which ``find`` with these arguments looks."""
+    return [word.text for word in takewhile(lambda word: not word.text.startswith(("-", "(", "!")), words)] or ["."]
+
+
+def _with_files(words: Sequence[Word], folders: Sequence[str], marker: str | None) -> list[Word]:
+    """A command with files of folders in the place of `marker`; None: after its words."""
+    files = [f"{folder.rstrip('/')}/*" for folder in folders]
+    if marker is None:
+        return [*words, *(words[0]._replace(text=file, literal=False) for file in files)]
+    filled: list[Word] = []
+    for word in words:
+        texts = [word.text.replace(marker, file) for file in files] if marker in word.text else []
+        filled += [word._replace(text=text, literal=False) for text in texts] or [word]
+    return filled
+
+
 def _after_options(words: list[Word], valued: frozenset[str]) -> list[Word]:
     """The words after leading options."""
     while words and words[0].text.startswith("-"):
@@ -395,24 +426,6 @@ def _after_options(words: list[Word], valued: frozenset[str]) -> list[Word]:
 _OWN_HOST: Final = names(
     "gh hub glab aws az gcloud kubectl npx uvx bunx pnpx heroku vercel flyctl fly netlify wrangler"
 )
-_LONG: Final[Mapping[str, frozenset[str]]] = {
-    "curl": names("--output --header --data --data-raw --data-binary --json --form --upload-file --request --user "
-                      "--url --max-time --connect-timeout --retry --cookie --user-agent --write-out"
-),
-    "wget": names("--output-document --directory-prefix --header --post-data --post-file --method"),
-    "cp": frozenset({"--target-directory"}),
-    "mv": frozenset({"--target-directory"}),
-    "tar": frozenset({"--directory", "--file"}),
-    "sed": frozenset({"--expression", "--file"}),
-    "grep": frozenset({"--regexp", "--file", "--include", "--exclude", "--exclude-dir"}),
-    "rg": frozenset({"--regexp", "--file", "--glob", "--type"}),
-    "gh": frozenset({"--method", "--field", "--raw-field", "--title", "--body", "--json", "--jq", "--repo"}),
-    "rsync": frozenset({"--exclude", "--include", "--rsh", "--files-from"}),
-    "touch": frozenset({"--reference", "--date"}),
-    "truncate": frozenset({"--size"}),
-    "mkdir": frozenset({"--mode"}),
-}  # fmt: skip
-
 
 # ---- programs
 
@@ -451,11 +464,10 @@ def _copy(program: Program) -> None:
         *sources, target = operands
     elif target is None and program.name == "ln" and operands:
         target = operands[0]._replace(text=basename(operands[0].text))
-    if target is not None:
-        program.add(Kind.WRITE, target.text, word=target)
     if program.name == "mv":
-        for word in sources:
-            program.add(Kind.MOVE, word.text, word=word)
+        program.move(sources, target)
+    elif target is not None:
+        program.add(Kind.WRITE, target.text, word=target)
     if program.name != "ln":
         for word in sources:
             if is_secret(program.place.resolve(word.text)):
@@ -492,6 +504,8 @@ def _edit_in_place(program: Program) -> None:
     texts = [word.text for word in program.words]
     in_place = next((text for text in texts if re.match(r"-[nrEszp0]*i|--in-place", text)), None)
     if in_place is None:
+        if program.name == "perl":
+            _interpret(program)
         return
     words = [word for word in program.words if word.text != in_place and word.text]  # `-i ''` on macOS
     arguments = Arguments.parse(words, "efl" if program.name != "perl" else "eEMI", ("--expression", "--file"))
@@ -563,12 +577,16 @@ def _download(program: Program) -> None:
 
 def _transfer(program: Program) -> None:
     """``scp`` and ``rsync``."""
-    operands = program.arguments().operands
+    arguments = program.arguments()
+    operands = arguments.operands
     remote = [word for word in operands if tables.REMOTE_PATH.match(word.text)]
-    if program.name == "rsync" and remote:
-        program.net(remote[0].text.removeprefix("rsync://").partition(":")[0].rpartition("@")[2])
+    if remote:
+        host = remote[0].text.removeprefix("rsync://").partition(":")[0].rpartition("@")[2]
+        program.net(host, *((Flag.SEND,) if operands[-1] in remote else ()))
     if operands and operands[-1] not in remote:
         program.add(Kind.WRITE, operands[-1].text, word=operands[-1])
+        if program.name == "rsync" and any(text.startswith(("--delete", "--del")) for text in arguments.options):
+            program.add(Kind.DELETE, operands[-1].text, word=operands[-1], is_pattern=True)
     for word in operands[:-1]:
         if word not in remote and is_secret(program.place.resolve(word.text)):
             program.add(Kind.READ, word.text, word=word)
@@ -591,21 +609,10 @@ def _services(program: Program) -> None:
     """Programs with a subcommand that stops processes."""
     operands = program.arguments().operand_texts
     first = operands[0] if operands else ""
-    if first in _STOPS.get(program.name, ()) or (program.name == "tmux" and first.startswith("kill-")):
+    if first in tables.STOPS.get(program.name, ()) or (program.name == "tmux" and first.startswith("kill-")):
         program.add(Kind.KILL, " ".join(operands[1:]) or program.name)
     if program.name == "kubectl" and first == "get" and any("secret" in text for text in operands[1:]):
         program.read_secret("kubectl secret")
-
-
-_STOPS: Final[Mapping[str, frozenset[str]]] = {
-    "systemctl": frozenset({"stop", "kill", "restart"}),
-    "service": frozenset({"stop"}),
-    "launchctl": frozenset({"kill", "bootout", "unload", "stop"}),
-    "docker": frozenset({"stop", "kill"}),
-    "podman": frozenset({"stop", "kill"}),
-    "docker-compose": frozenset({"down", "stop", "kill"}),
-    "pm2": frozenset({"stop", "kill", "delete"}),
-}
 
 
 def _fuser(program: Program) -> None:
@@ -615,14 +622,8 @@ def _fuser(program: Program) -> None:
 
 
 def _find(program: Program) -> None:
-    words = program.words
-    roots: list[Word] = []
-    for word in words:
-        if word.text.startswith(("-", "(", "!")):
-            break
-        roots.append(word)
+    words, folders = program.words, _folders(program.words)
     texts = [word.text for word in words]
-    folders = [word.text for word in roots] or ["."]
     if "-delete" in texts:
         for folder in folders:
             program.add(Kind.DELETE, folder, is_pattern=True)
@@ -633,14 +634,7 @@ def _find(program: Program) -> None:
         inner = Program(program.line, program.command, program.scope, program.number)
         inner.certainty = program.certainty if program.certainty is not Certainty.PARSED else Certainty.PATTERN
         inner.flags = program.flags
-        inner.run_words(
-            [
-                word._replace(text=word.text.replace("{}", f"{folders[0].rstrip('/')}/*"), literal=False)
-                if "{}" in word.text
-                else word
-                for word in words[at + 1 : stop]
-            ]
-        )
+        inner.run_words(_with_files(words[at + 1 : stop], folders, "{}"))
 
 
 def _change_directory(program: Program) -> None:
@@ -757,7 +751,7 @@ def _environment(program: Program) -> None:
 def _keychain(program: Program) -> None:
     operands = program.arguments().operand_texts
     first = operands[0] if operands else ""
-    if (program.name, first) in _KEYCHAINS or (program.name == "security" and first.startswith("find-")):
+    if (program.name, first) in tables.KEYCHAINS or (program.name == "security" and first.startswith("find-")):
         program.read_secret(" ".join((program.name, first)))
     if program.name == "aws" and (
         "secretsmanager" in operands or any(word.text == "--with-decryption" for word in program.words)
@@ -765,52 +759,29 @@ def _keychain(program: Program) -> None:
         program.read_secret("aws secrets")
 
 
-_KEYCHAINS: Final = frozenset(
-    {("vault", "read"), ("vault", "kv"), ("op", "read"), ("op", "item"), ("pass", "show"), ("gcloud", "secrets")}
-)
-
-
 def _is_local_gh(program: Program, operands: Sequence[str]) -> bool:
     """Whether a command of GitHub's program stays on this machine."""
     if operands[:2] == ["auth", "token"]:
         program.read_secret("gh auth token")
         return True
-    return operands[:1] in ([], ["version"], ["help"], ["completion"], ["config"], ["alias"]) or operands[:2] == [
-        "auth",
-        "status",
-    ]
+    return not operands or operands[0] in tables.LOCAL_COMMANDS or operands[:2] == ["auth", "status"]
 
 
-_GH_SENDS: Final = names("create edit merge close comment delete review ready reopen archive upload rename")
-
-
-def _sends_gh(operands: Sequence[str], arguments: Arguments) -> bool:
-    if operands[:1] == ["api"]:
-        return arguments.has("-f", "-F", "--field", "--raw-field", "--input") or _method(arguments) not in ("", "GET")
-    return operands[1:2] != [] and operands[1] in _GH_SENDS
-
-
-def _method(arguments: Arguments) -> str:
-    value = arguments.value("-X", "--request", "--method")
-    return "" if value is None else value.text.upper()
-
-
-def _sends(arguments: Arguments) -> bool:
-    data = (
-        "-d",
-        "--data",
-        "--data-raw",
-        "--data-binary",
-        "--data-urlencode",
-        "--json",
-        "-F",
-        "--form",
-        "-T",
-        "--upload-file",
-    )
-    posts = ("--post-data", "--post-file", "--body-data")
-    is_query = arguments.has("-G", "--get")
-    return (arguments.has(*data, *posts) and not is_query) or _method(arguments) in ("POST", "PUT", "PATCH", "DELETE")
+def _sends(name: str, operands: Sequence[str], arguments: Arguments) -> bool:
+    """Whether a program that talks to another machine sends it data."""
+    method = arguments.value("-X", "--request", "--method")
+    has_method = method is not None and method.text.upper() in ("POST", "PUT", "PATCH", "DELETE")
+    if name in ("gh", "hub", "glab"):
+        if operands[:1] == ["api"]:
+            return has_method or arguments.has("-f", "-F", "--field", "--raw-field", "--input")
+        return len(operands) > 1 and operands[1] in tables.GH_SENDS
+    if name in ("http", "https", "xh") and operands and operands[0] in ("POST", "PUT", "PATCH", "DELETE"):
+        return True
+    if name in ("curl", "http", "https", "xh", "wget"):
+        return has_method or (arguments.has(*tables.DATA_OPTIONS) and not arguments.has("-G", "--get"))
+    if name in ("aws", "gsutil", "rclone", "s3cmd"):
+        return bool(len(operands) > 2 and tables.BUCKET.match(operands[-1]) and not tables.BUCKET.match(operands[-2]))
+    return name == "twine" and operands[:1] == ["upload"]
 
 
 def _patch(program: Program) -> None:
@@ -841,6 +812,13 @@ def _new_environment(program: Program) -> None:
         operands = operands[1:]
     for word in operands[:1]:
         program.add(Kind.WRITE, word.text, Flag.NO_CONTENT, word=word)
+
+
+def _trap(program: Program) -> None:
+    """Commands that run when the shell ends."""
+    operands = program.arguments().operand_texts
+    if len(operands) > 1:
+        program.nested(operands[0])
 
 
 def _crontab(program: Program) -> None:
@@ -877,6 +855,7 @@ def _handlers() -> Iterator[tuple[str, Callable[[Program], None]]]:
         _go: "go",
         _new_environment: "virtualenv uv",
         _crontab: "crontab",
+        _trap: "trap",
         _power_shell: " ".join(tables.POWERSHELL),
     }
     for handler, programs in names.items():

@@ -36,7 +36,7 @@ INTERPRETERS: Final = names("python python2 python3 pypy3 node nodejs ruby perl 
 POWERSHELL: Final = names("pwsh powershell powershell.exe pwsh.exe cmd.exe")
 
 NETWORK: Final = names(
-    "curl wget http https httpie xh aria2c ssh scp sftp ftp lftp telnet nc ncat netcat ping ping6 dig nslookup host "
+    "curl wget http https httpie xh aria2c ssh sftp ftp lftp telnet nc ncat netcat ping ping6 dig nslookup host "
     "whois traceroute mosh rclone gh hub glab az gcloud aws heroku vercel flyctl fly netlify wrangler twine ngrok "
     "yt-dlp speedtest doctl s3cmd gsutil w3m lynx links kubectl npx uvx bunx pnpx wscat websocat grpcurl"
 )
@@ -118,6 +118,13 @@ INSTALLERS: Final[dict[str, frozenset[str]]] = {
     }.items()
 }
 """Subcommands that install packages. Each also reaches a package index."""
+LOCAL_INSTALLERS: Final = names("dpkg rpm")
+"""They install a file, and reach no package index."""
+OPTION_INSTALLERS: Final = {
+    "pacman": ("-S", "-U"), "nix-env": ("-i", "--install"), "dpkg": ("-i", "--install"),
+    "rpm": ("-i", "-U", "--install", "--upgrade"),
+}  # fmt: skip
+"""Programs with an option that installs."""
 DOUBLE_INSTALLERS: Final = frozenset(
     {("uv", "pip", "install"), ("uv", "tool", "install"), ("uv", "python", "install"), ("uv", "pip", "sync"),
      ("dotnet", "add", "package"), ("helm", "plugin", "install"), ("krew", "", "install")}
@@ -146,9 +153,48 @@ VALUES: Final[dict[str, str]] = {
     "scp": "PiFcloSJ", "rsync": "eTBf", "ssh": "bcDEeFIiJLlmOopQRSWw", "zip": "xi", "patch": "pdio", "shred": "ns",
     "go": "o", "gcc": "oIlLD", "cc": "oIlLD", "clang": "oIlLD", "g++": "oIlLD", "rustc": "oLlC", "pandoc": "oft",
     "fuser": "n", "jq": "L", "openssl": "", "ping": "ciWwst", "nc": "wpsx", "column": "st", "fold": "w", "base64": "w",
+    "psql": "hpUdcf", "pg_dump": "hpUf", "mysql": "hPuDe", "redis-cli": "hpna",
     "pip": "rceti", "pip3": "rceti", "xxd": "lsc", "od": "ANjtw", "hexdump": "ns", "dig": "tp",
 }  # fmt: skip
 """Short options with a value, by program."""
+LONG_VALUES: Final[dict[str, frozenset[str]]] = {
+    program: names(" ".join(f"--{option}" for option in options.split()))
+    for program, options in {
+        "curl": "output header data data-raw data-binary json form upload-file request user url max-time "
+        "connect-timeout retry cookie user-agent write-out",
+        "wget": "output-document directory-prefix header post-data post-file method",
+        "cp": "target-directory", "mv": "target-directory", "tar": "directory file", "sed": "expression file",
+        "grep": "regexp file include exclude exclude-dir", "rg": "regexp file glob type",
+        "gh": "method field raw-field title body json jq repo", "rsync": "exclude include rsh files-from",
+        "touch": "reference date", "truncate": "size", "mkdir": "mode", "psql": "host port username dbname command",
+        "mysql": "host port user execute",
+    }.items()
+}  # fmt: skip
+"""Long options with a value, by program."""
+STOPS: Final[dict[str, frozenset[str]]] = {
+    "systemctl": names("stop kill restart"), "service": names("stop"),
+    "launchctl": names("kill bootout unload stop"), "docker": names("stop kill"), "podman": names("stop kill"),
+    "docker-compose": names("down stop kill"), "pm2": names("stop kill delete"),
+}  # fmt: skip
+"""Subcommands that stop processes."""
+KEYCHAINS: Final = frozenset(
+    {("vault", "read"), ("vault", "kv"), ("op", "read"), ("op", "item"), ("pass", "show"), ("gcloud", "secrets")}
+)
+"""Commands that show secrets."""
+DATABASES: Final = names(
+    "psql pg_dump pg_restore mysql mysqldump mariadb redis-cli mongosh mongodump clickhouse-client"
+)
+"""Programs that talk to another machine if an option or a URL names it."""
+LOCAL_COMMANDS: Final = names("version help config configure completion alias")
+"""Subcommands of programs of `NETWORK` that stay on this machine."""
+SENDS: Final = names("push publish upload")
+"""Subcommands of `NETWORK_COMMANDS` that send data."""
+GH_SENDS: Final = names("create edit merge close comment delete review ready reopen archive upload rename")
+DATA_OPTIONS: Final = (
+    "-d", "--data", "--data-raw", "--data-binary", "--data-urlencode", "--json", "-F", "--form", "-T", "--upload-file",
+    "--post-data", "--post-file", "--body-data",
+)  # fmt: skip
+BUCKET: Final = re.compile(r"(?:s3|gs)://|[\w-]+:(?!\\)")
 
 SECRET_VARIABLE: Final = re.compile(
     r"\$\{?[A-Za-z_]*(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|PRIVATE_KEY|ACCESS_KEY|CREDENTIALS?)[A-Za-z_]*\}?(?![\w:+-])"
@@ -172,8 +218,9 @@ CODE: Final = tuple(
     for kind, pattern in (
         (
             "delete",
-            r"(?<!\w)(?:os\.(?:remove|unlink|rmdir|removedirs)|shutil\.rmtree|rmtree|(?:\w+\.)?(?:unlink|rm|rmdir)Sync|"
-            r"fs(?:\.promises)?\.(?:unlink|rm|rmdir)|File\.(?:delete|unlink)|FileUtils\.rm\w*|Deno\.remove\w*)\s*\(",
+            r"(?:(?<!\w)(?:os\.(?:remove|unlink|rmdir|removedirs)|shutil\.rmtree|rmtree|(?:\w+\.)?(?:unlink|rm|rmdir)Sync|"
+            r"fs(?:\.promises)?\.(?:unlink|rm|rmdir)|File\.(?:delete|unlink)|FileUtils\.rm\w*|Deno\.remove\w*)\s*\("
+            r"|(?<![\w.$@])(?:unlink|rmtree|File\.(?:delete|unlink)|FileUtils\.rm\w*)[ (]+(?=['\"]))",
         ),
         (
             "write",

@@ -12,6 +12,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -138,9 +139,31 @@ _REMOTE: Final = ("owner", "repo", "repository", "project_id", "bucket")
 """Arguments that say that a path is not on this machine."""
 
 
+@lru_cache(maxsize=2_048)
 def tool_of(name: str) -> Tool | None:
     """What the tool of that name is for; None if it isn't in the table."""
     return _NAMES.get(_LAST.sub("", name.strip()).lower())
+
+
+def command_line(name: str, text: str) -> Mapping[str, Any]:
+    """The arguments of a call that is recorded as a command line with the tool's name (SWE-agent)."""
+    head, _, body = text.strip().partition("\n")
+    words = head.split()
+    if name == "edit" and re.fullmatch(r"\d+:\d+", words[1] if len(words) > 1 else ""):
+        return {"replacement_text": body.removesuffix("\nend_of_edit"), "range": words[1]}
+    return {"path": words[1]} if name in ("open", "create") and len(words) > 1 else {"command": text.strip()}
+
+
+def in_open_file(name: str, arguments: Any, opened: str | None) -> Any:
+    """The arguments of a call, with the file that the program had open if it edits that (SWE-agent)."""
+    if isinstance(arguments, str) and arguments.split(None, 1)[:1] == [name]:
+        arguments = command_line(name, arguments)
+    if opened is None or tool_of(name) is not Tool.EDIT or not isinstance(arguments, Mapping):
+        return arguments
+    if text_of(arguments, PATH) is not None or not set(arguments) & {"replacement_text", "search", "text"}:
+        return arguments
+    inserts = {"command": "insert"} if name == "insert" else {}
+    return {**arguments, **inserts, "path": opened}
 
 
 def call_effects(name: str, arguments: Any, place: Place) -> list[Effect]:
@@ -151,6 +174,12 @@ def call_effects(name: str, arguments: Any, place: Place) -> list[Effect]:
     arguments = parse_arguments(arguments, tool)
     if not isinstance(arguments, Mapping):
         return [] if tool is None and arguments is None else [Effect(Kind.CALL, name)]
+    if (
+        set(arguments) == {"command"}
+        and tool is not Tool.SHELL
+        and str(arguments["command"]).split(None, 1)[:1] == [name]
+    ):
+        tool = Tool.SHELL  # a command line that is recorded with its program as the name of the tool
     edits = edits_of(arguments)
     if edits and (tool in (Tool.PATCH, Tool.EDIT, Tool.WRITE, Tool.SHELL) or _is_patch(arguments)):
         return [effect for edit in edits for effect in _edit_effects(edit, place, certainty)]
@@ -229,18 +258,25 @@ def _edit_effects(edit: Edit, place: Place, certainty: Certainty) -> Iterator[Ef
     if effect is None:
         return
     is_deleted = edit.kind is Kind.DELETE
+    is_replaced = edit.kind is Kind.EDIT and edit.old is None and edit.new is not None  # by unknown lines
     yield msgspec.structs.replace(
         effect,
         added=None if is_deleted else edit.added,
-        removed=None if is_deleted else edit.removed,
+        removed=None if is_deleted or is_replaced else edit.removed,
         argument="path",
         edit=edit,
     )
     if edit.moved_to:
         for kind, path in ((Kind.MOVE, edit.path), (Kind.WRITE, edit.moved_to)):
-            moved = file_effect(kind, path, place, certainty=certainty)
-            if moved is not None:
-                yield moved
+            yield from _moved(kind, path, edit.path, place, certainty)
+
+
+def _moved(kind: Kind, path: str, source: str, place: Place, certainty: Certainty) -> Iterator[Effect]:
+    """One end of a move."""
+    effect = file_effect(kind, path, place, certainty=certainty)
+    if effect is not None:
+        source = place.resolve(source)
+        yield effect if kind is Kind.MOVE else msgspec.structs.replace(effect, moved_from=source)
 
 
 def _shell(name: str, arguments: Mapping[Any, Any], place: Place, certainty: Certainty) -> Iterator[Effect]:
@@ -282,11 +318,10 @@ def _paths(arguments: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _move(name: str, arguments: Mapping[Any, Any], place: Place, certainty: Certainty) -> Iterator[Effect]:
-    for kind, names in ((Kind.MOVE, _SOURCE), (Kind.WRITE, _TARGET)):
-        path = text_of(arguments, names)
-        effect = file_effect(kind, path, place, certainty=certainty) if path else None
-        if effect is not None:
-            yield effect
+    source, target = text_of(arguments, _SOURCE), text_of(arguments, _TARGET)
+    for kind, path in ((Kind.MOVE, source), (Kind.WRITE, target)):
+        if path:
+            yield from _moved(kind, path, source or "", place, certainty)
 
 
 def _net(name: str, arguments: Mapping[Any, Any], place: Place, certainty: Certainty) -> Iterator[Effect]:

@@ -137,5 +137,7 @@ class Effect(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The characters of that argument that are the evidence."""
     certainty: Certainty = Certainty.RECORDED
     outcome: Outcome = Outcome.UNKNOWN
+    moved_from: str | None = None
+    """The normalized path that the file had before a move."""
     edit: Edit | None = None
     """The change of the text; None if the call doesn't have it."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import ClassVar, Generic, TypeVar
 
+from msgspec.structs import replace
 from textual import on
 
-from tracetui.analysis.audit import Finding
+from tracetui.analysis.arrangement import Arrangement, Choices
+from tracetui.analysis.audit import Audit, Finding
 from tracetui.errors import TracetuiError
 from tracetui.live.blame import FileBlame, Subject, file_job
 from tracetui.live.effects import EffectsResult
@@ -15,14 +17,21 @@ from tracetui.live.jobs import Job, JobProgress
 from tracetui.live.mailbox import Mail
 from tracetui.masking import one_line
 from tracetui.model import RunRef
+from tracetui.store.query import parse_prefix
 from tracetui.text import Clean, grouped
 from tracetui.ui.commands import AUDIT, BLAME, FILES, Command
 from tracetui.ui.layout import NARROW
+from tracetui.ui.panes.run_list import QUERY_LABEL
 from tracetui.ui.screens.lists import PreviewScreen
+from tracetui.ui.state import rearrange, sort_by
 from tracetui.ui.widgets.frame import with_hints
 from tracetui.ui.widgets.line_view import LineView
+from tracetui.ui.widgets.lines import LineBar
+from tracetui.ui.widgets.prompt import QueryQuestion
 from tracetui.views.blame import blame_heading, blame_rows, blame_sentence, blame_totals
 from tracetui.views.effects import (
+    FILE_SORTS,
+    RULE_SORTS,
     EffectRows,
     People,
     Place,
@@ -35,7 +44,7 @@ from tracetui.views.effects import (
     files_sentence,
     files_totals,
 )
-from tracetui.views.labels import short_names
+from tracetui.views.labels import arrangement_title, short_names
 from tracetui.views.rows import Line, ListRows, Piece
 
 _R = TypeVar("_R")
@@ -84,8 +93,22 @@ class EffectsView(LineView):
         return self.rows.place(self.position) if isinstance(self.rows, EffectRows) else None
 
 
+class FilesView(EffectsView):
+    """The rows of files."""
+
+    sorts: ClassVar[Mapping[str, str]] = {name: name for name in FILE_SORTS}
+
+
+class AuditView(EffectsView):
+    """The rows of findings."""
+
+    sorts: ClassVar[Mapping[str, str]] = {name: name for name in RULE_SORTS}
+
+
 class EffectsScreen(PreviewScreen, Generic[_R]):
     """What runs did, as rows that lead to steps."""
+
+    view_type: ClassVar[type[EffectsView]] = EffectsView
 
     def __init__(
         self,
@@ -97,7 +120,7 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
         cursor: Hashable = None,
     ) -> None:
         """`of`: which runs these are, in words."""
-        self.effects = EffectsView(id=pane)
+        self.effects = self.view_type(id=pane)
         super().__init__(pane, pane.capitalize(), commands, self.effects)
         self.effects.toggled = toggled
         self._refs, self._of, self._go_to = tuple(refs), of, cursor
@@ -149,21 +172,28 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
         if result is not None and (rows := self.rows_of(result)) is not None and len(rows):
             first = next((rows.key(index) for index in range(len(rows)) if rows.selectable(index)), None)
             key = self._go_to if self._go_to is not None else None if self._moved else first
-            self.list.show(rows, key=key, heading=lambda width: [self.heading(width)])
+            self.list.show(rows, key=key, title=self.title_words(), heading=lambda width: [self.heading(width)])
             if self.list.cursor == self._go_to:
                 self._go_to = None
         else:
             is_done = self._progress is not None and self._progress.finished
             words = self.nothing if is_done else "reading …"
             line: Line = (Piece(Clean(words), "dim"),)
-            self.list.show(ListRows([line], headings=[0]), heading=lambda width: [])
+            self.list.show(ListRows([line], headings=[0]), title=self.title_words(), heading=lambda width: [])
         self._lay_out()
         self._load_preview()
         self.refresh_frame()
 
     # ---- hooks
 
-    nothing = "nothing recorded"
+    @property
+    def nothing(self) -> str:
+        """What an empty list says."""
+        return "nothing recorded"
+
+    def title_words(self) -> Line:
+        """How the rows are sorted and filtered."""
+        return ()
 
     def rows_of(self, result: _R) -> EffectRows:
         """The rows of a result."""
@@ -298,7 +328,122 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
 
 
 class RecordedScreen(EffectsScreen[EffectsResult]):
-    """A screen of the effects of runs."""
+    """A screen of the effects of runs. A query shows the rows of runs that match it, and those that have its words."""
+
+    usual_order = ""
+    """The first of the sort orders, in words."""
+
+    def __init__(
+        self,
+        pane: str,
+        refs: Sequence[RunRef],
+        of: str,
+        commands: Sequence[Command],
+        toggled: frozenset[Hashable] = frozenset(),
+        cursor: Hashable = None,
+        arrangement: Arrangement | None = None,
+    ) -> None:
+        super().__init__(pane, refs, of, commands, toggled, cursor)
+        self.choices = Choices((*self.view_type.sorts,), ("none",))
+        self.arrangement = arrangement or Arrangement(sort=self.choices.sorts[0], group="none")
+        self._matching: tuple[object, EffectsResult] | None = None
+        """The part of the result that was shown last, and what decided it."""
+        self.hint = LineBar("bg", id="hint")
+        self.hint.display = False
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.mount(self.hint, after=self._sentence)
+
+    def matching(self, result: EffectsResult) -> EffectsResult:
+        """The part of the result that the filter shows."""
+        words, key = self.arrangement.words, (id(result), self.arrangement.words, self.app.store.revision)
+        if not words:
+            return result
+        if self._matching is not None and self._matching[0] == key:
+            return self._matching[1]
+        runs, query = self.app.store.runs, parse_prefix(words, self.app.query_context())[0]
+        matched = {ref for ref in self._refs if ref in runs and query.matches(runs[ref])}
+
+        def shows(refs: Iterable[RunRef], *texts: str) -> bool:
+            return not matched.isdisjoint(refs) or query.matches_text(" ".join(one_line(text, 400) for text in texts))
+
+        files, audit = result.files, result.audit
+        part = result._replace(
+            files=files._replace(
+                files=[
+                    (history, state)
+                    for history, state in files.files
+                    if shows((change.run for change in history.changes), history.path)
+                ]
+            ),
+            audit=Audit(
+                [one for one in audit.findings if shows((one.run,), one.rule.name, one.what)], audit.runs, audit.allowed
+            ),
+        )
+        self._matching = key, part
+        return part
+
+    def title_words(self) -> Line:
+        sort = self.arrangement.sort
+        sort = self.usual_order if sort == self.choices.sorts[0] else f"by {sort}"
+        return arrangement_title(self.arrangement, self.arrangement.words, ungrouped="none", sort=sort)
+
+    def _arrange(self, arrangement: Arrangement) -> None:
+        self.arrangement = arrangement
+        self.show_rows()
+
+    def action_arrange(self, how: str) -> None:
+        """Arrange the rows; see `state.rearrange`."""
+        self._arrange(rearrange(self.arrangement, how, self.choices))
+
+    def action_sort(self) -> None:
+        """Sort by the next column."""
+        self.action_arrange("sort")
+
+    @on(LineView.SortRequested)
+    def _sort_requested(self, message: LineView.SortRequested) -> None:
+        self._arrange(sort_by(self.arrangement, message.sort))
+
+    def action_filter(self) -> None:
+        """Ask which rows to show."""
+
+        def apply(words: str) -> None:
+            self._arrange(replace(self.arrangement, words=words))
+
+        filtered = self.app.run_filter()._replace(apply=apply, found=self.count)
+        self.ask(QueryQuestion(QUERY_LABEL, self.arrangement.words, filtered, self.hint))
+
+    def sentence(self, result: EffectsResult) -> Line:
+        number, total, noun = self.count()
+        if self.arrangement.words and not number:
+            return (Piece(Clean(f"0 of {grouped(total)} {noun}"), "sec"),)
+        return self.sentence_of(self.matching(result))
+
+    def sentence_of(self, result: EffectsResult) -> Line:
+        """The part of the result that is shown, in a sentence."""
+        raise NotImplementedError
+
+    def count(self) -> tuple[int, int, str]:
+        """(Rows that the filter shows, all of them, what they are)."""
+        raise NotImplementedError
+
+    def step_back(self) -> None:
+        if self.arrangement.words:
+            self._arrange(replace(self.arrangement, words=""))
+        else:
+            super().step_back()
+
+    def again(self) -> RecordedScreen:
+        view = self.effects
+        return type(self)(self.pane, self._refs, self._of, self.commands, view.toggled, view.cursor, self.arrangement)
+
+    @property
+    def nothing(self) -> str:
+        is_filtered = self.arrangement.words and self._result is not None and self.count()[1]
+        return "nothing matches the filter  ·  Esc clears it" if is_filtered else self.empty
+
+    empty = "nothing recorded"
 
     def unread(self, result: EffectsResult) -> int:
         return len({problem.path for problem in result.files.problems})
@@ -307,7 +452,9 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
 class FilesScreen(RecordedScreen):
     """Files that agents changed, by folder; a file unfolds to its edits."""
 
-    nothing = "no file changed"
+    view_type = FilesView
+    empty = "no file changed"
+    usual_order = "by folder"
     hints = (("↵", "open the step"), ("l", "edits"), ("B", "blame"), ("U", "audit"))
 
     @property
@@ -317,37 +464,81 @@ class FilesScreen(RecordedScreen):
         return path if isinstance(path, str) else None
 
     def rows_of(self, result: EffectsResult) -> EffectRows:
-        return file_rows(result.files, self.effects.toggled, self._people, self.app.look.glyphs)
+        arrangement = self.arrangement
+        return file_rows(
+            self.matching(result).files,
+            self.effects.toggled,
+            self._people,
+            self.app.look.glyphs,
+            sort=arrangement.sort,
+            reverse=arrangement.reverse,
+        )
+
+    def count(self) -> tuple[int, int, str]:
+        result = self._result
+        return (
+            (0, 0, "files")
+            if result is None
+            else (len(self.matching(result).files.files), len(result.files.files), "files")
+        )
 
     def heading(self, width: int) -> Line:
-        return files_heading(width)
+        return files_heading(width, self.arrangement.sort)
 
     def totals(self, result: EffectsResult) -> Line:
         return files_totals(result.files, result.runs)
 
-    def sentence(self, result: EffectsResult) -> Line:
+    def sentence_of(self, result: EffectsResult) -> Line:
         return files_sentence(result.files)
 
 
 class AuditScreen(RecordedScreen):
     """Findings by rule, worst first."""
 
-    nothing = "no findings"
+    view_type = AuditView
+    empty = "no findings"
+    usual_order = "worst first"
     hints = (("↵", "open the step"), ("]r", "next finding"), ("Space", "allow"))
 
     def rows_of(self, result: EffectsResult) -> EffectRows:
-        return audit_rows(result.audit, self.effects.toggled, self._people, self._allowed, self.app.look.glyphs)
+        arrangement = self.arrangement
+        return audit_rows(
+            self.matching(result).audit,
+            self.effects.toggled,
+            self._people,
+            self._allowed,
+            self.app.look.glyphs,
+            sort=arrangement.sort,
+            reverse=arrangement.reverse,
+        )
+
+    def count(self) -> tuple[int, int, str]:
+        result = self._result
+        if result is None:
+            return 0, 0, "findings"
+        return len(self.matching(result).audit.findings), len(result.audit.findings), "findings"
+
+    def action_export(self) -> None:
+        """Write the findings that are shown to a file."""
+        result = self._result
+        if result is None:
+            self.say("nothing is read yet", "status.warn")
+            return
+        audit = self.matching(result).audit
+        findings = [one for one in audit.findings if not self._allowed(one)]
+        audit = Audit(findings, audit.runs, len(audit.findings) - len(findings))
+        self.app.exporter.export_audit(audit, result.files.problems, self)
 
     def _allowed(self, finding: Finding) -> bool:
         return self.app.verdicts.allows(finding)
 
     def heading(self, width: int) -> Line:
-        return audit_heading(width)
+        return audit_heading(width, self.arrangement.sort)
 
     def totals(self, result: EffectsResult) -> Line:
         return audit_totals(result.audit)
 
-    def sentence(self, result: EffectsResult) -> Line:
+    def sentence_of(self, result: EffectsResult) -> Line:
         return audit_sentence(result.audit, self._allowed)
 
     def action_open(self) -> None:
@@ -413,7 +604,6 @@ class AuditScreen(RecordedScreen):
 class BlameScreen(EffectsScreen[FileBlame]):
     """The lines of a file in the repository of the current folder, with the sessions that wrote them."""
 
-    nothing = "no lines"
     hints = (("↵", "open the step"), ("A", "files"))
 
     def __init__(self, subject: Subject, commands: Sequence[Command], cursor: Hashable = None) -> None:
@@ -437,6 +627,10 @@ class BlameScreen(EffectsScreen[FileBlame]):
             steps = ((line.number, line.answer.step) for line in result.lines)
             self._go_to = next((number for number, step in steps if step is not None and step[:2] == here), None)
         return blame_rows(result.lines, self._people, self.app.look.glyphs)
+
+    @property
+    def nothing(self) -> str:
+        return "no lines"
 
     def heading(self, width: int) -> Line:
         return blame_heading(width)

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from tracetui.errors import TracetuiError
-from tracetui.model import Run, RunRef, RunSummary, Span
+from tracetui.model import Problem, Run, RunRef, RunSummary, Span
 from tracetui.text import size
 
 if TYPE_CHECKING:
+    from tracetui.analysis.audit import Audit
     from tracetui.live.engine import Engine
     from tracetui.live.mailbox import Compare
     from tracetui.store.claims import Claims
@@ -75,7 +76,27 @@ class Exporter:
 
         self._export("the triage", file_name(None, "md"), pieces, dialog)
 
-    def _export(self, what: str, name: str, pieces: Callable[[str], Iterable[bytes]], dialog: Dialog) -> None:
+    def export_audit(self, audit: Audit, problems: Sequence[Problem], dialog: Dialog) -> None:
+        """Export the findings of an audit."""
+        import tracetui
+        from tracetui.export.audit import AuditReport, export_audit, form_of
+
+        def pieces(path: str) -> Iterable[bytes]:
+            form = form_of(path)
+            lines = self._engine.record_lines(audit.findings) if form == "sarif" else {}
+            report = AuditReport(audit, problems=problems, version=tracetui.__version__, lines=lines)
+            return export_audit(report, form)
+
+        self._export("the audit", "audit.md", pieces, dialog, ".md, .sarif, .xml (JUnit) or .json")
+
+    def _export(
+        self,
+        what: str,
+        name: str,
+        pieces: Callable[[str], Iterable[bytes]],
+        dialog: Dialog,
+        forms: str = ".md, .html or .json",
+    ) -> None:
         """Prompt for a path and write the export."""
         from tracetui.export.document import write
 
@@ -93,7 +114,7 @@ class Exporter:
                 )
 
         name = self._failed_paths.get(what, name)
-        dialog.ask_for(f"export {what} to: .md, .html or .json; secrets masked", name, answer)
+        dialog.ask_for(f"export {what} to: {forms}; secrets masked", name, answer)
 
     def copy_step(self, ref: RunRef, span: str, name: str, dialog: Dialog) -> None:
         """Copy a step as ``curl``, ``fixture``, ``test`` or ``fork``."""

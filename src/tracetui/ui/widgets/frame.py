@@ -347,7 +347,7 @@ def _key(key: str, word: str) -> list[Piece]:
 
 
 def with_hints(facts: Sequence[Piece], hints: Sequence[tuple[str, str]], width: int) -> Line:
-    """Facts, and as many hints (key, words) as fit whole."""
+    """Facts, and as many hints (key, words) as fit whole; without one, the separator after the facts is left out."""
     pieces = [*facts]
     for key, words in hints:
         gap = [Piece(Clean("   "))] if len(pieces) > len(facts) else []
@@ -355,7 +355,8 @@ def with_hints(facts: Sequence[Piece], hints: Sequence[tuple[str, str]], width: 
         if width_of((*pieces, *hint)) > width - FRAME:
             break
         pieces += hint
-    return tuple(pieces)
+    is_separated = len(pieces) == len(facts) and bool(pieces) and not pieces[-1].text.strip(" ·")
+    return tuple(pieces[:-1] if is_separated else pieces)
 
 
 _HERE: Final = {DETAIL: ("open", "next-tab", "copy", "search", "zoom"), FACTS: ("open", "copy", "search", "zoom")}
