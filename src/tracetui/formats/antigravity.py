@@ -9,7 +9,7 @@ is a step, written again when it is done. Calls have no id: the results that fol
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, ClassVar, Final
 
@@ -18,8 +18,8 @@ from msgspec import Raw, Struct
 from tracetui.formats.agent_log import Call, Conversation, SpanRow, row
 from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.bodies import SpanRef, argument, kind_of, message_body, notes_body, pack_block, records_of
-from tracetui.formats.decode import decode_value, records_in
-from tracetui.formats.jsonl import Line, LogReader, summaries
+from tracetui.formats.decode import decode_value
+from tracetui.formats.jsonl import Line, LogFormat
 from tracetui.formats.scalars import between, mapping, moment, sequence, task_key, text, without
 from tracetui.formats.schema import NULL, Integer, Schema, plain, unknown_fields
 from tracetui.model import (
@@ -31,11 +31,9 @@ from tracetui.model import (
     Message,
     Operation,
     Part,
-    Problem,
     Reasoning,
     RunBody,
     RunRef,
-    RunSummary,
     Span,
     Status,
     StatusSource,
@@ -48,8 +46,6 @@ from tracetui.sources.base import File
 AGENT: Final = "antigravity"
 FULL: Final = "transcript_full.jsonl"
 SHORT: Final = "transcript.jsonl"
-_FEW: Final = 4
-"""Lines that are looked at to recognize a transcript."""
 _LIKELY: Final = 80
 _NOTES: Final = {
     "CONVERSATION_HISTORY": "history",
@@ -249,23 +245,20 @@ class Session(Conversation):
         return RunBody(last_user=self._user, last_assistant=self._answer, error=self._failure)
 
 
-class Antigravity:
+class Antigravity(LogFormat):
     """The format; see `tracetui.formats.base.Format`."""
 
     name = "antigravity"
     title = "Antigravity transcript"
     home_variables = ()
+    schema, session, signs = SCHEMA, Session, (b'"step_index"',)
 
-    def sniff(self, file: File) -> int:
-        if b'"step_index"' not in file.head:
+    def claim(self, record: dict[str, Any]) -> int:
+        fields = (record.get("step_index"), *(text(record.get(name)) for name in ("source", "type", "status")))
+        if None in fields:
             return NO
-        return max(map(_claim, records_in(file.head, _FEW)), default=NO)
-
-    def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        return summaries(RunRef(self.name, file.path), file, SCHEMA, Session, deep=deep)
-
-    def open(self, file: File, ref: RunRef) -> LogReader[Session]:
-        return LogReader(SCHEMA, Session)
+        is_sure = kind_of(record) in ("USER_INPUT", "PLANNER_RESPONSE") and "created_at" in record
+        return CERTAIN if is_sure else _LIKELY
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """A message, a call with its results, or notes."""
@@ -286,19 +279,6 @@ class Antigravity:
 
     def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
         return tuple(home / ".gemini" / f"antigravity{kind}" / "brain" for kind in ("", "-cli", "-ide"))
-
-
-def _claim(record: dict[str, Any]) -> int:
-    """How surely a record is a step."""
-    fields = (
-        record.get("step_index"),
-        text(record.get("source")),
-        text(record.get("type")),
-        text(record.get("status")),
-    )
-    if None in fields:
-        return NO
-    return CERTAIN if kind_of(record) in ("USER_INPUT", "PLANNER_RESPONSE") and "created_at" in record else _LIKELY
 
 
 def id_of(file: File) -> str:

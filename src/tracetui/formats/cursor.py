@@ -9,7 +9,7 @@ all.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any, ClassVar, Final
@@ -32,8 +32,7 @@ from tracetui.formats.bodies import (
     text_in,
     type_of,
 )
-from tracetui.formats.decode import records_in
-from tracetui.formats.jsonl import Line, LogReader, summaries
+from tracetui.formats.jsonl import Line, LogFormat
 from tracetui.formats.scalars import mapping, task_key, text, without
 from tracetui.formats.schema import NULL, Loose, Schema, plain, unknown_fields
 from tracetui.model import (
@@ -43,10 +42,8 @@ from tracetui.model import (
     Header,
     Message,
     Operation,
-    Problem,
     RunBody,
     RunRef,
-    RunSummary,
     Span,
     Status,
     StatusSource,
@@ -58,8 +55,6 @@ from tracetui.sources.base import File
 AGENT: Final = "cursor"
 FOLDER: Final = "agent-transcripts"
 _END: Final = "turn_ended"
-_FEW: Final = 4
-"""Lines that are looked at to recognize a transcript."""
 _LIKELY: Final = 70
 _ROLES: Final = ("user", "assistant", "system")
 _SUB_AGENTS: Final = frozenset({"Task", "Agent"})
@@ -198,23 +193,20 @@ class Session(Conversation):
         return RunBody(last_user=self._user, last_assistant=self._answer, error=error)
 
 
-class Cursor:
+class Cursor(LogFormat):
     """The format; see `tracetui.formats.base.Format`."""
 
     name = "cursor"
     title = "Cursor transcript"
     home_variables = ()
+    schema, session, signs = SCHEMA, Session, (b'"role"', b'"turn_ended"')
 
-    def sniff(self, file: File) -> int:
-        if b'"role"' not in file.head and b'"turn_ended"' not in file.head:
-            return NO
-        return max(map(_claim, records_in(file.head, _FEW)), default=NO)
-
-    def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        return summaries(RunRef(self.name, file.path), file, SCHEMA, Session, deep=deep)
-
-    def open(self, file: File, ref: RunRef) -> LogReader[Session]:
-        return LogReader(SCHEMA, Session)
+    def claim(self, record: dict[str, Any]) -> int:
+        """Other programs' messages have a type or an id."""
+        if record.get("type") == _END and record.keys() <= {"type", "status", "error"}:
+            return CERTAIN
+        is_said = record.keys() == {"role", "message"} and record["role"] in _ROLES
+        return _LIKELY if is_said and isinstance(mapping(record["message"]).get("content"), list) else NO
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """A message, a call, or notes."""
@@ -241,14 +233,6 @@ class Cursor:
 
 def _part(block: Any) -> Any:
     return part_of(block, call="tool_use", arguments="input")
-
-
-def _claim(record: dict[str, Any]) -> int:
-    """How surely a record is a line of a transcript. Other programs' messages have a type or an id."""
-    if record.get("type") == _END and record.keys() <= {"type", "status", "error"}:
-        return CERTAIN
-    is_said = record.keys() == {"role", "message"} and record["role"] in _ROLES
-    return _LIKELY if is_said and isinstance(mapping(record["message"]).get("content"), list) else NO
 
 
 class Place(Struct, frozen=True):

@@ -6,7 +6,6 @@ errors and no end; times are in milliseconds, and optional.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, ClassVar, Final
 
 from msgspec import Raw, Struct
@@ -15,7 +14,7 @@ from tracetui.formats.agent_log import Call, Conversation, row
 from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.bodies import SpanRef, argument, kind_of, pack_block, parts_in, records_of, text_in
 from tracetui.formats.decode import decode_value, record_on, records_in
-from tracetui.formats.jsonl import Line, LogReader, summaries
+from tracetui.formats.jsonl import Line, LogFormat
 from tracetui.formats.scalars import between, folder_of, mapping, sequence, task_key, text
 from tracetui.formats.schema import NULL, Finite, Loose, Schema, plain, unknown_fields
 from tracetui.model import (
@@ -25,11 +24,9 @@ from tracetui.model import (
     Message,
     Operation,
     Part,
-    Problem,
     Reasoning,
     RunBody,
     RunRef,
-    RunSummary,
     Span,
     Status,
     Text,
@@ -214,11 +211,12 @@ class Session(Conversation):
         )
 
 
-class HfSts:
+class HfSts(LogFormat):
     """The format; see `tracetui.formats.base.Format`."""
 
     name = "hf-sts"
     title = "Hugging Face session trace"
+    schema, session = SCHEMA, Session
 
     def sniff(self, file: File) -> int:
         if b'"harness"' not in file.head:
@@ -228,12 +226,6 @@ class HfSts:
             return NO
         first = records[0] if records else {}
         return CERTAIN if kind_of(first) == "session" and text(first.get("harness")) is not None else NO
-
-    def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        return summaries(RunRef(self.name, file.path), file, SCHEMA, Session, deep=deep)
-
-    def open(self, file: File, ref: RunRef) -> LogReader[Session]:
-        return LogReader(SCHEMA, Session)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """A message, or a call with its results."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import inf
 from sqlite3 import Connection, Error
@@ -143,11 +143,11 @@ class CountedRun:
 
 
 class KindReader:
-    """The `Reader` of a run in a file that is a database, or something else: `kind_of` decides, `readers` read each."""
+    """The `Reader` of a run in a file of one of several kinds: `kind_of` decides, `readers` read each."""
 
-    def __init__(self, kind_of: Callable[[File], str], readers: Mapping[str, Callable[[], Reader]]) -> None:
+    def __init__(self, kind_of: Callable[[File], Hashable], readers: Mapping[Any, Callable[[], Reader]]) -> None:
         self._kind_of, self._readers = kind_of, readers
-        self._kind = ""
+        self._kind: Hashable = None
         self._reader: Reader | None = None
 
     def more(self, file: File) -> Chunk:
