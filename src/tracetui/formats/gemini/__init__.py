@@ -13,7 +13,7 @@ none of that id. The end of a session is not recorded.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import PurePath
 from typing import Any, Final
@@ -627,6 +627,7 @@ class Gemini:
 
     def open(self, file: File, ref: RunRef) -> Reader:
         """Of either layout; a file may be too short to show its own at first."""
+        readers: dict[bool, Callable[[], Reader]]
         readers = {True: partial(DocumentReader, _read), False: partial(LogReader, RECORD, Session)}
         return KindReader(is_document, readers)
 

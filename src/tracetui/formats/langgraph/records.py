@@ -179,6 +179,11 @@ class Row(Struct, frozen=True):
     messages: tuple[tuple[str, Placed], ...]
     """By channel."""
 
+    @property
+    def stamp(self) -> int:
+        """As in `tracetui.formats.sqlite.Row`."""
+        return self.size
+
 
 class Checkpoint(Row, frozen=True):
     """A row of ``checkpoints``."""
