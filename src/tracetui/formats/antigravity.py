@@ -17,7 +17,16 @@ from msgspec import Raw, Struct
 
 from tracetui.formats.agent_log import Call, Conversation, SpanRow, row
 from tracetui.formats.base import CERTAIN, NO
-from tracetui.formats.bodies import SpanRef, argument, kind_of, message_body, notes_body, pack_block, records_of
+from tracetui.formats.bodies import (
+    SpanRef,
+    argument,
+    call_part,
+    kind_of,
+    message_body,
+    notes_body,
+    pack_block,
+    records_of,
+)
 from tracetui.formats.decode import decode_value
 from tracetui.formats.jsonl import Line, LogFormat
 from tracetui.formats.scalars import between, mapping, moment, sequence, task_key, text, without
@@ -38,7 +47,6 @@ from tracetui.model import (
     Status,
     StatusSource,
     Text,
-    ToolCall,
     excerpt,
 )
 from tracetui.sources.base import File
@@ -332,9 +340,7 @@ def _message(record: dict[str, Any], raw: bytes) -> Body:
     is_reply = kind_of(record) == "PLANNER_RESPONSE"
     calls = sequence(record.get("tool_calls")) if is_reply else []
     whole = all(isinstance(call, dict) and call.keys() <= {"name", "args"} for call in calls)
-    parts += [
-        ToolCall(None, text(call.get("name")) or "call", arguments_of(call.get("args"))) for call in map(mapping, calls)
-    ]
+    parts += [call_part(mapping(call) | {"args": arguments_of(mapping(call).get("args"))}) for call in calls]
     shown = {name for name, value in (("content", content), ("thinking", thinking)) if isinstance(value, str)}
     shown |= {"tool_calls"} if calls and whole else set()
     message = Message("assistant" if is_reply else "user", tuple(parts))

@@ -12,10 +12,20 @@ from msgspec import Raw, Struct
 
 from tracetui.formats.agent_log import Call, Conversation, row
 from tracetui.formats.base import CERTAIN, NO
-from tracetui.formats.bodies import SpanRef, argument, kind_of, pack_block, parts_in, records_of, text_in
+from tracetui.formats.bodies import (
+    SpanRef,
+    argument,
+    call_part,
+    kind_of,
+    message_body,
+    pack_block,
+    parts_in,
+    records_of,
+    text_in,
+)
 from tracetui.formats.decode import decode_value, record_on, records_in
 from tracetui.formats.jsonl import Line, LogFormat
-from tracetui.formats.scalars import between, folder_of, mapping, sequence, task_key, text
+from tracetui.formats.scalars import between, folder_of, mapping, sequence, task_key, text, without
 from tracetui.formats.schema import NULL, Finite, Loose, Schema, plain, unknown_fields
 from tracetui.model import (
     PREVIEW,
@@ -29,8 +39,6 @@ from tracetui.model import (
     RunRef,
     Span,
     Status,
-    Text,
-    ToolCall,
     ToolResult,
 )
 from tracetui.sources.base import File
@@ -241,45 +249,24 @@ class HfSts(LogFormat):
 
 
 def _message(record: dict[str, Any], said: dict[str, Any], raw: bytes) -> Body:
-    content_parts, rest = parts_in(said.get("content"))
-    parts: list[Part] = [] if rest is not None else list(content_parts)
-    shown = {"content"} if rest is None else set()
-    if isinstance(thought := said.get("reasoningContent"), str):
-        parts.insert(0, Reasoning(thought))
-        shown.add("reasoningContent")
-    for asked in sequence(said.get("toolCalls")):
-        function = mapping(mapping(asked).get("function"))
-        given = function.get("arguments")
-        arguments = decode_value(given) if isinstance(given, str) else given
-        parts.append(ToolCall(text(mapping(asked).get("id")), text(function.get("name")) or "call", arguments))
+    content, rest = parts_in(said.get("content"))
+    thought = said.get("reasoningContent")
+    shown = [*(["content"] if rest is None else []), *(["reasoningContent"] if isinstance(thought, str) else [])]
+    parts: list[Part] = [Reasoning(thought)] if isinstance(thought, str) else []
+    parts += [*(content if rest is None else []), *map(call_part, sequence(said.get("toolCalls")))]
     message = Message(text(said.get("role")) or "message", tuple(parts))
-    attributes = {name: value for name, value in record.items() if name != "message"}
-    attributes["message"] = {name: value for name, value in said.items() if name not in shown}
-    content = "\n".join(part.text for part in parts if isinstance(part, Text)) or None
-    if message.role == "assistant":
-        return Body(output=content, output_messages=(message,), attributes=attributes, raw=raw)
-    return Body(input=content, input_messages=(message,), attributes=attributes, raw=raw)
+    attributes = record | {"message": without(said, *shown)}
+    return message_body(message, attributes, raw, is_output=message.role == "assistant")
 
 
 def _call(records: list[dict[str, Any]], number: int, raw: bytes) -> Body:
     calls = sequence(mapping(records[0].get("message")).get("toolCalls"))
     asked = mapping(calls[number]) if number < len(calls) else {}
-    function = dict(mapping(asked.get("function")))
-    given = function.pop("arguments", None)
-    ident = text(asked.get("id"))
-    attributes: dict[str, Any] = {name: value for name, value in asked.items() if name != "function"}
-    attributes["function"] = function
-    results, messages = [], []
-    for rank, record in enumerate(records[1:], 1):
-        said = mapping(record.get("message"))
-        results.append(said.get("content"))
-        messages.append(Message("tool", (ToolResult(ident, said.get("content")),)))
-        others = {name: value for name, value in record.items() if name != "message"}
-        attributes[f"result {rank}"] = others | {"message": {n: v for n, v in said.items() if n != "content"}}
-    return Body(
-        input=decode_value(given) if isinstance(given, str) else given,
-        output=results[-1] if results else None,
-        output_messages=tuple(messages),
-        attributes=attributes,
-        raw=raw,
-    )
+    attributes: dict[str, Any] = asked | {"function": without(mapping(asked.get("function")), "arguments")}
+    results = [mapping(record.get("message")) for record in records[1:]]
+    for rank, (record, said) in enumerate(zip(records[1:], results, strict=True), 1):
+        attributes[f"result {rank}"] = record | {"message": without(said, "content")}
+    call = call_part(asked)
+    messages = [Message("tool", (ToolResult(call.id, said.get("content")),)) for said in results]
+    output = results[-1].get("content") if results else None
+    return Body(input=call.arguments, output=output, output_messages=tuple(messages), attributes=attributes, raw=raw)

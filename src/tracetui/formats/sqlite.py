@@ -257,7 +257,7 @@ class Row(msgspec.Struct, frozen=True):
 
 
 Loading = tuple[Mapping[int, Any], Callable[[Sequence[int]], Iterable[tuple[int, Any]]]]
-"""The stamp of each row of a run in a table, in order, by rowid; and what reads rows, which have an attribute `stamp`."""
+"""The stamp of each row of a run in a table, in order, by rowid; what reads rows, which have an attribute `stamp`."""
 
 
 class RunTables(Tables):

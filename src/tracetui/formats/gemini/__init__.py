@@ -38,7 +38,7 @@ from tracetui.formats.agent_log import (
     Call,
 )
 from tracetui.formats.base import CERTAIN, NO, Chunk, Reader
-from tracetui.formats.bodies import ByteRange, changed, preview_of, record_at
+from tracetui.formats.bodies import ByteRange, add_field, changed, message_body, preview_of, record_at
 from tracetui.formats.branches import ROOT, BranchedConversation
 from tracetui.formats.decode import record_on, records_in, top_names
 from tracetui.formats.document import DocumentReader, Outline, summary
@@ -483,7 +483,6 @@ def _message(record: Item, earlier: list[Item], raw: bytes, *, is_output: bool) 
     if not fields.get("thoughts"):
         fields.pop("thoughts", None)
     parts += map(_part, content if isinstance(content, list) else [] if content is None else [content])
-    shown = "\n".join(part.text for part in parts if isinstance(part, Text)) or None
     requests = [call for call in calls if isinstance(call, dict)]
     if requests:
         fields.pop("toolCalls")
@@ -493,11 +492,8 @@ def _message(record: Item, earlier: list[Item], raw: bytes, *, is_output: bool) 
         CallPart(text(request.get("id")), text(request.get("name")) or "tool", request.get("args"))
         for request in requests
     ]
-    message = (Message(text(record.get("type")) or "?", tuple(parts), text(record.get("id"))),)
-    attributes = _with_others(fields, earlier)
-    if is_output:
-        return Body(output=shown, output_messages=message, attributes=attributes, raw=raw)
-    return Body(input=shown, input_messages=message, attributes=attributes, raw=raw)
+    message = Message(text(record.get("type")) or "?", tuple(parts), text(record.get("id")))
+    return message_body(message, _with_others(fields, earlier), raw, is_output=is_output)
 
 
 def _merged(pieces: list[tuple[Item, bytes]]) -> list[tuple[Item, bytes]]:
@@ -586,10 +582,7 @@ def _with_others(attributes: Item, others: list[Item]) -> Item:
     """The attributes, and other records that belong to them."""
     attributed = dict(attributes)
     for number, record in enumerate((record for record in others if record), 1):
-        name = f"message {number}"
-        while name in attributed:
-            name += "+"
-        attributed[name] = record
+        add_field(attributed, f"message {number}", record)
     return attributed
 
 

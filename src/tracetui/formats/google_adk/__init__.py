@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final
 from msgspec import Struct
 
 from tracetui.errors import FormatError
-from tracetui.formats.bodies import changed, rendered
+from tracetui.formats.bodies import changed, message_body, rendered
 from tracetui.formats.decode import decode
 from tracetui.formats.google_adk.events import (
     USER,
@@ -29,7 +29,7 @@ from tracetui.formats.google_adk.events import (
     outcome_of,
     snake,
 )
-from tracetui.formats.scalars import mapping, moment, number, sequence, task_key, text
+from tracetui.formats.scalars import mapping, moment, number, sequence, task_key, text, without
 from tracetui.formats.schema import Unknown, unknown_fields
 from tracetui.formats.sqlite import (
     DatabaseFormat,
@@ -223,7 +223,7 @@ class Database(RunTables):
                 "user" not in table or "user_id" in self.columns[table]
             ):
                 shared = _values(self.record(f"SELECT * FROM {table} WHERE {where}", *values))
-                own |= {table: {name: value for name, value in shared.items() if name not in ("app_name", "user_id")}}
+                own |= {table: without(shared, "app_name", "user_id")}
         said = [event for event in events if event.text]
         asked = next((event.text for event in reversed(said) if event.author == USER), None)
         answered = next((event.text for event in reversed(said) if event.author != USER), None)
@@ -254,9 +254,8 @@ def _values(row: dict[str, Any] | None) -> dict[str, Any]:
 
 def _plain_columns(row: dict[str, Any]) -> dict[str, Any]:
     """An event of schema 0 as a record of schema 1."""
+    row = without(row, "session_id", "app_name", "user_id", "actions")
     record = {name: _value(value) for name, value in row.items() if value is not None}
-    for name in ("session_id", "app_name", "user_id", "actions"):
-        record.pop(name, None)
     if (waiting := record.pop("long_running_tool_ids_json", None)) is not None:
         record["long_running_tool_ids"] = waiting
     return record
@@ -308,24 +307,21 @@ def _body(database: Database, at: At) -> Body:
     if at.part < 0:
         return _message(records[0], raw)
     attributes: dict[str, Any] = {}
-    call: dict[str, Any] = {}
-    output: Any = None
     results: list[Any] = []
     first = sequence(mapping(records[0].get("content")).get("parts"))
     part = mapping(first[at.part]) if at.part < len(first) else {}
     call = mapping(part.get("function_call"))
     answers = records[1:] if call else records
-    call_id = call.get("id")
     for record in answers:
         for item in sequence(mapping(record.get("content")).get("parts")):
             response = mapping(mapping(item).get("function_response"))
-            if response and (not call or response.get("id") == call_id):
+            if response and (not call or response.get("id") == call.get("id")):
                 results.append(response.get("response"))
         attributes |= {f"result {len(attributes) + 1}": _without_content(record)}
     output = results[-1] if results else None
     if len(results) > 1:
         attributes["earlier results"] = results[:-1]
-    attributes = {name: value for name, value in call.items() if name not in ("args", "name")} | attributes
+    attributes = without(call, "args", "name") | attributes
     return Body(input=call.get("args"), output=output, attributes=attributes, raw=raw)
 
 
@@ -364,30 +360,23 @@ def _message(record: dict[str, Any], raw: bytes) -> Body:
         other["parts"] = content["parts"]
     if other:
         attributes["content"] = other
-    is_user = record.get("author") == USER
     message = Message(role, tuple(parts), finish_reason=text(record.get("finish_reason")))
-    said = "\n".join(part.text for part in parts if isinstance(part, Text)) or None
-    if is_user:
-        return Body(input=said, input_messages=(message,), attributes=attributes, raw=raw)
-    return Body(output=said, output_messages=(message,), attributes=attributes, raw=raw)
+    return message_body(message, attributes, raw, is_output=record.get("author") != USER)
 
 
 def _part(item: Any) -> tuple[Part, dict[str, Any]]:
     """A part of a message, and its fields that don't fit."""
     fields = {name: value for name, value in mapping(item).items() if value is not None}
     if isinstance(words := fields.get("text"), str):
-        rest = {name: value for name, value in fields.items() if name not in ("text", "thought")}
-        return (Reasoning if fields.get("thought") is True else Text)(words), rest
+        return (Reasoning if fields.get("thought") is True else Text)(words), without(fields, "text", "thought")
     call, response = fields.get("function_call"), fields.get("function_response")
     if isinstance(call, dict) and isinstance(call.get("name"), str):
-        rest = {name: value for name, value in fields.items() if name != "function_call"}
-        more = {name: value for name, value in call.items() if name not in ("id", "name", "args")}
-        return ToolCall(text(call.get("id")), call["name"], call.get("args")), rest | more
+        rest = without(fields, "function_call") | without(call, "id", "name", "args")
+        return ToolCall(text(call.get("id")), call["name"], call.get("args")), rest
     if isinstance(response, dict):
-        rest = {name: value for name, value in fields.items() if name != "function_response"}
-        more = {name: value for name, value in response.items() if name not in ("id", "name", "response")}
+        rest = without(fields, "function_response") | without(response, "id", "name", "response")
         name = text(response.get("name"))
-        return ToolResult(text(response.get("id")), response.get("response"), None, name), rest | more
+        return ToolResult(text(response.get("id")), response.get("response"), None, name), rest
     return Blob("part", item), {}
 
 

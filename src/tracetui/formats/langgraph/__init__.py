@@ -14,10 +14,11 @@ from functools import cached_property, partial
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import NO
-from tracetui.formats.bodies import changed, parts_in, rendered
+from tracetui.formats.bodies import call_part, changed, message_body, parts_in, rendered, text_in
 from tracetui.formats.decode import decode
 from tracetui.formats.langgraph.blobs import PICKLE, TYPE, fields_of, packed, value_of
 from tracetui.formats.langgraph.records import (
@@ -55,8 +56,6 @@ from tracetui.model import (
     Span,
     Status,
     StatusSource,
-    Text,
-    ToolCall,
     ToolResult,
 )
 from tracetui.sources.base import File
@@ -372,18 +371,16 @@ def _said(value: dict[str, Any], where: dict[str, Any]) -> Body:
         parts = [ToolResult(ident, value.get("content"), is_error, text(value.get("name")))]
     for call in sequence(value.get("tool_calls")) if role == "assistant" else []:
         fields = mapping(call)
-        parts.append(ToolCall(text(fields.get("id")), text(fields.get("name")) or "call", fields.get("args")))
+        parts.append(call_part(call))
         more = without(fields, "args", "name", "id") if fields else call
         rests += [more] if more not in ({"type": "tool_call"}, {}) else []
     if rests:
         attributes["tool_calls"] = rests
     finish = text(facts.get("finish_reason")) or text(facts.get("stop_reason"))
     message = Message(role, tuple(parts), text(value.get("id")), finish, text(value.get("name")))
-    words = "\n".join(part.text for part in said if isinstance(part, Text)) or None
     attributes[TYPE] = value[TYPE]
-    if role in ("assistant", "tool"):
-        return Body(output=words, output_messages=(message,), attributes=attributes, raw=rendered(value))
-    return Body(input=words, input_messages=(message,), attributes=attributes, raw=rendered(value))
+    body = message_body(message, attributes, rendered(value), is_output=role in ("assistant", "tool"))
+    return body if role != "tool" else replace(body, output=text_in(value.get("content")) or None)
 
 
 class LangGraph(DatabaseFormat):
