@@ -14,8 +14,9 @@ from pathlib import PurePath
 from typing import Any, ClassVar, Final
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
-from tracetui.formats.agent_log import Call, Conversation, SpanRow, row
+from tracetui.formats.agent_log import DONE, Dialog, SpanRow, row
 from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.bodies import (
     SpanRef,
@@ -30,7 +31,7 @@ from tracetui.formats.bodies import (
 from tracetui.formats.decode import decode_value
 from tracetui.formats.jsonl import Line, LogFormat
 from tracetui.formats.scalars import between, mapping, moment, sequence, task_key, text, without
-from tracetui.formats.schema import NULL, Integer, Schema, plain, unknown_fields
+from tracetui.formats.schema import NULL, Integer, Schema, plain
 from tracetui.model import (
     PREVIEW,
     Body,
@@ -99,34 +100,23 @@ class Record(Struct, gc=False):
 SCHEMA: Final[Schema[Record]] = Schema(Record)
 
 
-class Session(Conversation):
+class Session(Dialog):
     """The state of a transcript so far; see `tracetui.formats.jsonl.Session`."""
-
-    has_status = True
 
     def __init__(self, file: File) -> None:
         super().__init__(file)
-        self._prompt: str | None = None
-        self._user: str | None = None
-        self._answer: str | None = None
         self._first: str | None = None
         """The model of the first request."""
         self._model: str | None = None
-        self._started: float | None = None
         self._failure: Error | None = None
         """The error that the last step is."""
         self._running: dict[tuple[int, str], SpanRow] = {}
         """Steps that are not done, by index and type: they are written again."""
 
-    @property
-    def settled(self) -> bool:
-        """Whether the beginning describes the conversation."""
-        return self._prompt is not None
-
     def take(self, record: Record, line: Line) -> None:
         self.records += 1
         when, kind = moment(record.created_at), record.type or "?"
-        self._started = when if self._started is None and not self.skipped else self._started
+        self.started = when if self.started is None and not self.skipped else self.started
         self._failure = None
         if kind == "USER_INPUT":
             self._request(record, when, line)
@@ -144,39 +134,23 @@ class Session(Conversation):
     def _request(self, record: Record, when: float | None, line: Line) -> None:
         self._give_up()
         content = record.content or ""
-        prompt = request_in(content)
         if chosen := _MODEL.search(content):
             self._model = chosen[1]
-        if not self.skipped and self._prompt is None:
-            self._prompt, self._first = prompt, self._model
-        self._user = prompt or self._user
-        facts: dict[str, Any] = {"operation": Operation.MESSAGE, "preview": prompt[:PREVIEW]}
-        self.put(row(f"line {line.number}", "user", when, line, **facts))
+        if not self.skipped and self.prompt is None:
+            self._first = self._model
+        self.user_row(request_in(content), when, line)
 
     def _reply(self, record: Record, when: float | None, line: Line) -> None:
         self._give_up()
-        self.steps += 1
-        reply = (record.content or "").strip()
-        self._answer = reply or self._answer
-        ident, name = f"line {line.number}", self._model or "assistant"
-        preview = (reply or (record.thinking or "").strip())[:PREVIEW]
-        facts: dict[str, Any] = {"operation": Operation.CHAT, "step": self.steps, "is_step": True}
-        status: dict[str, Any] = {"status": Status.OK, "status_source": StatusSource.DERIVED}
+        status: dict[str, Any] = DONE
         if record.status == "ERROR":
             status = {"status": Status.ERROR, "status_source": StatusSource.EXPLICIT, "error": _error_of(record)}
-        self.put(row(ident, name, when, line, preview=preview, model=self._model, **facts, **status))
+        reply, thought = (record.content or "").strip(), (record.thinking or "").strip()
+        ident = self.reply_row(reply, when, line, model=self._model, thought=thought, **status)
         for number, asked in enumerate(record.tool_calls or (), 1):
-            tool = (asked.name or "call")[:PREVIEW]
-            call = Call(
-                f"{ident}.{number}",
-                tool,
-                Operation.INVOKE_AGENT if tool == _SUB_AGENT else Operation.EXECUTE_TOOL,
-                ident,
-                self.steps,
-                when,
-                pack_block(number) + line.packed(),
-                argument(arguments_of(plain(asked.args)))[:PREVIEW],
-            )
+            name, preview = asked.name or "call", argument(arguments_of(plain(asked.args)))
+            kind = Operation.INVOKE_AGENT if name == _SUB_AGENT else Operation.EXECUTE_TOOL
+            call = self.call_of_reply(ident, number, name, when, line, preview, kind)
             self.waiting.append(call)
             self.emit(call)
 
@@ -235,22 +209,17 @@ class Session(Conversation):
         return Header(
             id=ident,
             name=AGENT,
-            agent=AGENT,
             model=self._first,
             status=None if failure is None else Status.ERROR,
             status_source=None if failure is None else StatusSource.DERIVED,
             ended=failure is not None,
-            started_at=self._started,
             is_session=True,
-            prompt=(self._prompt or "")[:PREVIEW],
-            repeats=task_key(AGENT, self._prompt) if self._prompt else None,
             identity=task_key(AGENT, ident) if len(ident) > 30 else None,
-            size=self.file.stat.size,
-            fields=unknown_fields(self.unknown),
+            **self.described(AGENT),
         )
 
     def run_body(self) -> RunBody:
-        return RunBody(last_user=self._user, last_assistant=self._answer, error=self._failure)
+        return replace(super().run_body(), error=self._failure)
 
 
 class Antigravity(LogFormat):

@@ -9,24 +9,15 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
-from tracetui.formats.agent_log import Call, Conversation, row
+from tracetui.formats.agent_log import Dialog, row
 from tracetui.formats.base import CERTAIN, NO
-from tracetui.formats.bodies import (
-    SpanRef,
-    argument,
-    call_part,
-    kind_of,
-    message_body,
-    pack_block,
-    parts_in,
-    records_of,
-    text_in,
-)
+from tracetui.formats.bodies import SpanRef, argument, call_part, kind_of, message_body, parts_in, records_of, text_in
 from tracetui.formats.decode import decode_value, record_on, records_in
 from tracetui.formats.jsonl import Line, LogFormat
-from tracetui.formats.scalars import between, folder_of, mapping, sequence, task_key, text, without
-from tracetui.formats.schema import NULL, Finite, Loose, Schema, plain, unknown_fields
+from tracetui.formats.scalars import between, folder_of, mapping, sequence, text, without
+from tracetui.formats.schema import NULL, Finite, Loose, Schema, plain
 from tracetui.model import (
     PREVIEW,
     Body,
@@ -95,22 +86,16 @@ class Record(Struct, gc=False):
 SCHEMA: Final[Schema[Record]] = Schema(Record)
 
 
-class Session(Conversation):
+class Session(Dialog):
     """The state of a trace so far; see `tracetui.formats.jsonl.Session`."""
-
-    has_status = True
 
     def __init__(self, file: File) -> None:
         super().__init__(file)
         self.begin: Record | None = None
         self.extent: tuple[int, int] | None = None
         self._first = b""
-        self._prompt: str | None = None
         self._model: str | None = None
         self._system: str | None = None
-        self._user: str | None = None
-        self._answer: str | None = None
-        self._started: float | None = None
 
     @property
     def begun(self) -> bool:
@@ -120,7 +105,7 @@ class Session(Conversation):
     @property
     def settled(self) -> bool:
         """Whether the beginning describes the trace."""
-        return self.begin is not None and self._prompt is not None and self._model is not None
+        return self.begin is not None and self.prompt is not None and self._model is not None
 
     def take(self, record: Record, line: Line) -> None:
         self.records += 1
@@ -136,7 +121,7 @@ class Session(Conversation):
 
     def _message(self, said: Said, line: Line) -> None:
         when = None if said.timestamp is None else said.timestamp / 1000
-        self._started = when if self._started is None and not self.skipped else self._started
+        self.started = when if self.started is None and not self.skipped else self.started
         content = text_in(plain(said.content)).strip()
         if said.role == "assistant":
             self._reply(said, content, when, line)
@@ -146,37 +131,23 @@ class Session(Conversation):
             return
         if said.role == "user":
             self.settle()
-            self._user = content or self._user
-            if self._prompt is None and not self.skipped:
-                self._prompt = content
-        elif said.role == "system":
+            self.user_row(content, when, line)
+            return
+        if said.role == "system":
             self._system = self._system or content
         facts = {"operation": Operation.MESSAGE, "preview": content[:PREVIEW]}
         self.put(row(f"line {line.number}", (said.role or "message")[:PREVIEW], when, line, **facts))
 
     def _reply(self, said: Said, content: str, when: float | None, line: Line) -> None:
         self.settle()
-        self.steps += 1
         if not self.skipped:
             self._model = self._model or said.model
-        self._answer = content or self._answer
-        ident = f"line {line.number}"
-        preview = content or (said.reasoning_content or "").strip()
-        facts: dict[str, Any] = {"operation": Operation.CHAT, "step": self.steps, "is_step": True, "model": said.model}
-        self.put(row(ident, (said.model or "assistant")[:PREVIEW], when, line, preview=preview[:PREVIEW], **facts))
+        ident = self.reply_row(content, when, line, model=said.model, thought=(said.reasoning_content or "").strip())
         for number, asked in enumerate(said.tool_calls or (), 1):
             function = asked.function or Function()
             given = plain(function.arguments)
-            call = Call(
-                f"{ident}.{number}",
-                (function.name or "call")[:PREVIEW],
-                Operation.EXECUTE_TOOL,
-                ident,
-                self.steps,
-                when,
-                pack_block(number) + line.packed(),
-                argument(decode_value(given) if isinstance(given, str) else given),
-            )
+            preview = argument(decode_value(given) if isinstance(given, str) else given)
+            call = self.call_of_reply(ident, number, function.name or "call", when, line, preview)
             self.call(asked.id, call, line)
 
     def _result(self, said: Said, when: float | None, line: Line) -> None:
@@ -197,26 +168,16 @@ class Session(Conversation):
         return Header(
             id=begin.id or self.file.name.removesuffix(".jsonl"),
             name=folder_of(begin.cwd) or harness[:PREVIEW],
-            agent=harness[:PREVIEW],
             model=self._model,
             title=begin.name,
             ended=False,
-            started_at=self._started,
-            prompt=(self._prompt or "")[:PREVIEW],
-            repeats=task_key(harness, self._prompt or ""),
             source=(begin.cwd or "")[:PREVIEW] or None,
-            size=self.file.stat.size,
-            fields=unknown_fields(self.unknown),
+            **self.described(harness),
         )
 
     def run_body(self) -> RunBody:
-        return RunBody(
-            system_prompt=self._system,
-            last_user=self._user,
-            last_assistant=self._answer,
-            attributes=record_on(self._first) or {},
-            extent=self.extent,
-        )
+        attributes = record_on(self._first) or {}
+        return replace(super().run_body(), system_prompt=self._system, attributes=attributes, extent=self.extent)
 
 
 class HfSts(LogFormat):
