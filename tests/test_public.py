@@ -9,10 +9,10 @@ from tracetui import plugin, testing
 
 PLUGIN = """
     CERTAIN COPIED INHERITED NO NULL PREVIEW Blob Body Chunk Composed Entry Error Field File Finite FirstError Forking
-    Format FormatError Header Homed Integer Line Link LogReader Loose Message Natural Operation Part Problem Reader
-    Reasoning Resumable Rows Run RunBody RunRef RunSummary Schema Score Span Stat Status StatusSource Text ToolCall
-    ToolResult Usage counted is_file_name kind_of listed message_body moment record_on records_at row skim status_of
-    task_key
+    Format FormatError Header Homed Integer Line Link LogFormat LogReader Loose Message Natural Operation Part Problem
+    Reader Reasoning Resumable Rows Run RunBody RunRef RunSummary Schema Score Span Stat Status StatusSource Text
+    ToolCall ToolResult Usage counted is_file_name kind_of listed message_body moment record_on records_at row skim
+    status_of task_key
 """
 TESTING = """
     Growing cases check_expected check_format check_growth check_hostile check_ledger check_nothing_lost check_sniff

@@ -8,7 +8,7 @@ from tracetui.formats.agent_log import Rows, row
 from tracetui.formats.base import CERTAIN, NO, Chunk, Composed, Forking, Format, Homed, Reader, Resumable
 from tracetui.formats.bodies import kind_of, message_body, records_at
 from tracetui.formats.decode import record_on
-from tracetui.formats.jsonl import Line, LogReader, counted, listed, skim
+from tracetui.formats.jsonl import Line, LogFormat, LogReader, counted, listed, skim
 from tracetui.formats.scalars import moment, task_key
 from tracetui.formats.schema import NULL, Field, Finite, Integer, Loose, Natural, Schema
 from tracetui.model import (
@@ -67,6 +67,7 @@ __all__ = [
     "Integer",
     "Line",
     "Link",
+    "LogFormat",
     "LogReader",
     "Loose",
     "Message",

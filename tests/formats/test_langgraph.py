@@ -25,6 +25,7 @@ FORMAT = LangGraph()
 CASES = Path(__file__).parent / "langgraph"
 THREADS, AGENTS, GRAPHS = (CASES / name / "input" / "checkpoints.sqlite" for name in ("threads", "agents", "graphs"))
 OLD = CASES / "late-2024" / "input" / "checkpoints-2024.sqlite"
+BREAKPOINTS = OLD.with_name("breakpoints-2024.sqlite")
 PICKLES = CASES / "pickles" / "input" / "checkpoints-pickle.sqlite"
 
 
@@ -149,6 +150,8 @@ def test_usage_includes_what_was_written_to_the_cache() -> None:
         (GRAPHS, "e4-abandoned", Status.OK, StatusSource.DERIVED),
         (OLD, "o1-success", Status.OK, StatusSource.DERIVED),
         (OLD, "o2-failed", Status.ERROR, StatusSource.EXPLICIT),
+        (BREAKPOINTS, "s1-breakpoint", Status.UNKNOWN, StatusSource.DERIVED),
+        (BREAKPOINTS, "s2-end", Status.UNKNOWN, StatusSource.DERIVED),  # its file says no more than that of s1
         (PICKLES, "p1-pickle", Status.OK, StatusSource.DERIVED),
     ],
 )
@@ -156,6 +159,11 @@ def test_how_threads_end(path: Path, key: str, status: Status, source: StatusSou
     for deep in (False, True):
         summary = listed(path, deep=deep)[0][key]
         assert (summary.status, summary.status_source) == (status, source)
+
+
+@pytest.mark.parametrize(("key", "status"), [("s4-left", Status.UNKNOWN), ("s5-two", Status.OK)])
+def test_a_new_input_shows_whether_the_turn_before_it_had_ended(key: str, status: Status) -> None:
+    assert named(read(key, BREAKPOINTS), "turn").status is status
 
 
 def test_the_innermost_node_of_a_failure_is_its_cause() -> None:

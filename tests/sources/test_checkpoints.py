@@ -143,6 +143,13 @@ def test_show_has_every_checkpoint_and_grep_reads_the_log(filled: Shop, cli: Cli
     assert cli("doctor", filled.address).status == 0
 
 
+def test_blame_names_the_session_of_the_only_checkpoint_with_the_commit(filled: Shop, cli: Cli, tmp_path: Path) -> None:
+    filled.git("worktree", "add", "-q", str(tmp_path / "tree"), "main")
+    shown = cli("blame", "HEAD", "--repo", str(tmp_path / "tree"), "--traces", filled.address, "--json").data
+    assert shown["commit"]["rung"] == "commit"
+    assert shown["commit"]["run"] == f"{filled.address}/{ONE}.jsonl"
+
+
 def test_a_session_of_several_parts_is_joined(shop: Shop) -> None:
     log = session(ONE, ["a", "b"])
     half = log.index(b"\n", len(log) // 2)

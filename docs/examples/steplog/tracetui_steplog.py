@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Any, ClassVar, Final
 
@@ -19,18 +18,15 @@ from tracetui.plugin import (
     Header,
     Integer,
     Line,
-    LogReader,
+    LogFormat,
     Operation,
-    Problem,
     Rows,
     RunBody,
     RunRef,
-    RunSummary,
     Schema,
     Span,
     Status,
     StatusSource,
-    counted,
     record_on,
     records_at,
     status_of,
@@ -80,22 +76,15 @@ class Session(Rows):
         return RunBody(attributes=record_on(self.last) or {})
 
 
-class Steplog:
+class Steplog(LogFormat):
     """The format; see `tracetui.plugin.Format`."""
 
     name = "steplog"
     title = "Steplog lines"
+    schema, session, signs = SCHEMA, Session, (b'"step"',)
 
-    def sniff(self, file: File) -> int:
-        record = record_on(file.head.partition(b"\n")[0]) or {}
+    def claim(self, record: dict[str, Any]) -> int:
         return CERTAIN if "step" in record and "tool" in record else NO
-
-    def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        ref = RunRef(self.name, file.path)
-        yield counted(ref, file, self.open(file, ref))
-
-    def open(self, file: File, ref: RunRef) -> LogReader[Session]:
-        return LogReader(SCHEMA, Session)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         record, raw = records_at(file, span.at)[0]  # raises if the file was changed meanwhile

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Any, ClassVar, Final
 
@@ -19,22 +18,19 @@ from tracetui.plugin import (
     File,
     Header,
     Line,
-    LogReader,
+    LogFormat,
     Message,
     Natural,
     Operation,
-    Problem,
     Rows,
     RunBody,
     RunRef,
-    RunSummary,
     Schema,
     Span,
     Status,
     StatusSource,
     Text,
     Usage,
-    counted,
     kind_of,
     message_body,
     moment,
@@ -217,22 +213,15 @@ class Session(Rows):
         return RunBody(goal=self.begin.task, attributes={name: value for name, value in attributes.items() if value})
 
 
-class Worklog:
+class Worklog(LogFormat):
     """The format; see `tracetui.plugin.Format`."""
 
     name = "worklog"
     title = "Worklog of an agent"
+    schema, session, signs = SCHEMA, Session, (b'"begin"',)
 
-    def sniff(self, file: File) -> int:
-        record = record_on(file.head.partition(b"\n")[0]) or {}
+    def claim(self, record: dict[str, Any]) -> int:
         return CERTAIN if record.get("type") == "begin" and "task" in record else NO
-
-    def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        ref = RunRef(self.name, file.path)
-        yield counted(ref, file, self.open(file, ref))
-
-    def open(self, file: File, ref: RunRef) -> LogReader[Session]:
-        return LogReader(SCHEMA, Session)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         (record, raw), *results = records_at(file, span.at)

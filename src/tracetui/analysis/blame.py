@@ -49,7 +49,7 @@ class Rung(StrEnum):
     """The evidence of an answer, strongest first."""
 
     COMMIT = "commit"
-    """The log of the session has the ``git commit``."""
+    """The log of the session has the ``git commit``, or its checkpoint names the commit."""
     LINES = "lines"
     """The session wrote the lines."""
     FILE = "file"
@@ -208,7 +208,8 @@ class LineIndex:
 
     def makers(self, commit: Commit) -> list[_Made]:
         """The ``git commit`` calls that made a commit: the one with its hash, or those with its subject, then."""
-        made = self._made.get(self._hash(commit.subject), [])
+        keys = self._hash(commit.hash), self._hash(commit.subject)
+        made = [candidate for key in keys for candidate in self._made.get(key, ())]
         if same := [candidate for candidate in made if candidate.hash and commit.hash.startswith(candidate.hash)]:
             return same
         times = (commit.authored_at, commit.committed_at)

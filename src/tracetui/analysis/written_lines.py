@@ -15,7 +15,7 @@ import msgspec
 from tracetui.analysis.effects import Call, Kind, Outcome, RunEffects
 from tracetui.analysis.files import FileChanges
 from tracetui.analysis.values import value_text
-from tracetui.model import RunSummary
+from tracetui.model import Run
 
 KEY_BYTES: Final = 16
 HASH_BYTES: Final = 6
@@ -73,15 +73,15 @@ class Moving(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Commitment(msgspec.Struct, frozen=True, array_like=True):
-    """A ``git commit`` in a log. Times are UTC seconds."""
+    """A ``git commit`` in a log, or a commit that the source of the run records. Times are UTC seconds."""
 
     span: str
     begin: float
     end: float
     subject: bytes
-    """Its hash."""
+    """Its hash; that of `name` where the source records the commit."""
     name: str
-    """The beginning of the hash that git printed; empty if it isn't recorded."""
+    """The beginning of the hash that git printed, or all of it; empty if it isn't recorded."""
 
 
 class WrittenLines(msgspec.Struct, frozen=True, array_like=True):
@@ -115,10 +115,10 @@ def line_hash(text: str, key: bytes) -> bytes:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=HASH_BYTES, key=key).digest()
 
 
-def written_lines(summary: RunSummary, effects: RunEffects, key: bytes) -> WrittenLines:
+def written_lines(run: Run, effects: RunEffects, key: bytes) -> WrittenLines:
     """Return what a run wrote; `key` is that of the index."""
     changes = FileChanges()
-    changes.add(summary, effects)
+    changes.add(run.summary, effects)
     files: list[WrittenFile] = []
     writings: list[Writing] = []
     hashes: list[bytes] = []
@@ -140,8 +140,17 @@ def written_lines(summary: RunSummary, effects: RunEffects, key: bytes) -> Writt
         if effect.moved_from in numbers and effect.target in numbers and effect.outcome is Outcome.DONE
         if call.span.started_at is not None
     ]
-    commits = [commit for call in effects.calls for commit in _commits(call, key)]
+    commits = [*_recorded(run, key), *(commit for call in effects.calls for commit in _commits(call, key))]
     return WrittenLines(tuple(files), tuple(writings), b"".join(hashes), tuple(commits), tuple(moves))
+
+
+def _recorded(run: Run, key: bytes) -> Iterator[Commitment]:
+    """The commits that the source of a run records, each at the last step before it was made."""
+    starts = [(span.started_at, span.id) for span in run.spans if span.started_at is not None]
+    for name, at in run.body.commits:
+        _, span = max(((start, ident) for start, ident in starts if start <= at), default=(at, ""))
+        if span:
+            yield Commitment(span, at, at, line_hash(name, key), name)
 
 
 def _commits(call: Call, key: bytes) -> Iterator[Commitment]:

@@ -22,7 +22,7 @@ from tracetui.text import Clean, clean, grouped
 
 BLAME: Final = "tracetui/blame/1"
 _BECAUSE: Final = {
-    Rung.COMMIT: "the log of the session has the git commit",
+    Rung.COMMIT: "the log or a checkpoint of the session has the git commit",
     Rung.LINES: "the session wrote the lines",
     Rung.FILE: "only this session changed the files within three hours before the commit",
 }

@@ -217,7 +217,7 @@ def _first_error(error: FirstError | None) -> schemas.FirstError | None:
 def run_body_value(body: RunBody) -> dict[str, Any]:
     """Return the fields that ``show`` adds to a run."""
     found = msgspec.structs.asdict(body)
-    del found["layout"], found["extent"], found["raw"]
+    del found["layout"], found["commits"], found["extent"], found["raw"]
     return found
 
 

@@ -12,10 +12,11 @@ from typing import Any, ClassVar, Final, Protocol, Self, cast
 
 import msgspec
 
-from tracetui.formats.bodies import PACKED_SIZE, SpanRef, pack_range
+from tracetui.formats.bodies import PACKED_SIZE, SpanRef, pack_block, pack_range
 from tracetui.formats.jsonl import Line
-from tracetui.formats.schema import Unknown
-from tracetui.model import PREVIEW, Error, Operation, Problem, Span, Status, StatusSource, Usage
+from tracetui.formats.scalars import task_key
+from tracetui.formats.schema import Unknown, unknown_fields
+from tracetui.model import PREVIEW, Error, Operation, Problem, RunBody, Span, Status, StatusSource, Usage
 from tracetui.sources.base import File
 
 CHAT: Final = Operation.CHAT
@@ -386,3 +387,63 @@ class Conversation(Rows):
             if label not in notes.preview:
                 notes.preview = f"{notes.preview}, {label}"[:PREVIEW]
         self._changed[notes.id] = notes
+
+
+class Dialog(Conversation):
+    """A conversation that its first prompt, its last prompt and its last answer describe."""
+
+    has_status = True
+
+    def __init__(self, file: File) -> None:
+        super().__init__(file)
+        self.prompt: str | None = None
+        self.started: float | None = None
+        """When it began: seconds since the epoch."""
+        self._user: str | None = None
+        self._answer: str | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether the beginning describes it."""
+        return self.prompt is not None
+
+    def user_row(self, prompt: str, when: float | None, line: Line) -> None:
+        """Give out a prompt of the user."""
+        self._user = prompt or self._user
+        if self.prompt is None and not self.skipped:
+            self.prompt = prompt
+        self.put(row(f"line {line.number}", "user", when, line, operation=MESSAGE, preview=prompt[:PREVIEW]))
+
+    def reply_row(
+        self, reply: str, when: float | None, line: Line, *, model: str | None = None, thought: str = "", **facts: Any
+    ) -> str:
+        """Give out a response, which is a step; its preview is the text, else the thought. Returns its id."""
+        self.steps += 1
+        self._answer = reply or self._answer
+        ident, preview = f"line {line.number}", (reply or thought)[:PREVIEW]
+        facts |= {"operation": CHAT, "step": self.steps, "is_step": True, "model": model, "preview": preview}
+        self.put(row(ident, (model or "assistant")[:PREVIEW], when, line, **facts))
+        return ident
+
+    def call_of_reply(
+        self, reply: str, number: int, name: str, when: float | None, line: Line, preview: str,
+        operation: Operation = EXECUTE_TOOL,
+    ) -> Call:  # fmt: skip
+        """The call of that number in the latest response, whose id is `reply`."""
+        at = pack_block(number) + line.packed()
+        return Call(f"{reply}.{number}", name[:PREVIEW], operation, reply, self.steps, when, at, preview[:PREVIEW])
+
+    def described(self, agent: str) -> dict[str, Any]:
+        """Fields of the header of a run of that agent."""
+        return {
+            "agent": agent[:PREVIEW],
+            "started_at": self.started,
+            "prompt": (self.prompt or "")[:PREVIEW],
+            "repeats": task_key(agent, self.prompt or ""),
+            "size": self.file.stat.size,
+            "fields": unknown_fields(self.unknown),
+        }
+
+    def run_body(self) -> RunBody:
+        """The last messages."""
+        return RunBody(last_user=self._user, last_assistant=self._answer)

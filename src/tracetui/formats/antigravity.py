@@ -9,19 +9,29 @@ is a step, written again when it is done. Calls have no id: the results that fol
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, ClassVar, Final
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
-from tracetui.formats.agent_log import Call, Conversation, SpanRow, row
+from tracetui.formats.agent_log import DONE, Dialog, SpanRow, row
 from tracetui.formats.base import CERTAIN, NO
-from tracetui.formats.bodies import SpanRef, argument, kind_of, message_body, notes_body, pack_block, records_of
-from tracetui.formats.decode import decode_value, records_in
-from tracetui.formats.jsonl import Line, LogReader, summaries
+from tracetui.formats.bodies import (
+    SpanRef,
+    argument,
+    call_part,
+    kind_of,
+    message_body,
+    notes_body,
+    pack_block,
+    records_of,
+)
+from tracetui.formats.decode import decode_value
+from tracetui.formats.jsonl import Line, LogFormat
 from tracetui.formats.scalars import between, mapping, moment, sequence, task_key, text, without
-from tracetui.formats.schema import NULL, Integer, Schema, plain, unknown_fields
+from tracetui.formats.schema import NULL, Integer, Schema, plain
 from tracetui.model import (
     PREVIEW,
     Body,
@@ -31,16 +41,13 @@ from tracetui.model import (
     Message,
     Operation,
     Part,
-    Problem,
     Reasoning,
     RunBody,
     RunRef,
-    RunSummary,
     Span,
     Status,
     StatusSource,
     Text,
-    ToolCall,
     excerpt,
 )
 from tracetui.sources.base import File
@@ -48,8 +55,6 @@ from tracetui.sources.base import File
 AGENT: Final = "antigravity"
 FULL: Final = "transcript_full.jsonl"
 SHORT: Final = "transcript.jsonl"
-_FEW: Final = 4
-"""Lines that are looked at to recognize a transcript."""
 _LIKELY: Final = 80
 _NOTES: Final = {
     "CONVERSATION_HISTORY": "history",
@@ -95,34 +100,23 @@ class Record(Struct, gc=False):
 SCHEMA: Final[Schema[Record]] = Schema(Record)
 
 
-class Session(Conversation):
+class Session(Dialog):
     """The state of a transcript so far; see `tracetui.formats.jsonl.Session`."""
-
-    has_status = True
 
     def __init__(self, file: File) -> None:
         super().__init__(file)
-        self._prompt: str | None = None
-        self._user: str | None = None
-        self._answer: str | None = None
         self._first: str | None = None
         """The model of the first request."""
         self._model: str | None = None
-        self._started: float | None = None
         self._failure: Error | None = None
         """The error that the last step is."""
         self._running: dict[tuple[int, str], SpanRow] = {}
         """Steps that are not done, by index and type: they are written again."""
 
-    @property
-    def settled(self) -> bool:
-        """Whether the beginning describes the conversation."""
-        return self._prompt is not None
-
     def take(self, record: Record, line: Line) -> None:
         self.records += 1
         when, kind = moment(record.created_at), record.type or "?"
-        self._started = when if self._started is None and not self.skipped else self._started
+        self.started = when if self.started is None and not self.skipped else self.started
         self._failure = None
         if kind == "USER_INPUT":
             self._request(record, when, line)
@@ -140,39 +134,23 @@ class Session(Conversation):
     def _request(self, record: Record, when: float | None, line: Line) -> None:
         self._give_up()
         content = record.content or ""
-        prompt = request_in(content)
         if chosen := _MODEL.search(content):
             self._model = chosen[1]
-        if not self.skipped and self._prompt is None:
-            self._prompt, self._first = prompt, self._model
-        self._user = prompt or self._user
-        facts: dict[str, Any] = {"operation": Operation.MESSAGE, "preview": prompt[:PREVIEW]}
-        self.put(row(f"line {line.number}", "user", when, line, **facts))
+        if not self.skipped and self.prompt is None:
+            self._first = self._model
+        self.user_row(request_in(content), when, line)
 
     def _reply(self, record: Record, when: float | None, line: Line) -> None:
         self._give_up()
-        self.steps += 1
-        reply = (record.content or "").strip()
-        self._answer = reply or self._answer
-        ident, name = f"line {line.number}", self._model or "assistant"
-        preview = (reply or (record.thinking or "").strip())[:PREVIEW]
-        facts: dict[str, Any] = {"operation": Operation.CHAT, "step": self.steps, "is_step": True}
-        status: dict[str, Any] = {"status": Status.OK, "status_source": StatusSource.DERIVED}
+        status: dict[str, Any] = DONE
         if record.status == "ERROR":
             status = {"status": Status.ERROR, "status_source": StatusSource.EXPLICIT, "error": _error_of(record)}
-        self.put(row(ident, name, when, line, preview=preview, model=self._model, **facts, **status))
+        reply, thought = (record.content or "").strip(), (record.thinking or "").strip()
+        ident = self.reply_row(reply, when, line, model=self._model, thought=thought, **status)
         for number, asked in enumerate(record.tool_calls or (), 1):
-            tool = (asked.name or "call")[:PREVIEW]
-            call = Call(
-                f"{ident}.{number}",
-                tool,
-                Operation.INVOKE_AGENT if tool == _SUB_AGENT else Operation.EXECUTE_TOOL,
-                ident,
-                self.steps,
-                when,
-                pack_block(number) + line.packed(),
-                argument(arguments_of(plain(asked.args)))[:PREVIEW],
-            )
+            name, preview = asked.name or "call", argument(arguments_of(plain(asked.args)))
+            kind = Operation.INVOKE_AGENT if name == _SUB_AGENT else Operation.EXECUTE_TOOL
+            call = self.call_of_reply(ident, number, name, when, line, preview, kind)
             self.waiting.append(call)
             self.emit(call)
 
@@ -231,41 +209,33 @@ class Session(Conversation):
         return Header(
             id=ident,
             name=AGENT,
-            agent=AGENT,
             model=self._first,
             status=None if failure is None else Status.ERROR,
             status_source=None if failure is None else StatusSource.DERIVED,
             ended=failure is not None,
-            started_at=self._started,
             is_session=True,
-            prompt=(self._prompt or "")[:PREVIEW],
-            repeats=task_key(AGENT, self._prompt) if self._prompt else None,
             identity=task_key(AGENT, ident) if len(ident) > 30 else None,
-            size=self.file.stat.size,
-            fields=unknown_fields(self.unknown),
+            **self.described(AGENT),
         )
 
     def run_body(self) -> RunBody:
-        return RunBody(last_user=self._user, last_assistant=self._answer, error=self._failure)
+        return replace(super().run_body(), error=self._failure)
 
 
-class Antigravity:
+class Antigravity(LogFormat):
     """The format; see `tracetui.formats.base.Format`."""
 
     name = "antigravity"
     title = "Antigravity transcript"
     home_variables = ()
+    schema, session, signs = SCHEMA, Session, (b'"step_index"',)
 
-    def sniff(self, file: File) -> int:
-        if b'"step_index"' not in file.head:
+    def claim(self, record: dict[str, Any]) -> int:
+        fields = (record.get("step_index"), *(text(record.get(name)) for name in ("source", "type", "status")))
+        if None in fields:
             return NO
-        return max(map(_claim, records_in(file.head, _FEW)), default=NO)
-
-    def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        return summaries(RunRef(self.name, file.path), file, SCHEMA, Session, deep=deep)
-
-    def open(self, file: File, ref: RunRef) -> LogReader[Session]:
-        return LogReader(SCHEMA, Session)
+        is_sure = kind_of(record) in ("USER_INPUT", "PLANNER_RESPONSE") and "created_at" in record
+        return CERTAIN if is_sure else _LIKELY
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """A message, a call with its results, or notes."""
@@ -286,19 +256,6 @@ class Antigravity:
 
     def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
         return tuple(home / ".gemini" / f"antigravity{kind}" / "brain" for kind in ("", "-cli", "-ide"))
-
-
-def _claim(record: dict[str, Any]) -> int:
-    """How surely a record is a step."""
-    fields = (
-        record.get("step_index"),
-        text(record.get("source")),
-        text(record.get("type")),
-        text(record.get("status")),
-    )
-    if None in fields:
-        return NO
-    return CERTAIN if kind_of(record) in ("USER_INPUT", "PLANNER_RESPONSE") and "created_at" in record else _LIKELY
 
 
 def id_of(file: File) -> str:
@@ -352,9 +309,7 @@ def _message(record: dict[str, Any], raw: bytes) -> Body:
     is_reply = kind_of(record) == "PLANNER_RESPONSE"
     calls = sequence(record.get("tool_calls")) if is_reply else []
     whole = all(isinstance(call, dict) and call.keys() <= {"name", "args"} for call in calls)
-    parts += [
-        ToolCall(None, text(call.get("name")) or "call", arguments_of(call.get("args"))) for call in map(mapping, calls)
-    ]
+    parts += [call_part(mapping(call) | {"args": arguments_of(mapping(call).get("args"))}) for call in calls]
     shown = {name for name, value in (("content", content), ("thinking", thinking)) if isinstance(value, str)}
     shown |= {"tool_calls"} if calls and whole else set()
     message = Message("assistant" if is_reply else "user", tuple(parts))

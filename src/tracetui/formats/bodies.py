@@ -16,7 +16,7 @@ import msgspec
 import orjson
 
 from tracetui.errors import FormatError
-from tracetui.formats.decode import parse
+from tracetui.formats.decode import decode_value, parse
 from tracetui.formats.scalars import mapping, text, without, word
 from tracetui.formats.schema import plain
 from tracetui.model import PREVIEW, Blob, Body, Message, Part, Reasoning, Text, ToolCall
@@ -287,6 +287,15 @@ def message_body(message: Message, attributes: dict[str, Any], raw: bytes, *, is
     if is_output:
         return Body(output=shown, output_messages=(message,), attributes=attributes, raw=raw)
     return Body(input=shown, input_messages=(message,), attributes=attributes, raw=raw)
+
+
+def call_part(call: Any) -> ToolCall:
+    """A call of a chat message; its name and arguments (perhaps JSON in a text) may be in its ``function``."""
+    fields = mapping(call)
+    own = mapping(fields.get("function")) or fields
+    given = own.get("arguments", own.get("args"))
+    arguments = decode_value(given) if isinstance(given, str) else given
+    return ToolCall(text(fields.get("id")), text(own.get("name")) or "call", arguments)
 
 
 def notes_body(records: list[dict[str, Any]], raw: bytes) -> Body:

@@ -9,14 +9,15 @@ all.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any, ClassVar, Final
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
-from tracetui.formats.agent_log import Conversation, row
+from tracetui.formats.agent_log import DONE, Dialog, row
 from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.bodies import (
     SpanRef,
@@ -32,10 +33,9 @@ from tracetui.formats.bodies import (
     text_in,
     type_of,
 )
-from tracetui.formats.decode import records_in
-from tracetui.formats.jsonl import Line, LogReader, summaries
+from tracetui.formats.jsonl import Line, LogFormat
 from tracetui.formats.scalars import mapping, task_key, text, without
-from tracetui.formats.schema import NULL, Loose, Schema, plain, unknown_fields
+from tracetui.formats.schema import NULL, Loose, Schema, plain
 from tracetui.model import (
     PREVIEW,
     Body,
@@ -43,10 +43,8 @@ from tracetui.model import (
     Header,
     Message,
     Operation,
-    Problem,
     RunBody,
     RunRef,
-    RunSummary,
     Span,
     Status,
     StatusSource,
@@ -58,8 +56,6 @@ from tracetui.sources.base import File
 AGENT: Final = "cursor"
 FOLDER: Final = "agent-transcripts"
 _END: Final = "turn_ended"
-_FEW: Final = 4
-"""Lines that are looked at to recognize a transcript."""
 _LIKELY: Final = 70
 _ROLES: Final = ("user", "assistant", "system")
 _SUB_AGENTS: Final = frozenset({"Task", "Agent"})
@@ -92,24 +88,13 @@ class Record(Struct, gc=False):
 SCHEMA: Final[Schema[Record]] = Schema(Record)
 
 
-class Session(Conversation):
+class Session(Dialog):
     """The state of a transcript so far; see `tracetui.formats.jsonl.Session`."""
-
-    has_status = True
 
     def __init__(self, file: File) -> None:
         super().__init__(file)
-        self._prompt: str | None = None
-        self._started: float | None = None
-        self._user: str | None = None
-        self._answer: str | None = None
         self._end: Record | None = None
         """The end of the last turn, if nothing came after it."""
-
-    @property
-    def settled(self) -> bool:
-        """Whether the beginning describes the transcript."""
-        return self._prompt is not None
 
     def take(self, record: Record, line: Line) -> None:
         self.records += 1
@@ -129,20 +114,15 @@ class Session(Conversation):
         content = text_in(plain(said.content))
         when, query = time_in(content), query_in(content)
         if role == "user":
-            self._user = query or self._user
-            if self._prompt is None and not self.skipped:
-                self._prompt, self._started = query, when
+            self.started = when if self.prompt is None and not self.skipped else self.started
+            self.user_row(query, when, line)
+            return
         facts: dict[str, Any] = {"operation": Operation.MESSAGE, "preview": query[:PREVIEW]}
         self.put(row(f"line {line.number}", role[:PREVIEW], when, line, **facts))
 
     def _reply(self, said: Said, line: Line) -> None:
-        self.steps += 1
         content = plain(said.content)
-        reply, ident = text_in(content).strip(), f"line {line.number}"
-        self._answer = reply or self._answer
-        facts: dict[str, Any] = {"operation": Operation.CHAT, "step": self.steps, "is_step": True}
-        facts |= {"status": Status.OK, "status_source": StatusSource.DERIVED, "preview": reply[:PREVIEW]}
-        self.put(row(ident, "assistant", None, line, **facts))
+        ident = self.reply_row(text_in(content).strip(), None, line, **DONE)
         for number, block in enumerate(blocks_of(content)):
             if type_of(block) != "tool_use":
                 continue
@@ -177,44 +157,36 @@ class Session(Conversation):
         return Header(
             id=place.id,
             name=(place.project or AGENT)[:PREVIEW],
-            agent=AGENT,
             status=status,
             status_word=word,
             status_source=None if status is None else StatusSource.EXPLICIT,
             ended=status is not None,
-            started_at=self._started,
             parent=place.parent,
             is_session=place.parent is None,
-            prompt=(self._prompt or "")[:PREVIEW],
-            repeats=task_key(AGENT, self._prompt) if self._prompt else None,
             identity=task_key(AGENT, place.id) if len(place.id) > 30 else None,
             source=(place.project or "")[:PREVIEW] or None,
-            size=self.file.stat.size,
-            fields=unknown_fields(self.unknown),
+            **self.described(AGENT),
         )
 
     def run_body(self) -> RunBody:
         error = _error_of(self._end) if self._end is not None and self._end.error else None
-        return RunBody(last_user=self._user, last_assistant=self._answer, error=error)
+        return replace(super().run_body(), error=error)
 
 
-class Cursor:
+class Cursor(LogFormat):
     """The format; see `tracetui.formats.base.Format`."""
 
     name = "cursor"
     title = "Cursor transcript"
     home_variables = ()
+    schema, session, signs = SCHEMA, Session, (b'"role"', b'"turn_ended"')
 
-    def sniff(self, file: File) -> int:
-        if b'"role"' not in file.head and b'"turn_ended"' not in file.head:
-            return NO
-        return max(map(_claim, records_in(file.head, _FEW)), default=NO)
-
-    def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        return summaries(RunRef(self.name, file.path), file, SCHEMA, Session, deep=deep)
-
-    def open(self, file: File, ref: RunRef) -> LogReader[Session]:
-        return LogReader(SCHEMA, Session)
+    def claim(self, record: dict[str, Any]) -> int:
+        """Other programs' messages have a type or an id."""
+        if record.get("type") == _END and record.keys() <= {"type", "status", "error"}:
+            return CERTAIN
+        is_said = record.keys() == {"role", "message"} and record["role"] in _ROLES
+        return _LIKELY if is_said and isinstance(mapping(record["message"]).get("content"), list) else NO
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """A message, a call, or notes."""
@@ -241,14 +213,6 @@ class Cursor:
 
 def _part(block: Any) -> Any:
     return part_of(block, call="tool_use", arguments="input")
-
-
-def _claim(record: dict[str, Any]) -> int:
-    """How surely a record is a line of a transcript. Other programs' messages have a type or an id."""
-    if record.get("type") == _END and record.keys() <= {"type", "status", "error"}:
-        return CERTAIN
-    is_said = record.keys() == {"role", "message"} and record["role"] in _ROLES
-    return _LIKELY if is_said and isinstance(mapping(record["message"]).get("content"), list) else NO
 
 
 class Place(Struct, frozen=True):

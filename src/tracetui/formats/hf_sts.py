@@ -6,18 +6,18 @@ errors and no end; times are in milliseconds, and optional.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, ClassVar, Final
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
-from tracetui.formats.agent_log import Call, Conversation, row
+from tracetui.formats.agent_log import Dialog, row
 from tracetui.formats.base import CERTAIN, NO
-from tracetui.formats.bodies import SpanRef, argument, kind_of, pack_block, parts_in, records_of, text_in
+from tracetui.formats.bodies import SpanRef, argument, call_part, kind_of, message_body, parts_in, records_of, text_in
 from tracetui.formats.decode import decode_value, record_on, records_in
-from tracetui.formats.jsonl import Line, LogReader, summaries
-from tracetui.formats.scalars import between, folder_of, mapping, sequence, task_key, text
-from tracetui.formats.schema import NULL, Finite, Loose, Schema, plain, unknown_fields
+from tracetui.formats.jsonl import Line, LogFormat
+from tracetui.formats.scalars import between, folder_of, mapping, sequence, text, without
+from tracetui.formats.schema import NULL, Finite, Loose, Schema, plain
 from tracetui.model import (
     PREVIEW,
     Body,
@@ -25,15 +25,11 @@ from tracetui.model import (
     Message,
     Operation,
     Part,
-    Problem,
     Reasoning,
     RunBody,
     RunRef,
-    RunSummary,
     Span,
     Status,
-    Text,
-    ToolCall,
     ToolResult,
 )
 from tracetui.sources.base import File
@@ -90,22 +86,16 @@ class Record(Struct, gc=False):
 SCHEMA: Final[Schema[Record]] = Schema(Record)
 
 
-class Session(Conversation):
+class Session(Dialog):
     """The state of a trace so far; see `tracetui.formats.jsonl.Session`."""
-
-    has_status = True
 
     def __init__(self, file: File) -> None:
         super().__init__(file)
         self.begin: Record | None = None
         self.extent: tuple[int, int] | None = None
         self._first = b""
-        self._prompt: str | None = None
         self._model: str | None = None
         self._system: str | None = None
-        self._user: str | None = None
-        self._answer: str | None = None
-        self._started: float | None = None
 
     @property
     def begun(self) -> bool:
@@ -115,7 +105,7 @@ class Session(Conversation):
     @property
     def settled(self) -> bool:
         """Whether the beginning describes the trace."""
-        return self.begin is not None and self._prompt is not None and self._model is not None
+        return self.begin is not None and self.prompt is not None and self._model is not None
 
     def take(self, record: Record, line: Line) -> None:
         self.records += 1
@@ -131,7 +121,7 @@ class Session(Conversation):
 
     def _message(self, said: Said, line: Line) -> None:
         when = None if said.timestamp is None else said.timestamp / 1000
-        self._started = when if self._started is None and not self.skipped else self._started
+        self.started = when if self.started is None and not self.skipped else self.started
         content = text_in(plain(said.content)).strip()
         if said.role == "assistant":
             self._reply(said, content, when, line)
@@ -141,37 +131,23 @@ class Session(Conversation):
             return
         if said.role == "user":
             self.settle()
-            self._user = content or self._user
-            if self._prompt is None and not self.skipped:
-                self._prompt = content
-        elif said.role == "system":
+            self.user_row(content, when, line)
+            return
+        if said.role == "system":
             self._system = self._system or content
         facts = {"operation": Operation.MESSAGE, "preview": content[:PREVIEW]}
         self.put(row(f"line {line.number}", (said.role or "message")[:PREVIEW], when, line, **facts))
 
     def _reply(self, said: Said, content: str, when: float | None, line: Line) -> None:
         self.settle()
-        self.steps += 1
         if not self.skipped:
             self._model = self._model or said.model
-        self._answer = content or self._answer
-        ident = f"line {line.number}"
-        preview = content or (said.reasoning_content or "").strip()
-        facts: dict[str, Any] = {"operation": Operation.CHAT, "step": self.steps, "is_step": True, "model": said.model}
-        self.put(row(ident, (said.model or "assistant")[:PREVIEW], when, line, preview=preview[:PREVIEW], **facts))
+        ident = self.reply_row(content, when, line, model=said.model, thought=(said.reasoning_content or "").strip())
         for number, asked in enumerate(said.tool_calls or (), 1):
             function = asked.function or Function()
             given = plain(function.arguments)
-            call = Call(
-                f"{ident}.{number}",
-                (function.name or "call")[:PREVIEW],
-                Operation.EXECUTE_TOOL,
-                ident,
-                self.steps,
-                when,
-                pack_block(number) + line.packed(),
-                argument(decode_value(given) if isinstance(given, str) else given),
-            )
+            preview = argument(decode_value(given) if isinstance(given, str) else given)
+            call = self.call_of_reply(ident, number, function.name or "call", when, line, preview)
             self.call(asked.id, call, line)
 
     def _result(self, said: Said, when: float | None, line: Line) -> None:
@@ -192,33 +168,24 @@ class Session(Conversation):
         return Header(
             id=begin.id or self.file.name.removesuffix(".jsonl"),
             name=folder_of(begin.cwd) or harness[:PREVIEW],
-            agent=harness[:PREVIEW],
             model=self._model,
             title=begin.name,
             ended=False,
-            started_at=self._started,
-            prompt=(self._prompt or "")[:PREVIEW],
-            repeats=task_key(harness, self._prompt or ""),
             source=(begin.cwd or "")[:PREVIEW] or None,
-            size=self.file.stat.size,
-            fields=unknown_fields(self.unknown),
+            **self.described(harness),
         )
 
     def run_body(self) -> RunBody:
-        return RunBody(
-            system_prompt=self._system,
-            last_user=self._user,
-            last_assistant=self._answer,
-            attributes=record_on(self._first) or {},
-            extent=self.extent,
-        )
+        attributes = record_on(self._first) or {}
+        return replace(super().run_body(), system_prompt=self._system, attributes=attributes, extent=self.extent)
 
 
-class HfSts:
+class HfSts(LogFormat):
     """The format; see `tracetui.formats.base.Format`."""
 
     name = "hf-sts"
     title = "Hugging Face session trace"
+    schema, session = SCHEMA, Session
 
     def sniff(self, file: File) -> int:
         if b'"harness"' not in file.head:
@@ -228,12 +195,6 @@ class HfSts:
             return NO
         first = records[0] if records else {}
         return CERTAIN if kind_of(first) == "session" and text(first.get("harness")) is not None else NO
-
-    def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        return summaries(RunRef(self.name, file.path), file, SCHEMA, Session, deep=deep)
-
-    def open(self, file: File, ref: RunRef) -> LogReader[Session]:
-        return LogReader(SCHEMA, Session)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """A message, or a call with its results."""
@@ -249,45 +210,24 @@ class HfSts:
 
 
 def _message(record: dict[str, Any], said: dict[str, Any], raw: bytes) -> Body:
-    content_parts, rest = parts_in(said.get("content"))
-    parts: list[Part] = [] if rest is not None else list(content_parts)
-    shown = {"content"} if rest is None else set()
-    if isinstance(thought := said.get("reasoningContent"), str):
-        parts.insert(0, Reasoning(thought))
-        shown.add("reasoningContent")
-    for asked in sequence(said.get("toolCalls")):
-        function = mapping(mapping(asked).get("function"))
-        given = function.get("arguments")
-        arguments = decode_value(given) if isinstance(given, str) else given
-        parts.append(ToolCall(text(mapping(asked).get("id")), text(function.get("name")) or "call", arguments))
+    content, rest = parts_in(said.get("content"))
+    thought = said.get("reasoningContent")
+    shown = [*(["content"] if rest is None else []), *(["reasoningContent"] if isinstance(thought, str) else [])]
+    parts: list[Part] = [Reasoning(thought)] if isinstance(thought, str) else []
+    parts += [*(content if rest is None else []), *map(call_part, sequence(said.get("toolCalls")))]
     message = Message(text(said.get("role")) or "message", tuple(parts))
-    attributes = {name: value for name, value in record.items() if name != "message"}
-    attributes["message"] = {name: value for name, value in said.items() if name not in shown}
-    content = "\n".join(part.text for part in parts if isinstance(part, Text)) or None
-    if message.role == "assistant":
-        return Body(output=content, output_messages=(message,), attributes=attributes, raw=raw)
-    return Body(input=content, input_messages=(message,), attributes=attributes, raw=raw)
+    attributes = record | {"message": without(said, *shown)}
+    return message_body(message, attributes, raw, is_output=message.role == "assistant")
 
 
 def _call(records: list[dict[str, Any]], number: int, raw: bytes) -> Body:
     calls = sequence(mapping(records[0].get("message")).get("toolCalls"))
     asked = mapping(calls[number]) if number < len(calls) else {}
-    function = dict(mapping(asked.get("function")))
-    given = function.pop("arguments", None)
-    ident = text(asked.get("id"))
-    attributes: dict[str, Any] = {name: value for name, value in asked.items() if name != "function"}
-    attributes["function"] = function
-    results, messages = [], []
-    for rank, record in enumerate(records[1:], 1):
-        said = mapping(record.get("message"))
-        results.append(said.get("content"))
-        messages.append(Message("tool", (ToolResult(ident, said.get("content")),)))
-        others = {name: value for name, value in record.items() if name != "message"}
-        attributes[f"result {rank}"] = others | {"message": {n: v for n, v in said.items() if n != "content"}}
-    return Body(
-        input=decode_value(given) if isinstance(given, str) else given,
-        output=results[-1] if results else None,
-        output_messages=tuple(messages),
-        attributes=attributes,
-        raw=raw,
-    )
+    attributes: dict[str, Any] = asked | {"function": without(mapping(asked.get("function")), "arguments")}
+    results = [mapping(record.get("message")) for record in records[1:]]
+    for rank, (record, said) in enumerate(zip(records[1:], results, strict=True), 1):
+        attributes[f"result {rank}"] = record | {"message": without(said, "content")}
+    call = call_part(asked)
+    messages = [Message("tool", (ToolResult(call.id, said.get("content")),)) for said in results]
+    output = results[-1].get("content") if results else None
+    return Body(input=call.arguments, output=output, output_messages=tuple(messages), attributes=attributes, raw=raw)

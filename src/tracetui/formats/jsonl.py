@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from math import inf
 from time import perf_counter
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 from zlib import crc32
 
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import Chunk
+from tracetui.formats.base import NO, Chunk, Reader
 from tracetui.formats.bodies import ByteRange, as_json, pack_range
-from tracetui.formats.decode import BLANK, MAX_LINE, lines, skippable, whole_records, without_marks
+from tracetui.formats.decode import BLANK, MAX_LINE, lines, records_in, skippable, whole_records, without_marks
 from tracetui.formats.decode import Line as RawLine
 from tracetui.formats.schema import Schema, Unknown
 from tracetui.model import LAST_LINE, Body, Header, Problem, RunBody, RunRef, RunSummary, Span
@@ -521,19 +521,7 @@ def listed(ref: RunRef, file: File, session: Session) -> RunSummary:
     return summary_of(ref, session.header(), None, modified_at=file.stat.mtime, moving=file.moving)
 
 
-def summaries(
-    ref: RunRef, file: File, schema: Schema[Any], begin: Callable[[File], Session], *, deep: bool
-) -> Iterable[RunSummary]:
-    """`Format.summarize` of a log: skimmed for the list stage, if its `begun` says that this describes the run."""
-    if not deep:
-        skim(file, schema, session := begin(file))
-        if session.begun:
-            yield listed(ref, file, session)
-            return
-    yield counted(ref, file, LogReader(schema, begin))
-
-
-class Counting(Protocol):
+class Counting(Reader, Protocol):
     """A reader of which all that it reads can be counted."""
 
     @property
@@ -554,3 +542,38 @@ def counted(ref: RunRef, file: File, reader: Counting) -> RunSummary:
         first = next(iter(chunk.problems), None) or Problem(file.path, "line 1", "incomplete line")
         raise FormatError(f"no record could be read: {first.reason}", first.where)
     return builder.summary(modified_at=file.stat.mtime, moving=file.moving)
+
+
+class LogFormat:
+    """The frame of a format whose runs are files of JSON lines, one each."""
+
+    name: str
+    schema: ClassVar[Schema[Any]]
+    session: ClassVar[type[Any]]
+    """Makes the `Session` of a file."""
+    signs: ClassVar[tuple[bytes, ...]]
+    """One of these is in the head of each file."""
+    looked_at: ClassVar[int] = 4
+    """Lines of the head that `claim` is asked about."""
+
+    def claim(self, record: dict[str, Any]) -> int:
+        """How surely a record is one of this format, as in `Format.sniff`."""
+        raise NotImplementedError
+
+    def sniff(self, file: File) -> int:
+        if not any(sign in file.head for sign in self.signs):
+            return NO
+        return max(map(self.claim, records_in(file.head, self.looked_at)), default=NO)
+
+    def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
+        """Skimmed for the list stage, if `Session.begun` says that this describes the run."""
+        ref = RunRef(self.name, file.path)
+        if not deep:
+            skim(file, self.schema, session := self.session(file))
+            if session.begun:
+                yield listed(ref, file, session)
+                return
+        yield counted(ref, file, self.open(file, ref))
+
+    def open(self, file: File, ref: RunRef) -> Counting:
+        return LogReader(self.schema, self.session)

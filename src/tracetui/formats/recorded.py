@@ -24,5 +24,5 @@ def chunk_with_facts(chunk: Chunk, file: File) -> Chunk:
     if header is not None:
         header = replace(header, tags=(*header.tags, *facts.tags))
     if body is not None:
-        body = replace(body, attributes={**body.attributes, **facts.attributes})
+        body = replace(body, attributes={**body.attributes, **facts.attributes}, commits=facts.commits)
     return replace(chunk, header=header, body=body)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import inf
+from operator import attrgetter
 from sqlite3 import Connection, Error
 from time import monotonic
-from typing import Any, Final, Self, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import Chunk, Reader
+from tracetui.formats.base import CERTAIN, NO, Chunk, Reader
 from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import SQLITE_MAGIC, File
@@ -143,11 +144,11 @@ class CountedRun:
 
 
 class KindReader:
-    """The `Reader` of a run in a file that is a database, or something else: `kind_of` decides, `readers` read each."""
+    """The `Reader` of a run in a file of one of several kinds: `kind_of` decides, `readers` read each."""
 
-    def __init__(self, kind_of: Callable[[File], str], readers: Mapping[str, Callable[[], Reader]]) -> None:
+    def __init__(self, kind_of: Callable[[File], Hashable], readers: Mapping[Any, Callable[[], Reader]]) -> None:
         self._kind_of, self._readers = kind_of, readers
-        self._kind = ""
+        self._kind: Hashable = None
         self._reader: Reader | None = None
 
     def more(self, file: File) -> Chunk:
@@ -245,13 +246,36 @@ class Tables:
         return None if row is None else dict(zip([column[0] for column in cursor.description], row, strict=True))
 
 
+class Row(msgspec.Struct, frozen=True):
+    """A row of a run, or the reason why its `value` is not read; `stamp` differs if the row was changed."""
+
+    stamp: Any
+    value: Any
+    problem: Problem | None
+    size: int
+    unknown: dict[str, int] = {}
+
+
+Loading = tuple[Mapping[int, Any], Callable[[Sequence[int]], Iterable[tuple[int, Any]]]]
+"""The stamp of each row of a run in a table, in order, by rowid; what reads rows, which have an attribute `stamp`."""
+
+
 class RunTables(Tables):
     """Tables with runs, each with a key: the frame of a format that needs no more than these."""
 
-    @classmethod
-    def of(cls, connection: Connection, key: str | None = None) -> Self:
-        """The tables of a database, of which only the run with that key is asked, if there is one."""
-        raise NotImplementedError
+    NEEDED: ClassVar[Mapping[str, Collection[str]]]
+    """Columns by table, without which no run can be read."""
+    OTHERS: ClassVar[Collection[str]] = ()
+    """Tables that may be missing."""
+    BATCH: ClassVar[int] = 200
+    """Rows that are read at a time."""
+
+    def __init__(self, connection: Connection, key: str | None = None) -> None:
+        """Only the run with that `key` is asked for, if there is one."""
+        super().__init__(connection, self.NEEDED, *self.OTHERS)
+        self.key = key
+        self.cache: dict[str, Any] = {}
+        """What `loading` keeps between reads of a run."""
 
     def unlisted(self, path: str) -> Iterable[Problem]:
         """Rows that no run shows, and what is left out of all runs."""
@@ -265,20 +289,56 @@ class RunTables(Tables):
         """The header of a run for the list stage."""
         raise NotImplementedError
 
-    def state(self, key: str, path: str, before: ReadState | None, *, seconds: float | None) -> ReadState:
-        """A run now, as far as it is read in so many seconds. Raises `FormatError` if there is none with that key."""
+    def loading(self, key: str, path: str) -> Iterable[Loading]:
+        """How the rows of a run are read, by table. Raises `FormatError` if there is no run with that key."""
         raise NotImplementedError
 
-    @classmethod
-    def summaries(cls, name: str, file: File, *, deep: bool) -> Iterator[RunSummary | Problem]:
-        """The runs and problems, for `Format.summarize` of the format of that name."""
+    def run(self, key: str, path: str, *rows: dict[int, Any]) -> ReadState:
+        """A run, of all of its rows: by table, in the order of `loading`."""
+        raise NotImplementedError
+
+    def body(self, span: Span) -> Body:
+        """The body of a span. Raises `FormatError` if its rows are not there any more."""
+        raise NotImplementedError
+
+    def state(self, key: str, path: str, before: ReadState | None, *, seconds: float | None) -> ReadState:
+        """A run now, as far as it is read in so many seconds; rows that were read before are compared by stamps."""
+        deadline = inf if seconds is None else monotonic() + seconds
+        known, self.cache = ((), {}) if before is None else before.memory
+        tables: list[dict[int, Any]] = []
+        done = True
+        for number, (stamps, load) in enumerate(self.loading(key, path)):
+            old = known[number] if known else {}
+            rows, is_whole = renewed(old, stamps, attrgetter("stamp"), load, deadline=deadline, batch=self.BATCH)
+            tables.append(rows)
+            done &= is_whole
+        memory = tables, self.cache
+        if not done:
+            return replace(before or ReadState(header=self.header(key)), done=False, memory=memory)
+        state = self.run(key, path, *tables)
+        spans = as_before(() if before is None else before.spans, state.spans)
+        return replace(state, spans=spans, memory=memory)
+
+
+class DatabaseFormat:
+    """The frame of a format whose runs are in `RunTables`."""
+
+    name: str
+    tables: ClassVar[type[RunTables]]
+    names: ClassVar[frozenset[str]]
+    """Tables that each database has."""
+
+    def sniff(self, file: File) -> int:
+        return CERTAIN if file.head.startswith(SQLITE_MAGIC) and file.tables >= self.names else NO
+
+    def summarize(self, file: File, *, deep: bool) -> Iterator[RunSummary | Problem]:
         with file.database() as connection:
             connection.execute("BEGIN")  # one state of it for all statements; closing ends it
-            tables = cls.of(connection)
+            tables = self.tables(connection)
             yield from tables.unlisted(file.path)
             facts: Any = {"modified_at": file.stat.mtime, "moving": file.moving}
             for key in tables.run_keys():
-                ref = RunRef(name, file.path, key)
+                ref = RunRef(self.name, file.path, key)
                 if not deep:
                     yield summary_of(ref, tables.header(key), None, **facts)
                     continue
@@ -287,14 +347,22 @@ class RunTables(Tables):
                 builder.add(state.spans, header=state.header, problems=state.problems)
                 yield builder.summary(**facts)
 
-    @classmethod
-    def reader(cls, ref: RunRef) -> DatabaseReader:
-        """The reader of a run."""
-        return DatabaseReader(partial(cls._read, ref.key or ""))
+    def open(self, file: File, ref: RunRef) -> Reader:
+        return DatabaseReader(partial(self._read, ref.key or ""))
 
-    @classmethod
-    def _read(cls, key: str, connection: Connection, path: str, before: ReadState | None) -> ReadState:
-        return cls.of(connection, key).state(key, path, before, seconds=PIECE_SECONDS)
+    def _read(self, key: str, connection: Connection, path: str, before: ReadState | None) -> ReadState:
+        return self.tables(connection, key).state(key, path, before, seconds=PIECE_SECONDS)
+
+    def body(self, file: File, ref: RunRef, span: Span) -> Body:
+        if span.at is None:
+            return Body()
+        with file.database() as connection:
+            return self.tables(connection, ref.key).body(span)
+
+
+def is_stale(changed_at: float | None, latest: float) -> bool:
+    """Whether another run of the database continued, to `latest` (seconds), for long after the last change of one."""
+    return changed_at is not None and changed_at < latest - STALE_SECONDS
 
 
 def many(connection: Connection, sql: str, keys: Iterable[Any], *more: Any) -> Iterator[tuple[Any, ...]]:

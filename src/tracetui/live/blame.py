@@ -82,7 +82,7 @@ def _read(reading: Reading, summary: RunSummary, key: bytes) -> Generator[Step, 
     run = yield from read_steps(reading.source, summary.ref, reading.cache)
     if run is None:
         return None
-    page = _Page(written_lines(summary, run_effects(run), key), run.problems)
+    page = _Page(written_lines(run, run_effects(run), key), run.problems)
     reading.store(page)
     return page
 

@@ -15,7 +15,7 @@ from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.sources.base import Source
 from tracetui.sources.checkout import Checkout, repository_of
 from tracetui.sources.local import STDIN, is_confined
-from tracetui.sources.locations import is_remote
+from tracetui.sources.locations import checkpoint_repository, is_remote
 from tracetui.store.facts import EffectFacts
 from tracetui.store.relations import copies_of
 
@@ -77,13 +77,13 @@ def oldest_first(runs: Sequence[RunSummary]) -> list[RunSummary]:
 
 
 def repository_for(repo: str | None, places: Sequence[str]) -> str | None:
-    """Return the repository that the user named: `repo`, else that of the current folder.
+    """Return the repository that the user named: `repo`, that of the checkpoints, else that of the current folder.
 
     None if there is none, for traces of other machines, and in a process that may only read some paths (for agents).
     """
     if is_confined() or any(place == STDIN or is_remote(place) for place in places):
         return None
-    return repo or repository_of(os.curdir)
+    return repo or repository_of(next(filter(None, map(checkpoint_repository, places)), os.curdir))
 
 
 def look_for(repo: str | None, places: Sequence[str], histories: Sequence[FileHistory]) -> Look | None:

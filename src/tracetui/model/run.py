@@ -456,6 +456,8 @@ class RunBody(msgspec.Struct, frozen=True, kw_only=True):
     last_assistant: str | None = None
     attributes: dict[str, Any] = {}
     """All other fields under the trace's own names: environment, extensions, versions, working directory, metadata …"""
+    commits: tuple[tuple[str, float], ...] = ()
+    """Commits of the run that its source records: hash, and when the commit was made (UTC seconds)."""
     layout: str = ""
     """``RunLog`` or ``Workflow`` if the format's document has a table of that name."""
     extent: tuple[int, int] | None = None

@@ -111,6 +111,8 @@ class Facts(msgspec.Struct, frozen=True):
     tags: tuple[str, ...] = ()
     attributes: dict[str, Any] = {}
     """Under the source's own names."""
+    commits: tuple[tuple[str, float], ...] = ()
+    """As in `RunBody.commits`."""
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):

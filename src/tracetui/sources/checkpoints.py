@@ -420,13 +420,14 @@ def _copies(tree: bytes) -> list[_Copy]:
 
 def _session(copy: _Copy, group: Sequence[_Copy], commits: Mapping[str, Sequence[str]]) -> _Session:
     """A session from its longest copy and all copies."""
+    copies = sorted(group, key=attrgetter("created"))
     checkpoints = [
         {
             "checkpoint": one.checkpoint,
             "commits": [*commits.get(one.checkpoint, ())],
             "created_at": one.facts.created_at,
         }
-        for one in sorted(group, key=attrgetter("created"))
+        for one in copies
     ]
     own = commits.get(copy.checkpoint, ())
     attributes: dict[str, Any] = {
@@ -439,6 +440,7 @@ def _session(copy: _Copy, group: Sequence[_Copy], commits: Mapping[str, Sequence
     facts = Facts(
         (f"checkpoint:{copy.checkpoint}", *(f"commit:{name}" for name in own[:1])),
         {"entire": {name: value for name, value in attributes.items() if value}},
+        tuple((name, one.created) for one in copies for name in commits.get(one.checkpoint, ())),
     )
     objects = tuple(copy.parts[part] for part in sorted(copy.parts))
     version = crc32(msgspec.json.encode(facts))

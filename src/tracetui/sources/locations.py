@@ -106,6 +106,15 @@ def _repository(path: str) -> str:
     return repository(path)
 
 
+def checkpoint_repository(place: str) -> str | None:
+    """Return the path of the repository with checkpoints that an address names; None for any other place."""
+    if not place.startswith(CHECKPOINTS):
+        return None
+    from tracetui.sources.checkpoints import repository, root_of
+
+    return root_of(repository(place))
+
+
 def local_folders(place: str) -> list[str]:
     """Return the paths that reading a place of this machine needs. Raises `OSError`."""
     if not place.startswith(CHECKPOINTS):

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final
@@ -25,7 +24,7 @@ from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.bodies import SpanRef, records_at
 from tracetui.formats.ccpa.records import KINDS, SCHEMA, End, Start, kind_of
 from tracetui.formats.decode import record_on
-from tracetui.formats.jsonl import Line, LogReader, counted, listed, skim
+from tracetui.formats.jsonl import Line, LogFormat
 from tracetui.formats.scalars import child, layout, sequence, string, without, word
 from tracetui.formats.schema import unknown_fields
 from tracetui.model import (
@@ -37,11 +36,9 @@ from tracetui.model import (
     Header,
     Message,
     Part,
-    Problem,
     Reasoning,
     RunBody,
     RunRef,
-    RunSummary,
     Span,
     Text,
     ToolCall,
@@ -130,6 +127,10 @@ class Session(Conversation):
             self.emit(call)
 
     # ---- the list stage
+
+    @property
+    def begun(self) -> bool:
+        return self.start is not None and (self.end is None or self.end.word is not None)
 
     @property
     def settled(self) -> bool:
@@ -355,11 +356,12 @@ LIKELY: Final = 40
 _START: Final = re.compile(rb'"kind"\s*:\s*"session_start"')
 
 
-class Ccpa:
+class Ccpa(LogFormat):
     """The format; see `tracetui.formats.base.Format`."""
 
     name = "ccpa"
     title = "ccpa trace"
+    schema, session = SCHEMA, Session
 
     def sniff(self, file: File) -> int:
         head = file.head
@@ -371,18 +373,6 @@ class Ccpa:
                 return CERTAIN
         begins = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
         return LIKELY if begins in (b"{", b"[") and _START.search(head) else NO
-
-    def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        ref = RunRef(self.name, file.path)
-        if not deep:
-            skim(file, SCHEMA, session := Session(file))
-            if session.start is not None and (session.end is None or session.end.word is not None):
-                yield listed(ref, file, session)
-                return
-        yield counted(ref, file, self.open(file, ref))
-
-    def open(self, file: File, ref: RunRef) -> LogReader[Session]:
-        return LogReader(SCHEMA, Session)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """From the lines that the span came from; a call's `raw` is its turn's line and its result's line."""

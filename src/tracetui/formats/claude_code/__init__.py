@@ -7,7 +7,7 @@ ends: it can always be continued, and only the time of its file shows whether it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -19,9 +19,9 @@ from tracetui.formats.claude_code.parts import RunReader, copied_session, sessio
 from tracetui.formats.claude_code.records import CONVERSATION, HOUSEKEEPING, SCHEMA
 from tracetui.formats.claude_code.session import Session
 from tracetui.formats.decode import MAX_LINE, lines, record_on, records_in
-from tracetui.formats.jsonl import counted, listed, skim
+from tracetui.formats.jsonl import LogFormat
 from tracetui.formats.scalars import child, mapping, text
-from tracetui.model import Body, Problem, RunRef, RunSummary, Span
+from tracetui.model import Body, RunRef, RunSummary, Span
 from tracetui.model.context import ContextFacts
 from tracetui.sources.base import HEAD_SIZE, File
 
@@ -34,12 +34,13 @@ _FEW: Final = 200
 """Lines of the head checked to recognize a file."""
 
 
-class ClaudeCode:
+class ClaudeCode(LogFormat):
     """The format; see `tracetui.formats.base.Format`, `Composed`, `Contextual`, `Homed` and `Resumable`."""
 
     name = "claude-code"
     title = "Claude Code session"
     home_variables = ("CLAUDE_CONFIG_DIR",)
+    schema, session = SCHEMA, Session
 
     def sniff(self, file: File) -> int:
         head = file.head
@@ -53,15 +54,6 @@ class ClaudeCode:
             if best == CERTAIN:
                 break
         return best
-
-    def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        ref = RunRef(self.name, file.path)
-        if not deep:
-            skim(file, SCHEMA, session := Session(file))
-            if session.has_begun:
-                yield listed(ref, file, session)
-                return
-        yield counted(ref, file, self.open(file, ref))
 
     def open(self, file: File, ref: RunRef) -> RunReader:
         return RunReader()

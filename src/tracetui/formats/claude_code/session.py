@@ -430,7 +430,7 @@ class Session(Agent):
     # ---- the session as a whole
 
     @property
-    def has_begun(self) -> bool:
+    def begun(self) -> bool:
         """Whether it has an id."""
         return self.uuid is not None and (self.stream is not None or "sessionId" in self.metadata)
 
@@ -438,9 +438,9 @@ class Session(Agent):
     def settled(self) -> bool:
         """No later record changes the summary of the beginning."""
         if self.records >= _FEW:
-            return self.has_begun
+            return self.begun
         is_begun = self.prompt is not None and self.model is not None and self.first is not None
-        return self.has_begun and is_begun and "cwd" in self.metadata
+        return self.begun and is_begun and "cwd" in self.metadata
 
     @property
     def has_status(self) -> bool:

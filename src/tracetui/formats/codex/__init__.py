@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import PurePath
@@ -32,7 +32,7 @@ from tracetui.formats.codex.context import context_of
 from tracetui.formats.codex.records import KINDS, SCHEMA, Base, Meta
 from tracetui.formats.codex.session import Row, Session
 from tracetui.formats.decode import BLOCK, MAX_LINE, lines, parse
-from tracetui.formats.jsonl import Line, LogReader, counted, listed, skim
+from tracetui.formats.jsonl import Line, LogFormat, LogReader
 from tracetui.formats.scalars import moment
 from tracetui.formats.schema import unknown_fields
 from tracetui.model import INHERITED, Body, Problem, RunRef, RunSummary, Span
@@ -379,12 +379,13 @@ _LOOK: Final = 16
 """Lines that `sniff` decodes."""
 
 
-class Codex:
+class Codex(LogFormat):
     """The format; see `tracetui.formats.base.Format`."""
 
     name = "codex"
     title = "Codex rollout"
     home_variables = ("CODEX_HOME",)
+    schema, session = SCHEMA, Session
 
     def sniff(self, file: File) -> int:
         head = file.head
@@ -397,15 +398,6 @@ class Codex:
                 return score
         begins = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
         return LIKELY if begins == b"{" and _CUT.search(head) and b'"payload"' in head else NO
-
-    def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        ref = RunRef(self.name, file.path)
-        if not deep:
-            skim(file, SCHEMA, session := Session(file))
-            if session.meta is not None:
-                yield listed(ref, file, session)
-                return
-        yield counted(ref, file, self.open(file, ref))
 
     def open(self, file: File, ref: RunRef) -> Reader:
         return Reader()

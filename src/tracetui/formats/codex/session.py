@@ -621,6 +621,10 @@ class Session(PackedRows):
     # ---- the thread as a whole
 
     @property
+    def begun(self) -> bool:
+        return self.meta is not None
+
+    @property
     def settled(self) -> bool:
         """No later record changes the list-stage result of the beginning."""
         named = self.prompt is not None and self.first_model is not None

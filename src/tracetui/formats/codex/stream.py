@@ -6,7 +6,6 @@ the thread, which a resumed stream goes on counting: it is no usage of the turn.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, ClassVar, Final
 
 from msgspec import Raw, Struct
@@ -14,8 +13,8 @@ from msgspec import Raw, Struct
 from tracetui.formats.agent_log import Rows, SpanRow
 from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.bodies import add_field, as_json, kind_of, records_of
-from tracetui.formats.decode import record_on, records_in
-from tracetui.formats.jsonl import Line, LogReader, summaries
+from tracetui.formats.decode import record_on
+from tracetui.formats.jsonl import Line, LogFormat
 from tracetui.formats.scalars import mapping, task_key, text
 from tracetui.formats.schema import NULL, Integer, Loose, Natural, Schema, plain, unknown_fields
 from tracetui.model import (
@@ -25,11 +24,9 @@ from tracetui.model import (
     Header,
     Message,
     Operation,
-    Problem,
     Reasoning,
     RunBody,
     RunRef,
-    RunSummary,
     Span,
     Status,
     StatusSource,
@@ -42,8 +39,6 @@ from tracetui.sources.base import File
 
 AGENT: Final = "codex"
 _LIKELY: Final = 80
-_FEW: Final = 4
-"""Lines that are looked at to recognize a stream."""
 _MOST_LINES: Final = 64
 """Versions of an item that are kept."""
 _EXPLICIT: Final = StatusSource.EXPLICIT
@@ -278,23 +273,18 @@ def _outcome(item: Item) -> tuple[Status, StatusSource | None, Error | None]:
 # ---- the format
 
 
-class CodexExec:
+class CodexExec(LogFormat):
     """The format; see `tracetui.formats.base.Format`."""
 
     name = "codex-exec"
     title = "Codex exec stream"
+    schema, session, signs = SCHEMA, Session, (b'"thread.started"', b'"item.')
 
-    def sniff(self, file: File) -> int:
-        head = file.head
-        if b'"thread.started"' not in head and b'"item.' not in head:
-            return NO
-        return max(map(_claim, records_in(head, _FEW)), default=NO)
-
-    def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        return summaries(RunRef(self.name, file.path), file, SCHEMA, Session, deep=deep)
-
-    def open(self, file: File, ref: RunRef) -> LogReader[Session]:
-        return LogReader(SCHEMA, Session)
+    def claim(self, record: dict[str, Any]) -> int:
+        kind = kind_of(record)
+        if kind == "thread.started" and text(record.get("thread_id")) is not None:
+            return CERTAIN
+        return _LIKELY if kind.startswith("item.") and text(mapping(record.get("item")).get("type")) else NO
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """From all lines of a row; the last version of an item has its values, others what differs in them."""
@@ -327,11 +317,3 @@ def _add(attributes: dict[str, Any], item: dict[str, Any], *shown: Any) -> None:
     for name, value in item.items():
         if not any(value is known for known in shown):
             add_field(attributes, name, value)
-
-
-def _claim(record: dict[str, Any]) -> int:
-    """How surely a record is one of such a stream."""
-    kind = kind_of(record)
-    if kind == "thread.started" and text(record.get("thread_id")) is not None:
-        return CERTAIN
-    return _LIKELY if kind.startswith("item.") and text(mapping(record.get("item")).get("type")) is not None else NO

@@ -7,7 +7,7 @@ publishes. A session can be resumed after it was shut down.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -17,8 +17,8 @@ from tracetui.formats.copilot.events import ABORT
 from tracetui.formats.copilot.records import KINDS, SCHEMA
 from tracetui.formats.copilot.session import Session, body_of
 from tracetui.formats.decode import records_in
-from tracetui.formats.jsonl import LogReader, counted, listed, skim
-from tracetui.model import Body, Problem, RunRef, RunSummary, Span
+from tracetui.formats.jsonl import LogFormat
+from tracetui.model import Body, RunRef, RunSummary, Span
 from tracetui.model.context import ContextFacts
 from tracetui.sources.base import File
 
@@ -28,12 +28,13 @@ _LOOK: Final = 16
 """Lines that are looked at."""
 
 
-class Copilot:
+class Copilot(LogFormat):
     """The format; see `tracetui.formats.base.Format`, `Contextual`, `Homed` and `Resumable`."""
 
     name = "copilot"
     title = "Copilot CLI session"
     home_variables = ("COPILOT_HOME",)
+    schema, session = SCHEMA, Session
 
     def sniff(self, file: File) -> int:
         head = file.head
@@ -44,18 +45,6 @@ class Copilot:
             return best
         begins = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
         return LIKELY if begins == b"{" and b"\n" not in head and _CUT.search(head) and b'"parentId"' in head else NO
-
-    def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        ref = RunRef(self.name, file.path)
-        if not deep:
-            skim(file, SCHEMA, session := Session(file))
-            if session.start is not None:
-                yield listed(ref, file, session)
-                return
-        yield counted(ref, file, self.open(file, ref))
-
-    def open(self, file: File, ref: RunRef) -> LogReader[Session]:
-        return LogReader(SCHEMA, Session)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """From the lines that the span came from; `raw` is all of them."""

@@ -445,6 +445,10 @@ class Session(PackedRows):
     # ---- the list stage
 
     @property
+    def begun(self) -> bool:
+        return self.start is not None
+
+    @property
     def settled(self) -> bool:
         """No later event changes the list-stage result of the beginning."""
         is_named = self.prompt is not None and self.model is not None

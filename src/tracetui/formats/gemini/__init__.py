@@ -13,7 +13,8 @@ none of that id. The end of a session is not recorded.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -37,7 +38,7 @@ from tracetui.formats.agent_log import (
     Call,
 )
 from tracetui.formats.base import CERTAIN, NO, Chunk, Reader
-from tracetui.formats.bodies import ByteRange, changed, preview_of, record_at
+from tracetui.formats.bodies import ByteRange, add_field, changed, message_body, preview_of, record_at
 from tracetui.formats.branches import ROOT, BranchedConversation
 from tracetui.formats.decode import record_on, records_in, top_names
 from tracetui.formats.document import DocumentReader, Outline, summary
@@ -57,6 +58,7 @@ from tracetui.formats.gemini.records import (
 from tracetui.formats.jsonl import Line, LogReader, counted, listed, skim
 from tracetui.formats.scalars import between, folder_of, mapping, moment, sequence, text, without
 from tracetui.formats.schema import plain, raw_of, unknown_fields
+from tracetui.formats.sqlite import KindReader
 from tracetui.model import (
     PREVIEW,
     Blob,
@@ -384,6 +386,10 @@ class Session(BranchedConversation):
     # ---- the session as a whole
 
     @property
+    def begun(self) -> bool:
+        return self.begin is not None
+
+    @property
     def settled(self) -> bool:
         """No later record changes what the list stage reads at the beginning."""
         return self.begin is not None and bool(self.prompt) and self.model is not None and self.first is not None
@@ -477,7 +483,6 @@ def _message(record: Item, earlier: list[Item], raw: bytes, *, is_output: bool) 
     if not fields.get("thoughts"):
         fields.pop("thoughts", None)
     parts += map(_part, content if isinstance(content, list) else [] if content is None else [content])
-    shown = "\n".join(part.text for part in parts if isinstance(part, Text)) or None
     requests = [call for call in calls if isinstance(call, dict)]
     if requests:
         fields.pop("toolCalls")
@@ -487,11 +492,8 @@ def _message(record: Item, earlier: list[Item], raw: bytes, *, is_output: bool) 
         CallPart(text(request.get("id")), text(request.get("name")) or "tool", request.get("args"))
         for request in requests
     ]
-    message = (Message(text(record.get("type")) or "?", tuple(parts), text(record.get("id"))),)
-    attributes = _with_others(fields, earlier)
-    if is_output:
-        return Body(output=shown, output_messages=message, attributes=attributes, raw=raw)
-    return Body(input=shown, input_messages=message, attributes=attributes, raw=raw)
+    message = Message(text(record.get("type")) or "?", tuple(parts), text(record.get("id")))
+    return message_body(message, _with_others(fields, earlier), raw, is_output=is_output)
 
 
 def _merged(pieces: list[tuple[Item, bytes]]) -> list[tuple[Item, bytes]]:
@@ -580,10 +582,7 @@ def _with_others(attributes: Item, others: list[Item]) -> Item:
     """The attributes, and other records that belong to them."""
     attributed = dict(attributes)
     for number, record in enumerate((record for record in others if record), 1):
-        name = f"message {number}"
-        while name in attributed:
-            name += "+"
-        attributed[name] = record
+        add_field(attributed, f"message {number}", record)
     return attributed
 
 
@@ -611,19 +610,19 @@ class Gemini:
         return best or (CERTAIN if names >= _DOCUMENT else LIKELY if is_cut else NO)
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        ref = RunRef(self.name, file.path)
         if is_document(file):
-            yield summary(ref, file, _read(file, file.read_all()), deep=deep)
-            return
+            return [summary(RunRef(self.name, file.path), file, _read(file, file.read_all()), deep=deep)]
+        ref, session = RunRef(self.name, file.path), Session(file)
         if not deep:
-            skim(file, RECORD, session := Session(file))
-            if session.begin is not None:
-                yield listed(ref, file, session)
-                return
-        yield counted(ref, file, LogReader(RECORD, Session))
+            skim(file, RECORD, session)
+        is_listed = not deep and session.begun
+        return [listed(ref, file, session) if is_listed else counted(ref, file, LogReader(RECORD, Session))]
 
     def open(self, file: File, ref: RunRef) -> Reader:
-        return AnyLayoutReader()
+        """Of either layout; a file may be too short to show its own at first."""
+        readers: dict[bool, Callable[[], Reader]]
+        readers = {True: partial(DocumentReader, _read), False: partial(LogReader, RECORD, Session)}
+        return KindReader(is_document, readers)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """From the records that the span came from, all of them in its `raw`."""
@@ -634,24 +633,6 @@ class Gemini:
 
     def resume(self, run: RunSummary) -> Sequence[str] | None:
         return ["gemini", "--resume", run.id]
-
-
-class AnyLayoutReader:
-    """The `Reader` of a file of either layout, which may be too short to show its own at first."""
-
-    def __init__(self) -> None:
-        self._reader: DocumentReader | LogReader[Session] | None = None
-        self._again = False
-        """The chunks before were of the other layout."""
-
-    def more(self, file: File) -> Chunk:
-        wanted = DocumentReader if is_document(file) else LogReader
-        if not isinstance(self._reader, wanted):
-            self._again = self._reader is not None
-            self._reader = DocumentReader(_read) if wanted is DocumentReader else LogReader(RECORD, Session)
-        chunk, restarted = self._reader.more(file), self._again
-        self._again = False
-        return replace(chunk, reset=True) if restarted else chunk
 
 
 def is_document(file: File) -> bool:

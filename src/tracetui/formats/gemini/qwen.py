@@ -7,7 +7,7 @@ messages between. Facts: public files of 0.21.13; the end of a session is not re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, ClassVar, Final, cast
 
@@ -17,10 +17,9 @@ from msgspec.structs import replace
 from tracetui.formats.agent_log import ERROR, EXPLICIT, META
 from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.branches import ROOT
-from tracetui.formats.decode import records_in
 from tracetui.formats.gemini import MOST, Entry, Session, body_of
 from tracetui.formats.gemini.records import Record, RecordRef, Tokens, parts_of
-from tracetui.formats.jsonl import Line, LogReader, counted, listed, skim
+from tracetui.formats.jsonl import Line, LogFormat
 from tracetui.formats.scalars import folder_of, mapping, moment, sequence, text
 from tracetui.formats.schema import NULL, Loose, Natural, Schema, plain, raw_of
 from tracetui.model import (
@@ -29,7 +28,6 @@ from tracetui.model import (
     Error,
     FirstError,
     Header,
-    Problem,
     RunRef,
     RunSummary,
     Span,
@@ -197,29 +195,19 @@ class QwenSession(Session):
         )
 
 
-class Qwen:
+class Qwen(LogFormat):
     """The format; see `tracetui.formats.base.Format`, `Homed` and `Resumable`."""
 
     name = "qwen"
     title = "Qwen Code session"
     home_variables: Sequence[str] = ()
 
-    def sniff(self, file: File) -> int:
-        if b'"parentUuid"' not in file.head or b'"sessionId"' not in file.head:
+    schema, session, signs, looked_at = ITEM, QwenSession, (b'"parentUuid"',), _FEW
+
+    def claim(self, record: dict[str, Any]) -> int:
+        if text(record.get("type")) not in _KINDS or "uuid" not in record or text(record.get("sessionId")) is None:
             return NO
-        return max(map(_claim, records_in(file.head, _FEW)), default=NO)
-
-    def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        ref = RunRef(self.name, file.path)
-        if not deep:
-            skim(file, ITEM, session := QwenSession(file))
-            if session.begin is not None:
-                yield listed(ref, file, session)
-                return
-        yield counted(ref, file, self.open(file, ref))
-
-    def open(self, file: File, ref: RunRef) -> LogReader[QwenSession]:
-        return LogReader(ITEM, QwenSession)
+        return CERTAIN if "parts" in mapping(record.get("message")) or "systemPayload" in record else NO
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """From the records that the span came from, all of them in its `raw`."""
@@ -230,10 +218,3 @@ class Qwen:
 
     def resume(self, run: RunSummary) -> Sequence[str] | None:
         return ["qwen", "--resume", run.id]
-
-
-def _claim(record: dict[str, Any]) -> int:
-    """How surely a record is one of Qwen Code."""
-    if text(record.get("type")) not in _KINDS or "uuid" not in record or text(record.get("sessionId")) is None:
-        return NO
-    return CERTAIN if "parts" in mapping(record.get("message")) or "systemPayload" in record else NO

@@ -10,18 +10,15 @@ is never loaded.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
-from math import inf
 from sqlite3 import Connection
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import CERTAIN, NO, Reader
-from tracetui.formats.bodies import changed, rendered
+from tracetui.formats.bodies import changed, message_body, rendered
 from tracetui.formats.decode import decode
 from tracetui.formats.google_adk.events import (
     USER,
@@ -32,16 +29,17 @@ from tracetui.formats.google_adk.events import (
     outcome_of,
     snake,
 )
-from tracetui.formats.scalars import mapping, moment, number, sequence, task_key, text
+from tracetui.formats.scalars import mapping, moment, number, sequence, task_key, text, without
 from tracetui.formats.schema import Unknown, unknown_fields
 from tracetui.formats.sqlite import (
-    STALE_SECONDS,
+    DatabaseFormat,
+    Loading,
     ReadState,
+    Row,
     RunTables,
-    as_before,
+    is_stale,
     many,
     quoted,
-    renewed,
 )
 from tracetui.model import (
     PREVIEW,
@@ -53,8 +51,6 @@ from tracetui.model import (
     Problem,
     Reasoning,
     RunBody,
-    RunRef,
-    RunSummary,
     Span,
     Status,
     StatusSource,
@@ -62,41 +58,13 @@ from tracetui.model import (
     ToolCall,
     ToolResult,
 )
-from tracetui.sources.base import SQLITE_MAGIC, File
 
 _TABLES: Final = frozenset({"sessions", "events", "app_states", "user_states"})
 _LEADING: Final = 12
 _TRAILING: Final = 16
 """Events at both ends of a session that describe it: the list stage reads only these."""
-_BATCH: Final = 200
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PICKLE: Final = "pickle, not loaded"
-
-
-class GoogleAdk:
-    """The format; see `tracetui.formats.base.Format`."""
-
-    name = "google-adk"
-    title = "Google ADK session"
-
-    def sniff(self, file: File) -> int:
-        if not file.head.startswith(SQLITE_MAGIC):
-            return NO
-        return CERTAIN if file.tables >= _TABLES else NO
-
-    def summarize(self, file: File, *, deep: bool) -> Iterator[RunSummary | Problem]:
-        return Database.summaries(self.name, file, deep=deep)
-
-    def open(self, file: File, ref: RunRef) -> Reader:
-        return Database.reader(ref)
-
-    def body(self, file: File, ref: RunRef, span: Span) -> Body:
-        if span.at is None:
-            return Body()
-        if not isinstance(span.at, At):
-            raise changed()
-        with file.database() as connection:
-            return _body(Database.of(connection), span.at)
 
 
 # ---- sessions
@@ -113,41 +81,18 @@ class Session(Struct, frozen=True):
     created: float | None
     updated: float | None
 
-    def is_stale(self, latest: float) -> bool:
-        """Whether another session continued for long after the last change of this one, at `latest` (seconds)."""
-        return self.updated is not None and self.updated < latest - STALE_SECONDS
-
-
-class Row(Struct, frozen=True):
-    """An event, or the reason why its row has none; `stamp` differs if the row was changed."""
-
-    stamp: tuple[Any, ...]
-    event: Event | None
-    problem: Problem | None
-    unknown: Unknown
-    size: int
-
-
-class Memory(Struct, frozen=True):
-    """What was read of a session: rows by rowid, and those that are to be read."""
-
-    rows: dict[int, Row]
-    waiting: tuple[int, ...] = ()
-
 
 class Database(RunTables):
     """The tables. Raises `FormatError` if no session can be read in them."""
 
-    def __init__(self, connection: Connection) -> None:
-        needed = {"sessions": {"id", "app_name", "user_id"}, "events": {"id", "session_id", "timestamp"}}
-        super().__init__(connection, needed, *_TABLES.difference(needed))
+    NEEDED: ClassVar = {"sessions": {"id", "app_name", "user_id"}, "events": {"id", "session_id", "timestamp"}}
+    OTHERS = ("app_states", "user_states")
+
+    def __init__(self, connection: Connection, key: str | None = None) -> None:
+        super().__init__(connection, key)
         self.is_json = "event_data" in self.columns["events"]
         if not self.is_json and "content" not in self.columns["events"]:
             raise FormatError("the table `events` has neither a column event_data nor content")
-
-    @classmethod
-    def of(cls, connection: Connection, key: str | None = None) -> Self:
-        return cls(connection)
 
     def run_keys(self) -> list[str]:
         return [session.key for session in self.sessions]
@@ -218,40 +163,36 @@ class Database(RunTables):
         last = [row[0] for row in self.rows(f"{size} DESC, rowid DESC LIMIT {_TRAILING}", *values)]
         order = [*first, *(rowid for rowid in reversed(last) if rowid not in set(first))]
         rows = dict(self._events(order, ""))
-        return [event for rowid in order if rowid in rows and (event := rows[rowid].event) is not None]
+        return [event for rowid in order if rowid in rows and (event := rows[rowid].value) is not None]
 
     def header(self, key: str) -> Header:
         session = self.session(key)
-        return header_of(session, self.ends(session), stale=session.is_stale(self.latest))
+        return header_of(session, self.ends(session), stale=is_stale(session.updated, self.latest))
 
-    def state(self, key: str, path: str, before: ReadState | None, *, seconds: float | None) -> ReadState:
-        """A session now; rows that were read before are compared by time and length."""
-        session = self.session(key)
-        stale = session.is_stale(self.latest)
-        deadline = inf if seconds is None else time.monotonic() + seconds
-        where, values = self._where(session)
+    def loading(self, key: str, path: str) -> Iterator[Loading]:
+        where, values = self._where(self.session(key))
         data = "event_data" if self.is_json else "content"
         sql = f"SELECT rowid, id, timestamp, length({data}) FROM events WHERE {where} ORDER BY timestamp, rowid"
-        stamps = {row[0]: row[1:] for row in self.rows(sql, *values)}
-        memory: Memory = Memory({}) if before is None else before.memory
-        load = partial(self._events, path=path)
-        rows, done = renewed(memory.rows, stamps, lambda row: row.stamp, load, deadline=deadline, batch=_BATCH)
-        ordered = [*rows.values()]
-        events = [row.event for row in ordered if row.event is not None]
-        ends = [*events[:_LEADING], *events[_LEADING:][-_TRAILING:]]
-        spans = before.spans if before is not None and not done else ()
-        problems = [row.problem for row in ordered if row.problem is not None]
-        header = header_of(session, ends, stale=stale)
-        if done:
-            made = Spans(events, path)
-            spans = as_before(() if before is None else before.spans, made.spans)
-            problems += made.problems
-            size = sum(row.size for row in ordered)
-            header = header_of(session, ends, stale=stale, size=size, unknown=[row.unknown for row in ordered])
-        if not done and before is not None:
-            problems = list(before.problems)
-        body = self._body(session, events)
-        return ReadState(spans=spans, problems=problems, header=header, body=body, done=done, memory=Memory(rows))
+        yield {row[0]: row[1:] for row in self.rows(sql, *values)}, partial(self._events, path=path)
+
+    def run(self, key: str, path: str, *tables: dict[int, Row]) -> ReadState:
+        session, rows = self.session(key), [*tables[0].values()]
+        events: list[Event] = [row.value for row in rows if row.value is not None]
+        ends, made = [*events[:_LEADING], *events[_LEADING:][-_TRAILING:]], Spans(events, path)
+        header = header_of(
+            session,
+            ends,
+            stale=is_stale(session.updated, self.latest),
+            size=sum(row.size for row in rows),
+            unknown=[row.unknown for row in rows],
+        )
+        problems = [*(row.problem for row in rows if row.problem is not None), *made.problems]
+        return ReadState(spans=made.spans, problems=problems, header=header, body=self._run_body(session, events))
+
+    def body(self, span: Span) -> Body:
+        if not isinstance(span.at, At):
+            raise changed()
+        return _body(self, span.at)
 
     def _events(self, rowids: Sequence[int], path: str) -> Iterator[tuple[int, Row]]:
         names = ("event_data",) if self.is_json else tuple(self.columns["events"])
@@ -269,9 +210,9 @@ class Database(RunTables):
                 event = event_of(rowid, ident, invocation, _seconds(when), content, unknown)
             except FormatError as error:
                 problem = Problem(path, f"event {ident or rowid}", error.reason, len(content))
-            yield rowid, Row((ident, when, size), event, problem, unknown, len(content))
+            yield rowid, Row((ident, when, size), event, problem, len(content), unknown)
 
-    def _body(self, session: Session, events: Sequence[Event]) -> RunBody:
+    def _run_body(self, session: Session, events: Sequence[Event]) -> RunBody:
         """The row of the session, and the states of its app and user, which it shares with others."""
         own = _values(self.record("SELECT * FROM sessions WHERE rowid = ?", session.rowid))
         for table, where, values in (
@@ -282,7 +223,7 @@ class Database(RunTables):
                 "user" not in table or "user_id" in self.columns[table]
             ):
                 shared = _values(self.record(f"SELECT * FROM {table} WHERE {where}", *values))
-                own |= {table: {name: value for name, value in shared.items() if name not in ("app_name", "user_id")}}
+                own |= {table: without(shared, "app_name", "user_id")}
         said = [event for event in events if event.text]
         asked = next((event.text for event in reversed(said) if event.author == USER), None)
         answered = next((event.text for event in reversed(said) if event.author != USER), None)
@@ -313,9 +254,8 @@ def _values(row: dict[str, Any] | None) -> dict[str, Any]:
 
 def _plain_columns(row: dict[str, Any]) -> dict[str, Any]:
     """An event of schema 0 as a record of schema 1."""
+    row = without(row, "session_id", "app_name", "user_id", "actions")
     record = {name: _value(value) for name, value in row.items() if value is not None}
-    for name in ("session_id", "app_name", "user_id", "actions"):
-        record.pop(name, None)
     if (waiting := record.pop("long_running_tool_ids_json", None)) is not None:
         record["long_running_tool_ids"] = waiting
     return record
@@ -367,24 +307,21 @@ def _body(database: Database, at: At) -> Body:
     if at.part < 0:
         return _message(records[0], raw)
     attributes: dict[str, Any] = {}
-    call: dict[str, Any] = {}
-    output: Any = None
     results: list[Any] = []
     first = sequence(mapping(records[0].get("content")).get("parts"))
     part = mapping(first[at.part]) if at.part < len(first) else {}
     call = mapping(part.get("function_call"))
     answers = records[1:] if call else records
-    call_id = call.get("id")
     for record in answers:
         for item in sequence(mapping(record.get("content")).get("parts")):
             response = mapping(mapping(item).get("function_response"))
-            if response and (not call or response.get("id") == call_id):
+            if response and (not call or response.get("id") == call.get("id")):
                 results.append(response.get("response"))
         attributes |= {f"result {len(attributes) + 1}": _without_content(record)}
     output = results[-1] if results else None
     if len(results) > 1:
         attributes["earlier results"] = results[:-1]
-    attributes = {name: value for name, value in call.items() if name not in ("args", "name")} | attributes
+    attributes = without(call, "args", "name") | attributes
     return Body(input=call.get("args"), output=output, attributes=attributes, raw=raw)
 
 
@@ -423,28 +360,29 @@ def _message(record: dict[str, Any], raw: bytes) -> Body:
         other["parts"] = content["parts"]
     if other:
         attributes["content"] = other
-    is_user = record.get("author") == USER
     message = Message(role, tuple(parts), finish_reason=text(record.get("finish_reason")))
-    said = "\n".join(part.text for part in parts if isinstance(part, Text)) or None
-    if is_user:
-        return Body(input=said, input_messages=(message,), attributes=attributes, raw=raw)
-    return Body(output=said, output_messages=(message,), attributes=attributes, raw=raw)
+    return message_body(message, attributes, raw, is_output=record.get("author") != USER)
 
 
 def _part(item: Any) -> tuple[Part, dict[str, Any]]:
     """A part of a message, and its fields that don't fit."""
     fields = {name: value for name, value in mapping(item).items() if value is not None}
     if isinstance(words := fields.get("text"), str):
-        rest = {name: value for name, value in fields.items() if name not in ("text", "thought")}
-        return (Reasoning if fields.get("thought") is True else Text)(words), rest
+        return (Reasoning if fields.get("thought") is True else Text)(words), without(fields, "text", "thought")
     call, response = fields.get("function_call"), fields.get("function_response")
     if isinstance(call, dict) and isinstance(call.get("name"), str):
-        rest = {name: value for name, value in fields.items() if name != "function_call"}
-        more = {name: value for name, value in call.items() if name not in ("id", "name", "args")}
-        return ToolCall(text(call.get("id")), call["name"], call.get("args")), rest | more
+        rest = without(fields, "function_call") | without(call, "id", "name", "args")
+        return ToolCall(text(call.get("id")), call["name"], call.get("args")), rest
     if isinstance(response, dict):
-        rest = {name: value for name, value in fields.items() if name != "function_response"}
-        more = {name: value for name, value in response.items() if name not in ("id", "name", "response")}
+        rest = without(fields, "function_response") | without(response, "id", "name", "response")
         name = text(response.get("name"))
-        return ToolResult(text(response.get("id")), response.get("response"), None, name), rest | more
+        return ToolResult(text(response.get("id")), response.get("response"), None, name), rest
     return Blob("part", item), {}
+
+
+class GoogleAdk(DatabaseFormat):
+    """The format; see `tracetui.formats.base.Format`."""
+
+    name = "google-adk"
+    title = "Google ADK session"
+    tables, names = Database, _TABLES

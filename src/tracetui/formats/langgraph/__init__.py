@@ -9,18 +9,16 @@ and ``writes`` in any file. Values are read as data (`blobs`); pickles are count
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Iterator, Sequence
-from functools import cached_property
-from math import inf
-from sqlite3 import Connection
-from typing import Any, Final, Self
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, partial
+from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import CERTAIN, NO, Reader
-from tracetui.formats.bodies import changed, parts_in, rendered
+from tracetui.formats.base import NO
+from tracetui.formats.bodies import call_part, changed, message_body, parts_in, rendered, text_in
 from tracetui.formats.decode import decode
 from tracetui.formats.langgraph.blobs import PICKLE, TYPE, fields_of, packed, value_of
 from tracetui.formats.langgraph.records import (
@@ -39,12 +37,12 @@ from tracetui.formats.langgraph.records import (
 from tracetui.formats.langgraph.spans import At, Outcome, Tree, outcome_of
 from tracetui.formats.scalars import integer, layout, mapping, sequence, task_key, text, without
 from tracetui.formats.sqlite import (
-    STALE_SECONDS,
+    DatabaseFormat,
+    Loading,
     ReadState,
     RunTables,
-    as_before,
+    is_stale,
     many,
-    renewed,
 )
 from tracetui.model import (
     PREVIEW,
@@ -55,54 +53,21 @@ from tracetui.model import (
     Part,
     Problem,
     RunBody,
-    RunRef,
-    RunSummary,
     Span,
     Status,
     StatusSource,
-    Text,
-    ToolCall,
     ToolResult,
 )
-from tracetui.sources.base import SQLITE_MAGIC, File
+from tracetui.sources.base import File
 
 _TABLES: Final = frozenset({"checkpoints", "writes"})
 _LIKELY: Final = 60
 """The tables alone: their columns are in the log of the database only."""
-_BATCH: Final = 40
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NEEDED: Final = {
     "checkpoints": ("thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint", "metadata"),
     "writes": ("thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "idx", "channel", "value"),
 }
-
-
-class LangGraph:
-    """The format; see `tracetui.formats.base.Format`."""
-
-    name = "langgraph"
-    title = "LangGraph thread"
-
-    def sniff(self, file: File) -> int:
-        if not file.head.startswith(SQLITE_MAGIC) or not file.tables >= _TABLES:
-            return NO
-        if b"checkpoint_ns" in file.head:
-            return CERTAIN
-        return NO if b"checkpoints" in file.head else _LIKELY
-
-    def summarize(self, file: File, *, deep: bool) -> Iterator[RunSummary | Problem]:
-        return Database.summaries(self.name, file, deep=deep)
-
-    def open(self, file: File, ref: RunRef) -> Reader:
-        return Database.reader(ref)
-
-    def body(self, file: File, ref: RunRef, span: Span) -> Body:
-        if span.at is None:
-            return Body()
-        if not isinstance(span.at, At):
-            raise changed()
-        with file.database() as connection:
-            return _body(Database.of(connection), span.at)
 
 
 # ---- threads
@@ -121,9 +86,8 @@ class Ends(Struct, frozen=True):
     def outcome(self, latest: float) -> Outcome:
         """How it ended; a thread without an end is over if others of its database changed long after it."""
         outcome = outcome_of(self.last, self.pending, self.before)
-        changed_at = self.last.time if self.last is not None else None
-        stale = changed_at is not None and changed_at < latest - STALE_SECONDS
-        return Outcome(Status.UNKNOWN, StatusSource.DERIVED) if outcome.status is None and stale else outcome
+        is_over = outcome.status is None and self.last is not None and is_stale(self.last.time, latest)
+        return Outcome(Status.UNKNOWN, StatusSource.DERIVED) if is_over else outcome
 
     @property
     def asked(self) -> str:
@@ -155,24 +119,10 @@ class Ends(Struct, frozen=True):
         )
 
 
-class Memory(Struct, frozen=True):
-    """What was read of a thread, by rowid. A replaced row has another rowid, or another size."""
-
-    checkpoints: dict[int, Checkpoint]
-    writes: dict[int, Write]
-    messages: Messages
-    """A cache."""
-
-
 class Database(RunTables):
     """The tables. Raises `FormatError` if no thread can be read in them."""
 
-    def __init__(self, connection: Connection) -> None:
-        super().__init__(connection, _NEEDED)
-
-    @classmethod
-    def of(cls, connection: Connection, key: str | None = None) -> Self:
-        return cls(connection)
+    NEEDED, BATCH = _NEEDED, 40
 
     def run_keys(self) -> list[str]:
         """The ids of all threads, the oldest first."""
@@ -239,54 +189,35 @@ class Database(RunTables):
         sql = f"SELECT rowid, {self.select('writes', *names)} FROM writes WHERE rowid IN ({{keys}})"
         return [write_of(*values, messages=messages) for values in many(self.connection, sql, rowids)]
 
-    def state(self, key: str, path: str, before: ReadState | None, *, seconds: float | None) -> ReadState:
-        """A thread now; rows that were read before are compared by rowid and size."""
-        thread, latest = key, self.latest
-        if not self.rows("SELECT 1 FROM checkpoints WHERE thread_id IS ? LIMIT 1", thread):
-            raise FormatError("the thread is not in the database", f"thread {thread}")
-        deadline = inf if seconds is None else time.monotonic() + seconds
-        memory: Memory = Memory({}, {}, Messages()) if before is None else before.memory
+    def loading(self, key: str, path: str) -> Iterator[Loading]:
+        """A replaced row has another rowid, or another size."""
+        if not self.rows("SELECT 1 FROM checkpoints WHERE thread_id IS ? LIMIT 1", key):
+            raise FormatError("the thread is not in the database", f"thread {key}")
+        messages = self.cache.setdefault("messages", Messages())
         size = "coalesce(length(CAST({} AS BLOB)), 0)"
         sizes = {
             "checkpoints": f"{size.format('checkpoint')} + {size.format('metadata')}",
             "writes": size.format("value"),
         }
-        stamps = {
-            table: dict(self.rows(f"SELECT rowid, {column} FROM {table} WHERE thread_id = ? ORDER BY rowid", thread))
-            for table, column in sizes.items()
-        }
+        loads: dict[str, Callable[[Sequence[int], Messages], Iterable[Row]]]
+        loads = {"checkpoints": self.checkpoints, "writes": self.writes}
+        for table, column in sizes.items():
+            sql = f"SELECT rowid, {column} FROM {table} WHERE thread_id = ? ORDER BY rowid"
+            yield dict(self.rows(sql, key)), partial(_by_rowid, loads[table], messages)
 
-        def load_checkpoints(rowids: Sequence[int]) -> Iterator[tuple[int, Checkpoint]]:
-            return ((row.rowid, row) for row in self.checkpoints(rowids, memory.messages))
-
-        def load_writes(rowids: Sequence[int]) -> Iterator[tuple[int, Write]]:
-            return ((row.rowid, row) for row in self.writes(rowids, memory.messages))
-
-        how: Any = {"deadline": deadline, "batch": _BATCH}
-        rows, all_rows = renewed(memory.checkpoints, stamps["checkpoints"], _size, load_checkpoints, **how)
-        writes, all_writes = renewed(memory.writes, stamps["writes"], _size, load_writes, **how)
-        memory = Memory(rows, writes, memory.messages)
-        done = all_rows and all_writes
-        if not done:
-            held = before if before is not None else ReadState(header=self.ends(thread).header(latest))
-            return ReadState(
-                spans=held.spans, problems=held.problems, header=held.header, body=held.body, done=False, memory=memory
-            )
-        return self._state(thread, path, before, memory, latest)
-
-    def _state(self, thread: str, path: str, before: ReadState | None, memory: Memory, latest: float) -> ReadState:
-        checkpoints, writes = [*memory.checkpoints.values()], [*memory.writes.values()]
-        ends = self.ends(thread)
-        tree = Tree(checkpoints, writes, outcome=ends.outcome(latest))
+    def run(self, key: str, path: str, *tables: dict[int, Any]) -> ReadState:
+        checkpoints, writes = ([*rows.values()] for rows in tables)
+        ends = self.ends(key)
+        tree = Tree(checkpoints, writes, outcome=ends.outcome(self.latest))
         model = next((span.model for span in tree.spans if span.operation is Operation.CHAT and span.model), None)
-        header = ends.header(latest, size=sum(row.size for row in (*checkpoints, *writes)), model=model)
-        return ReadState(
-            spans=as_before(() if before is None else before.spans, tree.spans),
-            problems=_problems(path, checkpoints, writes),
-            header=header,
-            body=self._run_body(thread, ends.last),
-            memory=memory,
-        )
+        header = ends.header(self.latest, size=sum(row.size for row in (*checkpoints, *writes)), model=model)
+        problems, body = _problems(path, checkpoints, writes), self._run_body(key, ends.last)
+        return ReadState(spans=tree.spans, problems=problems, header=header, body=body)
+
+    def body(self, span: Span) -> Body:
+        if not isinstance(span.at, At):
+            raise changed()
+        return _body(self, span.at)
 
     def _run_body(self, thread: str, last: Checkpoint | None) -> RunBody:
         """The newest state of the thread."""
@@ -307,8 +238,10 @@ class Database(RunTables):
         )
 
 
-def _size(row: Row) -> int:
-    return row.size
+def _by_rowid(
+    load: Callable[[Sequence[int], Messages], Iterable[Row]], messages: Messages, rowids: Sequence[int]
+) -> Iterator[tuple[int, Row]]:
+    return ((row.rowid, row) for row in load(rowids, messages))
 
 
 def _problems(path: str, checkpoints: Sequence[Checkpoint], writes: Sequence[Write]) -> list[Problem]:
@@ -438,15 +371,26 @@ def _said(value: dict[str, Any], where: dict[str, Any]) -> Body:
         parts = [ToolResult(ident, value.get("content"), is_error, text(value.get("name")))]
     for call in sequence(value.get("tool_calls")) if role == "assistant" else []:
         fields = mapping(call)
-        parts.append(ToolCall(text(fields.get("id")), text(fields.get("name")) or "call", fields.get("args")))
+        parts.append(call_part(call))
         more = without(fields, "args", "name", "id") if fields else call
         rests += [more] if more not in ({"type": "tool_call"}, {}) else []
     if rests:
         attributes["tool_calls"] = rests
     finish = text(facts.get("finish_reason")) or text(facts.get("stop_reason"))
     message = Message(role, tuple(parts), text(value.get("id")), finish, text(value.get("name")))
-    words = "\n".join(part.text for part in said if isinstance(part, Text)) or None
     attributes[TYPE] = value[TYPE]
-    if role in ("assistant", "tool"):
-        return Body(output=words, output_messages=(message,), attributes=attributes, raw=rendered(value))
-    return Body(input=words, input_messages=(message,), attributes=attributes, raw=rendered(value))
+    body = message_body(message, attributes, rendered(value), is_output=role in ("assistant", "tool"))
+    return body if role != "tool" else replace(body, output=text_in(value.get("content")) or None)
+
+
+class LangGraph(DatabaseFormat):
+    """The format; see `tracetui.formats.base.Format`."""
+
+    name = "langgraph"
+    title = "LangGraph thread"
+    tables, names = Database, _TABLES
+
+    def sniff(self, file: File) -> int:
+        if b"checkpoint_ns" in file.head:
+            return super().sniff(file)
+        return min(super().sniff(file), NO if b"checkpoints" in file.head else _LIKELY)

@@ -179,6 +179,11 @@ class Row(Struct, frozen=True):
     messages: tuple[tuple[str, Placed], ...]
     """By channel."""
 
+    @property
+    def stamp(self) -> int:
+        """As in `tracetui.formats.sqlite.Row`."""
+        return self.size
+
 
 class Checkpoint(Row, frozen=True):
     """A row of ``checkpoints``."""
@@ -197,6 +202,10 @@ class Checkpoint(Row, frozen=True):
     """Nodes that run next; None if that can't be read."""
     sends: tuple[str, ...]
     """The scheduled nodes of ``Send`` objects, by number."""
+    starting: frozenset[str]
+    """Channels that started a node so far."""
+    undecided: frozenset[str]
+    """Nodes that ended (2024), whose edges no record shows: a static breakpoint may wait after them."""
     asked: str
     """The input of a turn."""
     graph: str | None
@@ -240,21 +249,24 @@ def checkpoint_of(
     fields: dict[str, bytes] = {}
     scheduled: tuple[str, ...] | None = None
     sends: tuple[str, ...] = ()
+    seen: dict[str, Any] = {}
     asked = ""
     try:
         fields = fields_of(packed(kind, data))
+        seen = _seen(fields)
         values = fields_of(fields["channel_values"]) if "channel_values" in fields else {}
         sends = sends_in(values.get(TASKS, b"\xc0"))
-        scheduled = scheduled_in(values, _seen(fields)) + sends
+        scheduled = scheduled_in(values, seen) + sends
         asked = asked_in(value_of(values[START])) if START in values else ""
     except FormatError as error:
         problem = error.reason
     names = tuple(name for name in mapping(facts.get("writes")) if name != START)
+    starting = frozenset(channel for channels in seen.values() for channel in channels)
     return Checkpoint(
         rowid, ns if isinstance(ns, str) else "", ident, size, problem, _messages(values, messages), text(parent),
         text(facts.get("source")) or LOOP, integer(facts.get("step")), moment(_value(fields, "ts")),
-        _value(fields, "v"), mapping(facts.get("parents")), names, scheduled, sends, asked,
-        text(facts.get("graph_id")),
+        _value(fields, "v"), mapping(facts.get("parents")), names, scheduled, sends, starting,
+        undecided_in(values, seen, starting), asked, text(facts.get("graph_id")),
     )  # fmt: skip
 
 
@@ -365,6 +377,16 @@ def scheduled_in(values: Mapping[str, bytes], seen: Mapping[str, Any]) -> tuple[
         elif channel in seen:
             names |= dict.fromkeys(node for node, channels in seen.items() if channel in channels)
     return tuple(names)
+
+
+def undecided_in(values: Iterable[str], seen: Iterable[str], starting: Iterable[str]) -> frozenset[str]:
+    """The nodes of 2024 that ended and may have started another one.
+
+    They write a channel of their own name, to the end of the graph too. A node that an edge starts is known once it
+    ran. If a condition of a node started others, its edges would have started theirs in the same superstep.
+    """
+    decided = {*starting, *(channel.split(":")[1] for channel in starting if channel.startswith("branch:"))}
+    return frozenset(values) & frozenset(seen) - decided - {START}
 
 
 def scheduled_by(writes: Iterable[Write]) -> tuple[str, ...]:

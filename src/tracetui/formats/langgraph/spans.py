@@ -102,11 +102,14 @@ def tasks_of(writes: Sequence[Write]) -> dict[str, list[Write]]:
     return tasks
 
 
-def outcome_of(last: Checkpoint | None, pending: Sequence[Write], before: Sequence[Write]) -> Outcome:
+def outcome_of(
+    last: Checkpoint | None, pending: Sequence[Write], before: Sequence[Write], *, later: Checkpoint | None = None
+) -> Outcome:
     """The outcome by the last checkpoint, the writes of tasks that started from it, and those that made it.
 
     Without an error or interrupt it ended well only if no node is scheduled: an exceeded recursion limit, a killed
-    process and a static breakpoint leave a scheduled node, and no record.
+    process and a static breakpoint leave a scheduled node, and no record. Whether one is scheduled, a descendant
+    (`later`) of another turn shows where the checkpoint itself does not: a new input takes what is scheduled.
     """
     states = {state_of(rows) for rows in tasks_of(pending).values()}
     if ERROR in states:
@@ -118,7 +121,10 @@ def outcome_of(last: Checkpoint | None, pending: Sequence[Write], before: Sequen
     scheduled = last.scheduled
     if scheduled is None and before:
         scheduled = scheduled_by(before)
-    return Outcome(Status.OK, _DERIVED) if scheduled == () else Outcome()
+    if scheduled != ():
+        return Outcome()
+    undecided = last.undecided if later is None else last.undecided & later.starting
+    return Outcome(Status.UNKNOWN if undecided else Status.OK, _DERIVED)
 
 
 class Tree:
@@ -307,7 +313,9 @@ class Tree:
         outcome = self._outcome
         if last is not self._live:
             before = self._before(last)
-            outcome = outcome_of(last, self._writes[last.key], self._writes[before.key] if before is not None else [])
+            made_by = self._writes[before.key] if before is not None else []
+            later = self._live if last.key in self._line else None
+            outcome = outcome_of(last, self._writes[last.key], made_by, later=later)
             outcome = Outcome() if outcome.status is Status.PAUSED else outcome  # nobody will answer
         runs = last is self._live and outcome.status is None
         said = (found.message for found in self._owned[ident] if found.message.role == "user")

@@ -10,27 +10,23 @@ keep the spans in artifacts, which are files elsewhere.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
-from math import inf
-from sqlite3 import Connection
-from typing import Any, Final, Self
+from typing import Any, Final
 from zlib import crc32
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import CERTAIN, NO, Reader
 from tracetui.formats.bodies import changed, rendered
 from tracetui.formats.decode import decode, decode_value
 from tracetui.formats.jsonl import Line
-from tracetui.formats.otlp.records import RecordRef, SpanRecord, decoded, loose_record
+from tracetui.formats.otlp.records import RecordRef, decoded, loose_record
 from tracetui.formats.otlp.trace import Trace, body_of_record
 from tracetui.formats.otlp.vocabulary import preview_of
 from tracetui.formats.scalars import LENGTH, MAX_TAGS, mapping, natural, number, score_value, task_key, text, word
-from tracetui.formats.sqlite import STALE_SECONDS, ReadState, RunTables, as_before, many, quoted, renewed
+from tracetui.formats.sqlite import DatabaseFormat, Loading, ReadState, Row, RunTables, is_stale, many, quoted
 from tracetui.model import (
     PREVIEW,
     REASON_LIMIT,
@@ -38,8 +34,6 @@ from tracetui.model import (
     Header,
     Problem,
     RunBody,
-    RunRef,
-    RunSummary,
     Score,
     Span,
     Status,
@@ -48,7 +42,6 @@ from tracetui.model import (
 )
 from tracetui.model.run import EVIDENCE_LIMIT, Evidence, Who
 from tracetui.model.span import status_of
-from tracetui.sources.base import SQLITE_MAGIC, File
 
 _TABLES: Final = frozenset({"trace_info", "trace_tags", "trace_request_metadata", "spans"})
 _NEEDED: Final = {
@@ -58,7 +51,6 @@ _NEEDED: Final = {
     "trace_request_metadata": ("key", "value", "request_id"),
 }
 _ASSESSMENT: Final = ("assessment_id", "trace_id", "name", "assessment_type", "value", "error", "valid", "rationale")
-_BATCH: Final = 200
 _ID: Final = re.compile(r"tr-[0-9a-f]{32}")
 _WHOLE: Final = 1000
 """Characters of a preview from which on it may be cut off."""
@@ -71,43 +63,6 @@ _COUNTS: Final = (
     "cache_read_input_tokens",
     "cache_creation_input_tokens",
 )
-
-
-class MLflow:
-    """The format; see `tracetui.formats.base.Format`."""
-
-    name = "mlflow"
-    title = "MLflow trace"
-
-    def sniff(self, file: File) -> int:
-        return CERTAIN if file.head.startswith(SQLITE_MAGIC) and file.tables >= _TABLES else NO
-
-    def summarize(self, file: File, *, deep: bool) -> Iterator[RunSummary | Problem]:
-        return Database.summaries(self.name, file, deep=deep)
-
-    def open(self, file: File, ref: RunRef) -> Reader:
-        return Database.reader(ref)
-
-    def body(self, file: File, ref: RunRef, span: Span) -> Body:
-        at = span.at
-        if not isinstance(at, RecordRef):
-            raise changed()
-        with file.database() as connection:
-            columns = Database(connection).record("SELECT * FROM spans WHERE rowid = ?", at.offset) or {}
-        content = _bytes(columns.pop("content", None))
-        if crc32(content) != at.check:
-            raise changed(f"span {span.id}")
-        body = body_of_record(span, _record(content), content)
-        return replace(body, attributes=body.attributes | {"spans": _there(columns)})
-
-
-class Row(Struct, frozen=True):
-    """A span, or the reason why its row has none; `stamp` differs if the row was changed."""
-
-    stamp: tuple[Any, ...]
-    record: SpanRecord | None
-    problem: Problem | None
-    size: int
 
 
 class Facts(Struct, frozen=True):
@@ -155,8 +110,8 @@ class Facts(Struct, frozen=True):
         status: Status | None = status_of(state)
         source: StatusSource | None = StatusSource.EXPLICIT
         if status is Status.RUNNING:
-            is_stale = self.started_at is not None and self.started_at < latest - STALE_SECONDS
-            status, source = (Status.UNKNOWN, StatusSource.DERIVED) if is_stale else (None, None)
+            is_over = is_stale(self.started_at, latest)
+            status, source = (Status.UNKNOWN, StatusSource.DERIVED) if is_over else (None, None)
         given = text(self.info.get("request_preview")) or text(self.metadata.get("mlflow.traceInputs")) or ""
         return Header(
             id=ident,
@@ -189,13 +144,7 @@ class Facts(Struct, frozen=True):
 class Database(RunTables):
     """The tables. Raises `FormatError` if no trace can be read in them."""
 
-    def __init__(self, connection: Connection, key: str | None = None) -> None:
-        super().__init__(connection, _NEEDED, "assessments", "experiments")
-        self._key = key
-
-    @classmethod
-    def of(cls, connection: Connection, key: str | None = None) -> Self:
-        return cls(connection, key)
+    NEEDED, OTHERS = _NEEDED, ("assessments", "experiments")
 
     def run_keys(self) -> list[str]:
         return list(self._infos)
@@ -213,23 +162,17 @@ class Database(RunTables):
     def header(self, key: str) -> Header:
         return self.facts(key).header(self._latest)
 
-    def state(self, key: str, path: str, before: ReadState | None, *, seconds: float | None) -> ReadState:
-        """A trace now; rows that were read before are compared by status, end and length."""
-        facts = self.facts(key)
-        deadline = inf if seconds is None else time.monotonic() + seconds
+    def loading(self, key: str, path: str) -> Iterator[Loading]:
         ends = self.select("spans", "status", "end_time_unix_nano")
         sql = f"SELECT rowid, span_id, {ends}, length(content) FROM spans WHERE trace_id = ? ORDER BY rowid"
         stamps = {rowid: tuple(stamp) for rowid, *stamp in self.rows(sql, key)}
-        load = partial(self._spans, stamps=stamps, path=path, key=key)
-        known: dict[int, Row] = {} if before is None else before.memory
-        rows, done = renewed(known, stamps, lambda row: row.stamp, load, deadline=deadline, batch=_BATCH)
-        if not done:
-            held = before or ReadState(header=facts.header(self._latest))
-            return replace(held, done=False, memory=rows)
-        trace = Trace(path, key)
+        yield stamps, partial(self._spans, stamps=stamps, path=path, key=key)
+
+    def run(self, key: str, path: str, *tables: dict[int, Row]) -> ReadState:
+        facts, trace, (rows,) = self.facts(key), Trace(path, key), tables
         for rowid, row in rows.items():
-            if row.record is not None:
-                trace.take_span(row.record, Line(rowid, rowid, b""), None)
+            if row.value is not None:
+                trace.take_span(row.value, Line(rowid, rowid, b""), None)
         read, header = trace.header(), facts.header(self._latest)
         header = replace(
             header,
@@ -243,12 +186,22 @@ class Database(RunTables):
         )
         problems = [row.problem for row in rows.values() if row.problem is not None]
         return ReadState(
-            spans=as_before(() if before is None else before.spans, trace.collect()),
+            spans=trace.collect(),
             problems=[*problems, *trace.take_conflicts()],
             header=header,
             body=facts.body(trace),
-            memory=rows,
         )
+
+    def body(self, span: Span) -> Body:
+        at = span.at
+        if not isinstance(at, RecordRef):
+            raise changed()
+        columns = self.record("SELECT * FROM spans WHERE rowid = ?", at.offset) or {}
+        content = _bytes(columns.pop("content", None))
+        if crc32(content) != at.check:
+            raise changed(f"span {span.id}")
+        body = body_of_record(span, _record(content), content)
+        return replace(body, attributes=body.attributes | {"spans": _there(columns)})
 
     def facts(self, key: str) -> Facts:
         """What is recorded of a trace beside its spans. Raises `FormatError` if there is no such trace."""
@@ -263,7 +216,7 @@ class Database(RunTables):
 
     def _all(self, table: str, ident: str) -> list[dict[str, Any]]:
         """The rows of all traces, or of the one that is asked for."""
-        where, values = ("1", ()) if self._key is None else (f"{ident} = ?", (self._key,))
+        where, values = ("1", ()) if self.key is None else (f"{ident} = ?", (self.key,))
         columns = ", ".join(map(quoted, self.columns[table]))
         rows = self.rows(
             f"SELECT {columns} FROM {table} WHERE typeof({ident}) = 'text' AND {where} ORDER BY rowid", *values
@@ -368,3 +321,12 @@ def _scores(assessments: Iterable[dict[str, Any]]) -> Iterator[Score]:
             yield Score.ungraded(name, evidence, value=value, source=place)
             continue
         yield Score(name, value, None, place, "", (text(row["rationale"]) or "")[:REASON_LIMIT])
+
+
+class MLflow(DatabaseFormat):
+    """The format; see `tracetui.formats.base.Format`."""
+
+    name = "mlflow"
+    title = "MLflow trace"
+
+    tables, names = Database, _TABLES

@@ -9,12 +9,12 @@ from zlib import crc32
 from msgspec.structs import replace
 
 from tracetui.formats.base import CERTAIN, NO, Chunk, Reader
-from tracetui.formats.bodies import changed, text_in
+from tracetui.formats.bodies import call_part, changed, message_body
 from tracetui.formats.decode import decode, decode_value, record_on, top_names
 from tracetui.formats.document import summary
 from tracetui.formats.openhands.files import AGENTS, EVENTS, Files, Reading, is_event, whole_of
 from tracetui.formats.openhands.spans import At, Spans, error_of, message_of, prompts, standing_of, usages_of
-from tracetui.formats.scalars import child, folder_of, mapping, moment, number, sequence, task_key, text, word
+from tracetui.formats.scalars import child, folder_of, mapping, moment, number, sequence, task_key, text, without, word
 from tracetui.formats.schema import unknown_fields
 from tracetui.formats.sqlite import ReadState, as_before, chunk_of
 from tracetui.model import (
@@ -33,7 +33,6 @@ from tracetui.model import (
     Span,
     Status,
     Text,
-    ToolCall,
     ToolResult,
     Total,
     Usage,
@@ -237,30 +236,24 @@ def _body(file: File, span: Span) -> Body:
     return _call(records, raw) if at.shows == "call" else _event(records[0], raw)
 
 
+_OF_REPLY: Final = (
+    *("action", "tool_call", "tool_name", "tool_call_id"),
+    *("thought", "reasoning_content", "summary"),
+)
+"""Fields that a reply or its calls show."""
+
+
 def _reply(records: list[dict[str, Any]], raw: bytes) -> Body:
     """A model call: what it thought, and the calls that it asked for."""
-    parts: list[Part] = []
     first = records[0]
-    if (thought := text(first.get("reasoning_content"))) is not None:
-        parts.append(Reasoning(thought))
-    said, rest = _texts(first.get("thought"))
-    parts += said
-    attributes = {
-        name: value
-        for name, value in first.items()
-        if name not in ("action", "tool_call", "tool_name", "tool_call_id", "thought", "reasoning_content", "summary")
-    }
-    if rest:
-        attributes["thought"] = rest
+    thought, (said, rest) = text(first.get("reasoning_content")), _texts(first.get("thought"))
+    attributes = without(first, *_OF_REPLY) | ({"thought": rest} if rest else {})
+    parts: list[Part] = [*([] if thought is None else [Reasoning(thought)]), *said]
     for record in records:
         call = child(record, "tool_call")
-        name = text(call.get("name")) or text(record.get("tool_name")) or "call"
-        ident = text(record.get("tool_call_id")) or text(call.get("id"))
-        arguments = call.get("arguments")
-        parts.append(ToolCall(ident, name, decode_value(arguments) if isinstance(arguments, str) else arguments))
-    message = Message("assistant", tuple(parts))
-    output = "\n".join(part.text for part in parts if isinstance(part, Text)) or None
-    return Body(output=output, output_messages=(message,), attributes=attributes, raw=raw)
+        name, ident = text(call.get("name")) or text(record.get("tool_name")), text(record.get("tool_call_id"))
+        parts.append(call_part(call | {"name": name, "id": ident or call.get("id")}))
+    return message_body(Message("assistant", tuple(parts)), attributes, raw, is_output=True)
 
 
 def _call(records: list[dict[str, Any]], raw: bytes) -> Body:
@@ -270,40 +263,32 @@ def _call(records: list[dict[str, Any]], raw: bytes) -> Body:
     given = action.get("action")
     if given is None:
         given = decode_value(text(child(action, "tool_call").get("arguments")) or "") or None
-    observation = dict(mapping(result.get("observation")))
-    said, rest = _texts(observation.pop("content", None))
+    observation = mapping(result.get("observation"))
+    said, rest = _texts(observation.get("content"))
     output = "\n".join(part.text for part in said if isinstance(part, Text)) or None
-    attributes = {name: value for name, value in action.items() if name != "action"}
-    fields = {name: value for name, value in result.items() if name != "observation"} | {"observation": observation}
-    if rest:
-        fields["observation"] = observation | {"content": rest}
+    attributes = without(action, "action")
     if result:
-        attributes["result"] = fields
-    error = text(result.get("error")) or text(result.get("rejection_reason"))
-    shown = ToolResult(text(result.get("tool_call_id")), output or error, observation.get("is_error") is True or None)
+        observed = without(observation, "content") | ({"content": rest} if rest else {})
+        attributes["result"] = result | {"observation": observed}
+    output = output or text(result.get("error")) or text(result.get("rejection_reason"))
+    shown = ToolResult(text(result.get("tool_call_id")), output, observation.get("is_error") is True or None)
     messages = (Message("tool", (shown,)),) if result else ()
-    return Body(input=given, output=output or error, output_messages=messages, attributes=attributes, raw=raw)
+    return Body(input=given, output=output, output_messages=messages, attributes=attributes, raw=raw)
 
 
 def _event(record: dict[str, Any], raw: bytes) -> Body:
     """A message, or an event of another kind."""
-    attributes = dict(record)
     if record.get("kind") == "SystemPromptEvent" and isinstance(record.get("system_prompt"), dict):
-        said, rest = _texts([attributes.pop("system_prompt")])
-        attributes |= {"system_prompt": rest} if rest else {}
+        said, rest = _texts([record["system_prompt"]])
+        attributes = without(record, "system_prompt") | ({"system_prompt": rest} if rest else {})
         return Body(input_messages=(Message("system", tuple(said)),), attributes=attributes, raw=raw)
     content = record.get("llm_message")
     if not isinstance(content, dict):
-        return Body(attributes=attributes, raw=raw)
-    own = dict(content)
-    said, rest = _texts(own.pop("content", None))
-    attributes["llm_message"] = own | ({"content": rest} if rest else {})
-    role = text(own.get("role")) or "user"
-    whole = text_in(content.get("content")) or None
-    message = Message(role, tuple(said))
-    if record.get("source") == "agent":
-        return Body(output=whole, output_messages=(message,), attributes=attributes, raw=raw)
-    return Body(input=whole, input_messages=(message,), attributes=attributes, raw=raw)
+        return Body(attributes=record, raw=raw)
+    said, rest = _texts(content.get("content"))
+    attributes = record | {"llm_message": without(content, "content") | ({"content": rest} if rest else {})}
+    message = Message(text(content.get("role")) or "user", tuple(said))
+    return message_body(message, attributes, raw, is_output=record.get("source") == "agent")
 
 
 def _texts(content: Any) -> tuple[list[Part], list[Any]]:
@@ -318,7 +303,7 @@ def _texts(content: Any) -> tuple[list[Part], list[Any]]:
         said = mapping(item).get("text")
         if isinstance(said, str):
             parts.append(Text(said))
-            others = {name: value for name, value in item.items() if name not in ("type", "text") and value}
+            others = {name: value for name, value in without(item, "type", "text").items() if value}
             rest += [others] if others else []
         else:
             rest.append(item)

@@ -21,8 +21,9 @@ from msgspec import Raw
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, Chunk, Reader
-from tracetui.formats.decode import decode_value, top_names
+from tracetui.formats.decode import top_names
 from tracetui.formats.document import Fingerprint, Outline, fingerprint, unchanged
+from tracetui.formats.otlp.messages import message_of, part_of
 from tracetui.formats.paprika.records import (
     ByteRange,
     DocumentStart,
@@ -45,7 +46,6 @@ from tracetui.formats.scalars import layout, mapping, moment, number, source_in,
 from tracetui.formats.schema import NULL, Unknown, plain, unknown_fields
 from tracetui.model import (
     PREVIEW,
-    Blob,
     Body,
     Check,
     Error,
@@ -63,7 +63,6 @@ from tracetui.model import (
     Span,
     Status,
     StatusSource,
-    Text,
     ToolResult,
     Total,
     Usage,
@@ -71,7 +70,6 @@ from tracetui.model import (
     text_of,
 )
 from tracetui.model import ToolCall as Asked
-from tracetui.model import ToolCall as CallPart
 from tracetui.model.build import Tally, summary_of
 from tracetui.model.span import STATUS_BY_WORD
 from tracetui.sources.base import HEAD_SIZE, File, Stat
@@ -590,69 +588,23 @@ def _messages(values: list[Any], role: str) -> list[Message]:
     return [_of(value, role, value) if isinstance(value, dict) else _message(role, value) for value in values]
 
 
-def _message(role: str, content: Any) -> Message:
-    return Message(role, tuple(_parts(content)))
-
-
 def _of(value: dict[str, Any], role: str, holder: dict[str, Any]) -> Message:
     """One message object; an item of the responses interface (a call, an output, reasoning) counts as one."""
-    role = string(value.get("role")) or role
-    parts: list[Part] = [Reasoning(value[name]) for name in _REASONING if isinstance(value.get(name), str)]
-    content = value.get("content")
+    ident, name, role = string(value.get("id")), string(value.get("name")), string(value.get("role")) or role
+    parts: Sequence[Part]
     if role == "tool" and "tool_call_id" in value:
-        parts.append(ToolResult(string(value["tool_call_id"]), content, name=string(value.get("name"))))
-    elif "content" in value:
-        parts.extend(_parts(content))
-    elif "type" in value:
-        parts.append(_part(value))
-    calls = value.get("tool_calls")
-    parts.extend(_call(call) for call in calls if isinstance(call, dict)) if isinstance(calls, list) else None
-    if isinstance(value.get("function_call"), dict):
-        parts.append(_call({"function": value["function_call"]}))
-    return Message(
-        role,
-        tuple(parts),
-        id=string(value.get("id")),
-        finish_reason=string(holder.get("finish_reason")) or string(holder.get("stop_reason")),
-        name=string(value.get("name")),
-    )
+        parts = (ToolResult(string(value["tool_call_id"]), value.get("content"), name=name),)
+    elif "type" in value and "content" not in value:
+        parts = (part_of(value)[0],)
+    else:
+        parts = message_of(value, role)[0].parts
+    thoughts = [Reasoning(value[field]) for field in _REASONING if isinstance(value.get(field), str)]
+    finish = string(holder.get("finish_reason")) or string(holder.get("stop_reason"))
+    return Message(role, (*thoughts, *parts), ident, finish, name)
 
 
-def _parts(content: Any) -> list[Part]:
-    if isinstance(content, list):
-        return [_part(item) if isinstance(item, dict) else _other(item) for item in content]
-    return [] if content is None else [_other(content)]
-
-
-def _other(content: Any) -> Part:
-    return Text(content) if isinstance(content, str) else Blob("value", content)
-
-
-def _part(value: dict[str, Any]) -> Part:
-    """One content part, of whichever provider."""
-    kind = string(value.get("type")) or ""
-    text = string(value.get("text"))
-    thought = string(value.get("thinking"))
-    if kind in ("thinking", "reasoning") and (thought or text) is not None:
-        return Reasoning(thought or text or "")
-    if text is not None:
-        return Text(text)
-    if kind in ("tool_use", "function_call"):
-        return _call(value)
-    if kind in ("tool_result", "function_call_output"):
-        ident = string(value.get("tool_use_id")) or string(value.get("call_id"))
-        error = value.get("is_error")
-        return ToolResult(ident, value.get("content", value.get("output")), error if isinstance(error, bool) else None)
-    return Blob(kind or "part", value)
-
-
-def _call(value: dict[str, Any]) -> CallPart:
-    function = mapping(value.get("function")) or value
-    arguments = function.get("arguments", function.get("input"))
-    if isinstance(arguments, str):
-        arguments = decode_value(arguments)
-    ident = string(value.get("call_id")) or string(value.get("id"))
-    return CallPart(ident, string(function.get("name")) or "tool", arguments)
+def _message(role: str, content: Any) -> Message:
+    return message_of({"content": content}, role)[0]
 
 
 LIKELY: Final = 70

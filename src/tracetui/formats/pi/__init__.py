@@ -9,7 +9,7 @@ status is that of its last response.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import PurePath
 from typing import Any, Final, TypeGuard
@@ -42,7 +42,7 @@ from tracetui.formats.bodies import (
 )
 from tracetui.formats.branches import ROOT, BranchedConversation
 from tracetui.formats.decode import record_on, records_in
-from tracetui.formats.jsonl import Line, LogReader, summaries
+from tracetui.formats.jsonl import Line, LogFormat
 from tracetui.formats.pi.context import context_of
 from tracetui.formats.pi.records import SCHEMA, Assistant, Begin, Content, text_in
 from tracetui.formats.scalars import between, folder_of, layout, mapping, moment, text, without
@@ -55,7 +55,6 @@ from tracetui.model import (
     FirstError,
     Header,
     Message,
-    Problem,
     RunBody,
     RunRef,
     RunSummary,
@@ -328,34 +327,29 @@ def message_of(record: Record) -> Record:
 
 
 LIKELY: Final = 60
-_FEW: Final = 16
-"""Lines of the head checked to recognize a file."""
 _ROLES: Final = frozenset({"user", "assistant", "toolResult", "bashExecution"})
 _ANOTHERS: Final = "session_start"
 """The first record of a session of Droid, with messages like those of pi."""
 
 
-class Pi:
+class Pi(LogFormat):
     """The format; see `tracetui.formats.base.Format`, `Contextual`, `Homed` and `Resumable`."""
 
     name = "pi"
     title = "pi session"
     home_variables = ("PI_CODING_AGENT_DIR",)
+    schema, session, signs, looked_at = SCHEMA, Session, (b'"session"', b'"parentId"'), 16
 
     def sniff(self, file: File) -> int:
-        head = file.head
-        if b'"session"' not in head and b'"parentId"' not in head:
-            return NO
-        records = list(records_in(head, _FEW))
-        if any(kind_of(record) == _ANOTHERS for record in records):
-            return NO
-        return max(map(_claim, records), default=NO)
+        claim = super().sniff(file)
+        is_anothers = claim and any(kind_of(record) == _ANOTHERS for record in records_in(file.head, self.looked_at))
+        return NO if is_anothers else claim
 
-    def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        return summaries(RunRef(self.name, file.path), file, SCHEMA, Session, deep=deep)
-
-    def open(self, file: File, ref: RunRef) -> LogReader[Session]:
-        return LogReader(SCHEMA, Session)
+    def claim(self, record: dict[str, Any]) -> int:
+        if kind_of(record) == "session" and isinstance(record.get("id"), str) and "timestamp" in record:
+            return CERTAIN if "cwd" in record or "version" in record or "modelId" in record else LIKELY
+        is_entry = kind_of(record) == "message" and "parentId" in record and "timestamp" in record
+        return LIKELY if is_entry and text(message_of(record).get("role")) in _ROLES else NO
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """From the lines that the span came from, all of them in its `raw`."""
@@ -369,11 +363,3 @@ class Pi:
 
     def resume(self, run: RunSummary) -> Sequence[str] | None:
         return ["pi", "--session", run.ref.path]
-
-
-def _claim(record: dict[str, Any]) -> int:
-    """How surely a record is one of pi."""
-    if kind_of(record) == "session" and isinstance(record.get("id"), str) and "timestamp" in record:
-        return CERTAIN if "cwd" in record or "version" in record or "modelId" in record else LIKELY
-    is_entry = kind_of(record) == "message" and "parentId" in record and "timestamp" in record
-    return LIKELY if is_entry and text(message_of(record).get("role")) in _ROLES else NO
