@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from urllib.parse import unquote
@@ -135,3 +136,28 @@ def test_tasks_are_a_document(cli: Cli) -> None:
     assert 'id="task-1"' in page
     assert cli("export", "traces", "--tasks").text.startswith("# Tasks of traces")
     assert cli("export", "traces", "--tasks", "--as", "json").data["schema"] == "tracetui/tasks/1"
+
+
+SESSION = b"""\
+{"type":"user","uuid":"1","parentUuid":null,"sessionId":"s","timestamp":"2026-03-01T09:00:00.000Z",\
+"message":{"role":"user","content":"hello"}}
+{"type":"assistant","uuid":"2","parentUuid":"1","sessionId":"s","timestamp":"2026-03-01T09:00:05.000Z",\
+"message":{"id":"msg_1","role":"assistant","model":"m","stop_reason":"end_turn","content":[{"type":"text","text":"hi"}]}}
+"""
+
+
+def test_exports_and_sites_have_the_state_that_the_list_has(cli: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "sessions"
+    folder.mkdir()
+    for name, lines in (("answered", SESSION), ("asked", SESSION.partition(b"\n")[0] + b"\n")):
+        (folder / f"{name}.jsonl").write_bytes(lines)
+        os.utime(folder / f"{name}.jsonl", (1_772_355_605, 1_772_355_605))
+    states = {run["address"]: run["state"] for run in cli("ls", "sessions", "--json").data["runs"]}
+    assert sorted(states.values()) == ["done", "interrupted"]
+    cli("export", "sessions", "--site", "site")
+    pages = pages_of(Path("site"))
+    for address, state in states.items():
+        assert re.search(rf"state\W+{state}\b", cli("export", address).text)
+        assert f"{state}</" in cli("export", address, "--as", "html").text
+        assert any(state in page for name, page in pages.items() if name.startswith("runs/"))
+        assert f" · {state}<" in pages["index.html"]

@@ -67,6 +67,8 @@ def test_a_bucket_is_read_like_a_directory(store: S3Store, tmp_path: Path) -> No
     folder = tmp_path / "here"
     for case in sorted(CASES.glob("*/*/input")):  # the copies are as new as the objects
         shutil.copytree(case, folder / case.relative_to(CASES).parent, copy_function=shutil.copyfile)
+    session = next((folder / "codex_exec" / "turns").rglob("*.jsonl"))
+    (folder / "wide.jsonl").write_bytes(session.read_text().encode("utf-16"))
     upload(store, folder, "in/here")
     root = "s3://traces/in/here"
     here = scanned(LocalSource(), str(folder))

@@ -81,12 +81,14 @@ def test_everything_is_listed_and_read_as_it_is_here(there: Sshd, traces: Path) 
         ("cursor", "transcripts"),
     ):
         shutil.copytree(ROOT / "tests" / "formats" / name / case / "input", traces / name, dirs_exist_ok=True)
+    (traces / "wide.jsonl").write_bytes(next((traces / "codex_exec").rglob("*.jsonl")).read_text().encode("utf-16"))
     before = state_of(traces)
     here = {found.path: found for found in scan(LocalSource(), [str(traces)], deep=True)}
     with source_for([f"there:{traces}"]) as source:
         far = {found.path: found for found in scan(source, [f"there:{traces}"], deep=True)}
 
         assert {path.removeprefix("there:") for path in far} == set(here)
+        assert far[f"there:{traces}/wide.jsonl"].runs, "a file in UTF-16"
         assert {found.format for found in far.values() if found.format} == {one.name for one in registry.formats()}
         for path, found in far.items():
             same = here[path.removeprefix("there:")]

@@ -45,3 +45,19 @@ def test_of_equal_owners_the_first_is_named_in_any_order_of_runs() -> None:
     for order in permutations(runs):
         claims = Claims(order)
         assert claims.net(runs[2]).counts_in == runs[0].ref.address
+
+
+def test_runs_given_at_once_count_as_those_added_one_by_one() -> None:
+    repeats = _run("repeats", 0.5, 7, 7, 1 << 63, 3)
+    runs = (*RUNS, repeats, _run("other", 4.0, 1 << 63, 9))
+    at_once, by_one = Claims(runs), Claims()
+    for run in runs:
+        by_one.add(run)
+    by_one.take_changed()
+    assert [at_once.net(run) for run in runs] == [by_one.net(run) for run in runs]
+    assert at_once.net(runs[4]).llm_calls == 1
+    assert at_once.net(repeats) is repeats, "no other run has its claims"
+    for claims in (at_once, by_one):
+        claims.remove(repeats.ref)
+    assert {run.id for run in at_once.take_changed()} == {run.id for run in by_one.take_changed()} == {"fork", "other"}
+    assert [at_once.net(run) for run in runs if run != repeats] == [by_one.net(run) for run in runs if run != repeats]

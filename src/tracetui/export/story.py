@@ -7,6 +7,7 @@ The content security policy allows only the page's own style, by its hash.
 
 from __future__ import annotations
 
+import time
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -39,7 +40,7 @@ from tracetui.model.span import text_of
 from tracetui.redact import Redactor
 from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, one_line, tokens
 from tracetui.views.glyphs import UNICODE
-from tracetui.views.labels import clock, errors_inside, preview_text, run_sign, short_model, status_word
+from tracetui.views.labels import clock, errors_inside, preview_text, run_sign, short_model, state_word, status_word
 from tracetui.views.rows import Piece
 from tracetui.views.timeline.chart import tokens_of
 from tracetui.views.timeline.story import Entry, StoryRows
@@ -146,6 +147,8 @@ def _summary(run: Run, rows: StoryRows, effects: RunEffects, links: Sequence[Lin
         f"<h1>{escape(heading)}</h1>\n"
     )
     lead = [f'<span class="{_class(style)}">{escape(sign)} {escape(status_word(summary))}</span>']
+    if state := state_word(summary, time.time()):
+        lead.append(escape(state))
     if summary.failed and summary.first_error is not None:
         lead.append(escape(one_line(summary.first_error.words, 200)))
     elif summary.errors:

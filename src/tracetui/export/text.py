@@ -5,6 +5,7 @@ Every line has passed the gate. Long values are cut with their length, and the l
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from shlex import quote
@@ -37,7 +38,7 @@ from tracetui.model import (
 from tracetui.model.masked import unmasked
 from tracetui.store.address import span_title
 from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, measured, one_line, tokens
-from tracetui.views.labels import errors_inside, number, outcome_word, score_line
+from tracetui.views.labels import errors_inside, number, outcome_word, score_line, state_word
 from tracetui.views.timeline.chart import tokens_of
 from tracetui.views.timeline.spans import loop_cost as cost_of
 from tracetui.views.timeline.spans import loop_title as loop_title
@@ -160,6 +161,8 @@ def facts(run: Run) -> Iterator[Fact]:
 def _outcome(run: Run) -> Iterator[Fact]:
     summary = run.summary
     yield Fact("status", [_status(run)])
+    if state := state_word(summary, time.time()):
+        yield Fact("state", [state])
     if summary.outcome is not None:
         source = f": {one_line(summary.outcome_source, 300)}" if summary.outcome_source else ""
         yield Fact("outcome", [Clean(f"{outcome_word(summary)}{source}")])

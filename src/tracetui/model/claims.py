@@ -98,7 +98,7 @@ class ClaimKeys(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Eight bytes a claim, little endian, ascending: independent of the order in which files were read."""
 
     @property
-    def keys(self) -> Sequence[int]:
+    def keys(self) -> array[int]:
         """The keys of the claims."""
         keys = array("Q", self.packed)
         if sys.byteorder == "big":

@@ -64,7 +64,7 @@ def readable(file: File) -> File:
     """`unpacked`, and JSON lines in UTF-16 as UTF-8: PowerShell writes text so unless it is told otherwise."""
     if file.path.endswith(".jsonl"):
         try:
-            if file.read(0, 2) in _UTF16:
+            if file.head[:2] in _UTF16:
                 return Utf8File(file)
         except OSError:  # whoever reads it gets the error
             pass

@@ -34,7 +34,7 @@ from tracetui.sources.base import (
 )
 from tracetui.sources.bucket import Bucket, Object, join, parent
 from tracetui.sources.bucket_process import BucketProcess
-from tracetui.sources.file_views import unpacked
+from tracetui.sources.file_views import readable
 from tracetui.sources.sqlite import ATTEMPTS, CopyCache, DatabaseChanging, private_folder
 
 BLOCK: Final = HEAD_SIZE
@@ -108,7 +108,7 @@ class ObjectSource:
         return None
 
     def open(self, path: str, stat: Stat | None = None) -> File:
-        return unpacked(ObjectFile(self, path, stat))
+        return readable(ObjectFile(self, path, stat))
 
     def stat(self, path: str) -> Stat:
         """Return the stat of an object. Raises `OSError`."""
@@ -308,7 +308,7 @@ class ObjectFile(FetchedFile):
     def other(self, path: str, stat: Stat | None = None) -> File:
         if stat is not None:
             self._changed_at = max(self._changed_at, stat.mtime)
-        return unpacked(ObjectFile(self._source, resolve_relative(self.path, path, parent, join)[0], stat))
+        return readable(ObjectFile(self._source, resolve_relative(self.path, path, parent, join)[0], stat))
 
     def close(self) -> None:
         """Do nothing: there is no descriptor."""

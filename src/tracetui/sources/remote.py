@@ -47,7 +47,7 @@ from tracetui.sources.base import (
     resolve_relative,
     skip_reason,
 )
-from tracetui.sources.file_views import unpacked
+from tracetui.sources.file_views import readable
 from tracetui.sources.sftp import READ_SIZE, Attributes, Client
 from tracetui.sources.sqlite import ATTEMPTS, CopyCache, DatabaseChanging, private_folder
 from tracetui.sources.ssh import Host, Link, join, parent, remote_path
@@ -519,7 +519,7 @@ class SshSource:
         return None
 
     def open(self, path: str, stat: Stat | None = None) -> File:
-        return unpacked(RemoteFile(self, path, stat))
+        return readable(RemoteFile(self, path, stat))
 
     def list(self, path: str) -> Folder:
         client = self.client()
@@ -809,7 +809,7 @@ class RemoteFile(FetchedFile):
         at = resolve_relative(self.path, path, parent, join)[0]
         if stat is not None:
             self._others.append((at, stat.mtime))
-        return unpacked(RemoteFile(self._source, at, stat))
+        return readable(RemoteFile(self._source, at, stat))
 
     def _copy_arguments(self) -> tuple[str, CopyCache, str]:
         """Return a copy of the database as arguments of `sqlite.connect`."""

@@ -6,8 +6,10 @@ Runs are compared by the tables of their summaries (`tracetui.model.claims`), no
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import inf
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
@@ -26,6 +28,7 @@ COPY: Final = "copy"
 _NOTHING: Final = ClaimKeys()
 _COUNTS: Final = tuple(name for name in Usage.__struct_fields__ if name not in ("cost_usd", "output_at_least"))
 _COUNTED: Final = ("errors", "llm_calls", "tool_calls")
+_SLICES: Final = 8
 _LEAST: Final = 1e-9
 """US dollars below which a difference of costs is rounding."""
 
@@ -68,7 +71,8 @@ NO_SHARES: Final[Shares] = MappingProxyType({})
 
 class Claims:
     """The claims of a set of runs. Adding or removing a run costs time for its own claims, in any order of runs; a new
-    version with the same table costs time for the claims that others have too.
+    version with the same table costs time for the claims that others have too. Runs given at the beginning are compared
+    as a whole, which costs less; they are indexed when one more is added or removed.
 
     Not thread-safe.
     """
@@ -77,11 +81,16 @@ class Claims:
         self._runs: dict[RunRef, RunSummary] = {}
         """The gross summaries of runs with a table or an identity."""
         self._holders: dict[int, RunRef] = {}
-        """One run that has the claim: the only one, unless the claim is in `_shared`."""
+        """One run that has the claim: the only one, unless the claim is in `_shared`; empty before the first change."""
+        self._is_indexed = False
         self._shared: dict[int, list[RunRef]] = {}
         """All runs that have the claim, if there are several."""
         self._sharing: dict[RunRef, set[int]] = {}
         """The claims of a run that others have too."""
+        self._owner_of: dict[int, RunRef] = {}
+        """The run that counts the claim, as far as it was asked for."""
+        self._orders: dict[RunRef, tuple[Any, ...]] = {}
+        """Sort keys of runs, as far as they were asked for."""
         self._origins: dict[int, list[RunRef]] = {}
         """Runs by their first record."""
         self._origin_of: dict[RunRef, int | None] = {}
@@ -91,8 +100,18 @@ class Claims:
         self._related: set[RunRef] = set()
         """Runs that have, or had, something in common with others."""
         self._changed: set[RunRef] = set()
-        for run in runs:
-            self.add(run)
+        self._changed_keys: set[int] = set()
+        """Claims of which all runs that share them have changed."""
+        unique = {run.ref: run for run in runs if run.claims or run.head.identity is not None}
+        tables = {ref: self._enroll(run) for ref, run in unique.items()}
+        if repeated := _repeated([table.keys for table in tables.values()]):
+            groups: dict[int, list[RunRef]] = {key: [] for key in repeated}
+            for ref, table in tables.items():
+                for key in repeated.intersection(table.keys):
+                    groups[key].append(ref)
+            for key, group in groups.items():
+                if len(group) > 1:
+                    self._share(key, group)
         self._changed.clear()
 
     def add(self, run: RunSummary) -> None:
@@ -101,52 +120,77 @@ class Claims:
         if before is not None:
             if before.claims == run.claims and before.head.identity == identity:
                 self._runs[ref] = run
+                self._orders.pop(ref, None)
                 if order_of(before) != order_of(run):
                     self._changed |= self.relatives(ref)
+                    for key in self._sharing.get(ref, ()):
+                        self._owner_of.pop(key, None)
                 return
             self.remove(ref)
         if not run.claims and identity is None:
             return
-        self._runs[ref] = run
-        self._join(self._identities, identity, ref)
-        table = unpack_keys(run.claims) if run.claims else _NOTHING
-        self._origin_of[ref] = table.origin
-        self._join(self._origins, table.origin, ref)
-        holders = self._holders
-        keys = dict.fromkeys(table.keys, ref)
+        holders = self._indexed()
+        keys = dict.fromkeys(self._enroll(run).keys, ref)
         for key in holders.keys() & keys.keys():
-            group = self._shared.get(key)
-            if group is None:
-                first = holders[key]
-                group = self._shared[key] = [first]
-                self._sharing.setdefault(first, set()).add(key)
-            group.append(ref)
-            self._sharing.setdefault(ref, set()).add(key)
-            self._related.update(group)
-            self._changed.update(group)
+            if (group := self._shared.get(key)) is None:
+                self._share(key, [holders[key], ref])
+            else:
+                group.append(ref)
+                self._sharing.setdefault(ref, set()).add(key)
+                self._owner_of.pop(key, None)
+            self._related.add(ref)
+            self._changed_keys.add(key)
             del keys[key]
         holders.update(keys)
 
+    def _enroll(self, run: RunSummary) -> ClaimKeys:
+        """Enter a run without its claims, which are returned."""
+        table = unpack_keys(run.claims) if run.claims else _NOTHING
+        self._runs[run.ref] = run
+        self._origin_of[run.ref] = table.origin
+        self._join(self._identities, run.head.identity, run.ref)
+        self._join(self._origins, table.origin, run.ref)
+        return table
+
+    def _share(self, key: int, group: list[RunRef]) -> None:
+        """Enter a claim that these runs have, and no others."""
+        self._shared[key] = group
+        self._related.update(group)
+        for ref in group:
+            self._sharing.setdefault(ref, set()).add(key)
+
+    def _indexed(self) -> dict[int, RunRef]:
+        """One run for each claim."""
+        if not self._is_indexed:
+            self._is_indexed = True
+            for ref, run in self._runs.items():
+                if run.claims:
+                    self._holders.update(dict.fromkeys(unpack_keys(run.claims).keys, ref))
+        return self._holders
+
     def remove(self, ref: RunRef) -> None:
         """Remove a run: its claims pass on to the next run that has them."""
-        run = self._runs.pop(ref, None)
-        if run is None:
+        if ref not in self._runs:
             return
+        holders, run = self._indexed(), self._runs.pop(ref)
+        self._orders.pop(ref, None)
         self._leave(self._identities, run.head.identity, ref)
         table = unpack_keys(run.claims) if run.claims else _NOTHING
         self._leave(self._origins, self._origin_of.pop(ref), ref)
         sharing = self._sharing.pop(ref, set())
         for key in table.keys:
             if key not in sharing:
-                self._holders.pop(key, None)
+                holders.pop(key, None)
         for key in sharing:
             group = self._shared[key]
             group.remove(ref)
-            self._changed.update(group)
-            self._holders[key] = group[0]
+            self._owner_of.pop(key, None)
+            self._changed_keys.add(key)
+            holders[key] = group[0]
             if len(group) == 1:
                 del self._shared[key]
                 self._sharing[group[0]].discard(key)
+                self._changed.add(group[0])
         self._changed.discard(ref)
 
     def _join(self, groups: dict[K, list[RunRef]], key: K | None, ref: RunRef) -> None:
@@ -172,7 +216,8 @@ class Claims:
 
     def take_changed(self) -> list[RunSummary]:
         """The gross summaries of runs of which `net` may have changed since the last call."""
-        changed, self._changed = self._changed, set()
+        changed = self._changed.union(*(self._shared.get(key, ()) for key in self._changed_keys))
+        self._changed, self._changed_keys = set(), set()
         return [self._runs[ref] for ref in changed if ref in self._runs]
 
     def gross(self, ref: RunRef) -> RunSummary | None:
@@ -223,14 +268,11 @@ class Claims:
         keys = self._sharing.get(ref)
         if not keys:
             return {}
-        orders: dict[RunRef, tuple[Any, ...]] = {}
         owners: dict[int, RunRef] = {}
         for key in keys:
-            group = self._shared[key]
-            for sharer in group:
-                if sharer not in orders:
-                    orders[sharer] = self._order(sharer)
-            if (owner := min(group, key=orders.__getitem__)) != ref:
+            if (owner := self._owner_of.get(key)) is None:
+                owner = self._owner_of[key] = min(self._shared[key], key=self._order)
+            if owner != ref:
                 owners[key] = owner
         return owners
 
@@ -264,7 +306,29 @@ class Claims:
         return min(counts, key=lambda ref: (-counts[ref], self._order(ref)))
 
     def _order(self, ref: RunRef) -> tuple[Any, ...]:
-        return order_of(self._runs[ref])
+        order = self._orders.get(ref)
+        if order is None:
+            order = self._orders[ref] = order_of(self._runs[ref])
+        return order
+
+
+def _repeated(tables: Sequence[array[int]]) -> set[int]:
+    """The keys that several of these tables have, or one has twice. Slices of the tables, which are sorted, are
+    compared one after the other: small sets stay in the processor's cache.
+    """
+    repeated: set[int] = set()
+    begins = [0] * len(tables)
+    for number in range(1, _SLICES + 1):
+        bound = (number << 64) // _SLICES
+        keys = array("Q")
+        for index, table in enumerate(tables):
+            end = bisect_left(table, bound, begins[index]) if number < _SLICES else len(table)
+            keys += table[begins[index] : end]
+            begins[index] = end
+        unique = set(keys)
+        if len(unique) < len(keys):
+            repeated.update(key for key, count in Counter(keys).items() if count > 1)
+    return repeated
 
 
 def order_of(run: RunSummary) -> tuple[Any, ...]:

@@ -14,7 +14,7 @@ from math import floor
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tracetui import text
-from tracetui.analysis.liveness import CurrentState, State, current_state
+from tracetui.analysis.liveness import CurrentState, State, current_state, state_of_summary
 from tracetui.formats import registry
 from tracetui.masking import clean, clean_lines, one_line
 from tracetui.model import Ledger, Operation, Outcome, Problem, RunRef, RunState, RunSummary, Score, Span, Status
@@ -362,6 +362,12 @@ def status_word(run: RunSummary) -> Clean:
     if run.is_ungraded and not run.failed:
         return UNGRADED
     return WRONG_ANSWER if run.is_wrong and run.status in _HIDDEN else Clean(run.status.value)
+
+
+def state_word(run: RunSummary, now: float) -> Clean:
+    """The state of a run that nobody watches, at `now` (UTC seconds), as in `ls`; empty where its status says it."""
+    state = state_of_summary(run, now).state
+    return Clean("" if state in (None, RunState.ENDED, run.status.value) else state)
 
 
 def outcome_word(run: RunSummary, glyphs: Glyphs = UNICODE) -> Clean:
