@@ -200,19 +200,20 @@ _SEPARATOR: Final = (
     rf"{_TYPED}{_WRAPPED}{_LISTED_VALUES}{_BLOCK}|%%(?:25)?3[ad](?:%%(?:25)?2[02]|\+)*+|&gt;)"
     rf"|(?P<attribute>(?:{_QUOTE},?(?:\s|\\n){{0,40}}+(?:{_QUOTE})?|{_NEXT_LINE}{_OTHER_LINES})value(?:{_QUOTE})?(?:\s?=|:)\s?)"
     rf"|(?P<cell>[ \t*`]{{0,40}}+\|[ \t]{{1,40}}+`?(?=[^\s|`]))%s"
-    rf"|(?P<pair>{_QUOTE},\s{{0,40}}+b?(?={_QUOTE})))"
-    + _NOT_MASKED
+    rf"|(?P<pair>{_QUOTE},\s{{0,40}}+b?(?={_QUOTE})))" + _NOT_MASKED
 )
-_PASSWORD_WITH_A: Final = r"ass(?:w|phrase|(?<=_pass)(?![a-z]))"
+_AFTER_DASH: Final = r"(?:s(?:alt|eed)|dsn)(?![a-z])"
+_AFTER_P: Final = r"ass(?:w|phrase|(?<=_pass)(?![a-z]))"
 _IN_NAMES: Final = (
     r"k(?:ty(?<=[\"']kty)|ey(?:(?<=[a-z0-9_-]key)(?!s)|(?<=[ .]key)(?=\\{0,8}[\"'])|(?:(?<=api key)|(?<=access key))(?!s))"
     r"|en(?<=token)(?!s|_usage|_count)|ie(?<=cookie))",
     r"auth(?!or(?!i)|ent)",
     r"c(?:redential|onnection|ret(?<=secret)|ode(?<=passcode))",
-    r"_(?:salt|dsn|seed)(?![a-z])",
-    f"p(?:wd|{_PASSWORD_WITH_A})",
+    rf"_{_AFTER_DASH}",
+    f"p(?:wd|{_AFTER_P})",
 )
-"""Parts of secret names, lowered. Each starts with its rarest letter (see below). The last matches passwords."""
+"""Parts of secret names, lowered. Each starts with its rarest letter (see below). The last two are looked for together
+with tokens and passwords."""
 _IN_OPTIONS: Final = "token|key|auth|secret|passw|passphrase|pwd|credential|cookie|connection|_pass"
 
 
@@ -275,8 +276,8 @@ def _token_search(mark: str) -> re.Pattern[bytes]:
 
 
 _MARKED: Final = {
-    "_": r"(?=[a-z0-9_+/-]{16})(?:%s|(?:(?<=fm[12]_)(?=[a-z0-9+/]{40})|(?<=ops_)(?=eyj)"
-    r"|(?<=re_)(?=[a-z0-9]{8}_[a-z0-9]{20}))(?P<mark>))",
+    "_": r"(?:(?=[a-z0-9_+/-]{16})(?:%s|(?:(?<=fm[12]_)(?=[a-z0-9+/]{40})|(?<=ops_)(?=eyj)"
+    rf"|(?<=re_)(?=[a-z0-9]{{8}}_[a-z0-9]{{20}}))(?P<mark>))|{_AFTER_DASH}(?P<salt>))",
     ".": r"(?=[a-z0-9_-]{6})(?:(?=[a-z0-9_-]{16})(?:%s|(?:(?=ab8)(?<=aq\.)|(?=eyj)(?<=sk\.)|(?<=sl\.)(?=[a-z0-9_-]{100})"
     r"|(?<=atlasv1\.)|(?=[0-9a-f]{64})(?<=pat[a-z0-9]{14}\.))(?P<mark>))"
     r"|(?=[a-z0-9_-]{6}\.[a-z0-9_-]{27})(?<=[a-z0-9_-]{23}\.)(?P<dots>))",
@@ -319,9 +320,9 @@ _EXACT_SIGNS: Final = (
     ("literal", b"*", b":", re.compile(rb"\*(?<=:\*)(?=:[\w*-])")),
     ("literal", b"\t", b"E\t", re.compile(rb"\t(?<=(?:TRUE|ALSE)\t)")),
     ("literal", b"T", b"\\", re.compile(rb"TRUE\\")),
-    ("tilde", b"~", b"Q~", re.compile(rb"~(?<=[78]Q~)(?=[A-Za-z0-9_.~-]{31})")),
-    ("eyJ", b"J", b"ey", re.compile(rb"J(?<=eyJ)(?=[A-Za-z0-9_-]{6})")),
-    ("hex", b"K", b"S", re.compile(rb"K(?<=SK)(?=[0-9a-f]{32})")),
+    ("tilde", b"~", b"", re.compile(rb"~(?<=[78]Q~)(?=[A-Za-z0-9_.~-]{31})")),
+    ("eyJ", b"J", b"", re.compile(rb"J(?<=eyJ)(?=[A-Za-z0-9_-]{6})")),
+    ("hex", b"K", b"", re.compile(rb"K(?<=SK)(?=[0-9a-f]{32})")),
     (
         "slash",
         b"/",
@@ -341,7 +342,7 @@ _EXACT_SIGNS: Final = (
 """Signs of shapes in the original text, each with its first letter and a literal that occurs with it."""
 _PASSWORDS: Final = re.compile(
     rb"p(?:i(?<=dapi)(?=[0-9a-f]{32})(?P<hex>)|a(?:(?<=th pa|ed pa)ssword(?P<quoted>)|%b(?P<word>))|wd(?P<short>))"
-    % _PASSWORD_WITH_A[1:].encode()
+    % _AFTER_P[1:].encode()
 )
 _NETRC: Final = re.compile(
     rb"(?:machine%b[^\s\"'\\]{1,200}|default)(?:%b(?:login|account)%b[^\s\"'\\]{1,200}){0,2}%bpassword"
@@ -399,6 +400,7 @@ def find_signs(data: bytes, *, encoded: bool = False) -> list[str]:
     if "hex" in words:
         found.add("hex")
     is_password = not words.issubset(("hex",))
+    is_salt = False
     if is_password:
         found |= _password_signs(low, [match.start() for match in passwords])
     if b"-" in data:
@@ -407,8 +409,10 @@ def find_signs(data: bytes, *, encoded: bool = False) -> list[str]:
         for match in _matches(_token_search(mark), mark.encode(), low) if mark.encode() in data else ():
             if match.lastgroup == "dots" or low.endswith(b"sg.", 0, match.end()):
                 found.add("dots")
-            elif match.lastgroup != "token":
+            elif match.lastgroup == "mark":
                 found.add("mark")
+            elif match.lastgroup == "salt":
+                is_salt = True
             elif "token" not in found and _is_token(data, low, match.start()):
                 found.add("token")
     if _WORDS_WITH_B.search(low):
@@ -417,7 +421,8 @@ def find_signs(data: bytes, *, encoded: bool = False) -> list[str]:
         found.add("address")
     if escaped:
         found.add("escape")
-    if _has_name(low, is_password=is_password, is_quoted="quoted" in words) or _has_command(data, low):
+    names = _names(is_salt=is_salt, is_password=is_password)
+    if _has_name(low, names, is_quoted="quoted" in words) or _has_command(data, low):
         found.add("name")
     if found and colors is not None:
         found.add("color")
@@ -466,20 +471,23 @@ def _any(patterns: tuple[re.Pattern[bytes], ...], data: bytes) -> bool:
     return False
 
 
-def _has_name(low: bytes, *, is_password: bool, is_quoted: bool) -> bool:
+def _has_name(low: bytes, names: tuple[re.Pattern[bytes], ...], *, is_quoted: bool) -> bool:
     """Whether a secret's name is followed by a value. In a long text with few separators, only their surroundings are
     scanned."""
-    elements = b"<" in low and b"</" in low
-    separators = _ELEMENTS if elements else _SEPARATORS
-    if b"'" in low and (is_quoted or (b"-" in low and b"--" in low)):
-        separators = (*separators, _AFTER_WORDS)
-    near = _near(low, separators) if len(low) > _LONG else low
+    elements = b"<" in low and _has(_END_OF_ELEMENT, b"<", low)
+    separators = partial(_separators, low, elements=elements, is_quoted=is_quoted)
+    near = _near(low, separators()) if len(low) > _LONG else low
     return (
-        _any(_names(), near)
-        or (is_password and _any(_names_of_passwords(), near))
+        _any(names, near)
         or (_LISTED.search(near) is not None and _any(_listed_names(), near))
         or (elements and _any(_element_names(), near))
-    ) and (near is not low or any(mark.pattern.search(low) for mark in separators))
+    ) and (near is not low or any(mark.pattern.search(low) for mark in separators()))
+
+
+def _separators(low: bytes, *, elements: bool, is_quoted: bool) -> tuple[_Mark, ...]:
+    """What may separate a name from its value in a text."""
+    marks = _ELEMENTS if elements else _SEPARATORS
+    return (*marks, _AFTER_WORDS) if b"'" in low and (is_quoted or _has(_DASHES, b"-", low)) else marks
 
 
 def _near(low: bytes, separators: Iterable[_Mark]) -> bytes:
@@ -491,9 +499,9 @@ def _near(low: bytes, separators: Iterable[_Mark]) -> bytes:
 _AFTER_WORDS: Final = _Mark(b"'", re.compile(rb"'(?<= ')"))
 """Separates ``PASSWORD '…'``."""
 _NAMING: Final = (
-    (b"#", re.compile(b"#define")),
-    (b"x", re.compile(rb"x(?<=setx)")),
-    (b"V", re.compile(rb"V(?<=ENV)")),
+    (b"#", b"#define", re.compile(b"#define")),
+    (b"x", b"setx", re.compile(rb"x(?<=setx)")),
+    (b"V", b"ENV", re.compile(rb"V(?<=ENV)")),
 )
 """Commands that take a name and a value without a separator between them, each with its rarest letter."""
 
@@ -501,8 +509,8 @@ _NAMING: Final = (
 def _has_command(data: bytes, low: bytes) -> bool:
     """Whether a command is followed by a secret's name and a value."""
     near = b""
-    for letter, pattern in _NAMING:
-        if letter in data and pattern.search(data):
+    for letter, word, pattern in _NAMING:
+        if letter in data and (word in data if len(data) < _LONG else pattern.search(data)):
             near += b"\0".join(low[match.start() : match.start() + 100] for match in pattern.finditer(data)) + b"\0"
     return near != b"" and _any(_spaced_names(), near)
 
@@ -587,7 +595,10 @@ def _dashed() -> re.Pattern[bytes]:
     block = rb"(?<=--)(?=---begin)(?P<block>)"
     marked = (_MARKED["-"] % _after_prefix("-")).encode()
     value = rb"(?=-value\s)(?P<value>)"
-    return re.compile(rb"-(?=[abclpuw-]|[a-z0-9_-]{16})(?:(?=[abcpuw])%b|(?=-)(?:%b|%b|%b)|%b)" % (_FLAG, _OPTION, block, value, marked))
+    return re.compile(
+        rb"-(?=[abclpuw-]|[a-z0-9_-]{16})(?:(?=[abcpuw])%b|(?=-)(?:%b|%b|%b)|%b)"
+        % (_FLAG, _OPTION, block, value, marked)
+    )
 
 
 _LISTED: Final = re.compile(rb"value\\{0,8}\"")
@@ -595,20 +606,16 @@ _LISTED: Final = re.compile(rb"value\\{0,8}\"")
 
 
 @cache
-def _names() -> tuple[re.Pattern[bytes], ...]:
-    """Names followed by a separator, without those of passwords."""
-    return tuple(map(_name, _IN_NAMES[:-1]))
+def _names(*, is_salt: bool, is_password: bool) -> tuple[re.Pattern[bytes], ...]:
+    """Names followed by a separator; those of salts and of passwords only on demand."""
+    *others, salt, password = _IN_NAMES
+    return tuple(map(_name, (*others, *[salt] * is_salt, *[password] * is_password)))
 
 
 @cache
 def _spaced_names() -> tuple[re.Pattern[bytes], ...]:
     """Names followed by a space."""
     return tuple(_name(pattern, rb"[ \t]{1,4}\S") for pattern in _IN_NAMES)
-
-
-@cache
-def _names_of_passwords() -> tuple[re.Pattern[bytes], ...]:
-    return (_name(_IN_NAMES[-1]),)
 
 
 @cache
@@ -623,6 +630,8 @@ def _listed_names() -> tuple[re.Pattern[bytes], ...]:
     return tuple(_name(pattern, _REST_OF_KEY) for pattern in _IN_NAMES)
 
 
+_END_OF_ELEMENT: Final = re.compile(b"</")
+_DASHES: Final = re.compile(b"--")
 _ADDRESS: Final = re.compile(IN_ADDRESS.encode())
 _LINE: Final = re.compile(r"(?:(?i:bearer|basic|token|digest|apikey)[ \t]+)?(?P<bare>[^\r\n\"'\\]+)")
 _VALUE: Final = re.compile(
@@ -661,7 +670,7 @@ def assignments(scanned: ScannedText) -> Iterator[tuple[str, re.Match[str]]]:
     """Matches of a secret's name followed by a value, with the name."""
     text, low = scanned.text, scanned.low
     options = any(word in low for word in _WITH_OPTIONS)
-    elements = _elements() if "</" in low or "<\\" in low else ()
+    elements = _elements() if "<" in low and compiled(r"<\\{0,8}/").search(low) else ()
     for pattern in (*_words(options), *elements):
         for match in pattern.finditer(low):
             kind = match.lastgroup
