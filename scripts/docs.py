@@ -121,8 +121,7 @@ def formats() -> str:
 
 def secrets() -> str:
     """The kinds of secrets that are recognized by form or command, from the rules."""
-    from tracetui.redact_rules import OPTIONS
-    from tracetui.redact_shapes import SHAPES, TOKENS
+    from tracetui.redact_shapes import OPTIONS, SHAPES, TOKENS
 
     prefixes = [(rule, ", ".join(f"`{prefix}`" for prefix in names.split())) for rule, names in sorted(TOKENS.items())]
     shapes = sorted({shape.name for shape in SHAPES} | {option.name for option in OPTIONS})

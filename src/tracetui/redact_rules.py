@@ -19,11 +19,14 @@ from tracetui.redact_shapes import (
     ENDINGS,
     FIELD_RULE,
     IN_ADDRESS,
+    OPTIONS,
     PREFIXES,
+    PROGRAMS,
     SHAPES,
     SPACE,
     TAIL,
     NameClass,
+    Option,
     Shape,
     classify_name,
     compiled,
@@ -190,25 +193,30 @@ _WRAPPED: Final = (
 _LISTED_VALUES: Final = rf"(?:[\[(]\s{{0,40}}+(?=[bfru]{{0,2}}{_QUOTE}))?"
 _BLOCK: Final = r"(?:[|>][-+0-9]{0,2}(?:\n|\\{1,8}n)[ \t]{1,40}+)?"
 """The mark and the indentation of a text block in YAML."""
+_IN_PROSE: Final = r"[ \t]{1,4}+\w"
+"""Text after a name that no value follows."""
+_NOT_MASKED: Final = r"(?!\\{0,8}[\"']?(?:•{8}|\*{8})(?: \(secret \d{1,6}\))?(?:[\"'\\\n<]|\Z))"
+_NAME_END: Final = r"(?P<name>[\w-]{0,40}+)"
 _SEPARATOR: Final = (
-    rf"(?P<name>[\w-]{{0,40}}+)(?:(?P<quote>\\{{0,8}}[\"']?)\]?(?: \[[\w* -]{{0,40}}\])?"
+    rf"{_NAME_END}(?=[\\\"'`\]\s:=?!%%&|*,])%s(?:(?P<quote>\\{{0,8}}[\"']?)\]?(?: \[[\w* -]{{0,40}}\])?"
     rf"(?P<sep>{SPACE}{{0,4}}(?::=|=>|==?|:(?!:)|[?!]:)\s{{0,4}}+(?:string\(\d{{1,6}}\)\s)?"
     rf"{_TYPED}{_WRAPPED}{_LISTED_VALUES}{_BLOCK}|%%(?:25)?3[ad](?:%%(?:25)?2[02]|\+)*+|&gt;)"
     rf"|(?P<attribute>(?:{_QUOTE},?(?:\s|\\n){{0,40}}+(?:{_QUOTE})?|{_NEXT_LINE}{_OTHER_LINES})value(?:{_QUOTE})?(?:\s?=|:)\s?)"
-    rf"|(?P<element>(?:\s[^<>]{{0,200}}+)?>(?=[^<]))|(?P<cell>[ \t*`]{{0,40}}+\|[ \t]{{1,40}}+`?(?=[^\s|`]))%s"
-    rf"|(?P<pair>{_QUOTE},\s{{0,40}}+b?(?={_QUOTE})))"
-    r"(?!\\{0,8}[\"']?(?:•{8}|\*{8})(?: \(secret \d{1,6}\))?(?:[\"'\\\n<]|\Z))"
+    rf"|(?P<cell>[ \t*`]{{0,40}}+\|[ \t]{{1,40}}+`?(?=[^\s|`]))%s"
+    rf"|(?P<pair>{_QUOTE},\s{{0,40}}+b?(?={_QUOTE})))" + _NOT_MASKED
 )
-_IN_PASSWORDS: Final = r"(?:wd|ass(?:w|phrase|(?<=_pass)(?![a-z])))"
+_AFTER_DASH: Final = r"(?:s(?:alt|eed)|dsn)(?![a-z])"
+_AFTER_P: Final = r"ass(?:w|phrase|(?<=_pass)(?![a-z]))"
 _IN_NAMES: Final = (
     r"k(?:ty(?<=[\"']kty)|ey(?:(?<=[a-z0-9_-]key)(?!s)|(?<=[ .]key)(?=\\{0,8}[\"'])|(?:(?<=api key)|(?<=access key))(?!s))"
     r"|en(?<=token)(?!s|_usage|_count)|ie(?<=cookie))",
     r"auth(?!or(?!i)|ent)",
     r"c(?:redential|onnection|ret(?<=secret)|ode(?<=passcode))",
-    r"_(?:salt|dsn|seed)(?![a-z])",
-    f"p{_IN_PASSWORDS}",
+    rf"_{_AFTER_DASH}",
+    f"p(?:wd|{_AFTER_P})",
 )
-"""Parts of secret names, lowered. Each starts with its rarest letter (see below). The last matches passwords."""
+"""Parts of secret names, lowered. Each starts with its rarest letter (see below). The last two are looked for together
+with tokens and passwords."""
 _IN_OPTIONS: Final = "token|key|auth|secret|passw|passphrase|pwd|credential|cookie|connection|_pass"
 
 
@@ -220,8 +228,15 @@ _WITH_OPTIONS: Final = ("--", "with password", "encrypted password", *_COMMANDS)
 @cache
 def _words(options: bool) -> tuple[re.Pattern[str], ...]:
     """Patterns for names followed by a value. Compiled on demand: compiling dominates the import time."""
-    separator = _SEPARATOR % (f"|(?P<option>{_OPTION_SEPARATOR})" if options else "")
-    return tuple(re.compile(pattern + separator) for pattern in _IN_NAMES)
+    ends = ("", f"|(?P<option>{_OPTION_SEPARATOR})") if options else (f"(?!{_IN_PROSE})", "")
+    return tuple(re.compile(pattern + _SEPARATOR % ends) for pattern in _IN_NAMES)
+
+
+@cache
+def _elements() -> tuple[re.Pattern[str], ...]:
+    """Patterns for names of elements of XML. An operator such as ``>`` may follow other names."""
+    element = rf"(?P<quote>)(?P<sep>){_NAME_END}(?P<element>(?:\s[^<>]{{0,200}}+)?>(?=[^<])){_NOT_MASKED}"
+    return tuple(re.compile(pattern + element) for pattern in _IN_NAMES)
 
 
 # ---- scanning for signs. Each pass of `re` over a text costs about the same, and `bytes.find` is almost free for rare
@@ -260,16 +275,18 @@ _EXACT_PREFIXES: Final = tuple(prefix.encode() for prefix in PREFIXES)
 @cache
 def _token_search(mark: str) -> re.Pattern[bytes]:
     """A pattern for possible tokens in lowered text, with a prefix that ends with `mark`."""
-    return re.compile(rf"\{mark}(?=[a-z0-9_+/-]{{6}})(?:{_after_prefix(mark)}|{_MARKED[mark]})".encode())
+    return re.compile((rf"\{mark}{_MARKED[mark]}" % _after_prefix(mark)).encode())
 
 
 _MARKED: Final = {
-    "_": r"(?=[a-z0-9+/]{8})(?:(?<=fm[12]_)(?=[a-z0-9+/]{40})|(?<=ops_)(?=eyj)|(?<=re_)(?=[a-z0-9]{8}_[a-z0-9]{20}))"
-    r"(?P<mark>)",
-    ".": r"(?=[a-z0-9_-]{6})(?:(?=[a-z0-9_-]{6}\.[a-z0-9_-]{27})(?<=[a-z0-9_-]{23}\.)(?P<dots>)"
-    r"|(?:(?=ab8)(?<=aq\.)|(?=eyj)(?<=sk\.)|(?<=sl\.)(?=[a-z0-9_-]{100})|(?<=atlasv1\.)|(?=[0-9a-f]{64})(?<=pat[a-z0-9]{14}\.))(?P<mark>))",
-    "-": r"(?:(?=[0-9a-f]{24})(?<=[cy0]-)(?:(?<=fc-)|(?<=key-)|(?<=v1\.0-))|(?=us[0-9])(?<=[0-9a-f]{32}-)"
-    r"|(?=lines:)(?<=private-)|(?<=pa-)(?<![a-z0-9]pa-)(?=[a-z0-9_-]{43}(?![a-z0-9_-])))(?P<mark>)",
+    "_": r"(?:(?=[a-z0-9_+/-]{16})(?:%s|(?:(?<=fm[12]_)(?=[a-z0-9+/]{40})|(?<=ops_)(?=eyj)"
+    rf"|(?<=re_)(?=[a-z0-9]{{8}}_[a-z0-9]{{20}}))(?P<mark>))|{_AFTER_DASH}(?P<salt>))",
+    ".": r"(?=[a-z0-9_-]{6})(?:(?=[a-z0-9_-]{16})(?:%s|(?:(?=ab8)(?<=aq\.)|(?=eyj)(?<=sk\.)|(?<=sl\.)(?=[a-z0-9_-]{100})"
+    r"|(?<=atlasv1\.)|(?=[0-9a-f]{64})(?<=pat[a-z0-9]{14}\.))(?P<mark>))"
+    r"|(?=[a-z0-9_-]{6}\.[a-z0-9_-]{27})(?<=[a-z0-9_-]{23}\.)(?P<dots>))",
+    "-": r"(?:(?=[ul])(?:(?=us[0-9])(?<=[0-9a-f]{32}-)|(?=lines:)(?<=private-))(?P<mark>)"
+    r"|(?=[a-z0-9_-]{16})(?:(?:(?=[0-9a-f]{24})(?<=[cy0]-)(?:(?<=fc-)|(?<=key-)|(?<=v1\.0-))"
+    r"|(?<=pa-)(?<![a-z0-9]pa-)(?=[a-z0-9_-]{43}(?![a-z0-9_-])))(?P<marked>)|%s))",
 }
 """Contexts of a mark in lowered text that are signs of a shape."""
 
@@ -294,6 +311,7 @@ _EXACT_SIGNS: Final = (
     (
         "AKIA",
         b"A",
+        b"",
         re.compile(
             rb"A(?:[KS]IA(?=[A-Z0-9]{16})|Iza(?=[A-Za-z0-9_-]{30})|A(?<=[0-9]{8}:AA)(?=[A-Za-z0-9_-]{33})"
             rb"|BSK(?=[A-Za-z0-9+/]{40})|TATT3(?=[A-Za-z0-9_-]{40})|KID(?=[A-Za-z0-9]{32})|QVN(?=[A-Za-z0-9_-]{30})"
@@ -301,16 +319,17 @@ _EXACT_SIGNS: Final = (
             rb"|K(?<=EZAK)(?=[A-Za-z0-9]{54}))"
         ),
     ),
-    ("literal", b"5", re.compile(rb"5432(?<=:5432)")),
-    ("literal", b"*", re.compile(rb"\*(?<=:\*)(?=:[\w*-])")),
-    ("literal", b"\t", re.compile(rb"\t(?<=(?:TRUE|ALSE)\t)")),
-    ("literal", b"T", re.compile(rb"TRUE\\")),
-    ("tilde", b"~", re.compile(rb"~(?<=[78]Q~)(?=[A-Za-z0-9_.~-]{31})")),
-    ("eyJ", b"J", re.compile(rb"J(?<=eyJ)(?=[A-Za-z0-9_-]{6})")),
-    ("hex", b"K", re.compile(rb"K(?<=SK)(?=[0-9a-f]{32})")),
+    ("literal", b"5", b":", re.compile(rb"5432(?<=:5432)")),
+    ("literal", b"*", b":", re.compile(rb"\*(?<=:\*)(?=:[\w*-])")),
+    ("literal", b"\t", b"E\t", re.compile(rb"\t(?<=(?:TRUE|ALSE)\t)")),
+    ("literal", b"T", b"\\", re.compile(rb"TRUE\\")),
+    ("tilde", b"~", b"", re.compile(rb"~(?<=[78]Q~)(?=[A-Za-z0-9_.~-]{31})")),
+    ("eyJ", b"J", b"", re.compile(rb"J(?<=eyJ)(?=[A-Za-z0-9_-]{6})")),
+    ("hex", b"K", b"", re.compile(rb"K(?<=SK)(?=[0-9a-f]{32})")),
     (
         "slash",
         b"/",
+        b"",
         re.compile(
             rb"/(?<=[sS2/]/)(?:(?<=/webhookb2/)|(?=0[A-Za-z0-9_-]{20})(?<=1//)"
             rb"|(?i:(?<=/services/|/triggers/|/webhooks/)|(?<=/workflows/))(?=[A-Za-z0-9/_-]{16}))"
@@ -319,20 +338,23 @@ _EXACT_SIGNS: Final = (
     (
         "signature",
         b"=",
+        b"",
         re.compile(rb"=(?<=[gGeE]=)(?i:(?<=[?&;6]sig=)|(?<=-signature=))(?=[A-Za-z0-9%+/_-]{16})"),
     ),
 )
-"""Signs of shapes in the original text, each with its first letter."""
+"""Signs of shapes in the original text, each with its first letter and a literal that occurs with it."""
 _PASSWORDS: Final = re.compile(
-    rb"p(?:i(?<=dapi)(?=[0-9a-f]{32})(?P<hex>)|(?<=th p|ed p)assword(?P<quoted>)|%b(?P<word>))" % _IN_PASSWORDS.encode()
+    rb"p(?:i(?<=dapi)(?=[0-9a-f]{32})(?P<hex>)|a(?:(?<=th pa|ed pa)ssword(?P<quoted>)|%b(?P<word>))|wd(?P<short>))"
+    % _AFTER_P[1:].encode()
 )
 _NETRC: Final = re.compile(
     rb"(?:machine%b[^\s\"'\\]{1,200}|default)(?:%b(?:login|account)%b[^\s\"'\\]{1,200}){0,2}%bpassword"
     % (_BLANKS, _BLANKS, _BLANKS, _BLANKS)
 )
-_SQL: Final = b"identified b"
-_BY_PASSWORD: Final = (b"passwd", b"create ", b"alter ", b"set password for", _SQL)
-_BEARER_SIGN: Final = re.compile(BEARER.encode())
+_BY_PASSWORD: Final = (b"passwd", b"create ", b"alter ", b"set password for")
+_BEFORE_PASSWORD: Final = 1_200
+"""Most bytes between the start of a shape and its word for a password."""
+_WORDS_WITH_B: Final = re.compile(rb"b(?:%b(?P<bearer>)|y(?<=identified by)(?P<literal>))" % BEARER[1:].encode())
 _ESCAPES: Final = re.compile(rb"\\(?:u00|/|x1[bB]|033|e\[)")
 _ESCAPED: Final = re.compile(rb"\\(?:u00|/)")
 _ESCAPED_TWICE: Final = re.compile(rb"\\\\(?:u00|/)")
@@ -357,12 +379,13 @@ _SEPARATORS: Final = (
 )
 _ELEMENTS: Final = (*_SEPARATORS, _Mark(b">", re.compile(b">")))
 _NEAR: Final = 500
+_LONG: Final = 4_000
 _IN_WORD: Final = rb"[\w\x80-\xff-]"
 
 
 def find_signs(data: bytes, *, encoded: bool = False) -> list[str]:
     """Signs of possible secrets in a text (UTF-8, or `encoded` as JSON); empty if it certainly has none."""
-    escapes = _has(_ESCAPES, b"\\", data)
+    escapes = b"\\" in data and _has(_ESCAPES, b"\\", data)
     colors = _colors_in(data, escapes=escapes)
     if colors is not None:
         data = _without(colors, data)
@@ -370,35 +393,39 @@ def find_signs(data: bytes, *, encoded: bool = False) -> list[str]:
     if encoded and escapes:
         data = _ESCAPED_CONTROL.sub(b" ", data)  # else its digits would look like the start of a word
     low = data.lower()
-    found = {sign for sign, letter, pattern in _EXACT_SIGNS if _has(pattern, letter, data)}
-    passwords = {match.lastgroup for match in _PASSWORDS.finditer(low)}
-    if "quoted" in passwords:
-        passwords.add("word")
-    if "hex" in passwords:
+    found = {
+        sign
+        for sign, letter, literal, pattern in _EXACT_SIGNS
+        if letter in data and literal in data and _has(pattern, letter, data)
+    }
+    passwords = [*_PASSWORDS.finditer(low)]
+    words = {match.lastgroup for match in passwords} if passwords else set()
+    if "hex" in words:
         found.add("hex")
-    if "word" in passwords and (b"machine" in low or b"default" in low) and _NETRC.search(low):
-        found.add("machine")
-    if (_SQL in low if "word" not in passwords else any(literal in low for literal in _BY_PASSWORD)) or (
-        b"--" in data and (b"securestring" in low or b"keyvault secret" in low)
-    ):
-        found.add("literal")
+    is_password = not words.issubset(("hex",))
+    is_salt = False
+    if is_password:
+        found |= _password_signs(low, [match.start() for match in passwords])
     if b"-" in data:
         found |= _dash_signs(data, low)
     for mark in "_.":
         for match in _matches(_token_search(mark), mark.encode(), low) if mark.encode() in data else ():
             if match.lastgroup == "dots" or low.endswith(b"sg.", 0, match.end()):
                 found.add("dots")
-            elif match.lastgroup != "token":
+            elif match.lastgroup == "mark":
                 found.add("mark")
+            elif match.lastgroup == "salt":
+                is_salt = True
             elif "token" not in found and _is_token(data, low, match.start()):
                 found.add("token")
-    if _BEARER_SIGN.search(low):
-        found.add("bearer")
+    if _WORDS_WITH_B.search(low):
+        found.update(str(match.lastgroup) for match in _WORDS_WITH_B.finditer(low))
     if b"@" in data and _has(_ADDRESS, b":", data):
         found.add("address")
     if escaped:
         found.add("escape")
-    if _has_name(low, passwords) or _has_command(data, low):
+    names = _names(is_salt=is_salt, is_password=is_password)
+    if _has_name(low, names, is_quoted="quoted" in words) or _has_command(data, low):
         found.add("name")
     if found and colors is not None:
         found.add("color")
@@ -447,37 +474,47 @@ def _any(patterns: tuple[re.Pattern[bytes], ...], data: bytes) -> bool:
     return False
 
 
-def _has_name(low: bytes, passwords: set[str | None]) -> bool:
-    """Whether a secret's name is followed by a value. If separators are few, only their surroundings are scanned."""
-    most = len(low) // (2 * _NEAR)
-    elements = _has(_END_OF_ELEMENT, b"<", low)
-    separators = _ELEMENTS if elements else _SEPARATORS
-    places = _places(low, separators, most)
-    if places is not None and b"'" in low and ("quoted" in passwords or _has(_DASHES, b"-", low)):
-        places = _places(low, (*separators, _AFTER_WORDS), most)
-    near = low if places is None else b"\0".join(low[max(0, one - _NEAR) : one + _NEAR] for one in places)
-    return near != b"" and (
-        _any(_names(), near)
-        or ("word" in passwords and _any(_names_of_passwords(), near))
+def _has_name(low: bytes, names: tuple[re.Pattern[bytes], ...], *, is_quoted: bool) -> bool:
+    """Whether a secret's name is followed by a value. In a long text with few separators, only their surroundings are
+    scanned."""
+    elements = b"<" in low and _has(_END_OF_ELEMENT, b"<", low)
+    separators = partial(_separators, low, elements=elements, is_quoted=is_quoted)
+    near = _near(low, separators()) if len(low) > _LONG else low
+    return (
+        _any(names, near)
         or (_LISTED.search(near) is not None and _any(_listed_names(), near))
         or (elements and _any(_element_names(), near))
-    )
+    ) and (near is not low or any(mark.pattern.search(low) for mark in separators()))
+
+
+def _separators(low: bytes, *, elements: bool, is_quoted: bool) -> tuple[_Mark, ...]:
+    """What may separate a name from its value in a text."""
+    marks = _ELEMENTS if elements else _SEPARATORS
+    return (*marks, _AFTER_WORDS) if b"'" in low and (is_quoted or _has(_DASHES, b"-", low)) else marks
+
+
+def _near(low: bytes, separators: Iterable[_Mark]) -> bytes:
+    """The surroundings of the separators of a text; the text itself if they are many."""
+    places = _places(low, separators, len(low) // (2 * _NEAR))
+    return low if places is None else b"\0".join(low[max(0, one - _NEAR) : one + _NEAR] for one in places)
 
 
 _AFTER_WORDS: Final = _Mark(b"'", re.compile(rb"'(?<= ')"))
 """Separates ``PASSWORD '…'``."""
 _NAMING: Final = (
-    _Mark(b"#", re.compile(b"#define")),
-    _Mark(b"x", re.compile(rb"x(?<=setx)")),
-    _Mark(b"V", re.compile(rb"V(?<=ENV)")),
+    (b"#", b"#define", re.compile(b"#define")),
+    (b"x", b"setx", re.compile(rb"x(?<=setx)")),
+    (b"V", b"ENV", re.compile(rb"V(?<=ENV)")),
 )
-"""Commands that take a name and a value, without a separator between them."""
+"""Commands that take a name and a value without a separator between them, each with its rarest letter."""
 
 
 def _has_command(data: bytes, low: bytes) -> bool:
     """Whether a command is followed by a secret's name and a value."""
-    places = _places(data, _NAMING, len(data)) or ()
-    near = b"\0".join(low[one : one + 100] for one in places)
+    near = b""
+    for letter, word, pattern in _NAMING:
+        if letter in data and (word in data if len(data) < _LONG else pattern.search(data)):
+            near += b"\0".join(low[match.start() : match.start() + 100] for match in pattern.finditer(data)) + b"\0"
     return near != b"" and _any(_spaced_names(), near)
 
 
@@ -491,6 +528,16 @@ def _places(data: bytes, marks: Iterable[_Mark], most: int) -> list[int] | None:
     return places
 
 
+def _password_signs(low: bytes, places: list[int]) -> set[str]:
+    """Signs of shapes that have a word for a password, at one of the places."""
+    few = len(places) <= len(low) // (2 * _BEFORE_PASSWORD)
+    near = b"\0".join(low[max(0, one - _BEFORE_PASSWORD) : one + 16] for one in places) if few else low
+    found = {"literal"} if any(literal in near for literal in _BY_PASSWORD) else set()
+    if (b"machine" in near or b"default" in near) and _NETRC.search(near):
+        found.add("machine")
+    return found
+
+
 def _dash_signs(data: bytes, low: bytes) -> set[str]:
     """Signs of options, of blocks, and of tokens with a dash."""
     found: set[str] = set()
@@ -499,8 +546,11 @@ def _dash_signs(data: bytes, low: bytes) -> set[str]:
         sign = str(match.lastgroup)
         if sign == "flag":
             flags.append(match.start())
-        elif sign == "mark":
+        elif sign in ("mark", "marked"):
             found.add("mark")
+        elif sign == "value":
+            if b"securestring" in low or b"keyvault secret" in low:
+                found.add("literal")
         elif sign not in found and (sign != "token" or _is_token(data, low, match.start())):
             found.add(sign)
     if "block" in found and b"private key" not in low:
@@ -514,14 +564,13 @@ def _dash_signs(data: bytes, low: bytes) -> set[str]:
 
 _ESCAPED_LETTER: Final = rb"\\{1,8}u[0-9a-f]{4}"
 _REST_OF_KEY: Final = rb"[^\"\\]{0,80}+(?:%b[^\"\\]{0,80}+){0,4}\\{0,8}\"" % _ESCAPED_LETTER
-_OLD_FOLLOWED: Final = (
-    rb"(?:\\{0,8}[\"']?\]?(?: \[[\w* -]{0,40}\])?(?:[ \t]|\\{1,8}t){0,4}[:=]|[ \t]{1,4}'|%b[ \t]{0,4}:"
-    rb"|\\{0,8}[\"'](?:\s|\\n){1,40}+value|(?:\\{1,8}n|\n)[ \t]{1,40}+value)" % _REST_OF_KEY
-)
 _BYTE_QUOTE: Final = _QUOTE.encode()
 _FOLLOWED: Final = (
-    rb"(?:%b|%b,\s{0,40}+b?%b[^\"'`\n]{1,300}+%b\s{0,40}+,?\s{0,40}+[\])]|[ \t*`]{0,40}+\|[ \t]|%%(?:25)?3[ad]|&gt;|%b,?(?:\s|\\n){0,40}+(?:%b)?value|%b%bvalue)"
-    % (_OLD_FOLLOWED, *[_BYTE_QUOTE] * 5, _NEXT_LINE.encode(), _OTHER_LINES.encode())
+    rb"(?:(?=[:=\\\"'`\]\s|%%&*])(?!%b)(?:"
+    rb"\\{0,8}[\"']?\]?(?: \[[\w* -]{0,40}\])?(?:[ \t]|\\{1,8}t){0,4}[:=]|[ \t]{1,4}'"
+    rb"|%b,\s{0,40}+b?%b[^\"'`\n]{1,300}+%b\s{0,40}+,?\s{0,40}+[\])]|[ \t*`]{0,40}+\|[ \t]|%%(?:25)?3[ad]|&gt;"
+    rb"|%b,?(?:\s|\\n){0,40}+(?:%b)?value|%b%bvalue)|%b[ \t]{0,4}:)"
+    % (_IN_PROSE.encode(), *[_BYTE_QUOTE] * 5, _NEXT_LINE.encode(), _OTHER_LINES.encode(), _REST_OF_KEY)
 )
 _ELEMENT: Final = rb"(?:\s[^<>]{0,200}+)?>"
 
@@ -547,9 +596,12 @@ _OPTION: Final = (
 @cache
 def _dashed() -> re.Pattern[bytes]:
     block = rb"(?<=--)(?=---begin)(?P<block>)"
-    token = _after_prefix("-").encode()
-    marked = _MARKED["-"].encode()
-    return re.compile(rb"-(?:(?=[abcpuw])%b|(?=-)(?:%b|%b)|%b|%b)" % (_FLAG, _OPTION, block, marked, token))
+    marked = (_MARKED["-"] % _after_prefix("-")).encode()
+    value = rb"(?=-value\s)(?P<value>)"
+    return re.compile(
+        rb"-(?=[abclpuw-]|[a-z0-9_-]{16})(?:(?=[abcpuw])%b|(?=-)(?:%b|%b|%b)|%b)"
+        % (_FLAG, _OPTION, block, value, marked)
+    )
 
 
 _LISTED: Final = re.compile(rb"value\\{0,8}\"")
@@ -557,20 +609,16 @@ _LISTED: Final = re.compile(rb"value\\{0,8}\"")
 
 
 @cache
-def _names() -> tuple[re.Pattern[bytes], ...]:
-    """Names followed by a separator, without those of passwords."""
-    return tuple(map(_name, _IN_NAMES[:-1]))
+def _names(*, is_salt: bool, is_password: bool) -> tuple[re.Pattern[bytes], ...]:
+    """Names followed by a separator; those of salts and of passwords only on demand."""
+    *others, salt, password = _IN_NAMES
+    return tuple(map(_name, (*others, *[salt] * is_salt, *[password] * is_password)))
 
 
 @cache
 def _spaced_names() -> tuple[re.Pattern[bytes], ...]:
     """Names followed by a space."""
     return tuple(_name(pattern, rb"[ \t]{1,4}\S") for pattern in _IN_NAMES)
-
-
-@cache
-def _names_of_passwords() -> tuple[re.Pattern[bytes], ...]:
-    return (_name(_IN_NAMES[-1]),)
 
 
 @cache
@@ -625,14 +673,15 @@ def assignments(scanned: ScannedText) -> Iterator[tuple[str, re.Match[str]]]:
     """Matches of a secret's name followed by a value, with the name."""
     text, low = scanned.text, scanned.low
     options = any(word in low for word in _WITH_OPTIONS)
-    for pattern in _words(options) if "name" in scanned.signs else ():
+    elements = _elements() if "<" in low and compiled(r"<\\{0,8}/").search(low) else ()
+    for pattern in (*_words(options), *elements):
         for match in pattern.finditer(low):
             kind = match.lastgroup
             pair = kind == "pair" or (kind == "option" and "," in match["option"])
-            begins = max(0, match.start() - 64)
-            if kind == "option" and not pair and not _OPTION_BEGINS.search(low, begins, match.start()):
+            place = match.start()
+            if kind == "option" and not pair and not _OPTION_BEGINS.search(low, max(0, place - 64), place):
                 continue
-            start = _beginning(text, match.start())
+            start = _beginning(text, place)
             if not _is_meant(scanned, match, start, pair=pair):
                 continue
             name = text[start - _before_key(low, start) : match.end("name")]
@@ -658,11 +707,14 @@ def _is_meant(scanned: ScannedText, match: re.Match[str], start: int, *, pair: b
         )
         flat = indented and not match["attribute"].startswith(("\nvalue", "\\nvalue")) and "," not in match["attribute"]
         return flat or _BEFORE_VALUE.search(low, max(0, start - 24), start) is not None
-    return before != "${" and not _NO_NAME.search(low, max(0, start - 100), start)
+    near = low[max(0, start - 100) : start]
+    return before != "${" and not (("class" in near or "arn:" in near) and _NO_NAME.search(near))
 
 
 def _before_key(low: str, start: int) -> int:
     """Length of the words of a name before its last one."""
+    if low[start - 1 : start] != " ":
+        return 0
     return next((len(word) for word in ("api ", "access ") if low.endswith(word, 0, start)), 0)
 
 
@@ -764,40 +816,6 @@ def _bare(value: str, after: str, name: str) -> bool:
 # ---- options of commands
 
 
-class Option(NamedTuple):
-    """A command option that takes a secret without a secret's name."""
-
-    name: str
-    program: str
-    flags: str
-    value: str
-    """Pattern for the secret in the option's value, including the white space before it."""
-
-
-_GAP: Final = r"(?:=|\s{1,4}|\\{0,8}[\"'],?(?:\s|\\n){0,9}(?=\\{0,8}[\"']))\\{0,8}[\"']?"
-_REST: Final = r"(?:(?<=[\"'])[^\"'\\\n]{2,300}+|[^\s\"'\\;|&<>`]{2,300}+)"
-_SECRET: Final = rf"{_GAP}(?P<secret>{_REST})"
-_PAIR: Final = (
-    _GAP + rf"(?:(?<=[\"'])[^\"'\\\n:]{{0,99}}+|[^\s\"'\\:;|&<>`]{{0,99}}+):(?P<secret>{_REST})",
-    _GAP + rf"(?P<secret>(?:(?<=[\"'])[^\"'=\\\n]{{1,99}}+|[^\s\"'=\\;|]{{1,99}}+)={_REST})",
-)
-"""``user:password`` and ``cookie=value``."""
-PROGRAMS: Final = {
-    "archive": r"zip|7z[az]?|unzip|sqlcmd|mongosh?", "share": "smbclient", "web": "curl|https?|xh|wget", "mysql": r"(?:mysql|mariadb)[\w-]*", "sshpass": "sshpass", "login": "login|upload",
-    "redis": "redis-cli", "ldap": "ldap[a-z]{3,9}", "openssl": "openssl",
-}  # fmt: skip
-OPTIONS: Final = (
-    Option("password of a command", "web", "u|user|a|auth|proxy-user|U", _PAIR[0]),
-    Option("cookie of a command", "web", "b|cookie", _PAIR[1]),
-    Option("password of a command", "mysql", "p", rf"\\{{0,8}}['\"]?(?P<secret>{_REST})"),
-    Option("password of a command", "archive", "p|P", rf"(?:{_GAP}|[\"']?)(?P<secret>{_REST})"),
-    Option("password of a command", "share", "u|U", rf"{_GAP}[^\s%\"']{{1,99}}%(?P<secret>{_REST})"),
-    Option("password of a command", "sshpass", "p", rf"(?:{_GAP}|[\"']?)(?P<secret>{_REST})"),
-    Option("password of a command", "login", "p", _SECRET),
-    Option("password of a command", "redis", "a", _SECRET),
-    Option("password of a command", "ldap", "w", _SECRET),
-    Option("password of a command", "openssl", "pass|passin|passout", rf"{_GAP}pass:(?P<secret>{_REST})"),
-)
 _IN_PROGRAMS: Final = (
     b"curl",
     b"mysql",

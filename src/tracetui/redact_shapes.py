@@ -334,6 +334,47 @@ SHAPES: Final = (
         r"password\s{1,4}(?P<secret>[^\s\"'\\]++)",
     ),
 )
+# ---- options of commands
+
+
+class Option(NamedTuple):
+    """A command option that takes a secret without a secret's name."""
+
+    name: str
+    program: str
+    flags: str
+    value: str
+    """Pattern for the secret in the option's value, including the white space before it."""
+
+
+_GAP: Final = r"(?:=|\s{1,4}|\\{0,8}[\"'],?(?:\s|\\n){0,9}(?=\\{0,8}[\"']))\\{0,8}[\"']?"
+_REST: Final = r"(?:(?<=[\"'])[^\"'\\\n]{2,300}+|[^\s\"'\\;|&<>`]{2,300}+)"
+_SECRET: Final = rf"{_GAP}(?P<secret>{_REST})"
+_PAIR: Final = (
+    _GAP + rf"(?:(?<=[\"'])[^\"'\\\n:]{{0,99}}+|[^\s\"'\\:;|&<>`]{{0,99}}+):(?P<secret>{_REST})",
+    _GAP + rf"(?P<secret>(?:(?<=[\"'])[^\"'=\\\n]{{1,99}}+|[^\s\"'=\\;|]{{1,99}}+)={_REST})",
+)
+"""``user:password`` and ``cookie=value``."""
+PROGRAMS: Final = {
+    "archive": r"zip|7z[az]?|unzip|sqlcmd|mongosh?", "share": "smbclient", "web": "curl|https?|xh|wget", "mysql": r"(?:mysql|mariadb)[\w-]*", "sshpass": "sshpass", "login": "login|upload",
+    "redis": "redis-cli", "ldap": "ldap[a-z]{3,9}", "openssl": "openssl",
+}  # fmt: skip
+OPTIONS: Final = (
+    Option("password of a command", "web", "u|user|a|auth|proxy-user|U", _PAIR[0]),
+    Option("cookie of a command", "web", "b|cookie", _PAIR[1]),
+    Option("password of a command", "mysql", "p", rf"\\{{0,8}}['\"]?(?P<secret>{_REST})"),
+    Option("password of a command", "archive", "p|P", rf"(?:{_GAP}|[\"']?)(?P<secret>{_REST})"),
+    Option("password of a command", "share", "u|U", rf"{_GAP}[^\s%\"']{{1,99}}%(?P<secret>{_REST})"),
+    Option("password of a command", "sshpass", "p", rf"(?:{_GAP}|[\"']?)(?P<secret>{_REST})"),
+    Option("password of a command", "login", "p", _SECRET),
+    Option("password of a command", "redis", "a", _SECRET),
+    Option("password of a command", "ldap", "w", _SECRET),
+    Option("password of a command", "openssl", "pass|passin|passout", rf"{_GAP}pass:(?P<secret>{_REST})"),
+)
+
+
+# ---- truncated text and names
+
 TAIL: Final = (
     r"(?:(?<![a-z0-9])(?:sk-|akia|asia|eyj|sg\.)|aiza|(?:%s))(?P<token>[a-z0-9_.-]*)$"  # noqa: UP031
     r"|bearer[ \t]{1,4}(?P<bearer>\S*)$|://[^\s/@:]{0,99}:(?!\d{1,5}$)(?P<secret>[^\s/@]+)$"

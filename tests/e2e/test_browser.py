@@ -15,9 +15,12 @@ import aiohttp
 import pytest
 
 from tests.browser import Page, browser, missing
+from tests.canaries import CANARY
 from tests.cli.run import Cli, write_traces
+from tests.redact.test_reach import write_run
 from tests.shared import PATIENCE
 from tracetui.cli.serve_guard import HEADERS, WIDEST, cells
+from tracetui.redact import MASK
 from tracetui.ui.commands import COMMANDS, allowed_in_browser
 
 pytestmark = pytest.mark.e2e
@@ -194,9 +197,19 @@ async def test_apps_end_with_the_server_and_with_their_page(
         await until(lambda: not is_alive(app), "the app outlives its page")
 
 
-async def test_a_killed_app_leaves_a_sentence_on_its_page(traces: Path) -> None:
+async def test_frames_hold_no_secret_and_a_killed_app_leaves_a_sentence(traces: Path) -> None:
+    write_run(traces, f"login failed: password={CANARY}a1 (try 3)")
     with serving(traces) as (url, server):
         async with page(url) as socket:
+            seen = b""
+            for text, keys in ((b"LoginError", "T"), (b"login failed", "")):
+                async with asyncio.timeout(PATIENCE):
+                    while text not in seen:
+                        data = (await socket.receive()).data
+                        seen += data if isinstance(data, bytes) else b""
+                await socket.send_json(["stdin", keys])
+            assert MASK.encode() in seen
+            assert CANARY.encode() not in seen
             os.kill(apps(server)[0], signal.SIGKILL)
             painted = b"".join([message.data async for message in socket if isinstance(message.data, bytes)])
         assert b"was ended by signal 9; reload the page" in painted

@@ -1,4 +1,4 @@
-"""Views and copies beside those of test_views.py show no secret, in a terminal or a browser."""
+"""Views, copies and pages beside those of test_views.py show no secret, in a terminal or a browser."""
 
 from __future__ import annotations
 
@@ -6,11 +6,24 @@ from pathlib import Path
 
 import pytest
 
+from tests.analysis.test_diff_words import model_call, phrases
 from tests.canaries import CANARY
-from tests.redact.test_views import cases, excerpt_of  # noqa: F401 - fixture
+from tests.cli.run import Cli
+from tests.desk import Call, write_trial
+from tests.export.test_document import cli  # noqa: F401 - fixture
+from tests.export.test_story import page
+from tests.redact.test_reach import runs_in
+from tests.redact.test_views import TEXTS, cases, excerpt_of  # noqa: F401 - fixture
 from tests.ui.conftest import Opener, opened, press, text_of, until  # noqa: F401 - fixture
-from tracetui.redact import MASK
+from tracetui import masking
+from tracetui.analysis.links import links_of
+from tracetui.live.load import read_run
+from tracetui.model import Body
+from tracetui.model.masked import masked_bodies, masked_body
+from tracetui.redact import MASK, Redactor
 from tracetui.sources import local
+from tracetui.sources.local import LocalSource
+from tracetui.views.links import link_words
 
 COPIES = ("l", "p", "y", "c", "t", "f", "g", "r")
 PAGES = ("K", "B", "question_mark", "ctrl+p", "H", "P", "L", "S")
@@ -52,3 +65,51 @@ async def test_no_further_view_or_copy_has_a_secret(
         assert not leaks
         assert len(copied) > len(COPIES)
         assert any(MASK in text for text in shown.values())
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_no_story_of_a_session_has_a_secret(text: str) -> None:
+    html = page(text, e=Body(input={"file_path": text, "old_string": text, "new_string": f"{text} again"}, output=text))
+    assert CANARY not in html
+    assert MASK in html
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_no_words_of_a_comparison_have_a_secret(text: str) -> None:
+    """The secrets differ, so that the words for the difference are about them."""
+    one, other = text, text.replace(CANARY, CANARY + "z")
+    redactor = masking.comparing()
+    assert redactor is not None
+    for a, b in (
+        (model_call(one), model_call(other)),
+        (Body(input={"command": one}), Body(input={"command": other})),
+        (Body(output=one), Body(output=other)),
+        (Body(output={"text": one}), Body(output={"text": other})),
+    ):
+        words = phrases(masked_body(a, redactor), masked_body(b, redactor))
+        assert words
+        assert CANARY not in str(words)
+
+
+def test_no_link_has_a_secret(tmp_path: Path, cli: Cli) -> None:  # noqa: F811
+    calls: list[Call] = []
+    for number, text in enumerate(TEXTS[::2]):
+        value = {"text": text, "password": f"{CANARY}a1", "id": f"K-241{number}"}
+        calls += [("update_key", value, text), ("update_key", value, f"Error: {text} of K-241{number} is in use")]
+    run = str(write_trial(tmp_path, "t__0", calls, passed=False))
+    exact, *shown = (
+        cli("show", address, *options).text
+        for address, options in (
+            (f"{run}/links", ["--json"]),
+            (f"{run}/links", ["--json", "--redact"]),
+            (f"{run}/3.1", ["--origin", "K-2410"]),
+            (f"{run}/3.1", ["--origin", "K-2410", "--json", "--redact"]),
+        )
+    )
+    assert CANARY in exact
+    assert not [excerpt_of(text) for text in shown if CANARY in text]
+    trial = masked_bodies(read_run(LocalSource(), runs_in(tmp_path)[0].ref), Redactor())  # as the app opens it
+    links = links_of(trial)
+    assert links
+    for link in links:
+        assert CANARY not in link_words(trial, link, link.source.span)

@@ -145,6 +145,16 @@ def test_no_row_shows_or_copies_a_secret(error: Sample, tmp_path: Path) -> None:
             assert not error.leaks(masking.mask(rows.plain(index)))
 
 
+def test_the_names_beside_an_error_stay(tmp_path: Path) -> None:
+    for number, text in enumerate((ERRORS[0].text, f"HTTP 429 rate limit: {ERRORS[0].text}")):
+        write_run(tmp_path, text, f"run-{number}")
+    titles = sorted(masking.excerpt(group.title) for group in groups(runs_in(tmp_path)))
+    assert [(title.split(":")[0], title.split()[-1]) for title in titles] == [
+        ("HTTP 429 rate limit", "login"),
+        ("LoginError", "login"),
+    ]
+
+
 def test_the_tree_of_runs_has_masked_bodies_and_reads_on_with_exact_ones(error: Sample, tmp_path: Path) -> None:
     trials = as_trials(runs_in(tmp_path))
     loaded: dict[RunRef, Run] = {}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from tests.redact.corpus import LOOKALIKES, OTHERS, PROMISED, held_out
 from tests.secrets_corpus import Sample
 from tests.test_secrets_corpus import shown
-from tracetui.redact import Excerpt, Redactor
+from tracetui.redact import MASK, Excerpt, Redactor
 
 PROMISED_MASKED, ALL_MASKED, LEFT_ALONE = 0.97, 0.85, 0.97
 HALVES = pytest.mark.parametrize("held", [False, True], ids=["tuned", "held out"])
@@ -60,3 +62,18 @@ def test_lookalikes_are_left_alone(held: bool) -> None:
 )
 def test_what_is_cut_out_of_a_text_is_cut_out_of_its_masked_text(part: str, whole: str, masked: str) -> None:
     assert Redactor().excerpt(Excerpt(part, whole)) == masked
+
+
+def test_every_command_on_the_page_has_its_secret_masked() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "redaction.md").read_text()
+    section = page.partition("## By command")[2].partition("\nEscape")[0]
+    commands = [text.replace("…", "Zx9Qw7Vk2Hj5") for text in re.findall(r"`([^`]*…[^`]*)`", section)]
+    assert len(commands) > 20
+    assert not [command for command in commands if "Zx9Qw7Vk2Hj5" in Redactor().text(command)]
+
+
+@pytest.mark.parametrize(
+    "text", ["cmd --password {} > out.txt", "deploy --api-key {} -> done", "setx API_TOKEN {} > nul"]
+)
+def test_the_value_of_an_option_is_masked_before_a_redirection(text: str) -> None:
+    assert Redactor().text(text.format("Zx9Qw7Vk2Hj5LmNo")) == text.format(MASK)

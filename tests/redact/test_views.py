@@ -7,6 +7,7 @@ from itertools import cycle
 from pathlib import Path
 
 import pytest
+from textual.pilot import Pilot
 
 from tests import hostile
 from tests.canaries import CANARY
@@ -18,7 +19,9 @@ from tracetui.analysis.tasks import as_trials
 from tracetui.cli.mcp import Commands
 from tracetui.cli.tail import _write_json, _write_text
 from tracetui.export.json import Lines
+from tracetui.model import RunSummary
 from tracetui.redact import MASK, Redactor
+from tracetui.ui.app import TraceApp
 
 TEXTS = (
     f" login failed: password={CANARY}a1 (try 3) ",
@@ -109,27 +112,42 @@ async def test_tail_prints_no_secret(cases: dict[str, Path], capsysbinary: pytes
     assert CANARY not in printed["text"], excerpt_of(printed["text"])
 
 
+class Seen:
+    """Presses keys in an app, and collects the text of each screen and each copy."""
+
+    def __init__(self, app: TraceApp, pilot: Pilot[int], monkeypatch: pytest.MonkeyPatch) -> None:
+        self._app, self._pilot = app, pilot
+        self.copied: list[str] = []
+        self.shown: dict[str, set[str]] = {}
+        """Texts by the class of the screen."""
+        monkeypatch.setattr(app, "copy", self.copied.append)
+
+    async def see(self, *keys: str) -> None:
+        for key in keys:
+            await press(self._pilot, key)
+            self.shown.setdefault(type(self._app.screen).__name__, set()).add(text_of(self._app))
+
+    async def leave(self) -> None:
+        await press(self._pilot, *["escape"] * 3, "home")
+
+    def check(self) -> None:
+        leaks = [excerpt_of(text) for texts in self.shown.values() for text in texts if CANARY in text]
+        assert not leaks
+        assert self.copied
+        assert not [text for text in self.copied if CANARY in text]
+        assert any(MASK in text for text in self.shown["MainScreen"])
+
+
 @pytest.mark.parametrize("name", FORMATS)
-async def test_no_screen_shows_or_copies_a_secret(
+async def test_no_view_of_a_run_shows_or_copies_a_secret(
     name: str,
     cases: dict[str, Path],
     opened: Opener,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with opened(cases[name], size=(160, 40)) as (app, pilot):
-        copied: list[str] = []
-        shown: dict[str, set[str]] = {}
-        """Texts by the class of the screen."""
-        monkeypatch.setattr(app, "copy", copied.append)
-
-        async def see(*keys: str) -> None:
-            for key in keys:
-                await press(pilot, key)
-                shown.setdefault(type(app.screen).__name__, set()).add(text_of(app))
-
-        async def leave() -> None:
-            await press(pilot, *["escape"] * 3, "home")
-
+        seen = Seen(app, pilot, monkeypatch)
+        see = seen.see
         await see("w")
         for ref in [*app.store.runs][:3]:
             app.main.enter(ref)
@@ -142,7 +160,22 @@ async def test_no_screen_shows_or_copies_a_secret(
                 app.main.steps.action_move(1)
             await press(pilot, "3")
             await see("j", "y", "y", "G", "y", "y")
-            await leave()
+            await seen.leave()
+        seen.check()
+
+
+async def test_no_view_of_many_runs_shows_or_copies_a_secret(
+    cases: dict[str, Path],
+    opened: Opener,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The runs of all formats are in one app, whose screens are long enough for most of them."""
+    folder = cases[FORMATS[0]].parent
+    assert {path.parent for path in cases.values()} == {folder}
+    async with opened(folder, size=(160, 200)) as (app, pilot):
+        assert {ref.format for ref in app.store.runs} >= {*FORMATS} - {"inspect"}
+        seen = Seen(app, pilot, monkeypatch)
+        see, leave = seen.see, seen.leave
         await see("T", "enter", "j", "y", "y", "2", "j", "y", "y", "3", "j", "y", "y")
         await leave()
         await see("M", "enter", "j", "y", "y")
@@ -152,17 +185,14 @@ async def test_no_screen_shows_or_copies_a_secret(
             await leave()
         await see("ampersand", *"login", "enter", "j", "enter", "y", "y")
         await leave()
-        refs = [*app.store.runs][:2]
-        if len(refs) == 2:
-            await see("space", "j", "space", "d", "j", "enter", "j", "y", "y")
-            await leave()
-        app.show_run_tree(as_trials([*app.store.runs.values()][:4]), title=TEXTS[0])
+        await see("space", "j", "space", "d", "j", "enter", "j", "y", "y")
+        await leave()
+        by_format: dict[str, list[RunSummary]] = {run.ref.format: [] for run in app.store.runs.values()}
+        for run in app.store.runs.values():
+            by_format[run.ref.format].append(run)
+        app.show_run_tree(as_trials([run for runs in by_format.values() for run in runs[:2]]), title=TEXTS[0])
         await pilot.pause()
         await settle(pilot)
         await see("j", "y", "y", "j", "y", "y")
-        leaks = [excerpt_of(text) for texts in shown.values() for text in texts if CANARY in text]
-        assert not leaks
-        assert copied
-        assert not [text for text in copied if CANARY in text]
-        assert any(MASK in text for text in shown["MainScreen"])
-        assert shown.keys() >= SCREENS, shown.keys()
+        seen.check()
+        assert seen.shown.keys() >= SCREENS, seen.shown.keys()

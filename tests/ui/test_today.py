@@ -12,6 +12,7 @@ import pytest
 import pytest_textual_snapshot  # type: ignore[import-untyped]
 from textual.pilot import Pilot
 
+from tests.canaries import CANARY
 from tests.sessions import Session, home
 from tests.store.build import make_summary
 from tests.ui.conftest import NOW, Opener, settle, until
@@ -19,6 +20,7 @@ from tests.ui.test_snapshots import Pictures
 from tracetui.analysis import prices
 from tracetui.live.engine import Engine
 from tracetui.model import RunRef, RunSummary, Usage
+from tracetui.redact import MASK
 from tracetui.sources.local import LocalSource
 from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.today import TodayScreen
@@ -200,10 +202,13 @@ async def test_escape_from_a_run_returns_to_its_row(opened: Opener, sessions: Pa
         await until(pilot, lambda: isinstance(app.screen, TodayScreen) and app.screen.list.cursor == row)
 
 
-async def test_last_messages_fill_the_rows(opened: Opener, sessions: Path) -> None:
+async def test_last_messages_fill_the_rows_masked(opened: Opener, sessions: Path) -> None:
+    said = Session("bbbb").prompt("Log in").answer(f"With password={CANARY}a1 it works.")
+    said.write(sessions.parents[1], NOW.timestamp(), 600)
     async with opened(sessions) as (app, pilot):
         await on_today(pilot)
-        await until(pilot, lambda: any("“" in line for line in page(app)))
+        await until(pilot, lambda: any(f"“With password={MASK} it works" in line for line in page(app, 160)))
+        assert not [line for line in page(app, 400) if CANARY in line]
 
 
 async def test_today_is_sorted_grouped_and_filtered(opened: Opener, sessions: Path) -> None:

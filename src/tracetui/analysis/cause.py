@@ -368,7 +368,7 @@ class Failure(msgspec.Struct, frozen=True, gc=False):
     digest: str
     """Digest of `cause`."""
     whole: str = ""
-    """The text that the trace recorded; those of the cause are parts of it."""
+    """The text that the trace recorded; that of the cause is a part of it."""
     source: str = ""
     """The text of `plain` with its noise."""
     noise: Noise = ()
@@ -390,8 +390,11 @@ class Failure(msgspec.Struct, frozen=True, gc=False):
         return msgspec.structs.replace(self.cause, part=(split, value))
 
     def excerpt(self, part: str) -> Excerpt:
-        """One of its texts, as a part of what the trace recorded."""
-        return Excerpt(part, self.whole)
+        """One of its texts, as a part of what the trace recorded: the text, and the names beside it."""
+        cause, plain = self.cause, self.plain
+        names = cause.type, plain.type, cause.name, plain.name, plain.frame, *(plain.part if plain.wrong else ())
+        words = names if cause is plain else (*names, cause.text)
+        return Excerpt(part, "\n".join(dict.fromkeys(filter(None, (*words, self.whole)))))
 
     @property
     def text(self) -> str:
