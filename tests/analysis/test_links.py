@@ -205,7 +205,7 @@ def test_a_failed_trial_links_to_what_all_passed_trials_did(tmp_path: Path) -> N
     passed = [trial(tmp_path, *PASSED, name=f"t__{i}", passed=True) for i in (1, 2)]
     (link,) = trial_links(run, passed)
     assert (link.source.span, link.source.quote, link.match) == ("3.1", "card_481", Match.ARGUMENT)
-    assert [(end.run, end.quote) for end in link.targets] == [(one.summary.ref.address, "card_377") for one in passed]
+    assert [(end.run, end.quote) for end in link.targets] == [(one.summary.ref, "card_377") for one in passed]
 
 
 def test_a_call_that_all_passed_trials_made_and_this_run_never(tmp_path: Path) -> None:
