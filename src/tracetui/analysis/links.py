@@ -192,8 +192,10 @@ class _Reader:
         return numbers
 
     def made_of(self, source: End, number: Decimal | None) -> StepLink | None:
-        """The link of a number to two in the nearest text whose sum or difference it is, if no other two there give it."""
-        for end, text, numbers in reversed(self.near) if number is not None and number > 0 else ():
+        """The link of a number to two in the nearest text whose sum or difference it is, if only these give it."""
+        if number is None or number <= 0:
+            return None
+        for end, text, numbers in reversed(self.near):
             if len(pairs := _pairs(number, numbers)) == 1:
                 match, *operands = pairs[0]
                 there = [Writings(plain_number(f"{operand:f}")).find(text) for operand in operands]
@@ -383,7 +385,9 @@ def trial_links(run: Run, passed: Sequence[Run]) -> list[StepLink]:
     links: list[StepLink] = []
     for key, (_, changed) in others[0].items() if unshared else ():
         if changed and key not in own and all(other.get(key, (0, False))[1] for other in others):
-            links.append(_instead(run, unshared, [(trial, other[key][0]) for trial, other in zip(passed, others)]))
+            links.append(
+                _instead(run, unshared, [(trial, other[key][0]) for trial, other in zip(passed, others, strict=True)])
+            )
     return links[:MAX_LINKS]
 
 

@@ -10,7 +10,7 @@ file.
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -238,18 +238,18 @@ def _failed_steps(run: Run) -> Iterator[Block]:
     yield from _more(len(failed) - MOST_FAILURES, "failed steps; the timeline marks them")
 
 
-def _step_links(run: Run, shown: Container[int] | None = None) -> Iterator[Block]:
-    """The links between steps, which lead to the steps of the document: all, or those at the positions `shown`."""
+def _step_links(run: Run, *, as_text: bool = False) -> Iterator[Block]:
+    """The links between steps; except `as_text`, they lead to the steps of the page."""
     links = links_of(run)
     if not links:
         return
     names = anchors(run)
 
     def leads(span_id: str) -> Link | Clean:
-        position, words = run.index[span_id], step_words(run, span_id)
-        return Link(words, names[position]) if shown is None or position in shown else words
+        words = step_words(run, span_id)
+        return words if as_text else Link(words, names[run.index[span_id]])
 
-    yield Heading(2, Clean("Links"), "links")
+    yield Heading(2, Clean("Links"), "" if as_text else "links")
     rows = []
     for link in links[:MOST_LINKS]:
         others = other_steps(link, link.source.span)
@@ -272,12 +272,11 @@ def run_report(run: Run, *, full: bool = False, redactor: Redactor | None = None
     yield from _context(run, redactor)
     failed = [run.index[one] for one in errors(run)]
     shown = range(len(run.spans)) if full else failed[:MOST_FAILURES]
-    yield from _step_links(run, shown)
-    names = anchors(run)
+    yield from _step_links(run, as_text=True)
     if shown:
         yield Heading(2, Clean("Steps" if full else "Failures"))
     for position in shown:
-        yield from _step(run, position, names[position], most=None if full else MOST_LINES)
+        yield from _step(run, position, most=None if full else MOST_LINES)
     if not full:
         yield from _more(len(failed) - MOST_FAILURES, "failed steps (export with --full)")
 
@@ -316,12 +315,12 @@ def diff_report(
         yield Code(list(differences.step_lines(diff, changes, words)), kind="diff")
 
 
-def _step(run: Run, position: int, anchor: str, most: int | None) -> Iterator[Block]:
+def _step(run: Run, position: int, most: int | None) -> Iterator[Block]:
     """One step; for a failure also the model call before it, which requested it."""
     span = run.spans[position]
     label = one_line(span_label(run, span), 80)
     number = f"{label[:1].upper()}{label[1:]}: " if label else ""
-    yield Heading(3, Clean(f"{number}{one_line(span.name or '(no name)', 120)}"), anchor)
+    yield Heading(3, Clean(f"{number}{one_line(span.name or '(no name)', 120)}"))
     yield Prose(clean(f"{run.summary.ref.address}/{span.id}"))
     yield _code(run, position, most)
     if most is not None and span.operation is not Operation.CHAT:
@@ -376,7 +375,9 @@ def export_run(
 def _session_page(run: Run, redactor: Redactor | None, *, full: bool, links: Links) -> Iterator[bytes]:
     """The story of a session; its files, context and further facts are a fold at its end."""
     facts_ = Facts([one for one in facts(run) if one.lines])
-    more = without_empty(chain(_step_links(run), effects_blocks(run, anchors=True), _context(run, redactor, "context"), [facts_]))
+    more = without_empty(
+        chain(_step_links(run), effects_blocks(run, anchors=True), _context(run, redactor, "context"), [facts_])
+    )
     to = [link for _, several in links for link in several]
     return (piece.encode("utf-8", "replace") for piece in story_page(run, more, redactor, links=to, full=full))
 

@@ -148,7 +148,7 @@ class RunView(Box):
         self.detail.show_span(run, span, body, before)
 
     def _links(self, run: Run, span: Span | None, body: Body | None) -> Sequence[StepLink]:
-        """The links of a span of the open run, once found: of a failed run; of others of failed and refused calls and sub-agents.
+        """The links of a span of the open run, once found; of a run that didn't fail: of failures and sub-agents.
 
         A preview has none: it is shown before anything else is loaded.
         """

@@ -256,6 +256,8 @@ def _facts(sheet: Sheet, view: _View) -> None:
     sheet.fact("time", Piece(took, "sec"), Piece(Clean(f"  from {began}" if began else ""), "dim"))
     if span.note:
         sheet.fact("note", Piece(one_line(span.note), "accent"))
+    if view.links:  # above what can be long
+        _step_links(sheet, view)
     if body.input is not None:
         sheet.value("args", body.input, most=3)
     elif span.preview:
@@ -265,8 +267,6 @@ def _facts(sheet: Sheet, view: _View) -> None:
     _checks(sheet, span, body.checks)
     for link in body.links:
         _link(sheet, view.run, link)
-    if view.links:
-        _step_links(sheet, view)
 
 
 def _checks(sheet: Sheet, span: Span, checks: tuple[Check, ...]) -> None:
