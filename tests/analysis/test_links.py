@@ -264,7 +264,7 @@ def test_trials_are_those_of_the_same_task_that_passed(tmp_path: Path) -> None:
         ("claude_code/plain", "Agent"),
         ("codex/threads", "spawn_agent"),
         ("inspect/document", "tide"),
-        ("otlp/pydantic_ai", "Gardener"),
+        ("otlp/openai_agents", "Botanist"),
     ],
 )
 def test_an_error_in_a_sub_agent_links_to_the_call_in_its_parent(folder: str, call: str) -> None:
