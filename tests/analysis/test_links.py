@@ -23,10 +23,13 @@ from tracetui.analysis.links import (
     text_at,
     trial_links,
 )
+from tracetui.analysis.run_tree import run_tree
+from tracetui.analysis.tasks import as_trials
 from tracetui.analysis.writings import Match, Writings, value_in
 from tracetui.cli.reading import listing_of, source_of
 from tracetui.live.load import read_run
 from tracetui.model import Run
+from tracetui.views.links import link_words
 
 FORMATS = Path(__file__).parents[1] / "formats"
 
@@ -205,7 +208,21 @@ def test_a_failed_trial_links_to_what_all_passed_trials_did(tmp_path: Path) -> N
     passed = [trial(tmp_path, *PASSED, name=f"t__{i}", passed=True) for i in (1, 2)]
     (link,) = trial_links(run, passed)
     assert (link.source.span, link.source.quote, link.match) == ("3.1", "card_481", Match.ARGUMENT)
-    assert [(end.run, end.quote) for end in link.targets] == [(one.summary.ref.address, "card_377") for one in passed]
+    assert [(end.run, end.quote) for end in link.targets] == [(one.summary.ref, "card_377") for one in passed]
+
+
+def test_trials_are_compared_as_in_their_run_tree(tmp_path: Path) -> None:
+    run = trial(tmp_path, *FAILED, name="t__0")
+    passed = [trial(tmp_path, *PASSED, name=f"t__{i}", passed=True) for i in (1, 2)]
+    runs = {one.summary.ref: one for one in (run, *passed)}
+    tree = run_tree(as_trials(one.summary for one in runs.values()), runs.get)
+    (link,) = trial_links(run, passed)
+    own = [step for branch in tree.path(0) if branch.runs == (0,) for (step,) in branch.steps]
+    assert run.index[link.source.span] in own
+    fork = tree.first_fork
+    assert fork is not None
+    other = next(side.branch for side in fork.sides if 0 not in side.branch.runs)
+    assert [passed[0].index[end.span] for end in link.targets] == list(other.steps[0])
 
 
 def test_a_call_that_all_passed_trials_made_and_this_run_never(tmp_path: Path) -> None:
@@ -240,13 +257,24 @@ def test_trials_are_those_of_the_same_task_that_passed(tmp_path: Path) -> None:
 # ---- sub-agents
 
 
-def test_an_error_in_a_sub_agent_links_to_the_call_in_its_parent() -> None:
-    runs = [run for folder in FORMATS.glob("claude_code/*/input") for run in runs_in(folder)]
-    links = [(run, link) for run in runs for link in of_kind(links_of(run), Kind.SUB_AGENT)]
-    assert links
+@pytest.mark.parametrize(
+    ("folder", "call"),
+    [
+        ("claude_code/agents", "Agent"),
+        ("claude_code/plain", "Agent"),
+        ("codex/threads", "spawn_agent"),
+        ("inspect/document", "tide"),
+        ("otlp/openai_agents", "Botanist"),
+    ],
+)
+def test_an_error_in_a_sub_agent_links_to_the_call_in_its_parent(folder: str, call: str) -> None:
+    links = [
+        (run, link) for run in runs_in(FORMATS / folder / "input") for link in of_kind(links_of(run), Kind.SUB_AGENT)
+    ]
+    assert call in {link.targets[0].quote for _, link in links}
     for run, link in links:
-        inside, call = run.index[link.source.span], run.index[link.targets[0].span]
-        assert call < inside < call + run.sizes[call]
+        inside, parent = run.index[link.source.span], run.index[link.targets[0].span]
+        assert parent < inside < parent + run.sizes[parent]
         assert link in links_at([link], link.targets[0].span)
 
 
@@ -277,6 +305,15 @@ def test_every_quote_is_literally_at_both_ends_in_the_samples(name: str) -> None
     assert SHARED is not None
     for run in runs_in(SHARED / "samples" / name):
         assert_literal(run)
+
+
+@pytest.mark.parametrize("words", ["cause", "root", "because", "%"])
+def test_links_name_no_cause(words: str, tmp_path: Path) -> None:
+    run = trial(tmp_path, *FAILED, name="t__0")
+    passed = [trial(tmp_path, *PASSED, name=f"t__{i}", passed=True) for i in (1, 2)]
+    links = [*links_of(run), *trial_links(run, passed), origin_of(run, "4.1", "1250").first]
+    assert links
+    assert not any(words in link_words(run, link).lower() for link in links)
 
 
 # ---- bounds

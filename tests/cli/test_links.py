@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.cli.run import Cli
 from tests.desk import LOOKUP, write_desk, write_trial
 
+FORMATS = Path(__file__).parents[1] / "formats"
 SECRET = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
 
 
@@ -71,3 +73,18 @@ def test_quotes_of_links_are_masked(cli: Cli, tmp_path: Path) -> None:
     masked = cli("show", f"{run}/links", "--json", "--redact")
     assert SECRET not in masked.text
     assert {link["quote"] for link in masked.data} == {"K-2417"}
+
+
+def test_reports_and_pages_have_the_links_between_a_failure_in_a_sub_agent_and_its_call(cli: Cli) -> None:
+    run = str(next(FORMATS.glob("claude_code/agents/input/projects/-home-ada-elm/e1*.jsonl")))
+    links = cli("show", f"{run}/links", "--json").data
+    (link,) = (link for link in links if link["kind"] == "sub_agent")
+    called = link["to"][0]["span"]
+    assert cli("show", f"{run}/{called}/links", "--json").data == [link]
+    assert "called by \\[1\\] Agent" in cli("export", run).text
+    page = cli("export", run, "--as", "html").text
+    assert "called by [1] Agent" in page
+    (section,) = re.findall(r'id="links">.*?</table>', page, re.DOTALL)
+    anchors = re.findall(r'href="#([^"]+)"', section)
+    assert anchors
+    assert all(page.count(f'id="{anchor}"') == 1 for anchor in anchors)

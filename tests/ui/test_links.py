@@ -117,3 +117,26 @@ async def test_triage_shows_the_links_of_the_example(opened: Opener, tmp_path: P
     async with opened(tmp_path, size=(160, 50)) as (app, pilot):
         await press(pilot, "T")
         await until(pilot, lambda: "already changed by" in text_of(app), what="links in the cause")
+
+
+async def test_a_link_to_trials_opens_the_step_of_a_passed_trial_and_returns(opened: Opener, tmp_path: Path) -> None:
+    write_desk(tmp_path)
+    async with opened(tmp_path) as (app, pilot):
+        await open_failed(app, pilot, "3.1")
+        await until(pilot, lambda: bool(app.main.detail.links), what="links")
+        failed = app.main.state.ref
+        for key in ("O", "enter"):
+            await to_row(app, pilot, "no passed trial did this")
+            await press(pilot, key)
+            await until(pilot, lambda: app.main.detail.needle == "card_377", what="the argument of the passed trial")
+            assert app.main.detail.run is not None
+            assert app.main.detail.run.summary.ref.path.endswith("change-order__1/agent/trajectory.json")
+            assert app.main.steps.span is not None
+            assert app.main.steps.span.id == "3.1"
+            await press(pilot, "ctrl+o")
+            await until(
+                pilot,
+                lambda: app.main.detail.run is not None and app.main.detail.run.summary.ref == failed,
+                what="the failed run",
+            )
+            await settle(pilot)

@@ -19,14 +19,14 @@ import msgspec
 from tracetui.analysis.effects.tools import Tool, tool_of
 from tracetui.analysis.effects.vocabulary import names
 from tracetui.analysis.navigation import CALLS, is_lane
+from tracetui.analysis.run_tree import Path
 from tracetui.analysis.tasks import Result, as_trials
 from tracetui.analysis.values import is_container, scalar_text, value_leaves
 from tracetui.analysis.writings import Match, Writings, is_name, is_value, number_of, numbers_in, plain_number
-from tracetui.diff.comparison import working_folder
 from tracetui.diff.noise import Noise
-from tracetui.diff.step import Header, InputKeys, header_key
+from tracetui.diff.step import Header, InputKeys
 from tracetui.diff.values import INPUT, changes_of
-from tracetui.model import Body, Operation, Reasoning, Run, RunSummary, Span, Status, Text, ToolResult
+from tracetui.model import Body, Operation, Reasoning, Run, RunRef, RunSummary, Span, Status, Text, ToolResult
 from tracetui.model.build import is_taken_over
 from tracetui.redact import masks
 
@@ -41,9 +41,9 @@ MAX_TRIALS: Final = 50
 MAX_PLACES: Final = 1_000
 """Most appearances of a value."""
 _MAX_ARGUMENTS: Final = 200
-_NEAR: Final = 200
+_NEAR: Final = 100
 """Texts before a call in which two numbers are looked for that give one of its."""
-_MAX_NUMBERS: Final = 300
+_MAX_NUMBERS: Final = 100
 """Numbers of a text that are added and subtracted."""
 _LONG: Final = 20
 """Characters of a number from which on it isn't added."""
@@ -72,7 +72,7 @@ class Kind(StrEnum):
     CHANGED = "changed"
     """An earlier call changed what a failed or refused call was about."""
     SUB_AGENT = "sub_agent"
-    """A step of a sub-agent failed: the call in its parent."""
+    """A step of a sub-agent failed: the call in its parent, or the sub-agent if no call is recorded."""
     TRIALS = "trials"
     """No passed trial of the task did this; all of them did something else, which this run never did."""
 
@@ -93,8 +93,8 @@ class End(msgspec.Struct, frozen=True):
     span: str
     part: Part
     quote: str
-    run: str | None = None
-    """Address of its run; None: the run with the link."""
+    run: RunRef | None = None
+    """Its run; None: the run with the link."""
 
 
 class StepLink(msgspec.Struct, frozen=True):
@@ -154,7 +154,9 @@ class _Reader:
 
     def __init__(self, run: Run, most: int) -> None:
         self.run, self.left = run, most
-        self.empty = self.masked = 0
+        self.near: deque[tuple[End, str, frozenset[str]]] = deque(maxlen=_NEAR)
+        """The last texts with their numbers."""
+        self._empty = self._masked = 0
         self._seen: set[str] = set()
 
     def texts(self, position: int, body: Body) -> Iterator[tuple[Part, str]]:
@@ -168,9 +170,50 @@ class _Reader:
             self.left -= len(text)
             if self.left < 0:
                 return
-            self.masked += next(masks(text), None) is not None
+            self._masked += next(masks(text), None) is not None
             yield part, text
-        self.empty += is_empty and self.run.sizes[position] == 1
+        self._empty += is_empty and self.run.sizes[position] == 1
+
+    def hidden(self) -> Iterator[str]:
+        """What could hide a value."""
+        if self._empty:
+            yield f"{self._empty} step{'s' if self._empty > 1 else ''} without text"
+        if self._masked:
+            yield f"{self._masked} text{'s' if self._masked > 1 else ''} with masked secrets"
+        if self.left < 0:
+            yield f"text after {MAX_SEARCHED:,} characters not searched".replace(",", " ")
+        if not self.run.complete:
+            yield "the run is still being read"
+
+    def remember(self, span: Span, part: Part, text: str) -> list[str]:
+        """Keep a text for `made_of`, and return its numbers."""
+        numbers = numbers_in(text)
+        self.near.append((End(span.id, part, ""), text, frozenset(numbers[:_MAX_NUMBERS])))
+        return numbers
+
+    def made_of(self, source: End, number: Decimal | None) -> StepLink | None:
+        """The link of a number to two in the nearest text whose sum or difference it is, if only these give it."""
+        if number is None or number <= 0:
+            return None
+        for end, text, numbers in reversed(self.near):
+            if len(pairs := _pairs(number, numbers)) == 1:
+                match, *operands = pairs[0]
+                there = [Writings(plain_number(f"{operand:f}")).find(text) for operand in operands]
+                targets = tuple(msgspec.structs.replace(end, quote=one.quote) for one in there if one is not None)
+                if len(targets) == len(operands):
+                    return StepLink(Kind.ORIGIN, source, targets, match)
+        return None
+
+
+@lru_cache(2 * _NEAR)
+def _operands(numbers: frozenset[str]) -> frozenset[Decimal]:
+    return frozenset(number for word in numbers if len(word) < _LONG and (number := Decimal(word)) > 0)
+
+
+def _pairs(number: Decimal, numbers: frozenset[str]) -> list[tuple[Match, Decimal, Decimal]]:
+    known = _operands(numbers)
+    sums = [(Match.SUM, a, number - a) for a in known if 2 * a <= number and number - a in known]
+    return [*sums, *((Match.DIFFERENCE, number + a, a) for a in known if number + a in known)]
 
 
 # ---- the origin of a value
@@ -182,66 +225,20 @@ def origin_of(run: Run, span_id: str, value: str, part: Part = Part.INPUT) -> Or
     Reads at most `MAX_SEARCHED` characters: too slow for the UI thread. Raises `KeyError` for an unknown step.
     """
     writings, here = Writings(value), run.index[span_id]
-    reader = _Reader(run, MAX_SEARCHED)
+    reader, number = _Reader(run, MAX_SEARCHED), number_of(writings.value)
     places: list[tuple[int, End, Match]] = []
-    near: deque[tuple[End, list[str]]] = deque(maxlen=_NEAR)
-    wanted = number_of(writings.value)
     for position, span in enumerate(run.spans):
         if reader.left < 0 or len(places) >= MAX_PLACES:
             break
         for where, text in reader.texts(position, run.load(span)):
             if occurrence := writings.find(text):
                 places.append((position, End(span.id, where, occurrence.quote), occurrence.match))
-            if wanted is not None and position < here:
-                near.append((End(span.id, where, ""), numbers_in(text)[:_MAX_NUMBERS]))
+            if number is not None and position < here:
+                reader.remember(span, where, text)
     source = next((end for at, end, _ in places if at == here and end.part is part), End(span_id, part, writings.value))
-    first = next(((end, match) for at, end, match in places if at < here), None)
-    if first is not None:
-        link = StepLink(Kind.ORIGIN, source, (first[0],), first[1])
-    else:
-        link = _made_of(run, source, wanted, near) or StepLink(Kind.NO_ORIGIN, source, (), Match.NONE)
-    return Origin(writings.value, link, tuple(end for _, end, _ in places), tuple(_hidden(run, reader)))
-
-
-def _hidden(run: Run, reader: _Reader) -> Iterator[str]:
-    if reader.empty:
-        yield f"{reader.empty} step{'s' if reader.empty > 1 else ''} without text"
-    if reader.masked:
-        yield f"{reader.masked} text{'s' if reader.masked > 1 else ''} with masked secrets"
-    if reader.left < 0:
-        yield f"text after {MAX_SEARCHED:,} characters not searched".replace(",", " ")
-    if not run.complete:
-        yield "the run is still being read"
-
-
-def _made_of(run: Run, source: End, number: Decimal | None, near: Sequence[tuple[End, list[str]]]) -> StepLink | None:
-    """The link of a number to two in the nearest text whose sum or difference it is, if no other two there give it."""
-    if number is None or number <= 0:
-        return None
-    for end, numbers in reversed(near):
-        pairs = _pairs(number, numbers)
-        if len(pairs) == 1:
-            match, *two = pairs[0]
-            text = text_at(run, end)
-            quotes = [
-                occurrence.quote
-                for operand in two
-                if (occurrence := Writings(plain_number(f"{operand:f}")).find(text)) is not None
-            ]
-            if len(quotes) == len(two):
-                targets = tuple(msgspec.structs.replace(end, quote=quote) for quote in quotes)
-                return StepLink(Kind.ORIGIN, source, targets, match)
-    return None
-
-
-def _pairs(number: Decimal, numbers: Iterable[str]) -> list[tuple[Match, Decimal, Decimal]]:
-    known = {operand for word in numbers if len(word) < _LONG and (operand := Decimal(word)) > 0}
-    sums = [
-        (Match.SUM, operand, number - operand)
-        for operand in known
-        if number - operand in known and 2 * operand <= number
-    ]
-    return [*sums, *((Match.DIFFERENCE, number + operand, operand) for operand in known if number + operand in known)]
+    link = next((StepLink(Kind.ORIGIN, source, (end,), match) for at, end, match in places if at < here), None)
+    link = link or reader.made_of(source, number) or StepLink(Kind.NO_ORIGIN, source, (), Match.NONE)
+    return Origin(writings.value, link, tuple(end for _, end, _ in places), tuple(reader.hidden()))
 
 
 # ---- the links of a run
@@ -253,84 +250,64 @@ def links_of(run: Run) -> list[StepLink]:
     Reads at most `MAX_TEXT` characters and returns at most `MAX_LINKS`. Too slow for the UI thread.
     """
     links: list[StepLink] = []
-    reader, changes = _Reader(run, MAX_TEXT), _Changes()
+    calls = _Calls(reader := _Reader(run, MAX_TEXT))
     for position, span in enumerate(run.spans):
         if reader.left < 0 or len(links) >= MAX_LINKS:
             break
         body = run.load(span)
-        if span.status is Status.ERROR and (parent := _call_of_sub_agent(run, position)) is not None:
-            called = run.spans[parent]
-            target = End(called.id, Part.NAME, called.name)
-            links.append(StepLink(Kind.SUB_AGENT, End(span.id, Part.NAME, span.name), (target,), Match.PARENT))
+        if span.status is Status.ERROR and (called := _call_of_sub_agent(run, position)) is not None:
+            source, target = End(span.id, Part.NAME, span.name), End(called.id, Part.NAME, called.name)
+            links.append(StepLink(Kind.SUB_AGENT, source, (target,), Match.PARENT))
         if span.operation in CALLS:
-            links += _of_call(run, span, body, changes)
+            links += calls.links(span, body)
         for part, text in reader.texts(position, body):
-            changes.numbers.update(numbers := numbers_in(text))
-            changes.near.append((End(span.id, part, ""), numbers[:_MAX_NUMBERS]))
+            calls.numbers.update(reader.remember(span, part, text))
     return links[:MAX_LINKS]
 
 
-class _Changes:
-    """What the calls of a run changed so far, and the numbers in its texts."""
+class _Calls:
+    """Makes the links of calls, in their order: keeps what earlier calls changed, and the numbers of earlier texts."""
 
-    def __init__(self) -> None:
-        self.by_value: dict[tuple[str, str], End] = {}
-        """The last call that changed something, by name and text of an argument."""
-        self.with_created: dict[tuple[str, str], End] = {}
-        """Also calls that made something new with the argument (``book``), which changes it less surely."""
+    def __init__(self, reader: _Reader) -> None:
         self.numbers: set[str] = set()
-        self.near: deque[tuple[End, list[str]]] = deque(maxlen=_NEAR)
+        self._reader = reader
+        self._changed: dict[tuple[str, str], tuple[End, bool]] = {}
+        """The last call that changed something, by name and text of an argument; whether it made something new."""
 
-
-def _of_call(run: Run, span: Span, body: Body, changes: _Changes) -> Iterator[StepLink]:
-    answer, is_change = refusal(span, body), is_changing(span.name)
-    arguments = [*_arguments(body.input)] if is_change or answer is not None else []
-    if answer is not None:
-        yield from _of_refused(span, arguments, answer, changes)
-    if not is_change or is_taken_over(span):
-        return
-    if tool_of(span.name) not in _FILES:
-        yield from _without_origin(run, span, arguments, changes)
-    if answer is None:
-        for name, text in arguments:
-            if is_name(text):
-                changes.with_created[name, text] = end = End(span.id, Part.INPUT, text)
-                if _first_word(span.name) not in _CREATING:
-                    changes.by_value[name, text] = end
-
-
-def _of_refused(
-    span: Span, arguments: Sequence[tuple[str, str]], answer: tuple[Part, str], changes: _Changes
-) -> Iterator[StepLink]:
-    part, message = answer
-    named = [(name, text) for name, text in arguments if is_value(text) and _names(message, text)]
-    if named:
-        text = named[0][1]
-        yield StepLink(Kind.NAMED, End(span.id, Part.INPUT, text), (End(span.id, part, text),), Match.EXACT)
-    if not is_changing(span.name):
-        return
-    for argument in named or arguments:
-        earlier = (changes.with_created if named else changes.by_value).get(argument)
-        if earlier is not None:
-            yield StepLink(Kind.CHANGED, End(span.id, Part.INPUT, argument[1]), (earlier,), Match.EXACT)
+    def links(self, span: Span, body: Body) -> Iterator[StepLink]:
+        answer, is_change = refusal(span, body), is_changing(span.name)
+        arguments = [*_arguments(body.input)] if is_change or answer is not None else []
+        if answer is not None:
+            yield from self._of_refused(span, arguments, answer)
+        if not is_change or is_taken_over(span):
             return
+        if tool_of(span.name) not in _FILES:
+            yield from self._without_origin(span, arguments)
+        if answer is None:
+            is_new = _first_word(span.name) in _CREATING
+            self._changed |= {at: (End(span.id, Part.INPUT, at[1]), is_new) for at in arguments if is_name(at[1])}
 
+    def _of_refused(
+        self, span: Span, arguments: Sequence[tuple[str, str]], answer: tuple[Part, str]
+    ) -> Iterator[StepLink]:
+        part, message = answer
+        named = [argument for argument in arguments if is_value(argument[1]) and Writings(argument[1]).is_in(message)]
+        if named:
+            text = named[0][1]
+            yield StepLink(Kind.NAMED, End(span.id, Part.INPUT, text), (End(span.id, part, text),), Match.EXACT)
+        for argument in (named or arguments) if is_changing(span.name) else ():
+            earlier, is_new = self._changed.get(argument, (None, False))
+            if earlier is not None and (named or not is_new):  # what it made new it changes less surely
+                yield StepLink(Kind.CHANGED, End(span.id, Part.INPUT, argument[1]), (earlier,), Match.EXACT)
+                return
 
-def _names(message: str, value: str) -> bool:
-    occurrence = Writings(value).find(message)
-    return occurrence is not None and occurrence.match is Match.EXACT
-
-
-def _without_origin(
-    run: Run, span: Span, arguments: Sequence[tuple[str, str]], changes: _Changes
-) -> Iterator[StepLink]:
-    for _, text in arguments:
-        number = number_of(text) if is_value(text) else None
-        if number is None or plain_number(f"{abs(number):f}") in changes.numbers:
-            continue
-        source = End(span.id, Part.INPUT, text)
-        if _made_of(run, source, number, changes.near) is None:
-            yield StepLink(Kind.NO_ORIGIN, source, (), Match.NONE)
+    def _without_origin(self, span: Span, arguments: Sequence[tuple[str, str]]) -> Iterator[StepLink]:
+        for _, text in arguments:
+            number = number_of(text) if is_value(text) else None
+            if number is not None and plain_number(f"{abs(number):f}") not in self.numbers:
+                source = End(span.id, Part.INPUT, text)
+                if self._reader.made_of(source, number) is None:
+                    yield StepLink(Kind.NO_ORIGIN, source, (), Match.NONE)
 
 
 @lru_cache(1024)
@@ -340,8 +317,8 @@ def is_changing(name: str) -> bool:
 
 
 def _first_word(name: str) -> str:
-    parts = _WORDS.findall(name.rpartition("__")[2])
-    return parts[0].lower() if parts else ""
+    word = _WORDS.search(name.rpartition("__")[2])
+    return "" if word is None else word[0].lower()
 
 
 def refusal(span: Span, body: Body) -> tuple[Part, str] | None:
@@ -368,15 +345,15 @@ def _arguments(value: Any) -> Iterator[tuple[str, str]]:
                 yield name, text
 
 
-def _call_of_sub_agent(run: Run, position: int) -> int | None:
+def _call_of_sub_agent(run: Run, position: int) -> Span | None:
     """The call, in the parent, of the sub-agent that a step belongs to; None outside of sub-agents."""
-    above: int | None = run.parent(position)
-    while above is not None:
-        if run.spans[above].operation is Operation.INVOKE_AGENT and is_lane(run, above):
-            parent = run.parent(above)
-            return parent if parent is not None and run.spans[parent].operation in CALLS else above
+    above = run.parent(position)
+    while above is not None and not (run.spans[above].operation is Operation.INVOKE_AGENT and is_lane(run, above)):
         above = run.parent(above)
-    return None
+    if above is None:
+        return None
+    call = run.parent(above)
+    return run.spans[call if call is not None and run.spans[call].operation in CALLS else above]
 
 
 # ---- trials of one task
@@ -391,67 +368,58 @@ def passed_trials(run: RunSummary, runs: Iterable[RunSummary]) -> list[RunSummar
     if task is None or not run.failed:
         return []
     trials = as_trials([run, *(other for other in runs if other.task_key == task and other.ref != run.ref)])
-    passed = [
-        trial.run
-        for trial in trials
-        if trial.result is Result.PASSED and trial.excluded is None and trial.run is not run
-    ]
+    passed = [trial.run for trial in trials[1:] if trial.result is Result.PASSED and trial.excluded is None]
     return passed if _PASSED <= len(passed) <= MAX_TRIALS else []
 
 
 def trial_links(run: Run, passed: Sequence[Run]) -> list[StepLink]:
     """What a run did and no passed trial of its task, and the changes that all of these made instead, and it never.
 
-    Steps are the same as in the run tree. Empty with fewer than two passed trials.
+    Steps are those of the run tree: where the run has left the passed trials. Empty with fewer than two of them.
     """
     if len(passed) < _PASSED:
         return []
     keys = InputKeys()
-    own, others = _calls(run, keys), [_calls(trial, keys) for trial in passed]
+    own, *others = (_steps(Path(trial, texts=False, keys=keys)) for trial in (run, *passed))
     unshared = [at for key, (at, _) in own.items() if not any(key in other for other in others)]
     links: list[StepLink] = []
-    for key, (_, changed) in others[0].items():
+    for key, (_, changed) in others[0].items() if unshared else ():
         if changed and key not in own and all(other.get(key, (0, False))[1] for other in others):
-            places = [(trial, other[key][0]) for trial, other in zip(passed, others, strict=True)]
-            link = _instead(run, unshared, places)
-            links += [link] if link is not None else []
+            links.append(
+                _instead(run, unshared, [(trial, other[key][0]) for trial, other in zip(passed, others, strict=True)])
+            )
     return links[:MAX_LINKS]
 
 
-def _calls(run: Run, keys: InputKeys) -> dict[tuple[Header, bytes], tuple[int, bool]]:
+def _steps(path: Path) -> dict[tuple[Header, bytes], tuple[int, bool]]:
     """The position of the first call of each key, and whether it changed something; without searches and plans."""
-    folder, calls = working_folder(run), dict[tuple[Header, bytes], tuple[int, bool]]()
-    for position, span in enumerate(run.spans):
+    run, steps = path.run, dict[tuple[Header, bytes], tuple[int, bool]]()
+    for position in path.steps:
+        span = run.spans[position]
         tool = tool_of(span.name)
         if span.operation in CALLS and (tool is None or tool.has_effect):
             changed = is_changing(span.name) and refusal(span, run.load(span)) is None
-            key = header_key(span), keys.of(span, run.load, folder)
-            if key not in calls or (changed and not calls[key][1]):
-                calls[key] = position, changed
-    return calls
+            key = path.key(position)
+            if key not in steps or (changed and not steps[key][1]):
+                steps[key] = position, changed
+    return steps
 
 
-def _instead(run: Run, unshared: Sequence[int], places: Sequence[tuple[Run, int]]) -> StepLink | None:
+def _instead(run: Run, unshared: Sequence[int], places: Sequence[tuple[Run, int]]) -> StepLink:
     """The link from a call that no passed trial made, of the same tool if there is one."""
     other, there = places[0]
     name = other.spans[there].name
     same = [at for at in unshared if run.spans[at].name == name]
-    if not unshared:
-        return None
-    here = (same or unshared)[0]
-    part, match, before, now = Part.NAME, Match.CALL, name, run.spans[here].name
-    if same:
-        match = Match.ARGUMENT
-        if (quotes := _differing(other, there, run, here)) is not None:
-            part, (before, now) = Part.INPUT, quotes
-    targets = tuple(End(trial.spans[at].id, part, before, trial.summary.ref.address) for trial, at in places)
-    return StepLink(Kind.TRIALS, End(run.spans[here].id, part, now), targets, match)
+    here = run.spans[(same or unshared)[0]]
+    quotes = _differing(other.load(other.spans[there]).input, run.load(here).input) if same else None
+    part, (before, now) = (Part.NAME, (name, here.name)) if quotes is None else (Part.INPUT, quotes)
+    targets = tuple(End(trial.spans[at].id, part, before, trial.summary.ref) for trial, at in places)
+    return StepLink(Kind.TRIALS, End(here.id, part, now), targets, Match.ARGUMENT if same else Match.CALL)
 
 
-def _differing(a: Run, at_a: int, b: Run, at_b: int) -> tuple[str, str] | None:
+def _differing(a: Any, b: Any) -> tuple[str, str] | None:
     """The first scalars that differ in the arguments of two calls."""
-    given = a.load(a.spans[at_a]).input, b.load(b.spans[at_b]).input
-    for change in changes_of(*given, Noise(), side=INPUT):
+    for change in changes_of(a, b, Noise(), side=INPUT):
         if change.noise is None and not any(side is None or is_container(side) for side in (change.a, change.b)):
             return _text(change.a)[:_QUOTED], _text(change.b)[:_QUOTED]
     return None
@@ -463,10 +431,7 @@ def _differing(a: Run, at_a: int, b: Run, at_b: int) -> tuple[str, str] | None:
 def links_at(links: Iterable[StepLink], span_id: str) -> list[StepLink]:
     """The links from a step, and those of sub-agents to it."""
     return [
-        link
-        for link in links
-        if link.source.span == span_id
-        or (link.kind is Kind.SUB_AGENT and any(end.span == span_id for end in link.targets))
+        link for link in links if span_id in (link.source.span, link.kind is Kind.SUB_AGENT and link.targets[0].span)
     ]
 
 
@@ -483,4 +448,4 @@ def origin_value(origin: Origin) -> dict[str, Any]:
 
 
 def _end_value(end: End) -> dict[str, Any]:
-    return {"run": end.run, "span": end.span, "part": end.part, "quote": end.quote}
+    return {**msgspec.structs.asdict(end), "run": None if end.run is None else end.run.address}

@@ -227,8 +227,8 @@ def _scored(tree: RunTree, branch: Branch) -> Side:
     return Side(results[Result.PASSED] + results[Result.FAILED], results[Result.PASSED])
 
 
-class _Path:
-    """The steps of one run, and which of them are parallel."""
+class Path:
+    """The steps of one run, their keys, and which of them are parallel."""
 
     def __init__(self, run: Run, texts: bool, keys: InputKeys) -> None:
         self.run = run
@@ -326,7 +326,7 @@ class _Merge:
 
     def __init__(self, runs: Sequence[Run], texts: bool) -> None:
         keys = InputKeys()
-        self._paths = [_Path(run, texts, keys) for run in runs]
+        self._paths = [Path(run, texts, keys) for run in runs]
         self.root = Branch(tuple(range(len(runs))))
         todo = [(self.root, 0)]
         while todo:
@@ -351,7 +351,7 @@ class _Merge:
             branch.steps.append(tuple(path.steps[at] for path in paths))
             at += 1
 
-    def _cells(self, runs: Sequence[int], paths: Sequence[_Path], at: int) -> dict[Key, list[int]]:
+    def _cells(self, runs: Sequence[int], paths: Sequence[Path], at: int) -> dict[Key, list[int]]:
         """The runs by their next step. A header that only one run has needs no body."""
         headers = [path.header(at) if at < len(path.steps) else None for path in paths]
         times = Counter(headers)
@@ -361,10 +361,10 @@ class _Merge:
             cells.setdefault(key, []).append(run)
         return cells
 
-    def _order_parallel(self, paths: Sequence[_Path], at: int) -> None:
+    def _order_parallel(self, paths: Sequence[Path], at: int) -> None:
         """Give parallel calls that begin here one order in all runs that make the same ones."""
         orders: dict[_Keys, _Keys] = {}
-        reorderable: list[tuple[_Path, list[int], _Keys]] = []
+        reorderable: list[tuple[Path, list[int], _Keys]] = []
         for path in paths:
             group = path.parallel.pop(path.steps[at], None) if at < len(path.steps) else None
             if group is not None:

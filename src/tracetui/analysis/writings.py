@@ -66,6 +66,10 @@ class Writings:
         self._exact = exact
         self._others = [(match, re.compile(pattern, re.IGNORECASE)) for match, pattern in _others(value)]
 
+    def is_in(self, text: str) -> bool:
+        """Whether a text has the value exactly."""
+        return self._exact is not None and self.value in text and self._exact.search(text) is not None
+
     def find(self, text: str) -> Occurrence | None:
         """Return the first exact occurrence, else the first in another writing."""
         if self._exact is not None and self.value in text and (occurrence := self._exact.search(text)):

@@ -238,17 +238,18 @@ def _failed_steps(run: Run) -> Iterator[Block]:
     yield from _more(len(failed) - MOST_FAILURES, "failed steps; the timeline marks them")
 
 
-def _step_links(run: Run) -> Iterator[Block]:
-    """The links between steps, which lead to the steps in the timeline."""
+def _step_links(run: Run, *, as_text: bool = False) -> Iterator[Block]:
+    """The links between steps; except `as_text`, they lead to the steps of the page."""
     links = links_of(run)
     if not links:
         return
     names = anchors(run)
 
-    def leads(span_id: str) -> Link:
-        return Link(step_words(run, span_id), names[run.index[span_id]])
+    def leads(span_id: str) -> Link | Clean:
+        words = step_words(run, span_id)
+        return words if as_text else Link(words, names[run.index[span_id]])
 
-    yield Heading(2, Clean("Links"), "links")
+    yield Heading(2, Clean("Links"), "" if as_text else "links")
     rows = []
     for link in links[:MOST_LINKS]:
         others = other_steps(link, link.source.span)
@@ -271,6 +272,7 @@ def run_report(run: Run, *, full: bool = False, redactor: Redactor | None = None
     yield from _context(run, redactor)
     failed = [run.index[one] for one in errors(run)]
     shown = range(len(run.spans)) if full else failed[:MOST_FAILURES]
+    yield from _step_links(run, as_text=True)
     if shown:
         yield Heading(2, Clean("Steps" if full else "Failures"))
     for position in shown:
@@ -373,7 +375,9 @@ def export_run(
 def _session_page(run: Run, redactor: Redactor | None, *, full: bool, links: Links) -> Iterator[bytes]:
     """The story of a session; its files, context and further facts are a fold at its end."""
     facts_ = Facts([one for one in facts(run) if one.lines])
-    more = without_empty(chain(effects_blocks(run, anchors=True), _context(run, redactor, "context"), [facts_]))
+    more = without_empty(
+        chain(_step_links(run), effects_blocks(run, anchors=True), _context(run, redactor, "context"), [facts_])
+    )
     to = [link for _, several in links for link in several]
     return (piece.encode("utf-8", "replace") for piece in story_page(run, more, redactor, links=to, full=full))
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from tracetui.analysis.effects import CHANGES, Outcome, RunEffects, edits_of, run_effects
 from tracetui.analysis.effects.actions import Action, action_of
-from tracetui.analysis.navigation import IDLE_SECONDS, is_lane, is_prompt
+from tracetui.analysis.navigation import CALLS, IDLE_SECONDS, is_lane, is_prompt
 from tracetui.analysis.statistics import estimate_of
 from tracetui.export.page import (
     MAX_NESTED,
@@ -198,6 +198,7 @@ class _Page:
         self._anchors = anchors(run)
         self._read, self._written = (MAX_READ, MAX_WRITTEN)
         self._skipped = 0
+        self._called: set[int] = set()
         self.left_out = ""
         """How many contents were left out, in words; empty: none."""
 
@@ -253,7 +254,8 @@ class _Page:
                 continue
             if entry.what == "lane" and len(open_lanes) < MAX_NESTED:
                 open_lanes.append(entry.depth)
-                yield f'<details {self._id(entry)}><summary>{self._line(entry)}</summary><div class="agentbox">\n'
+                summary = f"{self._call_anchor(entry)}{self._line(entry)}"
+                yield f'<details {self._id(entry)}><summary>{summary}</summary><div class="agentbox">\n'
             else:
                 yield from self._row(entry)
         yield "</div></details>\n" * len(open_lanes) + ("</section>\n" if before is not None else "")
@@ -289,6 +291,14 @@ class _Page:
 
     def _id(self, entry: Entry) -> str:
         return f'id="{self._anchors[entry.position]}"'
+
+    def _call_anchor(self, lane: Entry) -> str:
+        """The anchor of the call of a sub-agent, which has no row of its own, at its first lane."""
+        call = self._run.parent(lane.position)
+        if call is None or call in self._called or self._run.spans[call].operation not in CALLS:
+            return ""
+        self._called.add(call)
+        return f'<a id="{self._anchors[call]}"></a>'
 
     def _row(self, entry: Entry) -> Iterator[str]:
         span = self._run.spans[entry.position]

@@ -173,7 +173,7 @@ COMMANDS: Final = (
     Command("diff-raw", ("r",), "JSON", "Toggle messages and the values as recorded.", "raw", DIFF, hint=5, group="look"),
     Command("jump", ("'",), "jump", "Jump to the span named in this row.", "jump", frozenset({DETAIL, FACTS}), hint=4, group="go"),
     Command("origin", ("O",), "origin", "Go to where the value under the cursor, or the selected text, first appears in the run.", "origin", frozenset({DETAIL}), hint=5, group="go"),
-    Command("origin-back", ("ctrl+o",), "back from origin", "Return to the value whose origin was looked for.", "origin_back", frozenset({STEPS, DETAIL}), group="go"),
+    Command("origin-back", ("ctrl+o",), "back from origin", "Return to the row from which you went to an origin or a link.", "origin_back", frozenset({STEPS, DETAIL}), group="go"),
     Command("next-appearance", ("]v",), "next appearance", "Next appearance, in the run, of the value whose origin was looked for.", "appearance(1)", frozenset({STEPS, DETAIL}), group="find"),
     Command("previous-appearance", ("[v",), "previous appearance", "Previous appearance of that value.", "appearance(-1)", frozenset({STEPS, DETAIL}), group="find"),
     Command("diff", ("d",), "diff", "Compare the two marked runs, or the marked one with this run; open the tree of more.", "diff", MAIN, group="go"),

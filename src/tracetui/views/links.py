@@ -8,7 +8,7 @@ from typing import Final
 from tracetui.analysis.links import Kind, Origin, Part, StepLink
 from tracetui.analysis.writings import Match
 from tracetui.masking import one_line
-from tracetui.model import Run
+from tracetui.model import Operation, Run
 from tracetui.store.address import step_number
 from tracetui.text import Clean
 
@@ -37,7 +37,10 @@ def link_words(run: Run, link: StepLink, span_id: str | None = None) -> Clean:
     there = step_words(run, link.targets[0].span)
     if link.kind is Kind.SUB_AGENT:
         is_target = span_id is not None and link.source.span != span_id
-        return Clean(f"failed inside: {step_words(run, link.source.span)}" if is_target else f"called by {there}")
+        if is_target:
+            return Clean(f"failed inside: {step_words(run, link.source.span)}")
+        called = run.spans[run.index[link.targets[0].span]]
+        return Clean(f"{'inside' if called.operation is Operation.INVOKE_AGENT else 'called by'} {there}")
     if link.kind is Kind.CHANGED:
         return Clean(f"{quote} already changed by {there}")
     return Clean(f"{quote} first in {there}{_match_words(link)}")

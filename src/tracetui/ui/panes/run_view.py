@@ -148,7 +148,7 @@ class RunView(Box):
         self.detail.show_span(run, span, body, before)
 
     def _links(self, run: Run, span: Span | None, body: Body | None) -> Sequence[StepLink]:
-        """The links of a span of the open run, once found: of a failed run, and of failed and refused calls of others.
+        """The links of a span of the open run, once found; of a run that didn't fail: of failures and sub-agents.
 
         A preview has none: it is shown before anything else is loaded.
         """
@@ -157,7 +157,9 @@ class RunView(Box):
         from tracetui.analysis.links import links_at, refusal
 
         wanted = run.summary.failed or span.status is Status.ERROR
-        if not wanted and (span.operation not in navigation.CALLS or refusal(span, body) is None):
+        if not wanted and span.operation in navigation.CALLS:
+            wanted = run.sizes[run.index[span.id]] > 1 or refusal(span, body) is not None
+        if not wanted:
             return ()
         return links_at(self.app.links.of(run), span.id)
 

@@ -44,11 +44,10 @@ PAIR: Final = 2
 
 
 class Trail:
-    """The appearances of a value, the current one, and where the user looked for its origin."""
+    """The appearances of a value in a run, and the current one."""
 
-    def __init__(self, ref: RunRef, origin: Origin, came_from: tuple[str, str, Hashable | None]) -> None:
-        """`came_from`: span, tab and row."""
-        self.ref, self.origin, self.came_from = ref, origin, came_from
+    def __init__(self, ref: RunRef, origin: Origin) -> None:
+        self.ref, self.origin = ref, origin
         self.at = -1
 
 
@@ -72,6 +71,8 @@ class MainScreen(RunsScreen):
         """Whether the open run is no longer listed."""
         self._trail: Trail | None = None
         """The value whose origin was looked for last."""
+        self._came_from: tuple[RunRef, str, str, Hashable | None] | None = None
+        """Run, span, tab and row of the detail that `O` or a jump left last."""
         self._ticks = 0
         self._laid_out_for = Size(0, 0)
         self._list_shape: tuple[bool, layout.Height, layout.Height] = False, "", ""
@@ -472,7 +473,14 @@ class MainScreen(RunsScreen):
     def action_jump(self) -> None:
         """Go to the span or the run that the row under the cursor refers to."""
         span, run_id = self.run_view.jump_target(self.view)
-        if span is not None and self.steps.move_to_key(span):
+        if span is not None or run_id is not None:
+            self._remember_row()
+        trials = (end for link in self.detail.links for end in link.targets if end.run is not None)
+        trial = next((end for end in trials if end.span == span and end.run and end.run.address == run_id), None)
+        if trial is not None and trial.run is not None:
+            self.go_to(trial.run, trial.span, target=_target(trial.run, trial))
+            self.say("step of a passed trial  ·  ^o back")
+        elif span is not None and self.steps.move_to_key(span):
             self.focus_pane(STEPS)
         elif run_id is not None and self.state.ref is not None:
             ref = self.app.store.relations.named(self.state.ref, run_id)
@@ -483,23 +491,34 @@ class MainScreen(RunsScreen):
             self.enter(ref)
             self.focus_pane(STEPS)
 
+    def _remember_row(self) -> None:
+        run, span = self.detail.run, self.detail.span
+        if self.pane == DETAIL and run is not None and span is not None:
+            self._came_from = run.summary.ref, span.id, self.detail.tab, self.detail.cursor
+
     def action_origin(self) -> None:
-        """Go to the first appearance of the value under the cursor, or of the selected text, in the run."""
+        """Go to the first appearance of the value under the cursor, or of the selected text, in the run.
+
+        In a row that refers to a step, go there.
+        """
         from tracetui.analysis.writings import value_in
 
-        run, span = self.detail.run, self.detail.span
-        value = value_in(self.get_selected_text() or "") or self.detail.value()
+        run, span, selected = self.detail.run, self.detail.span, value_in(self.get_selected_text() or "")
+        if selected is None and self.detail.target is not None:
+            self.action_jump()
+            return
+        value = selected or self.detail.value()
         if run is None or span is None or value is None:
             self.say(
                 "no value in this row  ·  select a text, or go to a row with a number, a date or an id", "status.warn"
             )
             return
         self.clear_selection()
-        came_from = span.id, self.detail.tab, self.detail.cursor
+        self._remember_row()
 
         def show(origin: Origin) -> None:
             if self.detail.run is not None and self.detail.run.summary.ref == run.summary.ref:
-                self._trail = Trail(run.summary.ref, origin, came_from)
+                self._trail = Trail(run.summary.ref, origin)
                 self._show_appearance(origin.first.targets[0] if origin.first.targets else None)
 
         self.app.links.find_origin(run, span.id, value, show)
@@ -517,17 +536,19 @@ class MainScreen(RunsScreen):
             self.say(f"no more appearances of {one_line(trail.origin.value, 60)} in this direction")
 
     def action_origin_back(self) -> None:
-        """Return to the row from which the origin was looked for."""
-        trail = self._trail
-        if trail is None or trail.ref != self.state.ref:
+        """Return to the row that `O` or a jump left last."""
+        if self._came_from is None or self._came_from[0] not in self.app.store.runs:
             self.say("O on a value goes to its origin; ^o returns from there", "status.warn")
             return
-        span, tab, row = trail.came_from
-        self._go_to_step(span)
-        self.detail.choose(tab)
-        self.detail.search("")
-        if row is not None:
-            self.detail.move_to_key(row)
+        ref, span, tab, row = self._came_from
+        if ref != self.state.ref:
+            self.go_to(ref, span)
+        if self.steps.run is not None and self.steps.run.summary.ref == ref:
+            self._go_to_step(span)
+            self.detail.choose(tab)
+            self.detail.search("")
+            if row is not None:
+                self.detail.move_to_key(row)
 
     def _show_appearance(self, end: End | None) -> None:
         """Go to an appearance of the value of the trail, and say which it is; None: no earlier text has it."""
@@ -544,7 +565,7 @@ class MainScreen(RunsScreen):
         at = next((i for i, place in enumerate(places) if place == end), None)
         if at is not None:  # a summand isn't an appearance of the value
             trail.at, words = at, Clean(f"{at + 1}/{len(places)}  {words}")
-        self.detail.search_target = SearchTarget(run.summary.ref, end.span, end.quote, (end.part.value, "messages"))
+        self.detail.search_target = _target(run.summary.ref, end)
         self._go_to_step(end.span)
         self.say(f"{words}  ·  ]v next  ·  ^o back")
 
@@ -655,3 +676,8 @@ class MainScreen(RunsScreen):
         else:
             self.app.rescan()
             self.say("re-reading the directory")
+
+
+def _target(ref: RunRef, end: End) -> SearchTarget:
+    """Where the detail shows the quote of an end."""
+    return SearchTarget(ref, end.span, end.quote, (end.part.value, "messages"))

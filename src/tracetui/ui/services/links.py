@@ -6,6 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ from tracetui.store.store import OPEN_RUNS, Store
 if TYPE_CHECKING:
     from tracetui.analysis.links import Origin, StepLink
     from tracetui.live.engine import Engine
+    from tracetui.redact import Redactor
 
 SHARE: Final = 10
 """Of a growing run, finding links takes at most one part in this many of the time."""
@@ -41,34 +43,29 @@ class LinkService:
         is_due = known is None or (known[0] is not run and time.monotonic() >= self._not_before)
         if is_due and run.complete and not self.is_busy:
             self.is_busy = True
-            self._find(run)
+            runs, redactor = [*self._store.runs.values()], masking.current()
+            self._engine.run_in_background(lambda: self._find(run, runs, redactor))
         return () if known is None else known[1]
 
-    def _find(self, run: Run) -> None:
-        runs, redactor = [*self._store.runs.values()], masking.current()
+    def _find(self, run: Run, runs: Sequence[RunSummary], redactor: Redactor | None) -> Callable[[], None]:
+        from tracetui.analysis.links import links_of, passed_trials, trial_links
 
-        def trials(passed: Sequence[RunSummary]) -> list[Run]:
-            read = [self._engine.read(trial.ref) for trial in passed]
-            return read if redactor is None else [masked_bodies(trial, redactor) for trial in read]
+        began = time.monotonic()
+        links = links_of(self._at_rest(run))
+        with suppress(LinkLost):  # the list says so
+            passed = [self._engine.read(trial.ref) for trial in passed_trials(run.summary, runs)]
+            links += trial_links(run, [masked_bodies(one, redactor) if redactor else one for one in passed])
+        seconds = SHARE * (time.monotonic() - began)
 
-        def work() -> Callable[[], None]:
-            from tracetui.analysis.links import links_of, passed_trials, trial_links
+        def arrive() -> None:
+            self.is_busy, self._not_before = False, time.monotonic() + seconds
+            self._cache[run.summary.ref] = run, links
+            self._cache.move_to_end(run.summary.ref)
+            while len(self._cache) > OPEN_RUNS:
+                self._cache.popitem(last=False)
+            self._changed()
 
-            began = time.monotonic()
-            links = links_of(self._at_rest(run))
-            with suppress(LinkLost):  # the list says so
-                links += trial_links(run, trials(passed_trials(run.summary, runs)))
-            return lambda: self._arrived(run, links, SHARE * (time.monotonic() - began))
-
-        self._engine.run_in_background(work)
-
-    def _arrived(self, run: Run, links: Sequence[StepLink], seconds: float) -> None:
-        self.is_busy, self._not_before = False, time.monotonic() + seconds
-        self._cache[run.summary.ref] = run, links
-        self._cache.move_to_end(run.summary.ref)
-        while len(self._cache) > OPEN_RUNS:
-            self._cache.popitem(last=False)
-        self._changed()
+        return arrive
 
     def find_origin(self, run: Run, span: str, value: str, show: Callable[[Origin], None]) -> None:
         """Find where a value of a step appears in the run, and call `show` in the UI loop."""
@@ -76,8 +73,7 @@ class LinkService:
         def work() -> Callable[[], None]:
             from tracetui.analysis.links import origin_of
 
-            origin = origin_of(self._at_rest(run), span, value)
-            return lambda: show(origin)
+            return partial(show, origin_of(self._at_rest(run), span, value))
 
         self._engine.run_in_background(work)
 

@@ -256,6 +256,8 @@ def _facts(sheet: Sheet, view: _View) -> None:
     sheet.fact("time", Piece(took, "sec"), Piece(Clean(f"  from {began}" if began else ""), "dim"))
     if span.note:
         sheet.fact("note", Piece(one_line(span.note), "accent"))
+    if view.links:  # above what can be long
+        _step_links(sheet, view)
     if body.input is not None:
         sheet.value("args", body.input, most=3)
     elif span.preview:
@@ -265,8 +267,6 @@ def _facts(sheet: Sheet, view: _View) -> None:
     _checks(sheet, span, body.checks)
     for link in body.links:
         _link(sheet, view.run, link)
-    if view.links:
-        _step_links(sheet, view)
 
 
 def _checks(sheet: Sheet, span: Span, checks: tuple[Check, ...]) -> None:
@@ -295,12 +295,15 @@ def _link(sheet: Sheet, run: Run, link: Link) -> None:
 
 
 def _step_links(sheet: Sheet, view: _View) -> None:
+    from tracetui.analysis.links import Kind
     from tracetui.views.links import link_words, other_steps
 
     for number, link in enumerate(view.links):
         words = link_words(view.run, link, view.span.id)
-        spans = other_steps(link, view.span.id)
-        sheet.fact("" if number else "links", Piece(words, "accent" if spans else "sec"), spans=spans)
+        spans, run = other_steps(link, view.span.id), None
+        if link.kind is Kind.TRIALS and (trial := link.targets[0]).run is not None:
+            spans, run = (trial.span,), trial.run.address
+        sheet.fact("" if number else "links", Piece(words, "accent" if spans else "sec"), spans=spans, run=run)
 
 
 def _messages(view: _View) -> Rows:
