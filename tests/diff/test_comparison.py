@@ -11,7 +11,8 @@ import pytest
 from tests.diff.build import Did, kinds, node, run_of
 from tracetui.diff.comparison import Comparison, Diff, compare
 from tracetui.diff.step import Kind
-from tracetui.model import Body, Check, Operation, Status
+from tracetui.model import Body, Check, Operation, RunRef, Span, Status
+from tracetui.model.build import RunBuilder
 
 CHAT = Operation.CHAT
 
@@ -277,3 +278,15 @@ def test_runs_of_one_task_are_repetitions_of_each_other() -> None:
     assert compare(a, b).relation == "repeat"
     assert compare(a, run_of([Did()], ident="b", repeats="other")).relation is None
     assert compare(a, run_of([Did()], ident="b", repeats="task", replay_of="x", relation="fork")).relation is None
+
+
+def test_runs_with_a_cycle_of_parents_are_compared_to_their_end() -> None:
+    cycle = RunBuilder(RunRef("any", "/traces/cycle.json"), lambda span: Body())
+    parents = {"a": "b", "b": "c", "c": "a"}
+    cycle.add(
+        [Span(id=own, name=own, operation=Operation.EXECUTE_TOOL, parent_id=above) for own, above in parents.items()]
+    )
+
+    diff = compare(cycle.build(), run_of([Did()], ident="b"))
+
+    assert {row.a for row in diff.rows if row.b is None} == {0, 1, 2}

@@ -490,11 +490,11 @@ class Comparison:
         if pair.a is not None and pair.b is not None:
             return False
         own, other = (self.a, self.b) if pair.b is None else (self.b, self.a)
-        span = own.spans[(pair.b if pair.a is None else pair.a) or 0]
-        while span.parent_id is not None and (place := own.index.get(span.parent_id)) is not None:
-            span = own.spans[place]
-            if (copy := other.index.get(span.id)) is not None:
+        above = own.parent((pair.b if pair.a is None else pair.a) or 0)
+        while above is not None:
+            if (copy := other.index.get(own.spans[above].id)) is not None:
                 return other.spans[copy].taken_over and not _has_children(other, copy)
+            above = own.parent(above)
         return False
 
     def _put(self, index: int, row: Row) -> None:
