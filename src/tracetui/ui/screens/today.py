@@ -356,10 +356,10 @@ class LiveScreen(_Page):
         going = {ref for ref in store.unended if app.liveness.is_going(store.runs[ref])}
         runs = (run for run in store.runs.values() if run.is_session or run.ref in going)
         self._found = sections(runs, now=now, state_of=app.liveness.state_in_list)
-        running, waiting = ([self._live(run, now) for run in by_start(part)] for part in self._found[:2])
-        self._ask([one.summary for one in (*running, *waiting)])
-        if running or waiting:
-            rows = LiveRows(running, waiting, glyphs=app.look.glyphs, room=app.size.height - FRAME - 2)
+        waiting, running = ([self._live(run, now) for run in by_start(part)] for part in self._found[:2])
+        self._ask([one.summary for one in (*waiting, *running)])
+        if waiting or running:
+            rows = LiveRows(waiting, running, glyphs=app.look.glyphs, room=app.size.height - FRAME - 2)
             self.list.show(rows, key=self._cursor, title_right=_NO_POSITION, heading=live_headings)
             self._cursor = None
         else:
