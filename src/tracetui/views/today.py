@@ -324,7 +324,7 @@ class TodayRows:
         if not isinstance(row, ProjectSpending):
             return tuple(fit([Piece(Clean("  this week "), "dim"), Piece(row, "sec")], width))
         place = self._spent.index(row)
-        chart = self._chart_line(place) if width >= _WITH_CHART else []
+        chart = self._chart_line(place) if width >= _WITH_CHART and self._has_chart else []
         return (*chart, *self._spent_line(row, width - width_of(chart), heading=not place))
 
     def _spent_line(self, row: ProjectSpending, width: int, *, heading: bool) -> Line:
@@ -335,7 +335,8 @@ class TodayRows:
         if heading:
             names = ("today", "this week", *(name for name, _ in tokens_shown or (("tokens", 0),)))
             label = Clean("spent by project " if room >= _PATH else "project ")
-            total = "" if width + _CHART >= _WITH_CHART or not self._days else self._sparkline()
+            is_beside_chart = self._has_chart and width + _CHART >= _WITH_CHART
+            total = "" if is_beside_chart or not self._days else self._sparkline()
             rule = self._glyphs.rule * max(0, room - len(label) - len(total) - 1)
             start = [Piece(label, "dim"), Piece(Clean(total), "bar.agent"), Piece(Clean(f"{rule} "), "line")]
             cells = [column(Clean(head), size, "dim", right=True) for head, size in zip(names, sizes, strict=True)]
@@ -343,18 +344,20 @@ class TodayRows:
         style = "text" if row.project else "text bold"
         values = [*map(tokens, _split(row.usage))] if tokens_shown else [tokens(row.week.tokens)]
         numbers = [cost_text(row.today), cost_text(row.week), *values]
-        project = (row.project if room >= _PATH else row.project.rstrip("/\\").rpartition("/")[2]) or "all"
-        copies = (
-            f" · {row.copies} {'copy counts' if row.copies == 1 else 'copies count'} in the original"
-            if row.copies
-            else ""
-        )
-        name = Clean(f"  {truncate_middle(clean(project + copies, 200), room - 3)}")
+        project = row.project if room >= _PATH else row.project.rstrip("/\\").rpartition("/")[2]
+        copies = f" but {row.copies} cop{'ies' if row.copies > 1 else 'y'}" if row.copies else ""
+        label = Clean(f"all{copies}") if len(copies) + 6 <= room else Clean("all")
+        name = Clean(f"  {truncate_middle(clean(project, 200) or label, room - 3)}")
         styles = (style, style, *("dim" if row.project else "sec" for _ in values))
         cells = [
             column(number, size, style, right=True) for number, size, style in zip(numbers, sizes, styles, strict=True)
         ]
         return tuple(fit([column(name, room, style), *cells], width))
+
+    @property
+    def _has_chart(self) -> bool:
+        """Whether the costs per day have bars of two rows or more: beside the heading, a project and the total."""
+        return len(self._days) > 0 and sum(isinstance(row, ProjectSpending) for row in self._spent) > 2
 
     def _sparkline(self) -> str:
         """The cost of each day in one row, for pages without room for the chart."""
@@ -365,8 +368,6 @@ class TodayRows:
 
     def _chart_line(self, row: int) -> list[Piece]:
         """A row of the cost per day, beside the row of the projects: heading, bars, days."""
-        if not self._days:
-            return []
         height, costs = (
             sum(isinstance(row, ProjectSpending) for row in self._spent) - 2,
             [day.spent.usd or 0.0 for day in self._days],

@@ -1,4 +1,4 @@
-"""The pages *today* (running, waiting, failed and recent runs, spending) and *live* (what runs do now)."""
+"""The pages *today* (waiting, running, failed and recent runs, spending) and *live* (what runs do now)."""
 
 from __future__ import annotations
 
@@ -94,11 +94,11 @@ class _Page(RunsListScreen):
         return (Piece(Clean(f"{self.pane}  "), "text bold"), Piece(place, "sec")), ()
 
     def _counts(self, *failed: tuple[int, str, str]) -> list[Piece]:
-        """How many runs are running and waiting, and `failed`, if any."""
+        """How many runs are waiting and running, and `failed`, if any."""
         found = self._found
         running = (len(found.running), "running", "status.running bold")
         waiting = (len(found.waiting), "waiting for you", "status.paused bold")
-        counts = [count for count in (running, waiting, *failed) if count[0]]
+        counts = [count for count in (waiting, running, *failed) if count[0]]
         pairs = ((Piece(Clean(f"{grouped(number)} {words}"), style), _DOT) for number, words, style in counts)
         return [*chain.from_iterable(pairs)]
 
