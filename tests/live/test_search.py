@@ -391,3 +391,27 @@ def test_an_expression_that_takes_for_ever_is_given_up(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("pattern", [r"(a+)+", r"(?:.*\n)+", r"(\w+\s)+x", r"\p{L}++", r"(?i)A"])
 def test_expressions_of_every_kind_are_searched(pattern: str) -> None:
     assert list(Needle(pattern, regex=True).matches("a a\na x"))
+
+
+def test_a_hit_shows_what_its_step_did(tmp_path: Path) -> None:
+    session = Session(tmp_path / "s.ccpa-trace.jsonl")
+    session.answer(session.call("Edit", file_path="src/parser.py", old_string="a\nb", new_string="lexer"), "edited")
+    session.answer(session.call("login", api_key="hunter2-correct-horse"), "the lexer is in")
+
+    hits = found(tmp_path, "lexer", Options(redactor=Redactor()))
+    actions = {hit.name: hit.shown[1] for hit in hits if hit.shown is not None}
+    edit = actions["Edit"]
+    assert (edit.verb, edit.object, edit.added, edit.removed) == ("edited", "parser.py", 1, 2)
+    assert "hunter2" not in actions["login"].object
+
+
+def test_attributes_that_every_record_repeats_match_once(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    common = {"sessionId": "s", "cwd": "/home/me/parser", "version": "2.1.0", "timestamp": "2026-11-21T09:00:00Z"}
+    prompts = [
+        {"type": "user", "uuid": f"u{n}", "message": {"role": "user", "content": "Hi"}, **common} for n in (1, 2, 3)
+    ]
+    path.write_text("".join(json.dumps(prompt) + "\n" for prompt in prompts))
+
+    assert [hit.path for hit in found(tmp_path, "me/parser", Options()) if hit.span] == ["attributes.cwd"]
+    assert len([hit for hit in found(tmp_path, "me/parser", EVERYTHING) if hit.span]) == 3

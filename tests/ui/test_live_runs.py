@@ -64,7 +64,7 @@ async def test_every_live_run_with_its_open_call_silence_and_last_line(opened: O
 async def test_enter_follows_and_esc_comes_back(opened: Opener, live: Path) -> None:
     async with opened(live) as (app, pilot):
         await dashboard(pilot)
-        await pilot.press("j", "enter")
+        await pilot.press("j", "j", "enter")
         await until(pilot, lambda: app.screen is app.main and app.main.steps.following)
         opened_ref = app.main.state.ref
         assert opened_ref is not None

@@ -138,3 +138,17 @@ def test_a_cause_says_only_what_is_recorded_of_its_loss(duration_ms: float | Non
     (group,) = groups([replace(failed("a"), duration_ms=duration_ms)])
     rows = cause_rows(group, None, Judgement(), None, width=80, now=NOW)
     assert shown in [words(rows.line(i, 80)).partition("   first ")[0].strip() for i in range(len(rows))]
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("Command 'make test' returned non-zero exit status 2.", "make test · exit 2"),
+        ("Command 'make lint' returned non-zero exit status 2.", "make lint · exit 2"),
+        ("[Errno 28] No space left on device", "No space left on device"),
+    ],
+)
+def test_a_row_begins_with_what_tells_its_cause_apart(message: str, shown: str) -> None:
+    run = make_summary("a", status=Status.ERROR, first_error=FirstError(message, name="run"))
+    rows = QueueRows(CauseOrder(groups([run])), {run.ref: run}, lambda _: Judgement(), now=NOW)
+    assert f" {shown} " in words(rows.line(0, 80))

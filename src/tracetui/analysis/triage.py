@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import accumulate
@@ -77,6 +78,23 @@ class Task(msgspec.Struct, frozen=True, gc=False):
         return CauseRef(self.digest, self.id, Redactor().header(self.name))
 
 
+_ERRNO: Final = re.compile(r"\[Errno -?\d+\] ")
+_OF_COMMAND: Final = re.compile(r"\A(?:[Cc]ommand|process) (?P<how>.+) · (?P<command>.+)\Z", re.DOTALL)
+_EXIT_STATUS: Final = re.compile(
+    r"\A(?:returned (?:a )?non-zero exit status|returned a non-zero code:?|failed with exit code) (-?\d+|<n>)\.?"
+)
+
+
+def _deciding(text: str) -> str:
+    """A normalized text with its deciding words first: what happened without its number, the command before how it
+    ended.
+    """
+    if of_command := _OF_COMMAND.match(text):
+        how = _EXIT_STATUS.sub(r"exit \1", of_command["how"])
+        return f"{of_command['command']} · {how}"
+    return _ERRNO.sub("", text)
+
+
 class CauseTexts(msgspec.Struct, frozen=True, gc=False):
     """What views show of a cause: parts of the text that the trace of an example recorded."""
 
@@ -104,7 +122,8 @@ class CauseTexts(msgspec.Struct, frozen=True, gc=False):
         """The texts of a cause that a failure is an example of."""
         check = ": ".join(filter(None, (cause.name, cause.text))) if cause.wrong else ""
         kind = (check or cause.title) if cause.wrong else cause.type or cause.text or cause.name or "failed"
-        texts = cause.title, kind, cause.name, cause.type, cause.text, cause.frame, cause.part[-1] if cause.part else ""
+        part = cause.part[-1] if cause.part else ""
+        texts = cause.title, _deciding(kind), cause.name, cause.type, _deciding(cause.text), cause.frame, part
         cuts = [example.excerpt(text or "") for text in texts]
         return cls(cause.operation, cause.who, cause.wrong, cause.ungraded, *cuts)
 

@@ -20,6 +20,8 @@ from tracetui.model import Problem, RunRef, quote_key
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.text import Clean, cells, clean, one_line, truncate, truncate_middle
+from tracetui.views.glyphs import UNICODE
+from tracetui.views.list.tables import hit_label
 
 HELP = "search the inputs, outputs, messages and errors of every run"
 EXAMPLES = """\
@@ -146,9 +148,9 @@ class _Search:
         yield Clean(f"{place}{self._highlight(*_around(hit, self._width - cells(place)))}")
 
     def _place(self, hit: Hit, room: int) -> Clean:
-        """``    3 search  output.text: `` in at most `room` cells."""
+        """``    3 ran pytest  output.text: `` in at most `room` cells."""
         step = "" if hit.step is None else str(hit.step)
-        name = truncate_middle(one_line(self._redactor.header(hit.name), 200) or Clean("run"), room // 3)
+        name = "".join(piece.text for piece in hit_label(hit, room // 2, UNICODE))
         head = Clean(f"{step:>5} {name}  ")
         path = truncate_middle(one_line(self._redactor.header(hit.path), 200), room - cells(head) - 2)
         return truncate(Clean(f"{head}{path}: "), room)

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
+from tracetui.analysis.effects.actions import Action, action_of
 from tracetui.errors import FormatError, UsageError
 from tracetui.formats import guard, registry, wrappers
 from tracetui.formats.base import Format
@@ -310,6 +311,8 @@ class Hit(msgspec.Struct, frozen=True):
     step: int | None
     name: str
     """Name of the span; empty for the run."""
+    shown: tuple[Span, Action] | None
+    """The span and what it did, as a story shows them: masked. None for the run itself."""
     kind: Kind
     keys: tuple[str | int, ...]
     """Path of the value in ``show --json``: ``("input", "messages", 3, "content")``."""
@@ -536,27 +539,60 @@ def grep_run(
             whole = False
         if redactor is not None and needle.blind:
             span, body = masked_span(span, redactor), masked_body(body, redactor)
-        shown = None if redactor is None or needle.blind else partial(_masked_texts, span, body, redactor)
-        yield from _hits(run, span, span_fields(span, body), needle, options, seen, shown)
+        masked = _MaskedStep(span, body, None if needle.blind else redactor)
+        yield from _hits(run, span, span_fields(span, body), needle, options, seen, masked)
         if not number % TICK:
             yield None
     body_of_run = masked_run_body(run.body, redactor) if redactor is not None and needle.blind else run.body
-    shown = None if redactor is None or needle.blind else partial(_masked_run_texts, run.body, redactor)
-    yield from _hits(run, None, run_fields(body_of_run), needle, options, seen, shown)
+    of_run = _MaskedRun(body_of_run, None if needle.blind else redactor)
+    yield from _hits(run, None, run_fields(body_of_run), needle, options, seen, of_run)
     return whole
 
 
-def _masked_texts(span: Span, body: Body, redactor: Redactor) -> dict[Keys, str]:
-    fields = span_fields(masked_span(span, redactor), masked_body(body, redactor))
-    return {keys: text for field in fields for keys, text in leaves(field.value, field.keys)}
+class _MaskedRun:
+    """The fields of the run itself as hits show them, masked only once there is a hit. `redactor` None: as they are."""
+
+    def __init__(self, body: RunBody, redactor: Redactor | None) -> None:
+        self._body, self._redactor = body, redactor
+
+    @cached_property
+    def texts(self) -> dict[Keys, str] | None:
+        """The masked text of every leaf; None: as it is."""
+        if self._redactor is None:
+            return None
+        fields = run_fields(masked_run_body(self._body, self._redactor))
+        return {keys: text for field in fields for keys, text in leaves(field.value, field.keys)}
+
+    @property
+    def step(self) -> tuple[Span, Action] | None:
+        return None
 
 
-def _masked_run_texts(body: RunBody, redactor: Redactor) -> dict[Keys, str]:
-    return {
-        keys: text
-        for field in run_fields(masked_run_body(body, redactor))
-        for keys, text in leaves(field.value, field.keys)
-    }
+class _MaskedStep:
+    """The same of a span."""
+
+    def __init__(self, span: Span, body: Body, redactor: Redactor | None) -> None:
+        self._span, self._body, self._redactor = span, body, redactor
+
+    @cached_property
+    def _masked(self) -> tuple[Span, Body]:
+        redactor = self._redactor
+        return (
+            (self._span, self._body)
+            if redactor is None
+            else (masked_span(self._span, redactor), masked_body(self._body, redactor))
+        )
+
+    @cached_property
+    def texts(self) -> dict[Keys, str] | None:
+        if self._redactor is None:
+            return None
+        return {keys: text for field in span_fields(*self._masked) for keys, text in leaves(field.value, field.keys)}
+
+    @cached_property
+    def step(self) -> tuple[Span, Action]:
+        """The span and what it did."""
+        return self._masked[0], action_of(*self._masked)
 
 
 def _unreadable(run: Run, span: Span, body: Body) -> Problem | None:
@@ -572,16 +608,15 @@ def _hits(
     needle: Needle,
     options: Options,
     seen: _SearchedTexts,
-    shown: Callable[[], dict[Keys, str]] | None,
+    shown: _MaskedStep | _MaskedRun,
 ) -> Iterator[Hit]:
     """Yield the hits in one span, or (None) in the run's own fields; `seen` tracks the texts searched in the run so
     far.
 
     Each text is reported once per span. Repeated inputs and texts are reported at their first occurrence, unless
-    `repeats` is set. `shown` returns masked texts for display; None: as they are.
+    `repeats` is set.
     """
     here: set[str] = set()
-    texts: dict[Keys, str] | None = None
     redactor = options.redactor
     for field in fields:
         value = field.value if options.repeats or not field.given else seen.new(field.value)
@@ -589,21 +624,24 @@ def _hits(
             if next(needle.matches(text), None) is None:
                 continue
             again = text in here or (text in seen.texts and (field.given or span is None))
+            if field.kind is Kind.ATTRIBUTE and span is not None:  # every record has the envelope of its session
+                again = again or (keys, text) in seen.attributes
+                seen.attributes.add((keys, text))
             if again and not options.repeats:
                 continue
             here.add(text)
             visible = text
             if redactor is not None and options.names and text == keys[-1]:
                 visible = redactor.text(text)
-            elif shown is not None:
-                texts = shown() if texts is None else texts
-                visible = texts.get(keys, MASK)
+            elif shown.texts is not None:
+                visible = shown.texts.get(keys, MASK)
             for line in _lines(visible, needle):
                 yield Hit(
                     ref=run.summary.ref,
                     span=None if span is None else span.id,
                     step=None if span is None else step_number(run, span),
                     name="" if span is None else span.name if redactor is None else redactor.header(span.name),
+                    shown=shown.step,
                     kind=field.kind,
                     keys=keys,
                     line=line.number,
@@ -620,6 +658,8 @@ class _SearchedTexts:
     def __init__(self) -> None:
         self.texts: set[str] = set()
         """Texts with hits."""
+        self.attributes: set[tuple[Keys, str]] = set()
+        """Attributes of spans with hits."""
         self._given: tuple[Any, ...] = ()
 
     def new(self, given: Any) -> Any:

@@ -116,7 +116,7 @@ def sentence(ledger: Ledger, redactor: Redactor | None, *, done: str = "") -> Li
     if done:
         pieces += [Piece(Clean(done), "status.running"), _DOT]
     if not totals.calls:
-        return (*pieces[:1],) if done else (Piece(NO_CALLS, "text bold"),)
+        return (*pieces[:1],)
     whole = "" if totals.usd is None else f" of {usd_label(totals.usd)}"
     if breaks:
         number = number_of(len(breaks), "cache break")
@@ -760,5 +760,7 @@ def panel_lines(ledger: Ledger, width: int, redactor: Redactor | None, glyphs: G
 def panel_title(ledger: Ledger) -> Clean:
     """``61 calls · 3.7M in · ~$3.44``."""
     totals = ledger.totals
+    if not totals.calls:
+        return Clean("")
     paid = "" if totals.usd is None else f" · {usd_label(totals.usd)}"
     return Clean(f"{number_of(totals.calls, 'call')} · {tokens(totals.input)} in{paid}")

@@ -304,7 +304,8 @@ def files_sentence(report: FilesReport) -> Line:
     states = Counter(state.state for _, state in report.files)
     total = len(report.files)
     if not total:
-        return (Piece(Clean("no file changed"), "sec"),)
+        tried = f"{_number(report.tried, 'change')} denied, failed or without a recorded outcome"
+        return (Piece(Clean(tried if report.tried else "no file changed"), "sec"),)
     changed, gone = states[State.CHANGED], states[State.GONE]
     looked = changed + gone + states[State.AS_WRITTEN]
     if changed:
@@ -324,6 +325,8 @@ def files_sentence(report: FilesReport) -> Line:
 def files_totals(report: FilesReport, runs: int) -> Line:
     """Numbers of runs, files, edits and lines."""
     histories = [history for history, _ in report.files]
+    if not histories:
+        return (Piece(Clean(_number(runs, "run")), "sec"),)
     edits = sum(len(history.done) for history in histories)
     added = sum(history.added or 0 for history in histories)
     removed = sum(history.removed or 0 for history in histories)

@@ -82,8 +82,8 @@ class DaySpending(NamedTuple):
 class Sections(NamedTuple):
     """The runs of the page, newest first, each in one section."""
 
-    running: list[RunSummary]
     waiting: list[RunSummary]
+    running: list[RunSummary]
     failed: list[RunSummary]
     """Since midnight."""
     recent: list[RunSummary]
@@ -93,14 +93,14 @@ def sections(runs: Iterable[RunSummary], *, now: float, state_of: StateOf = reco
     """Sort the top-level runs of the last days into sections."""
     found = Sections([], [], [], [])
     midnight = _midnight(now)
-    top = [run for run in runs if run.parent is None and now - _changed(run) < RECENT_SECONDS]
-    for run in sorted(top, key=lambda run: (-_changed(run), run.ref)):
+    top = [run for run in runs if run.parent is None and now - last_activity(run) < RECENT_SECONDS]
+    for run in sorted(top, key=lambda run: (-last_activity(run), run.ref)):
         current = current_state(run, state_of(run), now=now).state
         if current is RunState.WAITING:
             found.waiting.append(run)
         elif current in RUNNING_STATES:
             found.running.append(run)
-        elif run.failed and _changed(run) >= midnight:
+        elif run.failed and last_activity(run) >= midnight:
             found.failed.append(run)
         else:
             found.recent.append(run)
@@ -130,9 +130,10 @@ def by_project(runs: Iterable[RunSummary], *, now: float) -> list[ProjectSpendin
             _usage(found),
         )
         for project, found in week.items()
+        if any(run.usage is not None for run in found)
     ]
     made.sort(key=lambda one: (-(one.week.usd or 0.0), -(one.week.tokens or 0), one.project))
-    if not made:
+    if not week:
         return []
     every = [run for found in week.values() for run in found]
     today = spending.total(run for run in every if run_time(run) >= midnight)
@@ -155,7 +156,7 @@ def by_day(runs: Iterable[RunSummary], *, now: float) -> list[DaySpending]:
     return [DaySpending((today - timedelta(days=ago)).day, spending.total(spent[ago])) for ago in reversed(range(DAYS))]
 
 
-def _changed(run: RunSummary) -> float:
+def last_activity(run: RunSummary) -> float:
     """The recorded end of a run; without one, the last change of its file, which may hold other runs too."""
     if run.started_at is not None and run.duration_ms is not None and run.status is not Status.RUNNING:
         return run_time(run) + run.duration_ms / 1000
@@ -226,11 +227,11 @@ class TodayRows:
         if spent and context:
             self._spent.append(context)
         self._days = days if any(day.spent.usd for day in days) else ()
-        listed = ((found.running, MOST), (found.waiting, MOST), (found.failed, MOST), (found.recent, MOST_RECENT))
+        listed = ((found.waiting, MOST), (found.running, MOST), (found.failed, MOST), (found.recent, MOST_RECENT))
         sections = [
             _section(label, runs, count)
             for label, (runs, _), count in zip(
-                ("running", "waiting for you", "failed today", "recent"),
+                ("waiting for you", "running", "failed today", "recent"),
                 listed,
                 _counts(listed, room - len(self._spent)),
                 strict=True,
@@ -255,6 +256,7 @@ class TodayRows:
             state_of=state_of,
             message_of=message_of,
             state_words=groups is not None,
+            time_of=last_activity,
         )
         self._first_spent = sum(map(len, sections[:-1])) if groups is None else len(groups)
         self._glyphs = glyphs
@@ -322,7 +324,7 @@ class TodayRows:
         if not isinstance(row, ProjectSpending):
             return tuple(fit([Piece(Clean("  this week "), "dim"), Piece(row, "sec")], width))
         place = self._spent.index(row)
-        chart = self._chart_line(place) if width >= _WITH_CHART else []
+        chart = self._chart_line(place) if width >= _WITH_CHART and self._has_chart else []
         return (*chart, *self._spent_line(row, width - width_of(chart), heading=not place))
 
     def _spent_line(self, row: ProjectSpending, width: int, *, heading: bool) -> Line:
@@ -333,7 +335,8 @@ class TodayRows:
         if heading:
             names = ("today", "this week", *(name for name, _ in tokens_shown or (("tokens", 0),)))
             label = Clean("spent by project " if room >= _PATH else "project ")
-            total = "" if width + _CHART >= _WITH_CHART or not self._days else self._sparkline()
+            is_beside_chart = self._has_chart and width + _CHART >= _WITH_CHART
+            total = "" if is_beside_chart or not self._days else self._sparkline()
             rule = self._glyphs.rule * max(0, room - len(label) - len(total) - 1)
             start = [Piece(label, "dim"), Piece(Clean(total), "bar.agent"), Piece(Clean(f"{rule} "), "line")]
             cells = [column(Clean(head), size, "dim", right=True) for head, size in zip(names, sizes, strict=True)]
@@ -341,14 +344,20 @@ class TodayRows:
         style = "text" if row.project else "text bold"
         values = [*map(tokens, _split(row.usage))] if tokens_shown else [tokens(row.week.tokens)]
         numbers = [cost_text(row.today), cost_text(row.week), *values]
-        project = (row.project if room >= _PATH else row.project.rstrip("/\\").rpartition("/")[2]) or "all"
-        copies = f" · {row.copies} counted elsewhere" if row.copies else ""
-        name = Clean(f"  {truncate_middle(clean(project + copies, 200), room - 3)}")
+        project = row.project if room >= _PATH else row.project.rstrip("/\\").rpartition("/")[2]
+        copies = f" but {row.copies} cop{'ies' if row.copies > 1 else 'y'}" if row.copies else ""
+        label = Clean(f"all{copies}") if len(copies) + 6 <= room else Clean("all")
+        name = Clean(f"  {truncate_middle(clean(project, 200) or label, room - 3)}")
         styles = (style, style, *("dim" if row.project else "sec" for _ in values))
         cells = [
             column(number, size, style, right=True) for number, size, style in zip(numbers, sizes, styles, strict=True)
         ]
         return tuple(fit([column(name, room, style), *cells], width))
+
+    @property
+    def _has_chart(self) -> bool:
+        """Whether the costs per day have bars of two rows or more: beside the heading, a project and the total."""
+        return len(self._days) > 0 and sum(isinstance(row, ProjectSpending) for row in self._spent) > 2
 
     def _sparkline(self) -> str:
         """The cost of each day in one row, for pages without room for the chart."""
@@ -359,8 +368,6 @@ class TodayRows:
 
     def _chart_line(self, row: int) -> list[Piece]:
         """A row of the cost per day, beside the row of the projects: heading, bars, days."""
-        if not self._days:
-            return []
         height, costs = (
             sum(isinstance(row, ProjectSpending) for row in self._spent) - 2,
             [day.spent.usd or 0.0 for day in self._days],
@@ -427,7 +434,7 @@ class LiveRows:
     """See `tracetui.views.rows.Rows`. The key of a run's first row is its reference, the others take no cursor."""
 
     def __init__(
-        self, running: Sequence[LiveRun], waiting: Sequence[LiveRun], *, glyphs: Glyphs = UNICODE, room: int = 0
+        self, waiting: Sequence[LiveRun], running: Sequence[LiveRun], *, glyphs: Glyphs = UNICODE, room: int = 0
     ) -> None:
         """`room`: rows of the page, shared by the last lines of all runs; each has at least one."""
         self._glyphs = glyphs
@@ -436,7 +443,7 @@ class LiveRows:
         """The last lines of each run, newest first."""
         count = max(1, len(running) + len(waiting))
         most = min(_MOST_LINES, max(1, (room - 2) // count - 1))
-        for label, runs in (("running", running), ("waiting for you", waiting)):
+        for label, runs in (("waiting for you", waiting), ("running", running)):
             if runs:
                 self._rows.append(f"{label} {len(runs)}")
             for run in runs:

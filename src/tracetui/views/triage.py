@@ -258,6 +258,8 @@ class QueueRows:
         elif group.is_new(self._now):
             words.append(_NEW)
         words += _judgment_words(judgment)
+        if self._order.names_who and not _who_column(width):
+            words.append(Piece(Clean(f"  {group.who.value}"), _WHO_STYLES[group.who]))
         if values := self._values(group):
             words.append(Piece(Clean("  " + ", ".join(values)), "sec"))
         if group.agents:
@@ -361,8 +363,8 @@ def heading(width: int, order: CauseOrder) -> Line:
 
 
 _WHO_STYLES: Final = {Who.AGENT: "accent", Who.GRADER: "status.warn", Who.ENVIRONMENT: "kind.tool"}
-_WITH_WHO: Final = 58
-"""Cells of a row from which it says who failed."""
+_WITH_WHO: Final = 70
+"""Cells of a row with a column that says who failed; a narrower row has it in its second line."""
 
 
 def _who_column(width: int) -> int:

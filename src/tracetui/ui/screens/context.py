@@ -237,8 +237,9 @@ class RunContextScreen(BaseScreen):
         left.append(Piece(Clean("context"), "text bold"))
         right: Line = ()
         if context is not None and run is not None:
-            model = f"{one_line(run.model, 30)} {glyphs.dot} " if run.model and width >= layout.NARROW else ""
-            right = (Piece(Clean(f"{model}{panel_title(context.ledger)}"), "sec"),)
+            model = one_line(run.model, 30) if run.model and width >= layout.NARROW else ""
+            parts = filter(None, (model, panel_title(context.ledger)))
+            right = (Piece(Clean(f" {glyphs.dot} ".join(parts)), "sec"),)
         self._header.show(tuple(left), right)
         self._sentence.show(self.status_message or self._summary())
         lines = self._split_lines()

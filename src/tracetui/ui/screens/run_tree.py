@@ -356,7 +356,7 @@ class RunTreeScreen(PreviewScreen):
         if result is None or node is None:
             return ()
         if node.fork is None:
-            return tree_sentence(result.tree, by_chance=self.state.by_chance)
+            return tree_sentence(result.tree, by_chance=self.state.by_chance) if result.tree.forks else ()
         return fork_sentence(
             node.fork,
             node.side,

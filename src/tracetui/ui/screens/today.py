@@ -1,4 +1,4 @@
-"""The pages *today* (running, waiting, failed and recent runs, spending) and *live* (what runs do now)."""
+"""The pages *today* (waiting, running, failed and recent runs, spending) and *live* (what runs do now)."""
 
 from __future__ import annotations
 
@@ -94,11 +94,11 @@ class _Page(RunsListScreen):
         return (Piece(Clean(f"{self.pane}  "), "text bold"), Piece(place, "sec")), ()
 
     def _counts(self, *failed: tuple[int, str, str]) -> list[Piece]:
-        """How many runs are running and waiting, and `failed`, if any."""
+        """How many runs are waiting and running, and `failed`, if any."""
         found = self._found
         running = (len(found.running), "running", "status.running bold")
         waiting = (len(found.waiting), "waiting for you", "status.paused bold")
-        counts = [count for count in (running, waiting, *failed) if count[0]]
+        counts = [count for count in (waiting, running, *failed) if count[0]]
         pairs = ((Piece(Clean(f"{grouped(number)} {words}"), style), _DOT) for number, words, style in counts)
         return [*chain.from_iterable(pairs)]
 
@@ -356,10 +356,10 @@ class LiveScreen(_Page):
         going = {ref for ref in store.unended if app.liveness.is_going(store.runs[ref])}
         runs = (run for run in store.runs.values() if run.is_session or run.ref in going)
         self._found = sections(runs, now=now, state_of=app.liveness.state_in_list)
-        running, waiting = ([self._live(run, now) for run in by_start(part)] for part in self._found[:2])
-        self._ask([one.summary for one in (*running, *waiting)])
-        if running or waiting:
-            rows = LiveRows(running, waiting, glyphs=app.look.glyphs, room=app.size.height - FRAME - 2)
+        waiting, running = ([self._live(run, now) for run in by_start(part)] for part in self._found[:2])
+        self._ask([one.summary for one in (*waiting, *running)])
+        if waiting or running:
+            rows = LiveRows(waiting, running, glyphs=app.look.glyphs, room=app.size.height - FRAME - 2)
             self.list.show(rows, key=self._cursor, title_right=_NO_POSITION, heading=live_headings)
             self._cursor = None
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
@@ -102,14 +103,15 @@ class RunRows:
         relationship_of: RelationshipOf = no_relationship,
         message_of: MessageOf = no_message,
         state_words: bool = True,
+        time_of: Callable[[RunSummary], float] = run_time,
     ) -> None:
         """`message_of`: the last message of a run. `state_words`: the result begins with the state, unless the sign
-        has all of it.
+        has all of it. `time_of`: the time since which the age counts.
         """
         self._items = items
         self._state_of = state_of
         self._relationship_of = relationship_of
-        self._message_of, self._state_words = message_of, state_words
+        self._message_of, self._state_words, self._time_of = message_of, state_words, time_of
         self.now = now
         self._glyphs = glyphs
         self._chosen, self._sorted_by = tuple(chosen), sorted_by
@@ -394,7 +396,10 @@ class RunRows:
             going = stands.status is Status.RUNNING
             elapsed = _elapsed(run, self.now) if going and run.duration_ms is None else run.duration_ms
             return [column(text.duration(elapsed), size, "status.running" if going else "sec", right=True)]
-        return [_CELLS[name](run, size, self.now)]
+        if name == "age":
+            age = text.age(max(0.0, self.now - self._time_of(run)), estimated=run.started_at is None)
+            return [column(age, size, "dim", right=True)]
+        return [_CELLS[name](run, size)]
 
 
 def _counts_differ(before: RunSummary, run: RunSummary) -> bool:
@@ -599,19 +604,16 @@ def _model(run: RunSummary) -> Clean:
     return short_model(run.model) if run.model else Clean("—" if run.deep else "·")
 
 
-def _id(run: RunSummary, size: int, now: float) -> Piece:
+def _id(run: RunSummary, size: int) -> Piece:
     return column(short_id(run.id, size), size, "dim")
 
 
-_CELLS: Final[dict[str, Callable[[RunSummary, int, float], Piece]]] = {
+_CELLS: Final[dict[str, Callable[[RunSummary, int], Piece]]] = {
     "id": _id,
-    "step": lambda run, size, now: column(
+    "step": lambda run, size: column(
         text.count(run.steps) if run.deep or run.steps is not None else Clean("·"), size, "sec", right=True
     ),
-    "age": lambda run, size, now: column(
-        text.age(_age(run, now), estimated=run.started_at is None), size, "dim", right=True
-    ),
-    "tok": lambda run, size, now: column(
+    "tok": lambda run, size: column(
         text.tokens(total_tokens(run), at_least=run.usage is not None and run.usage.output_at_least)
         if run.deep or run.usage
         else Clean("·"),
@@ -619,11 +621,11 @@ _CELLS: Final[dict[str, Callable[[RunSummary, int, float], Piece]]] = {
         "sec",
         right=True,
     ),
-    "cost": lambda run, size, now: column(_cost_cell(spending.of_run(run), size), size, "sec", right=True),
-    "project": lambda run, size, now: column(text.truncate_middle(clean(run.source or "—", 200), size), size, "dim"),
-    "model": lambda run, size, now: column(text.truncate_middle(_model(run), size), size, "sec"),
-    "format": lambda run, size, now: column(Clean(run.ref.format), size, "dim"),
-    "err": lambda run, size, now: column(
+    "cost": lambda run, size: column(_cost_cell(spending.of_run(run), size), size, "sec", right=True),
+    "project": lambda run, size: column(text.truncate_middle(clean(run.source or "—", 200), size), size, "dim"),
+    "model": lambda run, size: column(text.truncate_middle(_model(run), size), size, "sec"),
+    "format": lambda run, size: column(Clean(run.ref.format), size, "dim"),
+    "err": lambda run, size: column(
         text.count(run.errors) if run.errors else Clean("·"), size, "status.error" if run.errors else "dim", right=True
     ),
 }
@@ -650,10 +652,6 @@ def spent_words(spent: spending.Spending) -> str:
     """Tokens and cost of many runs: ``1.2M tok  ~$3.40``."""
     words = [f"{text.tokens(spent.tokens)} tok"] if spent.tokens else []
     return "  ".join([*words, *([cost_text(spent)] if spent.usd else [])])
-
-
-def _age(run: RunSummary, now: float) -> float | None:
-    return max(0.0, now - run_time(run))
 
 
 def _score(run: RunSummary, size: int, glyphs: Glyphs) -> Piece:
@@ -711,6 +709,15 @@ def _prompt(run: RunSummary, shown: Line, size: int) -> Line:
     return tuple(pieces)
 
 
+_INDECISIVE: Final = re.compile(r"\A(?:[a-z_]\w*\.)+(?=[A-Z])|\[Errno -?\d+\] ")
+"""The module of an exception, and the number of a system error."""
+
+
+def _deciding(error: str) -> Clean:
+    """A type or message of an error, its deciding words first."""
+    return Clean(_INDECISIVE.sub("", one_line(error, 200)))
+
+
 def _cause(run: RunSummary) -> list[Piece]:
     error = run.first_error
     if error is None:
@@ -718,8 +725,8 @@ def _cause(run: RunSummary) -> list[Piece]:
     if run.result:
         return [Piece(one_line(run.result, 200), "status.error")]
     if error.type is None:
-        return [Piece(one_line(error.message or run.status_word or "failed", 200), "status.error")]
-    pieces = [Piece(one_line(error.type, 60), "status.error")]
+        return [Piece(_deciding(error.message or run.status_word or "failed"), "status.error")]
+    pieces = [Piece(_deciding(error.type), "status.error")]
     detail = error.name if error.name and error.name != error.type else error.message
     if detail:
         pieces.append(Piece(Clean(" " + one_line(detail, 200)), "sec"))

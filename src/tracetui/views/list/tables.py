@@ -7,15 +7,17 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
+from tracetui.analysis.effects.actions import Action
 from tracetui.analysis.statistics import Row
 from tracetui.masking import clean, one_line
-from tracetui.model import RunRef, RunSummary
+from tracetui.model import RunRef, RunSummary, Span
 from tracetui.store.query.complete import Facet
 from tracetui.text import Clean, cells, cost, count, duration, grouped, tokens, truncate, truncate_middle
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.labels import StandingOf, run_label, short_id, start_label
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
+from tracetui.views.timeline.work import step_pieces
 
 
 class Choice(NamedTuple):
@@ -98,7 +100,7 @@ def picked_query(picked: Sequence[Choice]) -> str:
 
 
 _MIN_PATH: Final = 12
-"""Minimum cells of a path and of a step name; the match gets the rest."""
+"""Minimum cells of a path."""
 
 
 class Hit(Protocol):
@@ -113,6 +115,8 @@ class Hit(Protocol):
     @property
     def name(self) -> str: ...
     @property
+    def shown(self) -> tuple[Span, Action] | None: ...
+    @property
     def kind(self) -> StrEnum: ...
     @property
     def path(self) -> str: ...
@@ -124,6 +128,13 @@ class Hit(Protocol):
     def after(self) -> str: ...
     @property
     def address(self) -> str: ...
+
+
+def hit_label(hit: Hit, room: int, glyphs: Glyphs) -> list[Piece]:
+    """The step of a hit in `room` cells, as the story has it."""
+    if hit.shown is None:
+        return [Piece(one_line(hit.name, 40) or Clean("run"), "text")]
+    return fit(step_pieces(*hit.shown, room, glyphs), room)
 
 
 StartOf = Callable[[RunSummary], Clean]
@@ -190,11 +201,16 @@ class HitRows:
         item = self._items[index]
         if isinstance(item, RunRef):
             return item.address
-        return f"{item.name} {item.path} {item.before}{item.match}{item.after}"
+        done = f" {item.shown[1].verb} {item.shown[1].object}" if item.shown is not None else ""
+        return f"{item.name}{done} {item.path} {item.before}{item.match}{item.after}"
 
     def line(self, index: int, width: int) -> Line:
         item = self._items[index]
-        return tuple(fit(self._run(item) if isinstance(item, RunRef) else self._hit(item, width), width))
+        if isinstance(item, RunRef):
+            return tuple(fit(self._run(item), width))
+        above = self._items[index - 1]
+        repeats = item.span is not None and not isinstance(above, RunRef) and above.span == item.span
+        return tuple(fit(self._hit(item, width, repeats=repeats), width))
 
     def _run(self, ref: RunRef) -> Line:
         run = self._summary(ref)
@@ -210,13 +226,15 @@ class HitRows:
             Piece(Clean(f"  {one_line(run.title or run.prompt, 120)}"), "dim"),
         )
 
-    def _hit(self, hit: Hit, width: int) -> Line:
-        step = f"{hit.step}" if hit.step is not None else ""
-        path = truncate_middle(one_line(hit.path, 120), max(_MIN_PATH, width * 3 // 8))  # both ends are distinctive
+    def _hit(self, hit: Hit, width: int, *, repeats: bool) -> Line:
+        """The step as a row of the story, if the row above doesn't show it, then where it matches."""
+        step = f"{hit.step}" if hit.step is not None and not repeats else ""
+        label = [] if repeats else hit_label(hit, width // 3, self._glyphs)
+        path = truncate_middle(one_line(hit.path, 120), max(_MIN_PATH, width // 5))  # both ends are distinctive
         head: Line = (
             Piece(Clean(f"{step:>6} "), "dim"),
-            Piece(truncate(one_line(hit.name or "run", 40), max(_MIN_PATH, width // 5)), "text"),
-            Piece(Clean(f" {path}  "), "dim"),
+            *fill(label, width // 3),
+            Piece(Clean(f"  {path}  "), "dim"),
         )
         room = max(0, width - width_of(head) - len(hit.match))
         before = one_line(hit.before, 200)

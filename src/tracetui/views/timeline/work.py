@@ -18,6 +18,8 @@ from tracetui.views.rows import Piece, fit, width_of
 
 _LEAST_OBJECT: Final = 12
 """Cells that the object of a call keeps beside its result."""
+_LEAST_RESULT: Final = 6
+"""Fewer cells of a longer result say nothing."""
 
 
 def action_pieces(action: Action, span: Span, room: int, glyphs: Glyphs) -> list[Piece]:
@@ -33,7 +35,7 @@ def action_pieces(action: Action, span: Span, room: int, glyphs: Glyphs) -> list
         left = max(min(_LEAST_OBJECT, room), room - width_of(result))
         head.append(Piece(truncate(Clean(f" {what}"), left), quiet))
         room -= width_of(head[-1:])
-    return [*head, *fit(result, room)] if room > 0 else head
+    return [*head, *fit(result, room)] if room >= min(_LEAST_RESULT, width_of(result)) else head
 
 
 def _result(action: Action, span: Span, glyphs: Glyphs) -> list[Piece]:
