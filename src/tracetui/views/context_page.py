@@ -38,7 +38,6 @@ from tracetui.text import Clean, cells, grouped, pad, tokens, truncate, truncate
 from tracetui.views.bars import sparkline
 from tracetui.views.context import (
     ERROR,
-    NO_CALLS,
     cause_label,
     cause_name,
     content_label,
