@@ -11,6 +11,7 @@ don't.
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
@@ -27,6 +28,7 @@ from tracetui.analysis.error_envelopes import (
     status_said,
     system_error,
 )
+from tracetui.analysis.error_lines import statement, without_progress
 from tracetui.analysis.error_text import MAX_INPUT, NOT_USER_CODE, ErrorText, contains_any, ends, normalize, unwrap
 
 _MAX_SUBJECT: Final = 120
@@ -41,6 +43,8 @@ def read_error(kind: str | None, text: str) -> tuple[ErrorText, bool]:
 
 
 def _read(kind: str | None, text: str, depth: int = 0) -> tuple[ErrorText, bool]:
+    if "\n" in text:
+        text = without_progress(text)
     whole = ends(text, _LONGEST)
     shape = masked(whole)
     if depth < _MAX_DEPTH:
@@ -52,7 +56,10 @@ def _read(kind: str | None, text: str, depth: int = 0) -> tuple[ErrorText, bool]
     error = plain if inside == text else unwrap(None, inside)
     if len(error.text) > MAX_INPUT:
         error = error._replace(text=ends(error.text, MAX_INPUT))
-    error = _without_umbrella(_said_with_status(_shaped(error)))
+    error = _shaped(error)
+    if "\n" in error.text:
+        error = error._replace(text=statement(error.text))
+    error = _said_with_status(error)
     if error.frame is not None:
         error = error._replace(frame=_own_frame(error.frame, text))
     return error, error != plain
@@ -85,19 +92,18 @@ def _readers_in(shape: bytes, is_of_database: bool) -> tuple[int, ...]:
     )
 
 
-_UMBRELLA: Final = re.compile(
-    r"(?:Sqlite|Axios|Mcp|SDK|API|APIStatus|Http|HTTP|HTTPStatus|Fetch|Response|Client|Server|Tool|Protocol"
-    r"|RemoteProtocol|TargetClosed|CalledProcess|Subprocess|Command|Execution|Request|Service|ClientConnector"
-    r"|ServerDisconnected)(?:Error|Exception)"
-)
-"""Types that only say which library or side reports it."""
+_OF_LANGUAGE: Final = frozenset(name for name, kind in vars(builtins).items() if isinstance(kind, type)) | {"Error"}
+"""Types of exceptions that any library may raise; a type of its own says no more than a sentence."""
+_SENTENCE: Final = 2
+"""Words of a text that says what is wrong."""
 
 
 _DRIVEN: Final = re.compile(r"(?:Page|Locator|Frame|BrowserType|BrowserContext|Browser|ElementHandle)\.\w+: ")
 
 
-def _without_umbrella(error: ErrorText) -> ErrorText:
-    if error.type and len(error.text.split()) > 1 and _UMBRELLA.fullmatch(error.type):
+def without_own_type(error: ErrorText) -> ErrorText:
+    """The error without a type that only says which library or side reports it."""
+    if error.type and error.type not in _OF_LANGUAGE and len(error.text.split()) >= _SENTENCE:
         return error._replace(type=None)
     return error
 
