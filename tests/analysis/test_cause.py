@@ -155,7 +155,7 @@ def test_a_compose_that_failed_is_one_cause_of_the_environment() -> None:
     [
         (
             "Command '['git', 'push']' returned non-zero exit status 128.",
-            "returned non-zero exit status 128. · git push",
+            "returned non-zero exit status 128 · git push",
         ),
         (
             "TimeoutError: locator.click: Timeout 9ms exceeded.\nCall log:\n  - waiting for locator('#a')",
@@ -170,7 +170,7 @@ def test_a_compose_that_failed_is_one_cause_of_the_environment() -> None:
         ("make: *** [Makefile:3: test] Error 2", "make test: exit status 2"),
         ("KeyError: '/v1/items'", "KeyError: /v1/items · search"),
         ('RuntimeError: "no plan yet"', "RuntimeError: no plan yet · search"),
-        ('pods "a-b" is forbidden: User "ci" cannot get it', "pods a-b is forbidden: User ci cannot get it"),
+        ('pods "a-b" is forbidden: User "ci" cannot get it', "pods 'a-b' is forbidden: User 'ci' cannot get it"),
         ("connect ECONNREFUSED 10.0.0.1:5432", "connection refused (port 5432)"),
         ("dial tcp: lookup db.example on 10.0.0.2:53: no such host", "host not found · db.example"),
         ("ExceptionGroup('x', [KeyError('b'), ValueError('a')])", "KeyError: b; ValueError: a"),

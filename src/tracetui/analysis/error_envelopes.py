@@ -112,6 +112,7 @@ _ENVELOPES: Final[tuple[tuple[str, re.Pattern[str], _Open], ...]] = tuple(
         ("Permission denied", r"(?:\S*/)?\w*sh: (?P<said>\S*/\S*: Permission denied)", _said),
         ("Docker compose command failed", _COMPOSE, _composed),
         ("docker: ", r"docker: (?P<said>.*)", _said),
+        ("start container process: ", r".*start container process: (?P<said>.*?)(?:: unknown\.?)?", _said),
         ("failed to solve: ", r"(?:ERROR: |error: )?(?:failed to \w+: )*failed to solve: (?P<said>.*)", _said),
         (
             "Failed to execute goal ",
@@ -171,7 +172,7 @@ _BY_MARK: Final = tuple((masked(mark), pattern, opened) for mark, pattern, opene
 
 
 _ADVICE: Final = re.compile(
-    r"\n[╔║].*|(?:(?<=[.!?;:])\s+|\n\s*)(?:[×✗╰─>│|=\s]*)"
+    r"\n[╔║].*|[,;] (?:try|please|see|either|consider) .*|(?:(?<=[.!?;:])\s+|\n\s*)(?:[×✗╰─>│|=\s]*)"
     r"(?:[Uu]sage|Current working|On instance|exit status \d+$|Please|Try|Use"
     r"|Add a|See|Visit|Run|Refer|Check|Hint|hint|Note|note|Help"
     r"|For (?:more|further|help|documentation)"
@@ -181,17 +182,18 @@ _ADVICE: Final = re.compile(
     re.DOTALL,
 )
 _PLACE: Final = re.compile(
-    r"(?:,? \(?(?:at |in \"[^\"\n]*\", |in '[^'\n]*', |: )?|: )\bline:? \d+,? ?(?:column|col):? \d+"
+    r" (?:at|in) \S+(?: on)? line \d+\.?$|(?:,? \(?(?:at |in \"[^\"\n]*\", |in '[^'\n]*', |: )?|: )\bline:? \d+,? ?(?:column|col):? \d+"
     r"(?: \(char \d+\))?\)?(?::\n.*)?",
     re.DOTALL,
 )
+_PLACES: Final = re.compile(r" \([^()\n]*: /[^()\n]*\)")
 _EXCERPT: Final = re.compile(r"(['\"])(?:(?!\1)[^\n]){0,80}\1?\.\.\.")
 _NUMBERS: Final = re.compile(r"(?<=[(\[])\d+,(?: ?\d+,?)*(?=[)\]])")
 _LIST: Final = re.compile(r"(?<=:)(?:\n[ \t]+\S[^\n]*)+")
 _IDS: Final = re.compile(r"(?<= )(?:[a-z]+_(?=\w*[A-Z\d])\w+)(?:, [a-z]+_\w+)*$")
 _METHOD: Final = re.compile(r"\b(?:\w+\.|<locals>\.)+(?=[a-z]\w*\(\) (?:missing|got|takes))")
 _REQUEST: Final = re.compile(r"\s*\bRequest[ -]?Id: ?\S+|\s+Time: ?\d\S+")
-_ORGANIZATION: Final = re.compile(r"(?<=organization )`?org[-_]\w+`?")
+_ORGANIZATION: Final = re.compile(r"(?<=organization )[`']?org[-_]\w+[`']?")
 _PHRASE: Final = re.compile(r"(?<=returned error: [45]\d\d) [A-Z][A-Za-z -]+$")
 _TOKEN: Final = re.compile(r"(Unexpected token) '?(\S)'?(?:, .* is not valid JSON| in JSON at position \d+)")
 _VALUE: Final = re.compile(r"^'[^'\n]*'(?= is not (?:of type|valid under|one of) )|(?<=pathspec )'[^'\n]*'")
@@ -209,6 +211,7 @@ CUTS: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...]] = (
     (("dial unix", "location searched"), _DIALED, ""),
     (("returned error: ",), _PHRASE, ""),
     ((":SIG",), re.compile(r"(?<=\d):(?=SIG)"), ": "),
+    ((": /",), _PLACES, ""),
     (("line",), _PLACE, ""),
     (("...",), _EXCERPT, "<quoted>"),
     (("(1", "[1"), _NUMBERS, "<n>"),
@@ -216,7 +219,7 @@ CUTS: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...]] = (
     (("_",), _IDS, "<id>"),
     (("() ",), _METHOD, ""),
     (("Request",), _REQUEST, ""),
-    ((". ", "\n", "! ", "? ", "; "), _ADVICE, ""),
+    ((". ", "\n", "! ", "? ", "; ", ", "), _ADVICE, ""),
 )
 """(Marks, one of which is in every text with an addition, its pattern, what stands for it), in their order."""
 

@@ -15,9 +15,10 @@ _ASIDE: Final = re.compile(
     re.MULTILINE,
 )
 """A frame of a stack, an excerpt of the source, or a rule."""
-_STATES: Final = re.compile(r"^(?:fatal|error|FATAL ERROR|ERROR|Error|E|\[ERROR\]|npm ERR!)(?:\[\w+\])?:? \S", re.MULTILINE)
+_STATES: Final = re.compile(r"^(?:fatal|error|FATAL ERROR|ERROR|Error|E|\[ERROR\]|npm ERR!|[a-z][\w-]*: \(\d+\))(?:\[\w+\])?:? \S", re.MULTILINE)
 _STATED: Final = re.compile(r"(?i:error|exception|fail|reject|fatal|panic|denied|invalid|cannot|not |no |exit)|: ")
-_DETAIL: Final = re.compile(r"\s|[A-Z_]\w*(?: \w+)?: ?|\*{3}")
+_DETAIL: Final = re.compile(r"\s|[A-Z_]\w*(?: \w+)?: ?|\*{3}|`")
+_DATUM: Final = re.compile(r"\n\s+[\w ]+: [^\n]*")
 _TOOL: Final = re.compile(r"[\w./-]+: ")
 _SENTENCE: Final = 4
 """Words of a line that says what is wrong."""
@@ -36,8 +37,12 @@ def without_progress(text: str) -> str:
 def statement(text: str) -> str:
     """The first statement, without what is indented below it, what repeats its tool, and paragraphs after it."""
     first, *rest = (_ASIDE.sub("", text).strip() or text).split("\n")
-    if not rest or first.rstrip().endswith((":", ",", "(", "[", "{")) or len(first.split()) < _SENTENCE:
+    if first.rstrip().endswith(":"):
+        return " ".join([first, *sorted(set(map(str.strip, rest)))])
+    if not rest or first.rstrip().endswith((",", "(", "[", "{")):
         return " ".join([first, *rest])
+    if len(first.split()) < _SENTENCE:
+        return _DATUM.sub("", "\n".join([first, *rest]))
     tool = _TOOL.match(first)
     lines = [first]
     for line in rest:

@@ -60,9 +60,14 @@ def _read(kind: str | None, text: str, depth: int = 0) -> tuple[ErrorText, bool]
     if "\n" in error.text:
         error = error._replace(text=statement(error.text))
     error = _said_with_status(error)
+    if error.text.endswith(_END) and " " in error.text:
+        error = error._replace(text=error.text.rstrip(".:;, "))
     if error.frame is not None:
         error = error._replace(frame=_own_frame(error.frame, text))
     return error, error != plain
+
+
+_END: Final = (".", ":", ";", ",", " ")
 
 
 def _shaped(error: ErrorText) -> ErrorText:
@@ -94,6 +99,7 @@ def _readers_in(shape: bytes, is_of_database: bool) -> tuple[int, ...]:
 
 _OF_LANGUAGE: Final = frozenset(name for name, kind in vars(builtins).items() if isinstance(kind, type)) | {"Error"}
 """Types of exceptions that any library may raise; a type of its own says no more than a sentence."""
+_CLASS_NAME: Final = re.compile(r"_?[A-Z]\w*[a-z]\w*")
 _SENTENCE: Final = 2
 """Words of a text that says what is wrong."""
 
@@ -103,7 +109,8 @@ _DRIVEN: Final = re.compile(r"(?:Page|Locator|Frame|BrowserType|BrowserContext|B
 
 def without_own_type(error: ErrorText) -> ErrorText:
     """The error without a type that only says which library or side reports it."""
-    if error.type and error.type not in _OF_LANGUAGE and len(error.text.split()) >= _SENTENCE:
+    own = error.type and _CLASS_NAME.fullmatch(error.type) and error.type not in _OF_LANGUAGE
+    if own and len(error.text.split()) >= _SENTENCE:
         return error._replace(type=None)
     return error
 
@@ -250,10 +257,11 @@ def _java(kind: str | None, text: str, depth: int) -> ErrorText | None:
         return None
     own = next((frame for frame in frames if not _JAVA_LIBRARY.match(frame["class"])), frames[0])
     message = _THREAD.sub("", innermost[: frames[0].start()].strip())
-    error, _ = _read(None, message, depth)
+    error, _ = _read(None, _LOCAL.sub("<local>", message), depth)
     return error._replace(frame=f"{own['class'].rpartition('.')[2]}.{own['name']} in {own['file']}")
 
 
+_LOCAL: Final = re.compile(r"<local\d+>")
 _THREAD: Final = re.compile(r'^Exception in thread "[^"\n]*" ')
 
 
@@ -343,6 +351,7 @@ def _pool(error: ErrorText) -> ErrorText:
 _GO_REQUEST: Final = re.compile(
     rf"(?:error \w+ing [\w ]+: )?(?:Get|Post|Put|Patch|Delete|Head) \"{_URL_HOST}[^\"\n]*\": (?P<said>.*)", re.DOTALL
 )
+_FETCH: Final = re.compile(rf"request to {_URL_HOST}\S* failed, reason: (?P<said>.*)", re.DOTALL)
 _CERTIFICATE: Final = re.compile(r"\[SSL: \w+\][^\n(]*(?=\(_ssl)")
 _OF_STORE: Final = ("local issuer", "self-signed certificate in", "self signed certificate in", "unknown authority")
 """Said where the client lacks a certificate, whatever the host."""
@@ -350,7 +359,7 @@ _OF_STORE: Final = ("local issuer", "self-signed certificate in", "self signed c
 
 def _tls(error: ErrorText) -> ErrorText:
     """What a request of Go or a handshake of OpenSSL failed with, and the host unless the client is to be repaired."""
-    if request := _GO_REQUEST.fullmatch(error.text):
+    if request := _GO_REQUEST.fullmatch(error.text) or _FETCH.fullmatch(error.text):
         error = error._replace(text=request["said"], host=host_name(request["host"]))
     if handshake := _CERTIFICATE.search(error.text):
         error = error._replace(type=None, text=handshake.group().strip())
@@ -457,8 +466,8 @@ def _make(error: ErrorText) -> ErrorText:
 
 
 _SCRIPT: Final = re.compile(
-    r"^(?:(?:\S*/)?\w*sh: )?(?:(?:[\w.@+~/-]+): (?:line \d+|(?<=sh: )\d+): (?=\S[^:\n]*: |syntax error|unexpected)"
-    r"|(?:\S*/)?\w*sh: (?=\S+: (?:command )?not found))",
+    r"^(?:(?:\S*/)?\w*sh: )?(?:(?:[\w.@+~/-]+): (?:line \d+|(?<=sh: )\d+): (?=\S[^:\n]*: |syntax error|unexpected|`)"
+    r"|(?:\S*/)?\w*sh: (?=\S+: (?:command )?not found|syntax error))",
     re.MULTILINE,
 )
 _NO_COMMAND: Final = re.compile(
@@ -645,7 +654,7 @@ def _assertion(error: ErrorText) -> ErrorText:
     return error._replace(text=_SUMMARY.sub("", _WHERE.sub("", _ASSERTED.sub(statuses, error.text))))
 
 
-_QUOTES: Final = re.compile(r'"([^"]*)"|`([^`]*)`')
+_QUOTES: Final = re.compile(r"""(?<!\w)(?:"([^"\s]*\w)"|`([^`'\s]*\w)[`'])""")
 _NUMBERED_ERROR: Final = re.compile(r"\((?P<code>\d{3,5}), (?P<quote>['\"])(?P<text>.*)(?P=quote)\)", re.DOTALL)
 
 
@@ -654,13 +663,8 @@ def _quotes(error: ErrorText) -> ErrorText:
     text = error.text
     if text[:1] == "(" and (numbered := _NUMBERED_ERROR.fullmatch(text)):
         text = f"code {numbered['code']}: {numbered['text']}"
-    if text.count("`") > 2 or text.count('"') > 2:
-
-        def name(match: re.Match[str]) -> str:
-            quoted = match[1] or match[2]
-            return quoted if quoted and len(quoted.split()) == 1 else match[0]
-
-        text = _QUOTES.sub(name, text)
+    if "`" in text or '"' in text:
+        text = _QUOTES.sub(r"'\1\2'", text)
     return error._replace(text=text.replace(": [: ", ": "))
 
 
@@ -737,7 +741,9 @@ _GIVEN: Final = re.compile(r"(?<=time data )'[^'\n]*'")
 _UNFOUND: Final = ("No module", "Cannot find")
 _DEPTH: Final = re.compile(r"(?<=recursion depth exceeded) (?:while|in|during) .*")
 _SELF: Final = re.compile(r"(?P<head>[A-Za-z][^:\n]{2,60}: )(?P=head)+")
-_UNCAUGHT: Final = re.compile(r"^(?:Uncaught|Unhandled)(?: \(in promise\)| exception:?| promise rejection:?)? (?=\w)")
+_UNCAUGHT: Final = re.compile(
+    r"^(?:(?:PHP )?Fatal error: +)?(?:Uncaught|Unhandled)(?: \(in promise\)| exception[:.]?| promise rejection:?)? (?=\w)"
+)
 _SESSION: Final = re.compile(r"\s*(?:\(Session info: |Stacktrace:|; For documentation on this error).*", re.DOTALL)
 _SQL_CODE: Final = re.compile(r"^(?:ERROR )?(?P<code>\d{4}) \(\w{5}\)(?: at line \d+)?: ")
 _DB_API: Final = frozenset(
@@ -750,6 +756,35 @@ _DB_API: Final = frozenset(
 _FOLLOWS: Final = re.compile(r"(?:code |HTTP(?: Error)? )?[45]\d\d\b|MCP error -?\d+: ")
 _STATUS_FIRST: Final = re.compile(r"^(?=[45]\d\d: )")
 """Texts of which the status decides on the type."""
+
+
+_STATUS_LAST: Final = re.compile(r" \(status(?: code)?:? (?P<status>[45]\d\d)\)\.?$")
+
+
+def _status_last(error: ErrorText) -> ErrorText:
+    """No status of which the text says the phrase."""
+    last = _STATUS_LAST.search(error.text)
+    said = last is not None and _phrase_of(last["status"]).lower() in error.text.lower()
+    return error._replace(text=error.text[: last.start()]) if last and said else error
+
+
+_ENTRY: Final = re.compile(r"""(['"])\w+\1: \[[^\[\]{}]*\]""")
+
+
+def _mapping(error: ErrorText) -> ErrorText:
+    """Errors by field, in any order."""
+    entries = [match.group() for match in _ENTRY.finditer(error.text)]
+    listed = f"{{{', '.join(entries)}}}" == error.text.strip()
+    return error._replace(text=f"{{{', '.join(sorted(entries))}}}") if listed else error
+
+
+_QUALIFIED: Final = re.compile(r"(?:[a-z_]\w*\.)+(?=[A-Z]\w+: )")
+
+
+def _qualified(error: ErrorText) -> ErrorText:
+    """A type without its module, whatever it ends in."""
+    head = _QUALIFIED.match(error.text)
+    return error._replace(text=error.text[head.end() :]) if head else error
 
 
 def _untyped(error: ErrorText) -> ErrorText:
@@ -779,6 +814,17 @@ def _uncaught(kind: str | None, text: str, depth: int) -> ErrorText | None:
     """The error that nobody handled."""
     head = _UNCAUGHT.match(text)
     return _read(kind, text[head.end() :], depth)[0] if head else None
+
+
+_INNERMOST: Final = re.compile(
+    r".*(?:^|[\n;] ?)(?:Caused by|nested exception is):? (?P<said>(?:\w+\.)+\w+(?:Exception|Error)\b.*)", re.DOTALL
+)
+
+
+def _nested(kind: str | None, text: str, depth: int) -> ErrorText | None:
+    """The innermost exception of Java, without its stack."""
+    innermost = _INNERMOST.fullmatch(text)
+    return _read(None, innermost["said"], depth)[0] if innermost else None
 
 
 _CAUSE: Final = re.compile(r"\n\s+\[cause\]: (?P<cause>.+)", re.DOTALL)
@@ -825,6 +871,8 @@ _WHOLE: Final[tuple[tuple[str, _Whole], ...]] = (
     ("StatusCode.", _grpc),
     ("rpc error: code", _grpc),
     ("[cause]: ", _caused),
+    ("Caused by: ", _nested),
+    ("nested exception is", _nested),
     ("Uncaught ", _uncaught),
     ("Unhandled ", _uncaught),
     (" {", _body),
@@ -847,8 +895,8 @@ _UNTYPED: Final = (
 _READERS: Final = (
     _Shape(("ConnectionPool(",), _pool),
     _Shape((" for url", "status code ", ", message='", " returned error"), _response),
-    _Shape(('": ', "_ssl"), _tls),
-    _Shape(('": ', "_ssl"), _tls),
+    _Shape(('": ', "_ssl", ", reason: "), _tls),
+    _Shape(('": ', "_ssl", ", reason: "), _tls),
     _Shape((" exit status ", "ommand failed", "did not complete", " died with ", "' timed out", "ommand '"), _command),
     _Shape(("error: ", "error[", "error TS", "error C", ".go:", "[ERROR] ", "undefined ref", "find -l"), _compiler),
     _Shape((": *** ",), _make),
@@ -867,6 +915,9 @@ _READERS: Final = (
     _Shape(("://",), _requested),
     _Shape(("`", '"', ", '"), _quotes),
     _Shape(_UNTYPED, _untyped),
+    _Shape((": [",), _mapping),
+    _Shape((".",), _qualified),
+    _Shape((" (status",), _status_last),
     _Shape(("1.", "1:11"), _pooled_hosts),
     *(_Shape(marks, partial(_cut, pattern, instead)) for marks, pattern, instead in CUTS),
     _Shape(("age.", "ocator.", "rame.", "rowser", "lementHandle."), _driven),
