@@ -112,6 +112,8 @@ _ENVELOPES: Final[tuple[tuple[str, re.Pattern[str], _Open], ...]] = tuple(
         ("Permission denied", r"(?:\S*/)?\w*sh: (?P<said>\S*/\S*: Permission denied)", _said),
         ("Docker compose command failed", _COMPOSE, _composed),
         ("docker: ", r"docker: (?P<said>.*)", _said),
+        (":1", r"\S*:\d+:in [`'][^'\n]*': (?P<said>.*) \(\w+(?:::\w+)*\)(?:\n.*)?", _said),  # Ruby
+        ("rror in ", r"Error in [^\n]*? ?: +(?P<said>[^\n]*)(?:\n.*)?", _said),  # R
         ("start container process: ", r".*start container process: (?P<said>.*?)(?:: unknown\.?)?", _said),
         ("failed to solve: ", r"(?:ERROR: |error: )?(?:failed to \w+: )*failed to solve: (?P<said>.*)", _said),
         (
@@ -207,6 +209,7 @@ CUTS: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...]] = (
     (("organization ",), _ORGANIZATION, "<id>"),
     (("[Help ", "without sending", "not recoverable"), _TAILS, ""),
     (("Unexpected token",), _TOKEN, r"\1 \2 in JSON"),
+    (("'@'",), re.compile(r"(?<=')@'[^'\n]*'"), ""),
     (("' is not ", "pathspec "), _VALUE, "<quoted>"),
     (("dial unix", "location searched"), _DIALED, ""),
     (("returned error: ",), _PHRASE, ""),

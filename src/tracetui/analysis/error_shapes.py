@@ -387,7 +387,7 @@ _REFERRED: Final = re.compile(
 
 def _requested(error: ErrorText) -> ErrorText:
     """The host of the request that got a status; links to documentation are none."""
-    if error.host or not (_STATUS_WORD.search(error.text) or "connect to" in error.text):
+    if error.host:
         return error
     if (request := _REQUEST.search(error.text)) is None:
         return error
@@ -758,13 +758,13 @@ _STATUS_FIRST: Final = re.compile(r"^(?=[45]\d\d: )")
 """Texts of which the status decides on the type."""
 
 
-_STATUS_LAST: Final = re.compile(r" \(status(?: code)?:? (?P<status>[45]\d\d)\)\.?$")
+_STATUS_LAST: Final = re.compile(r" \((?:status(?: code)?:? (?P<status>[45]\d\d)|SQLSTATE \w{5})\)\.?$")
 
 
 def _status_last(error: ErrorText) -> ErrorText:
-    """No status of which the text says the phrase."""
+    """No status of which the text says the phrase, and no code of SQL, which follows from it."""
     last = _STATUS_LAST.search(error.text)
-    said = last is not None and _phrase_of(last["status"]).lower() in error.text.lower()
+    said = last is not None and _phrase_of(last["status"] or "").lower() in error.text.lower()
     return error._replace(text=error.text[: last.start()]) if last and said else error
 
 
@@ -817,7 +817,7 @@ def _uncaught(kind: str | None, text: str, depth: int) -> ErrorText | None:
 
 
 _INNERMOST: Final = re.compile(
-    r".*(?:^|[\n;] ?)(?:Caused by|nested exception is):? (?P<said>(?:\w+\.)+\w+(?:Exception|Error)\b.*)", re.DOTALL
+    r".*(?:(?:^|[\n;] ?)(?:Caused by|nested exception is):? |\n\s+)(?P<said>(?:\w+\.)+\w+(?:Exception|Error)\b.*)", re.DOTALL
 )
 
 
@@ -873,6 +873,7 @@ _WHOLE: Final[tuple[tuple[str, _Whole], ...]] = (
     ("[cause]: ", _caused),
     ("Caused by: ", _nested),
     ("nested exception is", _nested),
+    ("\n\t", _nested),
     ("Uncaught ", _uncaught),
     ("Unhandled ", _uncaught),
     (" {", _body),
@@ -917,7 +918,7 @@ _READERS: Final = (
     _Shape(_UNTYPED, _untyped),
     _Shape((": [",), _mapping),
     _Shape((".",), _qualified),
-    _Shape((" (status",), _status_last),
+    _Shape((" (status", " (SQLSTATE"), _status_last),
     _Shape(("1.", "1:11"), _pooled_hosts),
     *(_Shape(marks, partial(_cut, pattern, instead)) for marks, pattern, instead in CUTS),
     _Shape(("age.", "ocator.", "rame.", "rowser", "lementHandle."), _driven),
