@@ -86,7 +86,7 @@ _ENVELOPES: Final[tuple[tuple[str, re.Pattern[str], _Open], ...]] = tuple(
         ),
         ("pull access denied", r"(?P<said>pull access denied for [^,\n]+),.*", _said),
         ("rror: ", r"(?:\w+(?:\.|::))+Error: (?P<said>.*)", _said),
-        ("rror [", r"\w*Error \[ERR_[A-Z_]+\]: (?P<said>.*)", _said),
+        ("rror [", r"\w*Error \[(?:ERR_[A-Z_]+|\w+Error)\]: (?P<said>.*)", _said),
         ("suite failed to run", r"\s*(?:● )?Test suite failed to run\s+(?P<said>.*)", _said),
         (
             "lines of output]",
@@ -99,7 +99,7 @@ _ENVELOPES: Final[tuple[tuple[str, re.Pattern[str], _Open], ...]] = tuple(
         ("sh: fork: ", r"-?\w*sh: fork: (?:retry: )?(?P<said>.*)", _said),
         (".exceptions.", r"(?:\w+\.)+exceptions\.\w+: (?P<said>[45]\d\d .*)", _said),
         ("tool_use_error>", r"<tool_use_error>(?P<said>.*)</tool_use_error>", _said),
-        ("FATAL:  ", r".*: (?P<said>FATAL:  [^\n]*).*", _said),
+        ("FATAL:  ", r"(?:.*[:)] )?FATAL:  (?P<said>[^\n]*).*", _said),
         ("from server (", r"Error from server \(\w+\): (?P<said>.*)", _said),
         (".go:1", r"[EWIF]\d{4} [\d:.]+\s+\d+ \S+\.go:\d+\] (?P<said>.*)", _said),
         ("CMake Error at ", r"CMake Error at \S+:\d+ \(\w+\):\s+(?P<said>.*)", _said),
@@ -107,7 +107,7 @@ _ENVELOPES: Final[tuple[tuple[str, re.Pattern[str], _Open], ...]] = tuple(
         ("CONFLICT (", r".*?(?P<said>CONFLICT \([^)\n]*\): [^\n]*?)(?: in [^\n]*)?(?:\n.*)?", _said),
         ("FAILED ", r"(?s:.*?\n)?(?P<said>FAILED \S+::\S+ - [^\n]*)(?:\n\d+ failed.*)?", _said),
         ("ERROR ", r"ERROR \S+\.py - (?P<said>ModuleNotFoundError: [^\n]*).*", _said),
-        ("E   ", r"(?:.*\n)?E {2,}(?P<said>(?!assert)\S[^\n]*).*", _said),
+        ("E   ", r"(?:(?!E  ).*?\n)?E {2,}(?P<said>(?!assert)\S[^\n]*).*", _said),
         ("Exit code 1", r"(?P<said>.*)\nExit code (?P<status>\d+)", _after_status),
         ("Permission denied", r"(?:\S*/)?\w*sh: (?P<said>\S*/\S*: Permission denied)", _said),
         ("Docker compose command failed", _COMPOSE, _composed),
@@ -184,7 +184,7 @@ _ADVICE: Final = re.compile(
     re.DOTALL,
 )
 _PLACE: Final = re.compile(
-    r" (?:at|in) \S+(?: on)? line \d+\.?$|(?:,? \(?(?:at |in \"[^\"\n]*\", |in '[^'\n]*', |: )?|: )\bline:? \d+,? ?(?:column|col):? \d+"
+    r" (?:(?:at|in) \S+(?: on)? line \d+\.?|\([^()\s]+, line \d+\))$|(?:,? \(?(?:at |in \"[^\"\n]*\", |in '[^'\n]*', |: )?|: )\bline:? \d+,? ?(?:column|col):? \d+"
     r"(?: \(char \d+\))?\)?(?::\n.*)?",
     re.DOTALL,
 )
@@ -198,7 +198,7 @@ _REQUEST: Final = re.compile(r"\s*\bRequest[ -]?Id: ?\S+|\s+Time: ?\d\S+")
 _ORGANIZATION: Final = re.compile(r"(?<=organization )[`']?org[-_]\w+[`']?")
 _PHRASE: Final = re.compile(r"(?<=returned error: [45]\d\d) [A-Z][A-Za-z -]+$")
 _TOKEN: Final = re.compile(r"(Unexpected token) '?(\S)'?(?:, .* is not valid JSON| in JSON at position \d+)")
-_VALUE: Final = re.compile(r"^'[^'\n]*'(?= is not (?:of type|valid under|one of) )|(?<=pathspec )'[^'\n]*'")
+_VALUE: Final = re.compile(r"^'[^'\n]*'(?= is not (?:of type|valid under|one of) )|(?<=pathspec )'[^'\n]*'|(?<=remote ref )\S+")
 _DIALED: Final = re.compile(
     r": (?:Get|Post|Put|Head|Delete) \"[^\"\n]*\": dial unix.*|\nlocation searched: .*", re.DOTALL
 )
@@ -210,7 +210,7 @@ CUTS: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...]] = (
     (("[Help ", "without sending", "not recoverable"), _TAILS, ""),
     (("Unexpected token",), _TOKEN, r"\1 \2 in JSON"),
     (("'@'",), re.compile(r"(?<=')@'[^'\n]*'"), ""),
-    (("' is not ", "pathspec "), _VALUE, "<quoted>"),
+    (("' is not ", "pathspec ", "remote ref "), _VALUE, "<quoted>"),
     (("dial unix", "location searched"), _DIALED, ""),
     (("returned error: ",), _PHRASE, ""),
     ((":SIG",), re.compile(r"(?<=\d):(?=SIG)"), ": "),

@@ -387,7 +387,7 @@ _REFERRED: Final = re.compile(
 
 def _requested(error: ErrorText) -> ErrorText:
     """The host of the request that got a status; links to documentation are none."""
-    if error.host:
+    if error.host or not (_STATUS_WORD.search(error.text) or "connect to" in error.text):
         return error
     if (request := _REQUEST.search(error.text)) is None:
         return error
@@ -498,7 +498,9 @@ def _shell(error: ErrorText) -> ErrorText:
 _ASIDE_OF_GIT: Final = re.compile(r"(?<=not a git repository) \(.*|(?<=detect email address) \(got [^\n]*", re.DOTALL)
 _NO_PATCH: Final = re.compile(r"(?:error: )?patch failed: \S+:\d+\nerror: \S+: (?P<said>patch does not apply)")
 _REJECTED: Final = re.compile(r"! \[(?P<how>(?:remote )?rejected)\][^\n(]*(?:\((?P<why>[^)\n]+)\))?")
-_USERNAME: Final = re.compile(r"(could not read (?:Username|Password) for '[^']*'): .*", re.DOTALL)
+_USERNAME: Final = re.compile(
+    r"((?:could not read (?:Username|Password)|Authentication failed) for '[^']*')(?:: .*)?", re.DOTALL
+)
 
 
 def _git(error: ErrorText) -> ErrorText:
@@ -903,7 +905,7 @@ _READERS: Final = (
     _Shape((": *** ",), _make),
     _Shape(("': ", "’: ", ": line ", "not found", "sh: ", " ENOENT", "bin/"), _shell),
     _Shape(("E: ", "fatal: ", "npm "), _report),
-    _Shape(("rejected]", "could not read ", "git repository", "auto-detect", "patch failed"), _git),
+    _Shape(("rejected]", "could not read ", "tication failed for", "git repository", "auto-detect", "patch failed"), _git),
     _Shape(("ersions: ", "@", "previous error", "`"), _packages),
     _Shape(("d by ", "Lock Info:"), _lock),
     _Shape(("docker: ",), _docker),
