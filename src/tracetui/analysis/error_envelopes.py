@@ -161,8 +161,11 @@ MAX_PLANS: Final = 4096
 
 
 def masked(text: str) -> bytes:
-    """The same for texts and marks that differ in digits only: the key of what may have to be done with them."""
-    return text.encode(errors="surrogatepass").translate(_DIGITS)
+    """The same for texts that differ in ids only: the key of what may have to be done with them.
+
+    A mark is in every masked text of which it is in the text itself.
+    """
+    return text.encode(errors="surrogatepass").translate(_DIGITS, b"abcdef")
 
 
 @lru_cache(maxsize=MAX_PLANS)
