@@ -155,7 +155,7 @@ def test_a_compose_that_failed_is_one_cause_of_the_environment() -> None:
     [
         (
             "Command '['git', 'push']' returned non-zero exit status 128.",
-            "returned non-zero exit status 128 · git push",
+            "returned non-zero exit status 128. · git push",
         ),
         (
             "TimeoutError: locator.click: Timeout 9ms exceeded.\nCall log:\n  - waiting for locator('#a')",

@@ -88,12 +88,6 @@ _ENVELOPES: Final[tuple[tuple[str, re.Pattern[str], _Open], ...]] = tuple(
         ("rror: ", r"(?:\w+(?:\.|::))+Error: (?P<said>.*)", _said),
         ("rror [", r"\w*Error \[(?:ERR_[A-Z_]+|\w+Error)\]: (?P<said>.*)", _said),
         ("suite failed to run", r"\s*(?:● )?Test suite failed to run\s+(?P<said>.*)", _said),
-        (
-            "lines of output]",
-            r".*?(?:Building wheel|Building editable|Preparing metadata|Getting requirements\b[^(\n]*?)"
-            r"(?: for (?P<package>\S+))? \(.*?lines of output\]\s*.*?(?P<said>[^\n]*)\s*",
-            lambda match: ": ".join(filter(None, (match["package"], match["said"].strip()))),
-        ),
         (": line ", _KILLED, _killed),
         ("invalid character", r"(?:json|yaml|toml): (?P<said>.*)", _said),
         ("sh: fork: ", r"-?\w*sh: fork: (?:retry: )?(?P<said>.*)", _said),
@@ -130,8 +124,6 @@ _ENVELOPES: Final[tuple[tuple[str, re.Pattern[str], _Open], ...]] = tuple(
             r"(?:Error: )?Error\((?P<said>\"[^\n]*\"), line: \d+, column: \d+\)",
             lambda m: m["said"].strip('"'),
         ),
-        ('File "', r"\s*File \"[^\"\n]+\", line \d+[^\n]*\n(?:[ \t]+[^\n]*\n)+(?P<said>[A-Za-z].*)", _said),
-        ("\nE  ", r".*?^E +(?P<said>[A-Za-z_.]+(?:Error|Exception)\b[^\n]*).*", _said),
         ("No matching distribution", r".*?(?P<said>No matching distribution found for [^\n]+).*", _said),
         (
             "Os { ",
@@ -201,7 +193,9 @@ _REQUEST: Final = re.compile(r"\s*\bRequest[ -]?Id: ?\S+|\s+Time: ?\d\S+")
 _ORGANIZATION: Final = re.compile(r"(?<=organization )[`']?org[-_]\w+[`']?")
 _PHRASE: Final = re.compile(r"(?<=returned error: [45]\d\d) [A-Z][A-Za-z -]+$")
 _TOKEN: Final = re.compile(r"(Unexpected token) '?(\S)'?(?:, .* is not valid JSON| in JSON at position \d+)")
-_VALUE: Final = re.compile(r"^'[^'\n]*'(?= is not (?:of type|valid under|one of) )|(?<=pathspec )'[^'\n]*'|(?<=remote ref )\S+")
+_VALUE: Final = re.compile(
+    r"^'[^'\n]*'(?= is not (?:of type|valid under|one of) )|(?<=pathspec )'[^'\n]*'|(?<=remote ref )\S+"
+)
 _DIALED: Final = re.compile(
     r": (?:Get|Post|Put|Head|Delete) \"[^\"\n]*\": dial unix.*|\nlocation searched: .*", re.DOTALL
 )
@@ -209,6 +203,8 @@ _TAILS: Final = re.compile(r" -> \[Help \d+\]| without sending a response|\n\w+:
 _CURVED: Final = re.compile(r"[‘’](?!s )")
 CUTS: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...]] = (
     (("‘",), _CURVED, "'"),
+    ((".",), re.compile(r"^(?:[a-z_]\w*\.)+(?=[A-Z]\w+: )"), ""),
+    (("<local",), re.compile(r"(?<=<local)\d+(?=>)"), ""),
     (("organization ",), _ORGANIZATION, "<id>"),
     (("[Help ", "without sending", "not recoverable"), _TAILS, ""),
     (("Unexpected token",), _TOKEN, r"\1 \2 in JSON"),

@@ -15,8 +15,14 @@ _ASIDE: Final = re.compile(
     re.MULTILINE,
 )
 """A frame of a stack, an excerpt of the source, or a rule."""
-_STATES: Final = re.compile(r"^(?:fatal|error|FATAL ERROR|ERROR|Error|E|\[ERROR\]|npm ERR!|[a-z][\w-]*: \(\d+\)|[A-Z]\w*Error)(?:\[\w+\])?:? \S", re.MULTILINE)
-_STATED: Final = re.compile(r"(?i:error|exception|fail|reject|traceback|goroutine|fatal|panic|denied|invalid|cannot|not |no |exit)|: ")
+_STATES: Final = re.compile(
+    r"^(?:fatal|error|FATAL ERROR|ERROR|Error|E|\[ERROR\]|npm ERR!|[a-z][\w-]*: \(\d+\)|[A-Z]\w*Error)"
+    r"(?:\[\w+\])?:? \S",
+    re.MULTILINE,
+)
+_STATED: Final = re.compile(
+    r"(?i:error|exception|fail|reject|traceback|goroutine|fatal|panic|denied|invalid|cannot|not |no |exit)|: "
+)
 _WARNING: Final = re.compile(
     r"^(?:(?i:warn(?:ing)?)\b|\(node:\d+\)|remote: |hint: |note: |npm (?:warn|WARN)).*\n\s*", re.MULTILINE
 )

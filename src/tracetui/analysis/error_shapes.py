@@ -56,24 +56,19 @@ def _read(kind: str | None, text: str, depth: int = 0) -> tuple[ErrorText, bool]
     error = plain if inside == text else unwrap(None, inside)
     if len(error.text) > MAX_INPUT:
         error = error._replace(text=ends(error.text, MAX_INPUT))
-    error = _shaped(error)
+    error = _shaped(error, shape if error.text == whole else masked(error.text))
     if "\n" in error.text:
         error = error._replace(text=statement(error.text))
     error = _said_with_status(error)
-    if error.text.endswith(_END) and " " in error.text:
-        error = error._replace(text=error.text.rstrip(".:;, "))
     if error.frame is not None:
         error = error._replace(frame=_own_frame(error.frame, text))
     return error, error != plain
 
 
-_END: Final = (".", ":", ";", ",", " ")
-
-
-def _shaped(error: ErrorText) -> ErrorText:
-    """The error after all readers of its shape, in their order; a reader may make of it one for another reader."""
+def _shaped(error: ErrorText, shape: bytes) -> ErrorText:
+    """The error of this masked text after all readers of its shape, in their order; one may make it fit for another."""
     is_of_database = error.type in _DB_API
-    left: Sequence[int] = _readers_in(masked(error.text), is_of_database)
+    left: Sequence[int] = _readers_in(shape, is_of_database)
     while left:
         number, *left = left
         text, error = error.text, _READERS[number].read(error)
@@ -257,11 +252,10 @@ def _java(kind: str | None, text: str, depth: int) -> ErrorText | None:
         return None
     own = next((frame for frame in frames if not _JAVA_LIBRARY.match(frame["class"])), frames[0])
     message = _THREAD.sub("", innermost[: frames[0].start()].strip())
-    error, _ = _read(None, _LOCAL.sub("<local>", message), depth)
+    error, _ = _read(None, message, depth)
     return error._replace(frame=f"{own['class'].rpartition('.')[2]}.{own['name']} in {own['file']}")
 
 
-_LOCAL: Final = re.compile(r"<local\d+>")
 _THREAD: Final = re.compile(r'^Exception in thread "[^"\n]*" ')
 
 
@@ -557,13 +551,6 @@ def _lock(error: ErrorText) -> ErrorText:
     return error._replace(text=text)
 
 
-_DAEMON: Final = re.compile(r"^docker: ")
-
-
-def _docker(error: ErrorText) -> ErrorText:
-    return error._replace(text=_DAEMON.sub("", error.text))
-
-
 _CLASS: Final = re.compile(r"<class '(?:[\w]+\.)*(?P<type>\w+)'>: ")
 
 
@@ -744,7 +731,8 @@ _UNFOUND: Final = ("No module", "Cannot find")
 _DEPTH: Final = re.compile(r"(?<=recursion depth exceeded) (?:while|in|during) .*")
 _SELF: Final = re.compile(r"(?P<head>[A-Za-z][^:\n]{2,60}: )(?P=head)+")
 _UNCAUGHT: Final = re.compile(
-    r"^(?:(?:PHP )?Fatal error: +)?(?:Uncaught|Unhandled)(?: \(in promise\)| exception[:.]?| promise rejection:?)? (?=\w)"
+    r"^(?:(?:PHP )?Fatal error: +)?(?:Uncaught|Unhandled)"
+    r"(?: \(in promise\)| exception[:.]?| promise rejection:?)? (?=\w)"
 )
 _SESSION: Final = re.compile(r"\s*(?:\(Session info: |Stacktrace:|; For documentation on this error).*", re.DOTALL)
 _SQL_CODE: Final = re.compile(r"^(?:ERROR )?(?P<code>\d{4}) \(\w{5}\)(?: at line \d+)?: ")
@@ -780,15 +768,6 @@ def _mapping(error: ErrorText) -> ErrorText:
     return error._replace(text=f"{{{', '.join(sorted(entries))}}}") if listed else error
 
 
-_QUALIFIED: Final = re.compile(r"(?:[a-z_]\w*\.)+(?=[A-Z]\w+: )")
-
-
-def _qualified(error: ErrorText) -> ErrorText:
-    """A type without its module, whatever it ends in."""
-    head = _QUALIFIED.match(error.text)
-    return error._replace(text=error.text[head.end() :]) if head else error
-
-
 def _untyped(error: ErrorText) -> ErrorText:
     """Errors that say the same with a type of their own as without one."""
     kind, text, frame = error.type, error.text, error.frame
@@ -819,7 +798,8 @@ def _uncaught(kind: str | None, text: str, depth: int) -> ErrorText | None:
 
 
 _INNERMOST: Final = re.compile(
-    r".*(?:(?:^|[\n;] ?)(?:Caused by|nested exception is):? |\n\s+)(?P<said>(?:\w+\.)+\w+(?:Exception|Error)\b.*)", re.DOTALL
+    r".*(?:(?:^|[\n;] ?)(?:Caused by|nested exception is):? |\n\s+)(?P<said>(?:\w+\.)+\w+(?:Exception|Error)\b.*)",
+    re.DOTALL,
 )
 
 
@@ -899,16 +879,16 @@ _READERS: Final = (
     _Shape(("ConnectionPool(",), _pool),
     _Shape((" for url", "status code ", ", message='", " returned error"), _response),
     _Shape(('": ', "_ssl", ", reason: "), _tls),
-    _Shape(('": ', "_ssl", ", reason: "), _tls),
     _Shape((" exit status ", "ommand failed", "did not complete", " died with ", "' timed out", "ommand '"), _command),
     _Shape(("error: ", "error[", "error TS", "error C", ".go:", "[ERROR] ", "undefined ref", "find -l"), _compiler),
     _Shape((": *** ",), _make),
     _Shape(("': ", "’: ", ": line ", "not found", "sh: ", " ENOENT", "bin/"), _shell),
     _Shape(("E: ", "fatal: ", "npm "), _report),
-    _Shape(("rejected]", "could not read ", "tication failed for", "git repository", "auto-detect", "patch failed"), _git),
+    _Shape(
+        ("rejected]", "could not read ", "tication failed for", "git repository", "auto-detect", "patch failed"), _git
+    ),
     _Shape(("ersions: ", "@", "previous error", "`"), _packages),
     _Shape(("d by ", "Lock Info:"), _lock),
-    _Shape(("docker: ",), _docker),
     _Shape(("<class '",), _class),
     _Shape((" pod", "User "), _pod),
     _Shape(("ms exceeded", "net::", "Call log:", "Locator: "), _browser),
@@ -919,7 +899,6 @@ _READERS: Final = (
     _Shape(("`", '"', ", '"), _quotes),
     _Shape(_UNTYPED, _untyped),
     _Shape((": [",), _mapping),
-    _Shape((".",), _qualified),
     _Shape((" (status", " (SQLSTATE"), _status_last),
     _Shape(("1.", "1:11"), _pooled_hosts),
     *(_Shape(marks, partial(_cut, pattern, instead)) for marks, pattern, instead in CUTS),
