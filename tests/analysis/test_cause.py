@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.analysis.cause_families import halves
 from tests.analysis.cause_pairs import ONE, TWO, Failure
 from tests.analysis.measured_pairs import LATER, PAIRS, REPORTS
+from tests.analysis.output_pairs import PAIRS as OUTPUTS
 from tests.shared import examples
 from tracetui.analysis.cause import (
     BY_TEXT,
@@ -113,7 +114,9 @@ def test_these_have_two_causes(one: Failure, other: Failure) -> None:
 
 
 @pytest.mark.parametrize(
-    "pairs", [PAIRS[::2], PAIRS[1::2], LATER, REPORTS], ids=["rules", "set aside", "later", "reports"]
+    "pairs",
+    [PAIRS[::2], PAIRS[1::2], LATER, REPORTS, OUTPUTS],
+    ids=["rules", "set aside", "later", "reports", "outputs"],
 )
 def test_pairs_are_grouped_as_a_triager_would(pairs: list[tuple[str, bool, str, str]]) -> None:
     merged = [cause_of(a, type=None).key == cause_of(b, type=None).key for _, _, a, b in pairs]
@@ -155,7 +158,7 @@ def test_a_compose_that_failed_is_one_cause_of_the_environment() -> None:
     [
         (
             "Command '['git', 'push']' returned non-zero exit status 128.",
-            "returned non-zero exit status 128. · git push",
+            "returned non-zero exit status 128 · git push",
         ),
         (
             "TimeoutError: locator.click: Timeout 9ms exceeded.\nCall log:\n  - waiting for locator('#a')",

@@ -168,6 +168,35 @@ def _envelopes_in(shape: bytes) -> tuple[tuple[re.Pattern[str], _Open], ...]:
 _BY_MARK: Final = tuple((masked(mark), pattern, opened) for mark, pattern, opened in _ENVELOPES)
 
 
+EDITS: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...]] = (
+    (("tool_use_error>",), re.compile(r"</?tool_use_error>"), ""),
+    (
+        ("eplace", "old"),
+        re.compile(
+            r"(?P<what>(?i:string to replace|old_?string)[^:\n]{0,80}not found[^:\n]{0,40})(?:\.?\s*\n\s*String:|:).*",
+            re.DOTALL,
+        ),
+        r"\g<what>",
+    ),
+    (("String:",), re.compile(r"(?:\n\s*|(?<=to true\. ))String:.*", re.DOTALL), ""),
+    (
+        ("old_str",),
+        re.compile(
+            r"(?P<name>old_str(?:ing)?) [`'\"].*[`'\"](?P<rest> (?:did not|in lines|in |not |was ).*)", re.DOTALL
+        ),
+        r"\g<name>\g<rest>",
+    ),
+    (
+        ("ailed to find",),
+        re.compile(
+            r"(?P<what>(?i:failed to find (?:expected lines|context))(?: '[^'\n]*')?(?: in \S+?)?):?\s*\n.*", re.DOTALL
+        ),
+        r"\g<what>",
+    ),
+    (("<<<<<",), re.compile(r"\s*<{5,} SEARCH\b.*", re.DOTALL), ""),
+    (("```",), re.compile(r"```.*?(?:```|$)", re.DOTALL), "<quoted>"),
+)
+"""What tools that edit files say after what is wrong: the text that they looked for. Entries as in `CUTS`."""
 _ADVICE: Final = re.compile(
     r"\n[╔║].*|[,;] (?:try|please|see|either|consider) .*|(?:(?<=[.!?;:])\s+|\n\s*)(?:[×✗╰─>│|=\s]*)"
     r"(?:[Uu]sage|Current working|On instance|exit status \d+$|Please|Try|Use"
@@ -179,7 +208,8 @@ _ADVICE: Final = re.compile(
     re.DOTALL,
 )
 _PLACE: Final = re.compile(
-    r" (?:(?:at|in) \S+(?: on)? line \d+\.?|\([^()\s]+, line \d+\))$|(?:,? \(?(?:at |in \"[^\"\n]*\", |in '[^'\n]*', |: )?|: )\bline:? \d+,? ?(?:column|col):? \d+"
+    r" (?:(?:at|in) \S+(?: on)? line \d+\.?|\([^()\s]+, line \d+\))$"
+    r"|(?:,? \(?(?:at |in \"[^\"\n]*\", |in '[^'\n]*', |: )?|: )\bline:? \d+,? ?(?:column|col):? \d+"
     r"(?: \(char \d+\))?\)?(?::\n.*)?",
     re.DOTALL,
 )
@@ -204,6 +234,7 @@ _CURVED: Final = re.compile(r"[‘’](?!s )")
 CUTS: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...]] = (
     (("‘",), _CURVED, "'"),
     ((".",), re.compile(r"^(?:[a-z_]\w*\.)+(?=[A-Z]\w+: )"), ""),
+    (("<class '",), re.compile(r"^<class '[\w.]+'>: "), ""),
     (("<local",), re.compile(r"(?<=<local)\d+(?=>)"), ""),
     (("organization ",), _ORGANIZATION, "<id>"),
     (("[Help ", "without sending", "not recoverable"), _TAILS, ""),

@@ -11,7 +11,8 @@ from typing import Final
 
 _MARGIN: Final = re.compile(r"^[│╷╵╭╰]─?[ \t]?", re.MULTILINE)
 _ASIDE: Final = re.compile(
-    r"^\s*(?:at (?!line )\S.*|from \S+:\d+:in .*|#\d+ .*|\.\.\. \d+ more|>? *\d* *\|(?:\s.*)?|--> .*|[-=_*~^ ]{4,}|>>> .*)$\n?",
+    r"^\s*(?:at (?!line )\S.*|from \S+:\d+:in .*|#\d+ .*|\.\.\. \d+ more"
+    r"|>? *\d* *\|(?:\s.*)?|--> .*|[-=_*~^ ]{4,}|>>> .*)$\n?",
     re.MULTILINE,
 )
 """A frame of a stack, an excerpt of the source, or a rule."""

@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 from tracetui.analysis.error_envelopes import (
     CUTS,
+    EDITS,
     ERRNO_MARKS,
     MAX_PLANS,
     cut_addition,
@@ -60,6 +61,8 @@ def _read(kind: str | None, text: str, depth: int = 0) -> tuple[ErrorText, bool]
     if "\n" in error.text:
         error = error._replace(text=statement(error.text))
     error = _said_with_status(error)
+    if error.text.endswith((".", ";", ",")) and " " in error.text:
+        error = error._replace(text=error.text.rstrip(".:;, "))
     if error.frame is not None:
         error = error._replace(frame=_own_frame(error.frame, text))
     return error, error != plain
@@ -117,8 +120,7 @@ def _driven(error: ErrorText) -> ErrorText:
 
 
 def _cut(pattern: re.Pattern[str], instead: str, error: ErrorText) -> ErrorText:
-    text = cut_addition(pattern, instead, error.text)
-    return error if text == error.text else error._replace(text=text.rstrip(".:;,") or text)
+    return error._replace(text=cut_addition(pattern, instead, error.text))
 
 
 def _system(error: ErrorText) -> ErrorText:
@@ -129,7 +131,7 @@ def _system(error: ErrorText) -> ErrorText:
 def _said_with_status(error: ErrorText) -> ErrorText:
     """Status and message, without codes that only some SDKs show."""
     text = status_said(error.text) if error.text[:1] in ("4", "5", "c") and _STATUS_BEGINS.match(error.text) else None
-    return error if text is None else error._replace(type=None, text=text.rstrip(".:;,"))
+    return error if text is None else error._replace(type=None, text=text)
 
 
 _STATUS_BEGINS: Final = re.compile(r"(?:code )?[45]\d\d\b")
@@ -551,15 +553,6 @@ def _lock(error: ErrorText) -> ErrorText:
     return error._replace(text=text)
 
 
-_CLASS: Final = re.compile(r"<class '(?:[\w]+\.)*(?P<type>\w+)'>: ")
-
-
-def _class(error: ErrorText) -> ErrorText:
-    """The database's own type, which SQLAlchemy puts in front for asynchronous drivers."""
-    named = _CLASS.match(error.text)
-    return error if named is None else error._replace(type=named["type"], text=error.text[named.end() :])
-
-
 _POD: Final = re.compile(
     r"\b(?P<name>[a-z][a-z0-9-]*?)-(?=[a-z0-9]*\d)[a-z0-9]{6,10}-[a-z0-9]{5}(?![a-z0-9-])(?:_[\w-]+\([\w-]+\))?"
 )
@@ -596,33 +589,6 @@ def _browser(error: ErrorText) -> ErrorText:
         text = text[action.end() :]
     subject = _subject(f"{name} {target.removesuffix(' to be visible')}")
     return error._replace(text=_LOG.sub("", text), subject=subject or error.subject, host=host)
-
-
-_EDITED: Final = re.compile(
-    r"(?P<what>(?i:string to replace|old_?string)[^:\n]{0,80}not found[^:\n]{0,40})(?:\.?\s*\n\s*String:|:).*",
-    re.DOTALL,
-)
-_MATCHES: Final = re.compile(r"(?:\n\s*|(?<=to true\. ))String:.*", re.DOTALL)
-_OLD_TEXT: Final = re.compile(
-    r"(?P<name>old_str(?:ing)?) [`'\"].*[`'\"](?P<rest> (?:did not|in lines|in |not |was ).*)", re.DOTALL
-)
-_EXPECTED: Final = re.compile(
-    r"(?P<what>(?i:failed to find (?:expected lines|context))(?: '[^'\n]*')?(?: in \S+?)?):?\s*\n.*", re.DOTALL
-)
-_FENCED: Final = re.compile(r"```.*?(?:```|$)", re.DOTALL)
-_TAGGED: Final = re.compile(r"</?tool_use_error>")
-
-
-def _edit(error: ErrorText) -> ErrorText:
-    """What a tool that edits files says, without the text that it looked for."""
-    text = _TAGGED.sub("", error.text)
-    text = _EDITED.sub(r"\g<what>", text)
-    if "eplace" in text:
-        text = _MATCHES.sub("", text)
-    text = _OLD_TEXT.sub(r"\g<name>\g<rest>", text)
-    text = _EXPECTED.sub(r"\g<what>", text)
-    text = re.sub(r"\s*<{5,} SEARCH\b.*", "", text, flags=re.DOTALL)
-    return error._replace(text=_FENCED.sub("<quoted>", text).strip())
 
 
 _ASSERTED: Final = re.compile(r"\bassert (\d{3}) == (\d{3})\b|\b[Ee]xpected:? (\d+)\b(\D{1,40}?)(\d+)\b")
@@ -889,10 +855,9 @@ _READERS: Final = (
     ),
     _Shape(("ersions: ", "@", "previous error", "`"), _packages),
     _Shape(("d by ", "Lock Info:"), _lock),
-    _Shape(("<class '",), _class),
     _Shape((" pod", "User "), _pod),
     _Shape(("ms exceeded", "net::", "Call log:", "Locator: "), _browser),
-    _Shape(("eplace", "old", "ailed to find", "```", "tool_use_error>", "<<<<<"), _edit),
+    *(_Shape(marks, partial(_cut, pattern, instead)) for marks, pattern, instead in EDITS),
     _Shape(("assert ", "pected", "\n="), _assertion),
     _Shape(("'4", "'5", '"4', '"5'), _status_in_quotes),
     _Shape(("://",), _requested),
