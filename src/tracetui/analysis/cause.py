@@ -466,8 +466,8 @@ def _failure_of(error: FirstError, status_word: str | None) -> Failure:
     row = _find_row(read.type, normal.shape, normal.template.codes)
     equivalent = None
     if row is None:
-        plain = without_own_type(read)
-        read, changed = plain, changed or plain != read
+        typed, read = read, without_own_type(read)
+        changed = changed or typed != read
     else:
         equivalent = _refined(row, read, normal.shape)
         changed = changed or row.added or equivalent != _old_title(row, read.text)

@@ -86,7 +86,7 @@ _ENVELOPES: Final[tuple[tuple[str, re.Pattern[str], _Open], ...]] = tuple(
         ),
         ("pull access denied", r"(?P<said>pull access denied for [^,\n]+),.*", _said),
         ("rror: ", r"(?:\w+(?:\.|::))+Error: (?P<said>.*)", _said),
-        ("rror [", r"\w*Error \[(?:ERR_[A-Z_]+|\w+Error)\]: (?P<said>.*)", _said),
+        ("rror [", r"(?P<said>\w*Error) \[(?:ERR_[A-Z_]+|\w+Error)\](?P<rest>: .*)", lambda m: m["said"] + m["rest"]),
         ("suite failed to run", r"\s*(?:● )?Test suite failed to run\s+(?P<said>.*)", _said),
         (": line ", _KILLED, _killed),
         ("invalid character", r"(?:json|yaml|toml): (?P<said>.*)", _said),
@@ -224,7 +224,7 @@ _ORGANIZATION: Final = re.compile(r"(?<=organization )[`']?org[-_]\w+[`']?")
 _PHRASE: Final = re.compile(r"(?<=returned error: [45]\d\d) [A-Z][A-Za-z -]+$")
 _TOKEN: Final = re.compile(r"(Unexpected token) '?(\S)'?(?:, .* is not valid JSON| in JSON at position \d+)")
 _VALUE: Final = re.compile(
-    r"^'[^'\n]*'(?= is not (?:of type|valid under|one of) )|(?<=pathspec )'[^'\n]*'|(?<=remote ref )\S+"
+    r"^'[^'\n]*'(?= is not (?:of type|valid under|one of) )|(?<=pathspec )'[^'\n]*'|(?:(?<=remote ref )|(?<=ecksum of ref ))\S+"
 )
 _DIALED: Final = re.compile(
     r": (?:Get|Post|Put|Head|Delete) \"[^\"\n]*\": dial unix.*|\nlocation searched: .*", re.DOTALL
@@ -240,13 +240,15 @@ CUTS: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...]] = (
     (("[Help ", "without sending", "not recoverable"), _TAILS, ""),
     (("Unexpected token",), _TOKEN, r"\1 \2 in JSON"),
     (("'@'",), re.compile(r"(?<=')@'[^'\n]*'"), ""),
-    (("' is not ", "pathspec ", "remote ref "), _VALUE, "<quoted>"),
+    (("' is not ", "pathspec ", "remote ref ", "of ref "), _VALUE, "<quoted>"),
     (("dial unix", "location searched"), _DIALED, ""),
     (("returned error: ",), _PHRASE, ""),
     ((":SIG",), re.compile(r"(?<=\d):(?=SIG)"), ": "),
     ((": /",), _PLACES, ""),
     (("line",), _PLACE, ""),
     (("...",), _EXCERPT, "<quoted>"),
+    (("(1",), re.compile(r" \(\d+:\d+\):?(?=\s|$)"), ""),
+    (("https:", "http:"), re.compile(r" \([^()\n]*https?://[^()\s]*\)"), ""),
     (("(1", "[1"), _NUMBERS, "<n>"),
     ((":\n",), _LIST, " <quoted>"),
     (("_",), _IDS, "<id>"),

@@ -27,9 +27,7 @@ _STATED: Final = re.compile(
 _WARNING: Final = re.compile(
     r"^(?:(?i:warn(?:ing)?)\b|\(node:\d+\)|remote: |hint: |note: |npm (?:warn|WARN)).*\n\s*", re.MULTILINE
 )
-_DETAIL: Final = re.compile(r"\s|(?!Expected|Received|Actual)[A-Z_]\w*(?: \w+)?: ?|\*{3}|`|(?i:error|fatal)\b")
-_DATUM: Final = re.compile(r"\n\s+(?!Expected|Received|Actual)[\w ]+: [^\n]*")
-"""A value of the call, with its name."""
+_DETAIL: Final = re.compile(r"\s|(?!Expected|Received|Actual)[A-Z_]\w*(?: \w+)?: ?|\*{3}|[`']|(?i:error|fatal)\b")
 _TOOL: Final = re.compile(r"[\w./-]+: ")
 _NAMES: Final = re.compile(r"^(?!expect\().*?(?:['\"`‘“/_=@]|[a-z]\.[a-z]|[a-z][A-Z]|\w-\w+-\w|\b[A-Z][A-Z]+\b)")
 """Of a line that names what is wrong: others are headings."""
@@ -61,7 +59,7 @@ def statement(text: str) -> str:
         return " ".join([first, *rest])
     names = _NAMES.search(first)
     if not names:
-        return _DATUM.sub("", "\n".join([first, *rest]))
+        return "\n".join([first, *rest])
     if len(first.split()) < _SENTENCE:
         return "\n".join([first, *rest]).partition("\n\n")[0]
     tool = _TOOL.match(first)

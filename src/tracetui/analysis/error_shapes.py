@@ -752,6 +752,8 @@ def _untyped(error: ErrorText) -> ErrorText:
         kind, text = None, said
     text = _STATUS_FIRST.sub("code ", text)
     text = _SQL_CODE.sub(r"code \g<code>: ", text)
+    if kind == "ImportError":
+        frame = None
     if kind in _DB_API or _FOLLOWS.match(text):
         kind = None
     return error._replace(type=kind, text=text, frame=frame)
