@@ -224,7 +224,8 @@ _ORGANIZATION: Final = re.compile(r"(?<=organization )[`']?org[-_]\w+[`']?")
 _PHRASE: Final = re.compile(r"(?<=returned error: [45]\d\d) [A-Z][A-Za-z -]+$")
 _TOKEN: Final = re.compile(r"(Unexpected token) '?(\S)'?(?:, .* is not valid JSON| in JSON at position \d+)")
 _VALUE: Final = re.compile(
-    r"^'[^'\n]*'(?= is not (?:of type|valid under|one of) )|(?<=pathspec )'[^'\n]*'|(?:(?<=remote ref )|(?<=ecksum of ref ))\S+"
+    r"^'[^'\n]*'(?= is not (?:of type|valid under|one of) )|(?<=pathspec )'[^'\n]*'"
+    r"|(?:(?<=remote ref )|(?<=ecksum of ref ))\S+"
 )
 _DIALED: Final = re.compile(
     r": (?:Get|Post|Put|Head|Delete) \"[^\"\n]*\": dial unix.*|\nlocation searched: .*", re.DOTALL
