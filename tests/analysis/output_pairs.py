@@ -1,8 +1,9 @@
 # ruff: noqa: E501 -- messages are written as they are printed
 """Pairs of outputs of many tools: (kind, whether one fix repairs both, text, text).
 
-A part of 330 pairs by which the statement in an output was defined, measured before any of them was looked at, and of
-which all but 17 are grouped as given here.
+A part of those by which the statement in an output was defined, and all grouped right: they guard, and measure nothing.
+What was measured: 114 pairs set aside at random, before any of them was looked at, had a precision of .93 (.96 before)
+and a recall of .82 (.75 before); two later sets of 98 and 80 pairs .98 and .97, .71 and .67 (.68 and .57 before).
 """
 
 from __future__ import annotations

@@ -486,7 +486,7 @@ def test_ids_are_longer_where_they_would_be_mistaken_for_each_other() -> None:
         *["http://", "_", "a:/", "1h", "12345678-1234-", "'", "<n", "'1", "\"'`", "+1", "1e+", "a+b://"],
         *["1-", "0.0.", "a.", "A", "a(", "KeyError('", "*", "@", "=(", "{'a':'", '"error":"', "(a.B)", " 'a"],
         *["' ", " \t", "\n    at ", 'File "a", line 1, in ', "Traceback (most recent call last):\n"],
-        *["Error: ", "panicked at '", "thread 'a' panicked at "],
+        *["Error: ", "panicked at '", "thread 'a' panicked at ", "\n\t", "\n", "Caused by: a.", "remote: \n", "\n|"],
     ],
 )
 def test_no_text_takes_long(piece: str) -> None:

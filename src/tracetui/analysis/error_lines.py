@@ -11,7 +11,7 @@ from typing import Final
 
 _MARGIN: Final = re.compile(r"^[│╷╵╭╰]─?[ \t]?", re.MULTILINE)
 _ASIDE: Final = re.compile(
-    r"^\s*(?:at (?!line )\S.*|from \S+:\d+:in .*|#\d+ .*|\.\.\. \d+ more"
+    r"^[ \t]*(?:at (?!line )\S.*|from \S+:\d+:in .*|#\d+ .*|\.\.\. \d+ more"
     r"|>? *\d* *\|(?:\s.*)?|--> .*|[-=_*~^ ]{4,}|>>> .*)$\n?",
     re.MULTILINE,
 )
@@ -25,7 +25,7 @@ _STATED: Final = re.compile(
     r"(?i:error|exception|fail|reject|traceback|goroutine|fatal|panic|denied|invalid|cannot|not |no |exit)|: "
 )
 _WARNING: Final = re.compile(
-    r"^(?:(?i:warn(?:ing)?)\b|\(node:\d+\)|remote: |hint: |note: |npm (?:warn|WARN)).*\n\s*", re.MULTILINE
+    r"^(?:(?i:warn(?:ing)?)\b|\(node:\d+\)|remote: |hint: |note: |npm (?:warn|WARN)).*\n[ \t]*", re.MULTILINE
 )
 _DETAIL: Final = re.compile(r"\s|(?!Expected|Received|Actual)[A-Z_]\w*(?: \w+)?: ?|\*{3}|[`']|(?i:error|fatal)\b")
 _TOOL: Final = re.compile(r"[\w./-]+: ")

@@ -766,7 +766,7 @@ def _uncaught(kind: str | None, text: str, depth: int) -> ErrorText | None:
 
 
 _INNERMOST: Final = re.compile(
-    r".*(?:(?:^|[\n;] ?)(?:Caused by|nested exception is):? |\n\s+)(?P<said>(?:\w+\.)+\w+(?:Exception|Error)\b.*)",
+    r".*(?:(?:^|[\n;] ?)(?:Caused by|nested exception is):? |\n[ \t]+)(?P<said>(?:\w+\.)+\w+(?:Exception|Error)\b.*)",
     re.DOTALL,
 )
 
