@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.analysis.cause_families import halves
 from tests.analysis.cause_pairs import ONE, TWO, Failure
 from tests.analysis.measured_pairs import LATER, PAIRS, REPORTS
+from tests.analysis.output_pairs import PAIRS as OUTPUTS
 from tests.shared import examples
 from tracetui.analysis.cause import (
     BY_TEXT,
@@ -113,7 +114,9 @@ def test_these_have_two_causes(one: Failure, other: Failure) -> None:
 
 
 @pytest.mark.parametrize(
-    "pairs", [PAIRS[::2], PAIRS[1::2], LATER, REPORTS], ids=["rules", "set aside", "later", "reports"]
+    "pairs",
+    [PAIRS[::2], PAIRS[1::2], LATER, REPORTS, OUTPUTS],
+    ids=["rules", "set aside", "later", "reports", "outputs"],
 )
 def test_pairs_are_grouped_as_a_triager_would(pairs: list[tuple[str, bool, str, str]]) -> None:
     merged = [cause_of(a, type=None).key == cause_of(b, type=None).key for _, _, a, b in pairs]
@@ -155,7 +158,7 @@ def test_a_compose_that_failed_is_one_cause_of_the_environment() -> None:
     [
         (
             "Command '['git', 'push']' returned non-zero exit status 128.",
-            "returned non-zero exit status 128. · git push",
+            "returned non-zero exit status 128 · git push",
         ),
         (
             "TimeoutError: locator.click: Timeout 9ms exceeded.\nCall log:\n  - waiting for locator('#a')",
@@ -170,7 +173,7 @@ def test_a_compose_that_failed_is_one_cause_of_the_environment() -> None:
         ("make: *** [Makefile:3: test] Error 2", "make test: exit status 2"),
         ("KeyError: '/v1/items'", "KeyError: /v1/items · search"),
         ('RuntimeError: "no plan yet"', "RuntimeError: no plan yet · search"),
-        ('pods "a-b" is forbidden: User "ci" cannot get it', "pods a-b is forbidden: User ci cannot get it"),
+        ('pods "a-b" is forbidden: User "ci" cannot get it', "pods 'a-b' is forbidden: User 'ci' cannot get it"),
         ("connect ECONNREFUSED 10.0.0.1:5432", "connection refused (port 5432)"),
         ("dial tcp: lookup db.example on 10.0.0.2:53: no such host", "host not found · db.example"),
         ("ExceptionGroup('x', [KeyError('b'), ValueError('a')])", "KeyError: b; ValueError: a"),
@@ -483,7 +486,7 @@ def test_ids_are_longer_where_they_would_be_mistaken_for_each_other() -> None:
         *["http://", "_", "a:/", "1h", "12345678-1234-", "'", "<n", "'1", "\"'`", "+1", "1e+", "a+b://"],
         *["1-", "0.0.", "a.", "A", "a(", "KeyError('", "*", "@", "=(", "{'a':'", '"error":"', "(a.B)", " 'a"],
         *["' ", " \t", "\n    at ", 'File "a", line 1, in ', "Traceback (most recent call last):\n"],
-        *["Error: ", "panicked at '", "thread 'a' panicked at "],
+        *["Error: ", "panicked at '", "thread 'a' panicked at ", "\n\t", "\n", "Caused by: a.", "remote: \n", "\n|"],
     ],
 )
 def test_no_text_takes_long(piece: str) -> None:

@@ -155,7 +155,7 @@ def test_the_causes_of_the_real_samples() -> None:
         },
         "ccpa": {"max_tokens: session ended: max_tokens": 3, "wall_timeout: session ended: wall_timeout": 1},
         "hypergraph": {
-            "RuntimeError: [HG_NODE_FAILED]: Node 'generate' raised RuntimeError. · generate": 16,
+            "RuntimeError: [HG_NODE_FAILED]: Node 'generate' raised RuntimeError · generate": 16,
             "504 Gateway Timeout · generate": 6,
             "504 Gateway Timeout · rag": 1,
         },
@@ -174,7 +174,7 @@ def test_the_causes_of_the_built_in_samples(tmp_path: Path) -> None:
         ("F-0d46", 2, "exit 101: panic: thread 'parse_empty' · Bash (src/parse.rs)"),
         ("F-c4e1", 2, "504 Gateway Timeout · llm_call"),
         ("F-6db0", 2, "max_steps: Step limit exceeded: <n> > <n>"),
-        ("F-458c", 2, "RuntimeError: [HG_NODE_FAILED]: Node 'generate' raised RuntimeError. · generate"),
+        ("F-301c", 2, "RuntimeError: [HG_NODE_FAILED]: Node 'generate' raised RuntimeError · generate"),
         ("F-dfc4", 1, "max_tokens: Token budget exceeded: 13394 > 12000"),
         ("F-0c69", 1, "critic gave no verdict in 3 rounds"),
         ("F-7888", 1, "RuntimeError: 504 Gateway Timeout · generate"),

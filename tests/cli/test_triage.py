@@ -22,7 +22,7 @@ def test_people_get_a_table_and_a_sentence(cli: Cli) -> None:
     result = cli("triage", "traces")
 
     assert result.status == 0
-    assert [line.split()[0] for line in result.text.splitlines()] == ["ID", "F-54b7", "F-9495", "F-19db"]
+    assert [line.split()[0] for line in result.text.splitlines()] == ["ID", "F-2672", "F-9495", "F-19db"]
     assert result.text.splitlines()[2].endswith(f"—        traces/paprika/stuck-9.json              {TITLE}")
     assert result.err == "tracetui: 3 of 10 runs failed, 1 unreadable · 3 causes\n"
 

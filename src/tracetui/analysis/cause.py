@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from tracetui.analysis.error_shapes import host_name, read_error
+from tracetui.analysis.error_shapes import host_name, read_error, without_own_type
 from tracetui.analysis.error_text import (
     MAX_SHAPES,
     PLACEHOLDER,
@@ -468,7 +468,10 @@ def _failure_of(error: FirstError, status_word: str | None) -> Failure:
     changed = changed or normal.source.startswith(("/", "~"))
     row = _find_row(read.type, normal.shape, normal.template.codes)
     equivalent = None
-    if row is not None:
+    if row is None:
+        typed, read = read, without_own_type(read)
+        changed = changed or typed != read
+    else:
         equivalent = _refined(row, read, normal.shape)
         changed = changed or row.added or equivalent != _old_title(row, read.text)
     if read.subject or read.host:
@@ -487,7 +490,11 @@ def _without_group(leaves: Sequence[ErrorText]) -> ErrorText:
     for leaf in leaves:
         normal = _normal(leaf, None)
         row = _find_row(leaf.type, normal.shape, normal.template.codes)
-        label = (leaf.type, normal.text, leaf.subject) if row is None else (_refined(row, leaf, normal.shape),)
+        label = (
+            (without_own_type(leaf).type, normal.text, leaf.subject)
+            if row is None
+            else (_refined(row, leaf, normal.shape),)
+        )
         named.setdefault(": ".join(filter(None, label)), leaf)
     names = sorted(named)
     if len(names) == 1:

@@ -86,20 +86,14 @@ _ENVELOPES: Final[tuple[tuple[str, re.Pattern[str], _Open], ...]] = tuple(
         ),
         ("pull access denied", r"(?P<said>pull access denied for [^,\n]+),.*", _said),
         ("rror: ", r"(?:\w+(?:\.|::))+Error: (?P<said>.*)", _said),
-        ("rror [", r"\w*Error \[ERR_[A-Z_]+\]: (?P<said>.*)", _said),
+        ("rror [", r"(?P<said>\w*Error) \[(?:ERR_[A-Z_]+|\w+Error)\](?P<rest>: .*)", lambda m: m["said"] + m["rest"]),
         ("suite failed to run", r"\s*(?:● )?Test suite failed to run\s+(?P<said>.*)", _said),
-        (
-            "lines of output]",
-            r".*?(?:Building wheel|Building editable|Preparing metadata|Getting requirements\b[^(\n]*?)"
-            r"(?: for (?P<package>\S+))? \(.*?lines of output\]\s*.*?(?P<said>[^\n]*)\s*",
-            lambda match: ": ".join(filter(None, (match["package"], match["said"].strip()))),
-        ),
         (": line ", _KILLED, _killed),
         ("invalid character", r"(?:json|yaml|toml): (?P<said>.*)", _said),
         ("sh: fork: ", r"-?\w*sh: fork: (?:retry: )?(?P<said>.*)", _said),
         (".exceptions.", r"(?:\w+\.)+exceptions\.\w+: (?P<said>[45]\d\d .*)", _said),
         ("tool_use_error>", r"<tool_use_error>(?P<said>.*)</tool_use_error>", _said),
-        ("FATAL:  ", r".*: (?P<said>FATAL:  [^\n]*).*", _said),
+        ("FATAL:  ", r"(?:.*[:)] )?FATAL:  (?P<said>[^\n]*).*", _said),
         ("from server (", r"Error from server \(\w+\): (?P<said>.*)", _said),
         (".go:1", r"[EWIF]\d{4} [\d:.]+\s+\d+ \S+\.go:\d+\] (?P<said>.*)", _said),
         ("CMake Error at ", r"CMake Error at \S+:\d+ \(\w+\):\s+(?P<said>.*)", _said),
@@ -107,11 +101,14 @@ _ENVELOPES: Final[tuple[tuple[str, re.Pattern[str], _Open], ...]] = tuple(
         ("CONFLICT (", r".*?(?P<said>CONFLICT \([^)\n]*\): [^\n]*?)(?: in [^\n]*)?(?:\n.*)?", _said),
         ("FAILED ", r"(?s:.*?\n)?(?P<said>FAILED \S+::\S+ - [^\n]*)(?:\n\d+ failed.*)?", _said),
         ("ERROR ", r"ERROR \S+\.py - (?P<said>ModuleNotFoundError: [^\n]*).*", _said),
-        ("E   ", r"(?:.*\n)?E {2,}(?P<said>(?!assert)\S[^\n]*).*", _said),
+        ("E   ", r"(?:(?!E  ).*?\n)?E {2,}(?P<said>(?!assert)\S[^\n]*).*", _said),
         ("Exit code 1", r"(?P<said>.*)\nExit code (?P<status>\d+)", _after_status),
         ("Permission denied", r"(?:\S*/)?\w*sh: (?P<said>\S*/\S*: Permission denied)", _said),
         ("Docker compose command failed", _COMPOSE, _composed),
         ("docker: ", r"docker: (?P<said>.*)", _said),
+        (":1", r"\S*:\d+:in [`'][^'\n]*': (?P<said>.*) \(\w+(?:::\w+)*\)(?:\n.*)?", _said),  # Ruby
+        ("rror in ", r"Error in [^\n]*? ?: +(?P<said>[^\n]*)(?:\n.*)?", _said),  # R
+        ("start container process: ", r".*start container process: (?P<said>.*?)(?:: unknown\.?)?", _said),
         ("failed to solve: ", r"(?:ERROR: |error: )?(?:failed to \w+: )*failed to solve: (?P<said>.*)", _said),
         (
             "Failed to execute goal ",
@@ -127,8 +124,6 @@ _ENVELOPES: Final[tuple[tuple[str, re.Pattern[str], _Open], ...]] = tuple(
             r"(?:Error: )?Error\((?P<said>\"[^\n]*\"), line: \d+, column: \d+\)",
             lambda m: m["said"].strip('"'),
         ),
-        ('File "', r"\s*File \"[^\"\n]+\", line \d+[^\n]*\n(?:[ \t]+[^\n]*\n)+(?P<said>[A-Za-z].*)", _said),
-        ("\nE  ", r".*?^E +(?P<said>[A-Za-z_.]+(?:Error|Exception)\b[^\n]*).*", _said),
         ("No matching distribution", r".*?(?P<said>No matching distribution found for [^\n]+).*", _said),
         (
             "Os { ",
@@ -158,8 +153,11 @@ MAX_PLANS: Final = 4096
 
 
 def masked(text: str) -> bytes:
-    """The same for texts and marks that differ in digits only: the key of what may have to be done with them."""
-    return text.encode(errors="surrogatepass").translate(_DIGITS)
+    """The same for texts that differ in ids only: the key of what may have to be done with them.
+
+    A mark is in every masked text of which it is in the text itself.
+    """
+    return text.encode(errors="surrogatepass").translate(_DIGITS, b"abcdef")
 
 
 @lru_cache(maxsize=MAX_PLANS)
@@ -170,8 +168,37 @@ def _envelopes_in(shape: bytes) -> tuple[tuple[re.Pattern[str], _Open], ...]:
 _BY_MARK: Final = tuple((masked(mark), pattern, opened) for mark, pattern, opened in _ENVELOPES)
 
 
+EDITS: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...]] = (
+    (("tool_use_error>",), re.compile(r"</?tool_use_error>"), ""),
+    (
+        ("eplace", "old"),
+        re.compile(
+            r"(?P<what>(?i:string to replace|old_?string)[^:\n]{0,80}not found[^:\n]{0,40})(?:\.?\s*\n\s*String:|:).*",
+            re.DOTALL,
+        ),
+        r"\g<what>",
+    ),
+    (("String:",), re.compile(r"(?:\n\s*|(?<=to true\. ))String:.*", re.DOTALL), ""),
+    (
+        ("old_str",),
+        re.compile(
+            r"(?P<name>old_str(?:ing)?) [`'\"].*[`'\"](?P<rest> (?:did not|in lines|in |not |was ).*)", re.DOTALL
+        ),
+        r"\g<name>\g<rest>",
+    ),
+    (
+        ("ailed to find",),
+        re.compile(
+            r"(?P<what>(?i:failed to find (?:expected lines|context))(?: '[^'\n]*')?(?: in \S+?)?):?\s*\n.*", re.DOTALL
+        ),
+        r"\g<what>",
+    ),
+    (("<<<<<",), re.compile(r"\s*<{5,} SEARCH\b.*", re.DOTALL), ""),
+    (("```",), re.compile(r"```.*?(?:```|$)", re.DOTALL), "<quoted>"),
+)
+"""What tools that edit files say after what is wrong: the text that they looked for. Entries as in `CUTS`."""
 _ADVICE: Final = re.compile(
-    r"\n[╔║].*|(?:(?<=[.!?;:])\s+|\n\s*)(?:[×✗╰─>│|=\s]*)"
+    r"\n[╔║].*|[,;] (?:try|please|see|either|consider) .*|(?:(?<=[.!?;:])\s+|\n\s*)(?:[×✗╰─>│|=\s]*)"
     r"(?:[Uu]sage|Current working|On instance|exit status \d+$|Please|Try|Use"
     r"|Add a|See|Visit|Run|Refer|Check|Hint|hint|Note|note|Help"
     r"|For (?:more|further|help|documentation)"
@@ -181,20 +208,25 @@ _ADVICE: Final = re.compile(
     re.DOTALL,
 )
 _PLACE: Final = re.compile(
-    r"(?:,? \(?(?:at |in \"[^\"\n]*\", |in '[^'\n]*', |: )?|: )\bline:? \d+,? ?(?:column|col):? \d+"
+    r" (?:(?:at|in) \S+(?: on)? line \d+\.?|\([^()\s]+, line \d+\))$"
+    r"|(?:,? \(?(?:at |in \"[^\"\n]*\", |in '[^'\n]*', |: )?|: )\bline:? \d+,? ?(?:column|col):? \d+"
     r"(?: \(char \d+\))?\)?(?::\n.*)?",
     re.DOTALL,
 )
+_PLACES: Final = re.compile(r" \([^()\n]*: /[^()\n]*\)")
 _EXCERPT: Final = re.compile(r"(['\"])(?:(?!\1)[^\n]){0,80}\1?\.\.\.")
 _NUMBERS: Final = re.compile(r"(?<=[(\[])\d+,(?: ?\d+,?)*(?=[)\]])")
 _LIST: Final = re.compile(r"(?<=:)(?:\n[ \t]+\S[^\n]*)+")
 _IDS: Final = re.compile(r"(?<= )(?:[a-z]+_(?=\w*[A-Z\d])\w+)(?:, [a-z]+_\w+)*$")
 _METHOD: Final = re.compile(r"\b(?:\w+\.|<locals>\.)+(?=[a-z]\w*\(\) (?:missing|got|takes))")
 _REQUEST: Final = re.compile(r"\s*\bRequest[ -]?Id: ?\S+|\s+Time: ?\d\S+")
-_ORGANIZATION: Final = re.compile(r"(?<=organization )`?org[-_]\w+`?")
+_ORGANIZATION: Final = re.compile(r"(?<=organization )[`']?org[-_]\w+[`']?")
 _PHRASE: Final = re.compile(r"(?<=returned error: [45]\d\d) [A-Z][A-Za-z -]+$")
 _TOKEN: Final = re.compile(r"(Unexpected token) '?(\S)'?(?:, .* is not valid JSON| in JSON at position \d+)")
-_VALUE: Final = re.compile(r"^'[^'\n]*'(?= is not (?:of type|valid under|one of) )|(?<=pathspec )'[^'\n]*'")
+_VALUE: Final = re.compile(
+    r"^'[^'\n]*'(?= is not (?:of type|valid under|one of) )|(?<=pathspec )'[^'\n]*'"
+    r"|(?:(?<=remote ref )|(?<=ecksum of ref ))\S+"
+)
 _DIALED: Final = re.compile(
     r": (?:Get|Post|Put|Head|Delete) \"[^\"\n]*\": dial unix.*|\nlocation searched: .*", re.DOTALL
 )
@@ -202,21 +234,28 @@ _TAILS: Final = re.compile(r" -> \[Help \d+\]| without sending a response|\n\w+:
 _CURVED: Final = re.compile(r"[‘’](?!s )")
 CUTS: Final[tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...]] = (
     (("‘",), _CURVED, "'"),
+    ((".",), re.compile(r"^(?:[a-z_]\w*\.)+(?=[A-Z]\w+: )"), ""),
+    (("<class '",), re.compile(r"^<class '[\w.]+'>: "), ""),
+    (("<local",), re.compile(r"(?<=<local)\d+(?=>)"), ""),
     (("organization ",), _ORGANIZATION, "<id>"),
     (("[Help ", "without sending", "not recoverable"), _TAILS, ""),
     (("Unexpected token",), _TOKEN, r"\1 \2 in JSON"),
-    (("' is not ", "pathspec "), _VALUE, "<quoted>"),
+    (("'@'",), re.compile(r"(?<=')@'[^'\n]*'"), ""),
+    (("' is not ", "pathspec ", "remote ref ", "of ref "), _VALUE, "<quoted>"),
     (("dial unix", "location searched"), _DIALED, ""),
     (("returned error: ",), _PHRASE, ""),
     ((":SIG",), re.compile(r"(?<=\d):(?=SIG)"), ": "),
+    ((": /",), _PLACES, ""),
     (("line",), _PLACE, ""),
     (("...",), _EXCERPT, "<quoted>"),
+    (("(1",), re.compile(r" \(\d+:\d+\):?(?=\s|$)"), ""),
+    (("https:", "http:"), re.compile(r" \([^()\n]*https?://[^()\s]*\)"), ""),
     (("(1", "[1"), _NUMBERS, "<n>"),
     ((":\n",), _LIST, " <quoted>"),
     (("_",), _IDS, "<id>"),
     (("() ",), _METHOD, ""),
     (("Request",), _REQUEST, ""),
-    ((". ", "\n", "! ", "? ", "; "), _ADVICE, ""),
+    ((". ", "\n", "! ", "? ", "; ", ", "), _ADVICE, ""),
 )
 """(Marks, one of which is in every text with an addition, its pattern, what stands for it), in their order."""
 

@@ -11,6 +11,7 @@ don't.
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
@@ -19,6 +20,7 @@ from typing import Final, NamedTuple
 
 from tracetui.analysis.error_envelopes import (
     CUTS,
+    EDITS,
     ERRNO_MARKS,
     MAX_PLANS,
     cut_addition,
@@ -27,6 +29,7 @@ from tracetui.analysis.error_envelopes import (
     status_said,
     system_error,
 )
+from tracetui.analysis.error_lines import statement, without_progress
 from tracetui.analysis.error_text import MAX_INPUT, NOT_USER_CODE, ErrorText, contains_any, ends, normalize, unwrap
 
 _MAX_SUBJECT: Final = 120
@@ -41,6 +44,8 @@ def read_error(kind: str | None, text: str) -> tuple[ErrorText, bool]:
 
 
 def _read(kind: str | None, text: str, depth: int = 0) -> tuple[ErrorText, bool]:
+    if "\n" in text:
+        text = without_progress(text)
     whole = ends(text, _LONGEST)
     shape = masked(whole)
     if depth < _MAX_DEPTH:
@@ -52,16 +57,21 @@ def _read(kind: str | None, text: str, depth: int = 0) -> tuple[ErrorText, bool]
     error = plain if inside == text else unwrap(None, inside)
     if len(error.text) > MAX_INPUT:
         error = error._replace(text=ends(error.text, MAX_INPUT))
-    error = _without_umbrella(_said_with_status(_shaped(error)))
+    error = _shaped(error, shape if error.text == whole else masked(error.text))
+    if "\n" in error.text:
+        error = error._replace(text=statement(error.text))
+    error = _said_with_status(error)
+    if error.text.endswith((".", ";", ",")) and " " in error.text:
+        error = error._replace(text=error.text.rstrip(".:;, "))
     if error.frame is not None:
         error = error._replace(frame=_own_frame(error.frame, text))
     return error, error != plain
 
 
-def _shaped(error: ErrorText) -> ErrorText:
-    """The error after all readers of its shape, in their order; a reader may make of it one for another reader."""
+def _shaped(error: ErrorText, shape: bytes) -> ErrorText:
+    """The error of this masked text after all readers of its shape, in their order; one may make it fit for another."""
     is_of_database = error.type in _DB_API
-    left: Sequence[int] = _readers_in(masked(error.text), is_of_database)
+    left: Sequence[int] = _readers_in(shape, is_of_database)
     while left:
         number, *left = left
         text, error = error.text, _READERS[number].read(error)
@@ -85,19 +95,20 @@ def _readers_in(shape: bytes, is_of_database: bool) -> tuple[int, ...]:
     )
 
 
-_UMBRELLA: Final = re.compile(
-    r"(?:Sqlite|Axios|Mcp|SDK|API|APIStatus|Http|HTTP|HTTPStatus|Fetch|Response|Client|Server|Tool|Protocol"
-    r"|RemoteProtocol|TargetClosed|CalledProcess|Subprocess|Command|Execution|Request|Service|ClientConnector"
-    r"|ServerDisconnected)(?:Error|Exception)"
-)
-"""Types that only say which library or side reports it."""
+_OF_LANGUAGE: Final = frozenset(name for name, kind in vars(builtins).items() if isinstance(kind, type)) | {"Error"}
+"""Types of exceptions that any library may raise; a type of its own says no more than a sentence."""
+_CLASS_NAME: Final = re.compile(r"_?[A-Z]\w*[a-z]\w*")
+_SENTENCE: Final = 2
+"""Words of a text that says what is wrong."""
 
 
 _DRIVEN: Final = re.compile(r"(?:Page|Locator|Frame|BrowserType|BrowserContext|Browser|ElementHandle)\.\w+: ")
 
 
-def _without_umbrella(error: ErrorText) -> ErrorText:
-    if error.type and len(error.text.split()) > 1 and _UMBRELLA.fullmatch(error.type):
+def without_own_type(error: ErrorText) -> ErrorText:
+    """The error without a type that only says which library or side reports it."""
+    own = error.type and _CLASS_NAME.fullmatch(error.type) and error.type not in _OF_LANGUAGE
+    if own and len(error.text.split()) >= _SENTENCE:
         return error._replace(type=None)
     return error
 
@@ -109,8 +120,7 @@ def _driven(error: ErrorText) -> ErrorText:
 
 
 def _cut(pattern: re.Pattern[str], instead: str, error: ErrorText) -> ErrorText:
-    text = cut_addition(pattern, instead, error.text)
-    return error if text == error.text else error._replace(text=text.rstrip(".:;,") or text)
+    return error._replace(text=cut_addition(pattern, instead, error.text))
 
 
 def _system(error: ErrorText) -> ErrorText:
@@ -121,7 +131,7 @@ def _system(error: ErrorText) -> ErrorText:
 def _said_with_status(error: ErrorText) -> ErrorText:
     """Status and message, without codes that only some SDKs show."""
     text = status_said(error.text) if error.text[:1] in ("4", "5", "c") and _STATUS_BEGINS.match(error.text) else None
-    return error if text is None else error._replace(type=None, text=text.rstrip(".:;,"))
+    return error if text is None else error._replace(type=None, text=text)
 
 
 _STATUS_BEGINS: Final = re.compile(r"(?:code )?[45]\d\d\b")
@@ -337,6 +347,7 @@ def _pool(error: ErrorText) -> ErrorText:
 _GO_REQUEST: Final = re.compile(
     rf"(?:error \w+ing [\w ]+: )?(?:Get|Post|Put|Patch|Delete|Head) \"{_URL_HOST}[^\"\n]*\": (?P<said>.*)", re.DOTALL
 )
+_FETCH: Final = re.compile(rf"request to {_URL_HOST}\S* failed, reason: (?P<said>.*)", re.DOTALL)
 _CERTIFICATE: Final = re.compile(r"\[SSL: \w+\][^\n(]*(?=\(_ssl)")
 _OF_STORE: Final = ("local issuer", "self-signed certificate in", "self signed certificate in", "unknown authority")
 """Said where the client lacks a certificate, whatever the host."""
@@ -344,7 +355,7 @@ _OF_STORE: Final = ("local issuer", "self-signed certificate in", "self signed c
 
 def _tls(error: ErrorText) -> ErrorText:
     """What a request of Go or a handshake of OpenSSL failed with, and the host unless the client is to be repaired."""
-    if request := _GO_REQUEST.fullmatch(error.text):
+    if request := _GO_REQUEST.fullmatch(error.text) or _FETCH.fullmatch(error.text):
         error = error._replace(text=request["said"], host=host_name(request["host"]))
     if handshake := _CERTIFICATE.search(error.text):
         error = error._replace(type=None, text=handshake.group().strip())
@@ -451,8 +462,8 @@ def _make(error: ErrorText) -> ErrorText:
 
 
 _SCRIPT: Final = re.compile(
-    r"^(?:(?:\S*/)?\w*sh: )?(?:(?:[\w.@+~/-]+): (?:line \d+|(?<=sh: )\d+): (?=\S[^:\n]*: |syntax error|unexpected)"
-    r"|(?:\S*/)?\w*sh: (?=\S+: (?:command )?not found))",
+    r"^(?:(?:\S*/)?\w*sh: )?(?:(?:[\w.@+~/-]+): (?:line \d+|(?<=sh: )\d+): (?=\S[^:\n]*: |syntax error|unexpected|`)"
+    r"|(?:\S*/)?\w*sh: (?=\S+: (?:command )?not found|syntax error))",
     re.MULTILINE,
 )
 _NO_COMMAND: Final = re.compile(
@@ -483,7 +494,9 @@ def _shell(error: ErrorText) -> ErrorText:
 _ASIDE_OF_GIT: Final = re.compile(r"(?<=not a git repository) \(.*|(?<=detect email address) \(got [^\n]*", re.DOTALL)
 _NO_PATCH: Final = re.compile(r"(?:error: )?patch failed: \S+:\d+\nerror: \S+: (?P<said>patch does not apply)")
 _REJECTED: Final = re.compile(r"! \[(?P<how>(?:remote )?rejected)\][^\n(]*(?:\((?P<why>[^)\n]+)\))?")
-_USERNAME: Final = re.compile(r"(could not read (?:Username|Password) for '[^']*'): .*", re.DOTALL)
+_USERNAME: Final = re.compile(
+    r"((?:could not read (?:Username|Password)|Authentication failed) for '[^']*')(?:: .*)?", re.DOTALL
+)
 
 
 def _git(error: ErrorText) -> ErrorText:
@@ -540,22 +553,6 @@ def _lock(error: ErrorText) -> ErrorText:
     return error._replace(text=text)
 
 
-_DAEMON: Final = re.compile(r"^docker: ")
-
-
-def _docker(error: ErrorText) -> ErrorText:
-    return error._replace(text=_DAEMON.sub("", error.text))
-
-
-_CLASS: Final = re.compile(r"<class '(?:[\w]+\.)*(?P<type>\w+)'>: ")
-
-
-def _class(error: ErrorText) -> ErrorText:
-    """The database's own type, which SQLAlchemy puts in front for asynchronous drivers."""
-    named = _CLASS.match(error.text)
-    return error if named is None else error._replace(type=named["type"], text=error.text[named.end() :])
-
-
 _POD: Final = re.compile(
     r"\b(?P<name>[a-z][a-z0-9-]*?)-(?=[a-z0-9]*\d)[a-z0-9]{6,10}-[a-z0-9]{5}(?![a-z0-9-])(?:_[\w-]+\([\w-]+\))?"
 )
@@ -594,33 +591,6 @@ def _browser(error: ErrorText) -> ErrorText:
     return error._replace(text=_LOG.sub("", text), subject=subject or error.subject, host=host)
 
 
-_EDITED: Final = re.compile(
-    r"(?P<what>(?i:string to replace|old_?string)[^:\n]{0,80}not found[^:\n]{0,40})(?:\.?\s*\n\s*String:|:).*",
-    re.DOTALL,
-)
-_MATCHES: Final = re.compile(r"(?:\n\s*|(?<=to true\. ))String:.*", re.DOTALL)
-_OLD_TEXT: Final = re.compile(
-    r"(?P<name>old_str(?:ing)?) [`'\"].*[`'\"](?P<rest> (?:did not|in lines|in |not |was ).*)", re.DOTALL
-)
-_EXPECTED: Final = re.compile(
-    r"(?P<what>(?i:failed to find (?:expected lines|context))(?: '[^'\n]*')?(?: in \S+?)?):?\s*\n.*", re.DOTALL
-)
-_FENCED: Final = re.compile(r"```.*?(?:```|$)", re.DOTALL)
-_TAGGED: Final = re.compile(r"</?tool_use_error>")
-
-
-def _edit(error: ErrorText) -> ErrorText:
-    """What a tool that edits files says, without the text that it looked for."""
-    text = _TAGGED.sub("", error.text)
-    text = _EDITED.sub(r"\g<what>", text)
-    if "eplace" in text:
-        text = _MATCHES.sub("", text)
-    text = _OLD_TEXT.sub(r"\g<name>\g<rest>", text)
-    text = _EXPECTED.sub(r"\g<what>", text)
-    text = re.sub(r"\s*<{5,} SEARCH\b.*", "", text, flags=re.DOTALL)
-    return error._replace(text=_FENCED.sub("<quoted>", text).strip())
-
-
 _ASSERTED: Final = re.compile(r"\bassert (\d{3}) == (\d{3})\b|\b[Ee]xpected:? (\d+)\b(\D{1,40}?)(\d+)\b")
 _WHERE: Final = re.compile(r"\n\s*\+\s+(?:where|and) [^\n]*")
 """How pytest came to a value."""
@@ -639,7 +609,7 @@ def _assertion(error: ErrorText) -> ErrorText:
     return error._replace(text=_SUMMARY.sub("", _WHERE.sub("", _ASSERTED.sub(statuses, error.text))))
 
 
-_QUOTES: Final = re.compile(r'"([^"]*)"|`([^`]*)`')
+_QUOTES: Final = re.compile(r"""(?<!\w)(?:"([^"\s]*\w)"|`([^`'\s]*\w)[`'])""")
 _NUMBERED_ERROR: Final = re.compile(r"\((?P<code>\d{3,5}), (?P<quote>['\"])(?P<text>.*)(?P=quote)\)", re.DOTALL)
 
 
@@ -648,13 +618,8 @@ def _quotes(error: ErrorText) -> ErrorText:
     text = error.text
     if text[:1] == "(" and (numbered := _NUMBERED_ERROR.fullmatch(text)):
         text = f"code {numbered['code']}: {numbered['text']}"
-    if text.count("`") > 2 or text.count('"') > 2:
-
-        def name(match: re.Match[str]) -> str:
-            quoted = match[1] or match[2]
-            return quoted if quoted and len(quoted.split()) == 1 else match[0]
-
-        text = _QUOTES.sub(name, text)
+    if "`" in text or '"' in text:
+        text = _QUOTES.sub(r"'\1\2'", text)
     return error._replace(text=text.replace(": [: ", ": "))
 
 
@@ -731,7 +696,10 @@ _GIVEN: Final = re.compile(r"(?<=time data )'[^'\n]*'")
 _UNFOUND: Final = ("No module", "Cannot find")
 _DEPTH: Final = re.compile(r"(?<=recursion depth exceeded) (?:while|in|during) .*")
 _SELF: Final = re.compile(r"(?P<head>[A-Za-z][^:\n]{2,60}: )(?P=head)+")
-_UNCAUGHT: Final = re.compile(r"^(?:Uncaught|Unhandled)(?: \(in promise\)| exception:?| promise rejection:?)? (?=\w)")
+_UNCAUGHT: Final = re.compile(
+    r"^(?:(?:PHP )?Fatal error: +)?(?:Uncaught|Unhandled)"
+    r"(?: \(in promise\)| exception[:.]?| promise rejection:?)? (?=\w)"
+)
 _SESSION: Final = re.compile(r"\s*(?:\(Session info: |Stacktrace:|; For documentation on this error).*", re.DOTALL)
 _SQL_CODE: Final = re.compile(r"^(?:ERROR )?(?P<code>\d{4}) \(\w{5}\)(?: at line \d+)?: ")
 _DB_API: Final = frozenset(
@@ -744,6 +712,26 @@ _DB_API: Final = frozenset(
 _FOLLOWS: Final = re.compile(r"(?:code |HTTP(?: Error)? )?[45]\d\d\b|MCP error -?\d+: ")
 _STATUS_FIRST: Final = re.compile(r"^(?=[45]\d\d: )")
 """Texts of which the status decides on the type."""
+
+
+_STATUS_LAST: Final = re.compile(r" \((?:status(?: code)?:? (?P<status>[45]\d\d)|SQLSTATE \w{5})\)\.?$")
+
+
+def _status_last(error: ErrorText) -> ErrorText:
+    """No status of which the text says the phrase, and no code of SQL, which follows from it."""
+    last = _STATUS_LAST.search(error.text)
+    said = last is not None and _phrase_of(last["status"] or "").lower() in error.text.lower()
+    return error._replace(text=error.text[: last.start()]) if last and said else error
+
+
+_ENTRY: Final = re.compile(r"""(['"])\w+\1: \[[^\[\]{}]*\]""")
+
+
+def _mapping(error: ErrorText) -> ErrorText:
+    """Errors by field, in any order."""
+    entries = [match.group() for match in _ENTRY.finditer(error.text)]
+    listed = f"{{{', '.join(entries)}}}" == error.text.strip()
+    return error._replace(text=f"{{{', '.join(sorted(entries))}}}") if listed else error
 
 
 def _untyped(error: ErrorText) -> ErrorText:
@@ -764,6 +752,8 @@ def _untyped(error: ErrorText) -> ErrorText:
         kind, text = None, said
     text = _STATUS_FIRST.sub("code ", text)
     text = _SQL_CODE.sub(r"code \g<code>: ", text)
+    if kind == "ImportError":
+        frame = None
     if kind in _DB_API or _FOLLOWS.match(text):
         kind = None
     return error._replace(type=kind, text=text, frame=frame)
@@ -773,6 +763,18 @@ def _uncaught(kind: str | None, text: str, depth: int) -> ErrorText | None:
     """The error that nobody handled."""
     head = _UNCAUGHT.match(text)
     return _read(kind, text[head.end() :], depth)[0] if head else None
+
+
+_INNERMOST: Final = re.compile(
+    r".*(?:(?:^|[\n;] ?)(?:Caused by|nested exception is):? |\n[ \t]+)(?P<said>(?:\w+\.)+\w+(?:Exception|Error)\b.*)",
+    re.DOTALL,
+)
+
+
+def _nested(kind: str | None, text: str, depth: int) -> ErrorText | None:
+    """The innermost exception of Java, without its stack."""
+    innermost = _INNERMOST.fullmatch(text)
+    return _read(None, innermost["said"], depth)[0] if innermost else None
 
 
 _CAUSE: Final = re.compile(r"\n\s+\[cause\]: (?P<cause>.+)", re.DOTALL)
@@ -819,6 +821,9 @@ _WHOLE: Final[tuple[tuple[str, _Whole], ...]] = (
     ("StatusCode.", _grpc),
     ("rpc error: code", _grpc),
     ("[cause]: ", _caused),
+    ("Caused by: ", _nested),
+    ("nested exception is", _nested),
+    ("\n\t", _nested),
     ("Uncaught ", _uncaught),
     ("Unhandled ", _uncaught),
     (" {", _body),
@@ -841,26 +846,27 @@ _UNTYPED: Final = (
 _READERS: Final = (
     _Shape(("ConnectionPool(",), _pool),
     _Shape((" for url", "status code ", ", message='", " returned error"), _response),
-    _Shape(('": ', "_ssl"), _tls),
-    _Shape(('": ', "_ssl"), _tls),
+    _Shape(('": ', "_ssl", ", reason: "), _tls),
     _Shape((" exit status ", "ommand failed", "did not complete", " died with ", "' timed out", "ommand '"), _command),
     _Shape(("error: ", "error[", "error TS", "error C", ".go:", "[ERROR] ", "undefined ref", "find -l"), _compiler),
     _Shape((": *** ",), _make),
     _Shape(("': ", "’: ", ": line ", "not found", "sh: ", " ENOENT", "bin/"), _shell),
     _Shape(("E: ", "fatal: ", "npm "), _report),
-    _Shape(("rejected]", "could not read ", "git repository", "auto-detect", "patch failed"), _git),
+    _Shape(
+        ("rejected]", "could not read ", "tication failed for", "git repository", "auto-detect", "patch failed"), _git
+    ),
     _Shape(("ersions: ", "@", "previous error", "`"), _packages),
     _Shape(("d by ", "Lock Info:"), _lock),
-    _Shape(("docker: ",), _docker),
-    _Shape(("<class '",), _class),
     _Shape((" pod", "User "), _pod),
     _Shape(("ms exceeded", "net::", "Call log:", "Locator: "), _browser),
-    _Shape(("eplace", "old", "ailed to find", "```", "tool_use_error>", "<<<<<"), _edit),
+    *(_Shape(marks, partial(_cut, pattern, instead)) for marks, pattern, instead in EDITS),
     _Shape(("assert ", "pected", "\n="), _assertion),
     _Shape(("'4", "'5", '"4', '"5'), _status_in_quotes),
     _Shape(("://",), _requested),
     _Shape(("`", '"', ", '"), _quotes),
     _Shape(_UNTYPED, _untyped),
+    _Shape((": [",), _mapping),
+    _Shape((" (status", " (SQLSTATE"), _status_last),
     _Shape(("1.", "1:11"), _pooled_hosts),
     *(_Shape(marks, partial(_cut, pattern, instead)) for marks, pattern, instead in CUTS),
     _Shape(("age.", "ocator.", "rame.", "rowser", "lementHandle."), _driven),
