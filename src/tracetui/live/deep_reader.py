@@ -10,12 +10,10 @@ from typing import Any, Final, NamedTuple
 
 from tracetui.formats import registry
 from tracetui.formats.base import Format
-from tracetui.live.load import Reader
 from tracetui.live.mailbox import Throttle
-from tracetui.live.opener import OpenRun
+from tracetui.live.readers import Readers, UntilOpened
 from tracetui.live.scan import DeepCache, Found, look
 from tracetui.live.watch import RETRY_SECONDS
-from tracetui.model import RunRef
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source
 from tracetui.sources.file_views import Budget
 
@@ -25,9 +23,6 @@ LARGE: Final = 32 << 20
 """Bytes that take about half a second to count."""
 CACHED_FILES: Final = 8
 """Changing files with a format cache."""
-READERS: Final = 128
-SPANS: Final = 400_000
-"""Spans of all readers together; the least recently used reader goes first."""
 
 
 def is_large(entry: Entry) -> bool:
@@ -35,55 +30,13 @@ def is_large(entry: Entry) -> bool:
     return entry.stat is not None and entry.stat.size > LARGE
 
 
-class LiveReaders:
-    """Readers of files that contain one run and have changed more than once."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._readers: OrderedDict[str, Reader | RunRef] = OrderedDict()
-
-    def remember(self, found: Found) -> None:
-        """Prepare a reader for a changed file that was read as `found`."""
-        self._readers.pop(found.path, None)
-        if len(found.runs) == 1 and not found.problems and found.runs[0].ref.key is None:
-            self._readers[found.path] = found.runs[0].ref
-            self._evict()
-
-    def forget(self, path: str) -> None:
-        """Drop the reader of a deleted or replaced file."""
-        self._readers.pop(path, None)
-
-    def look(self, path: str) -> Found | None:
-        """Read on and return the result; None if the file needs a full read. Raises `LinkLost`."""
-        cached = self._readers.get(path)
-        if cached is None:
-            return None
-        reader = cached if isinstance(cached, Reader) else Reader(self._source, cached)
-        self._readers[path] = reader
-        self._readers.move_to_end(path)
-        reader.catch_up()
-        if reader.failure is not None:
-            del self._readers[path]
-            return None
-        self._evict()
-        return Found(path=path, format=reader.ref.format, runs=(reader.summary(),))
-
-    def _evict(self) -> None:
-        sizes = {path: len(one) for path, one in self._readers.items() if isinstance(one, Reader)}
-        spans = sum(sizes.values())
-        while len(self._readers) > READERS or (spans > SPANS and len(self._readers) > 1):
-            path, _ = self._readers.popitem(last=False)
-            spans -= sizes.get(path, 0)
-
-
 class DeepReader:
     """Reads files in full, and files that change repeatedly only as far as they are new. Used by one thread."""
 
-    def __init__(self, source: Source, roots: Sequence[str], only: Format | None, open_run: OpenRun) -> None:
-        self._source, self._roots, self._only, self._open_run = source, roots, only, open_run
+    def __init__(self, source: Source, roots: Sequence[str], only: Format | None, readers: Readers) -> None:
+        self._source, self._roots, self._only, self._readers = source, roots, only, readers
         self.cache: DeepCache | None = None
         """Gets the results of first reads."""
-        self._live_readers = LiveReaders(source)
         self._caches: OrderedDict[str, dict[str, Any]] = OrderedDict()
         """Format caches of files that change repeatedly and contain many runs."""
         self.shared: dict[str, Any] = {}
@@ -91,9 +44,10 @@ class DeepReader:
 
     def count(self, entry: Entry, name: str, budget: Budget | None = None) -> Found:
         """Read a file for the first time, as the format `name` or, if empty, as any. Raises `LinkLost`."""
-        if name and not self._is_to_be_stored(entry) and (found := self._open_run.look(entry)) is not None:
-            self._live_readers.remember(found)
-            return found
+        if name and not self._is_to_be_stored(entry) and self._readers.attended(entry.path) is not None:
+            found = self._readers.read_on(entry.path)
+            if found is not None:
+                return found
         if self.cache is not None:
             last = registry.load(name) if name else None
             named = entry.path in self._roots
@@ -122,16 +76,12 @@ class DeepReader:
 
     def _remember_large(self, entry: Entry, found: Found) -> None:
         if is_large(entry) and not found.unread:
-            self._live_readers.remember(found)
+            self._readers.follow(found)
 
     def read_changed(self, entry: Entry, budget: Budget | None = None) -> Found:
         """Read a file that has changed. Raises `LinkLost`."""
         path = entry.path
-        found = self._open_run.look(entry)
-        if found is not None:
-            self._live_readers.remember(found)
-            return found
-        found = self._live_readers.look(path)
+        found = self._readers.read_on(path)
         if found is None:
             cache = self._caches.pop(path, {})
             found, _ = look(
@@ -149,13 +99,12 @@ class DeepReader:
                 self._caches[path] = cache
                 if len(self._caches) > CACHED_FILES:
                     self._caches.popitem(last=False)
-            self._live_readers.remember(found)
+            self._readers.follow(found)
         return found
 
     def forget(self, path: str) -> None:
         """Drop the state of a deleted or replaced file."""
-        self._live_readers.forget(path)
-        self._open_run.forget(path)
+        self._readers.forget(path)
         self._caches.pop(path, None)
 
 
@@ -170,8 +119,8 @@ class Task(NamedTuple):
 class LargeFiles:
     """Queue of large files, and their results. Used by the lister's thread; its own thread only reads."""
 
-    def __init__(self, reader: DeepReader, throttle: Throttle, open_run: OpenRun) -> None:
-        self._reader, self._throttle, self._open_run = reader, throttle, open_run
+    def __init__(self, reader: DeepReader, throttle: Throttle, readers: Readers) -> None:
+        self._reader, self._throttle, self._readers = reader, throttle, readers
         self._changed = threading.Condition()
         self._tasks: dict[str, Task] = {}
         self._running: Task | None = None
@@ -245,11 +194,11 @@ class LargeFiles:
             return self._running
 
     def _read(self, task: Task) -> Found | None:
-        """Read a file; None if the open run's reader reads it now."""
-        while self._open_run.is_reading(task.entry.path):
+        """Read a file; None if the opener reads it now."""
+        while (reader := self._readers.attended(task.entry.path)) is not None and reader.more:
             if self._throttle.wait_for_stop(OPEN_SECONDS):
                 return None
-        budget = self._open_run.counting(task.entry.path)
+        budget = UntilOpened(self._readers, task.entry.path)
         if task.format is None:
             found = self._reader.read_changed(task.entry, budget)
         else:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import suppress
 from typing import Final
 
 from msgspec.structs import replace
@@ -44,7 +45,7 @@ from tracetui.live.mailbox import (
     Throttle,
 )
 from tracetui.model import Body, Operation, Run, RunRef, Span
-from tracetui.sources.base import Source
+from tracetui.sources.base import LinkLost, Source
 from tracetui.store.address import span_label, span_title
 from tracetui.store.claims import NO_SHARES, Share, Shares
 
@@ -226,10 +227,9 @@ class Differ:
 
     def _read_all(self, ref: RunRef) -> Generator[None, None, Reader]:
         reader = Reader(self._source, ref, redactor=masking.comparing())
-        reader.read()
-        while reader.more and not reader.lost:
-            yield
-            reader.read()
+        with suppress(LinkLost):
+            for _ in reader.pieces():
+                yield
         return reader
 
     def _read_ahead(self, ref: RunRef) -> Iterator[None]:

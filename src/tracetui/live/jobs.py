@@ -190,18 +190,10 @@ class WatchedRuns:
             for ref in self._readers.keys() - {*wanted}:
                 del self._readers[ref]
             for ref in wanted:
-                reader = self._readers.get(ref)
-                changed = reader is None
-                if reader is None:
-                    reader = self._readers[ref] = Reader(source, ref)
-                changed |= reader.read()
-                while reader.more and not reader.lost:
+                reader = self._readers.setdefault(ref, Reader(source, ref))
+                for _ in reader.pieces():
                     yield Step()
-                    changed |= reader.read()
-                if reader.lost:
-                    raise LinkLost(reader.lost)
-                new: tuple[Run, ...] = (reader.build(),) if changed else ()
-                yield Step(new, done=1)
+                yield Step((reader.build(),) if reader.unbuilt else (), done=1)
 
         return Job("watch", len(wanted), work)
 
@@ -443,10 +435,7 @@ def read_steps(source: Source, ref: RunRef, cache: dict[str, Any] | None = None)
     `cache`: see `Reader`.
     """
     reader = Reader(source, ref, cache=cache)
-    while reader.more:
-        reader.read()
-        if reader.lost:
-            raise LinkLost(reader.lost)
+    for _ in reader.pieces():
         yield Step()
     if reader.failure is not None:
         yield Step((reader.failure,))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from tracetui.formats.base import Format
 from tracetui.live.deep_reader import DeepReader, LargeFiles, Task, is_large
 from tracetui.live.mailbox import Mailbox, Throttle, WatchState
-from tracetui.live.opener import OpenRun
+from tracetui.live.readers import Readers
 from tracetui.live.scan import FileRelations, Found, entries, look
 from tracetui.live.watch import RETRY_SECONDS, Change, RetryQueue, Watch, running_seconds, settle_seconds
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
@@ -48,7 +48,7 @@ class Lister:
         *,
         events: bool = True,
         cache_limit: int = 0,
-        open_run: OpenRun | None = None,
+        readers: Readers | None = None,
     ) -> None:
         """`cache_limit`: bytes that the results of deep passes may take on disk; 0: they are not stored."""
         self._source = source
@@ -58,10 +58,10 @@ class Lister:
         self._throttle = throttle
         self._rescan = threading.Event()
         self._watch: Watch | None = None
-        open_run = OpenRun() if open_run is None else open_run
-        self._reader = DeepReader(source, self._roots, only, open_run)
-        self._large_reader = DeepReader(source, self._roots, only, open_run)
-        self._large = LargeFiles(self._large_reader, throttle, open_run)
+        readers = Readers(source) if readers is None else readers
+        self._reader = DeepReader(source, self._roots, only, readers)
+        self._large_reader = DeepReader(source, self._roots, only, readers)
+        self._large = LargeFiles(self._large_reader, throttle, readers)
         self._cache_limit = cache_limit
         self._cache: ScanCache | None = None
         self._large_listed: set[str] = set()

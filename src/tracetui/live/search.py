@@ -518,10 +518,7 @@ def grep_run(
     Spans of other runs in `listed` are searched there. `cache`: see `Reader`. Raises `LinkLost`.
     """
     reader = Reader(source, ref, cache=cache)
-    while reader.more:
-        reader.read()
-        if reader.lost:
-            raise LinkLost(reader.lost)
+    for _ in reader.pieces():
         yield None
     run, redactor = reader.build(), options.redactor
     yield from (problem for problem in run.problems if problem not in reported)

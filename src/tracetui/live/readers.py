@@ -1,0 +1,136 @@
+"""The readers of runs, shared by the threads of the app: what one of them reads of a file, no other reads again.
+
+A file with several runs has a reader for each run that is opened; the list scans such a file.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Final
+
+from tracetui.live.load import Reader
+from tracetui.live.scan import Found
+from tracetui.model import RunRef
+from tracetui.redact import Redactor
+from tracetui.sources.base import BudgetSpent, Source
+from tracetui.sources.file_views import Budget
+from tracetui.store.store import OPEN_RUNS
+
+READERS: Final = 128
+SPANS: Final = 400_000
+"""Spans of the readers of files together; the least recently used one goes first."""
+
+
+class Readers:
+    """Readers of the runs opened last, and of files that contain one run and changed more than once. Thread-safe.
+
+    No lock is held while data is read, but that of the reader, for one piece.
+    """
+
+    def __init__(self, source: Source, redactor: Redactor | None = None) -> None:
+        """`redactor` masks the bodies of the runs."""
+        self._source, self._redactor = source, redactor
+        self._lock = threading.Lock()
+        self._readers: dict[RunRef, Reader] = {}
+        self._opened: OrderedDict[RunRef, None] = OrderedDict()
+        """Opening one of these again costs only the new data."""
+        self._followed: OrderedDict[str, RunRef] = OrderedDict()
+        """The only run of each file that changed. It has no reader before the next change."""
+        self._attended: Reader | None = None
+
+    # ---- for the opener
+
+    def open(self, ref: RunRef, *, reload: bool = False) -> Reader:
+        """Return the reader of a run; a new one if `reload`."""
+        with self._lock:
+            if reload:
+                self._readers.pop(ref, None)
+            self._opened[ref] = None
+            self._opened.move_to_end(ref)
+            if len(self._opened) > OPEN_RUNS:
+                self._opened.popitem(last=False)
+                self._drop_unused()
+            return self._reader(ref)
+
+    def attend(self, reader: Reader | None) -> None:
+        """This reader is read on to its end from now on, and as it grows, instead of the one before."""
+        with self._lock:
+            self._attended = reader
+
+    # ---- for the list
+
+    def attended(self, path: str) -> Reader | None:
+        """The reader that the opener reads on, if it is of this file and the file has no other run."""
+        reader = self._attended
+        return reader if reader is not None and reader.ref.path == path and reader.ref.key is None else None
+
+    def follow(self, found: Found) -> None:
+        """Read the file of this scan on from its next change, if it contains a single run."""
+        with self._lock:
+            self._followed.pop(found.path, None)
+            if len(found.runs) == 1 and not found.problems and found.runs[0].ref.key is None:
+                self._followed[found.path] = found.runs[0].ref
+            self._evict()
+
+    def read_on(self, path: str) -> Found | None:
+        """Read new data and return the result; None if the file must be scanned. Raises `LinkLost`."""
+        with self._lock:
+            ref, attended = self._followed.get(path), self.attended(path)
+            reader = attended if ref is None else self._reader(ref)
+            if reader is None:
+                return None
+            self._followed[path] = reader.ref
+            self._followed.move_to_end(path)
+        reader.catch_up()
+        is_readable = reader.failure is None
+        with self._lock:
+            if not is_readable:
+                self._followed.pop(path, None)
+            self._evict()
+        return Found(path=path, format=reader.ref.format, runs=(reader.summary(),)) if is_readable else None
+
+    def forget(self, path: str) -> None:
+        """Drop the readers of a deleted or replaced file: it may contain another run now."""
+        with self._lock:
+            self._followed.pop(path, None)
+            for ref in [ref for ref in self._opened if ref.path == path]:
+                del self._opened[ref]
+            if self._attended is not None and self._attended.ref.path == path:
+                self._attended = None
+            self._drop_unused()
+
+    def _reader(self, ref: RunRef) -> Reader:
+        reader = self._readers.get(ref)
+        if reader is None:
+            reader = self._readers[ref] = Reader(self._source, ref, redactor=self._redactor)
+        return reader
+
+    def _evict(self) -> None:
+        sizes = {path: len(self._readers[ref]) for path, ref in self._followed.items() if ref in self._readers}
+        spans = sum(sizes.values())
+        while len(self._followed) > READERS or (spans > SPANS and len(self._followed) > 1):
+            path, _ = self._followed.popitem(last=False)
+            spans -= sizes.get(path, 0)
+        self._drop_unused()
+
+    def _drop_unused(self) -> None:
+        used = {*self._opened, *self._followed.values()}
+        for ref in self._readers.keys() - used:
+            del self._readers[ref]
+
+
+class UntilOpened(Budget):
+    """An unlimited budget that is spent once the opener reads the file itself."""
+
+    def __init__(self, readers: Readers, path: str) -> None:
+        super().__init__(1 << 62)
+        self._readers, self._path = readers, path
+
+    def spend(self, size: int) -> None:
+        if self.spend_ops():
+            raise BudgetSpent
+
+    def spend_ops(self) -> bool:
+        self.spent = self.spent or self._readers.attended(self._path) is not None
+        return self.spent
