@@ -17,7 +17,7 @@ from tracetui.live.deep_reader import DeepReader
 from tracetui.live.engine import Engine
 from tracetui.live.load import Reader, read_run
 from tracetui.live.readers import Readers, UntilOpened
-from tracetui.live.scan import Found, look
+from tracetui.live.scan import Found, Scanner
 from tracetui.live.scan_cache import open_cache
 from tracetui.model import Operation, RunRef
 from tracetui.sources.base import HEAD_SIZE, Entry, Stat
@@ -54,7 +54,7 @@ def entry_of(path: Path) -> Entry:
 
 
 def deep(path: Path) -> Found:
-    return look(LocalSource(), entry_of(path), deep=True)[0]
+    return Scanner(LocalSource()).look(entry_of(path), deep=True)
 
 
 @pytest.fixture
@@ -179,9 +179,9 @@ def test_opening_a_run_cancels_counting_its_file(session: Session) -> None:
     budget = UntilOpened(readers, str(session.path))
     for _ in range(600):
         session.step("printed " * 20)
-    before, _ = look(LocalSource(), entry_of(session.path), deep=True, budget=budget)
+    before = Scanner(LocalSource()).look(entry_of(session.path), deep=True, budget=budget)
     readers.attend(readers.open(before.runs[0].ref))
-    after, _ = look(LocalSource(), entry_of(session.path), deep=True, budget=budget)
+    after = Scanner(LocalSource()).look(entry_of(session.path), deep=True, budget=budget)
 
     assert (before.runs[0].steps, budget.spent, after.unread) == (601, True, True)
 

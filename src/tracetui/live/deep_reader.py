@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from tracetui.formats import registry
 from tracetui.formats.base import Format
 from tracetui.live.mailbox import Throttle
 from tracetui.live.readers import Readers, UntilOpened
-from tracetui.live.scan import DeepCache, Found, look
+from tracetui.live.scan import Found, Scanner
 from tracetui.live.watch import RETRY_SECONDS
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source
 from tracetui.sources.file_views import Budget
@@ -21,8 +19,6 @@ OPEN_SECONDS: Final = 0.1
 """How often to check whether the open run was read."""
 LARGE: Final = 32 << 20
 """Bytes that take about half a second to count."""
-CACHED_FILES: Final = 8
-"""Changing files with a format cache."""
 
 
 def is_large(entry: Entry) -> bool:
@@ -30,43 +26,22 @@ def is_large(entry: Entry) -> bool:
     return entry.stat is not None and entry.stat.size > LARGE
 
 
-class DeepReader:
+class DeepReader(Scanner):
     """Reads files in full, and files that change repeatedly only as far as they are new. Used by one thread."""
 
     def __init__(self, source: Source, roots: Sequence[str], only: Format | None, readers: Readers) -> None:
-        self._source, self._roots, self._only, self._readers = source, roots, only, readers
-        self.cache: DeepCache | None = None
-        """Gets the results of first reads."""
-        self._caches: OrderedDict[str, dict[str, Any]] = OrderedDict()
-        """Format caches of files that change repeatedly and contain many runs."""
-        self.shared: dict[str, Any] = {}
-        """Format cache across neighboring files (`SHARED`)."""
+        super().__init__(source, roots, only)
+        self._readers = readers
 
     def count(self, entry: Entry, name: str, budget: Budget | None = None) -> Found:
-        """Read a file for the first time, as the format `name` or, if empty, as any. Raises `LinkLost`."""
+        """Read a file for the first time; `name` is its format, empty if unknown. Raises `LinkLost`."""
         if name and not self._is_to_be_stored(entry) and self._readers.attended(entry.path) is not None:
             found = self._readers.read_on(entry.path)
             if found is not None:
                 return found
-        if self.cache is not None:
-            last = registry.load(name) if name else None
-            named = entry.path in self._roots
-            found = self.cache.look(entry, last=last, named=named, shared=self.shared, budget=budget)[0]
-            self._remember_large(entry, found)
-            return found
-        only = registry.load(name) if name else self._only
-        named = bool(name) or entry.path in self._roots
-        found, _ = look(
-            self._source,
-            entry,
-            deep=True,
-            only=only,
-            named=named,
-            roots=self._roots,
-            shared=self.shared,
-            budget=budget,
-        )
-        self._remember_large(entry, found)
+        found = self.read(entry, budget, name=name)
+        if is_large(entry) and not found.unread:
+            self._readers.follow(found)
         return found
 
     def _is_to_be_stored(self, entry: Entry) -> bool:
@@ -74,38 +49,18 @@ class DeepReader:
         is_moving = entry.stat is None or time.time() - entry.stat.mtime < MOVING_SECONDS
         return self.cache is not None and not is_moving and not is_large(entry)
 
-    def _remember_large(self, entry: Entry, found: Found) -> None:
-        if is_large(entry) and not found.unread:
-            self._readers.follow(found)
-
     def read_changed(self, entry: Entry, budget: Budget | None = None) -> Found:
         """Read a file that has changed. Raises `LinkLost`."""
-        path = entry.path
-        found = self._readers.read_on(path)
+        found = self._readers.read_on(entry.path)
         if found is None:
-            cache = self._caches.pop(path, {})
-            found, _ = look(
-                self._source,
-                entry,
-                deep=True,
-                only=self._only,
-                cache=cache,
-                named=path in self._roots,
-                roots=self._roots,
-                shared=self.shared,
-                budget=budget,
-            )
-            if cache:
-                self._caches[path] = cache
-                if len(self._caches) > CACHED_FILES:
-                    self._caches.popitem(last=False)
+            found = self.rescan(entry, budget=budget)
             self._readers.follow(found)
         return found
 
     def forget(self, path: str) -> None:
         """Drop the state of a deleted or replaced file."""
+        super().forget(path)
         self._readers.forget(path)
-        self._caches.pop(path, None)
 
 
 class Task(NamedTuple):

@@ -12,7 +12,7 @@ from tracetui.formats.base import Format
 from tracetui.live.deep_reader import DeepReader, LargeFiles, Task, is_large
 from tracetui.live.mailbox import Mailbox, Throttle, WatchState
 from tracetui.live.readers import Readers
-from tracetui.live.scan import FileRelations, Found, entries, look
+from tracetui.live.scan import FileRelations, Found, entries
 from tracetui.live.watch import RETRY_SECONDS, Change, RetryQueue, Watch, running_seconds, settle_seconds
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
 from tracetui.sources.file_views import LIST_BUDGET, Budget
@@ -135,7 +135,6 @@ class Lister:
         if self._cache is not None:
             self._cache.begin()
         due, seen = time.monotonic() + FIRST_SECONDS, 0
-        last: Format | None = None
         for entry in entries(self._source, self._roots):
             if entry.stat is not None:
                 stats[entry.path] = entry.stat
@@ -146,7 +145,7 @@ class Lister:
             if found is None:
                 if self._interrupted:
                     return
-                found, last = self._list(entry, last)
+                found = self._list(entry)
                 self._expect_count(found, entry)
             if is_stored and found.runs:  # no stored run is one that may stop
                 self._retries.cancel(entry.path)
@@ -179,20 +178,9 @@ class Lister:
         if not is_final or is_to_be_stored:
             self._shallow.append((entry, "" if found.unread or found.part_of else found.format or ""))
 
-    def _list(self, entry: Entry, last: Format | None) -> tuple[Found, Format | None]:
-        """Run the list stage on one file; see `look`."""
-        return look(
-            self._source,
-            entry,
-            deep=False,
-            last=last,
-            only=self._only,
-            on_partial=self._deliver_partial,
-            named=entry.path in self._roots,
-            roots=self._roots,
-            shared=self._reader.shared,
-            budget=Budget(LIST_BUDGET),
-        )
+    def _list(self, entry: Entry) -> Found:
+        """Run the list stage on one file."""
+        return self._reader.look(entry, deep=False, on_partial=self._deliver_partial, budget=Budget(LIST_BUDGET))
 
     def _start_watch(self, stats: dict[str, Stat]) -> None:
         if self._watch is None and not self._throttle.stopped:
@@ -360,7 +348,7 @@ class Lister:
         if entry.path in self._large_listed:
             return None
         self._large_listed.add(entry.path)
-        return self._list(entry, None)[0]
+        return self._list(entry)
 
     def _defer(self, found: Found, entry: Entry, still: float) -> bool:
         """Whether to hold a result back; schedules the next check of the file."""

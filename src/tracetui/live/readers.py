@@ -76,9 +76,9 @@ class Readers:
     def read_on(self, path: str) -> Found | None:
         """Read new data and return the result; None if the file must be scanned. Raises `LinkLost`."""
         with self._lock:
-            ref, attended = self._followed.get(path), self.attended(path)
-            reader = attended if ref is None else self._reader(ref)
-            if reader is None:
+            ref = self._followed.get(path)
+            reader = self.attended(path) if ref is None else self._reader(ref)
+            if reader is None or (ref is None and reader.more):  # the opener may stop at the end of its preview
                 return None
             self._followed[path] = reader.ref
             self._followed.move_to_end(path)

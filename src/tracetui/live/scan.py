@@ -8,6 +8,7 @@ vanish. In each case other files must be read again.
 from __future__ import annotations
 
 import os
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
@@ -215,16 +216,8 @@ class DeepCache(Protocol):
         """Return the result of reading a file in full; None if it must be read. Raises `LinkLost`."""
         ...
 
-    def look(
-        self,
-        entry: Entry,
-        *,
-        last: Format | None,
-        named: bool,
-        shared: dict[str, Any] | None,
-        budget: Budget | None = None,
-    ) -> tuple[Found, Format | None]:
-        """Read a file in full, as `look` does, and store the result unless the `budget` was spent."""
+    def store(self, found: Found, seen: Observations, began: int) -> None:
+        """Store the result of a reading that began then (`time.time_ns`) and depends on what was `seen`."""
         ...
 
 
@@ -235,19 +228,11 @@ def scan(
 
     `cache` gives and takes the results of a deep pass with the same `source`, `roots` and `only`.
     """
-    last: Format | None = None
-    roots, shared = list(roots), dict[str, Any]()
+    roots = list(roots)
+    scanner = Scanner(source, roots, only, cache if deep else None)
     for entry in entries(source, roots):
-        found = cache.find(entry) if deep and cache is not None else None
-        if found is None:
-            named = entry.path in roots
-            if cache is None or not deep:
-                found, last = look(
-                    source, entry, deep=deep, last=last, only=only, named=named, roots=roots, shared=shared
-                )
-            else:
-                found, last = cache.look(entry, last=last, named=named, shared=shared)
-        yield found
+        found = None if scanner.cache is None else scanner.cache.find(entry)
+        yield found or (scanner.read(entry) if deep else scanner.look(entry, deep=False))
 
 
 def entries(source: Source, roots: Iterable[str]) -> Iterator[Entry]:
@@ -275,65 +260,118 @@ def entries(source: Source, roots: Iterable[str]) -> Iterator[Entry]:
         before |= here
 
 
-def look(
-    source: Source,
-    entry: Entry,
-    *,
-    deep: bool,
-    last: Format | None = None,
-    only: Format | None = None,
-    on_partial: Callable[[Found], None] | None = None,
-    cache: dict[str, Any] | None = None,
-    named: bool = False,
-    roots: Collection[str] = (),
-    shared: dict[str, Any] | None = None,
-    budget: Budget | None = None,
-    observations: Observations | None = None,
-) -> tuple[Found, Format | None]:
-    """Scan one entry; return the result and its format (to try first on the next file).
+CACHED_FILES: Final = 8
+"""Changing files with a format cache."""
 
-    `on_partial` is called with the first runs of a file with many, while the rest is being read. `cache` is a dict, the
-    same each time, for a file that is read again as it changes. A file that was `named` explicitly is no part, nor is
-    one with a main file outside the `roots`. `shared` is a dict for all files of a walk (`SHARED`). A `budget` limits
-    the bytes read; `Found.unread` reports that it was spent. `observations` get all that the result depends on. Raises
-    `LinkLost`.
-    """
-    if entry.skipped is not None:
-        reason = entry.skipped or ""
-        problems = (Problem(entry.path, "", reason),) if entry.failed else ()
-        return Found(path=entry.path, problems=problems, reason=reason, skipped=True), last
-    chosen: Format | None = None
-    try:
-        opened = source.open(entry.path, None if deep else entry.stat)  # a deep read may come long after the walk
-        with observe(opened if budget is None else BudgetedFile(opened, budget), observations) as file:
-            if cache is not None:
-                file.memo[CACHE] = cache
-            if shared is not None:
-                file.memo[SHARED] = shared
-            try:
-                chosen = only or registry.detect(file, registry.load(entry.format) if entry.format else last)
-                if not named and (original := _original_of_backup(file)):
-                    reason = f"backup of {original}"
-                    return Found(path=file.path, reason=reason, part_of=file.sibling(original) or ""), last
-                in_trial = None if named or only is not None else wrappers.main_file(file, chosen)
-                if in_trial is not None and _is_listed(in_trial, file, roots):
-                    return _part(file, in_trial, chosen), last or chosen  # the next file is a log, as before this
-                if chosen is None:
-                    return _explain_unclaimed(file), last
-                main = None if named else guard.main_file(chosen, file)
-                listed = main is not None and _is_listed(main, file, roots)
-                if main is not None and listed and _main_lists_run(source, main, file, chosen, only):
-                    return _part(file, main, chosen), chosen
-                return _summarize(file, entry, chosen, deep=deep, on_partial=on_partial), chosen
-            except BudgetSpent:
-                return _unread_result(file, entry, chosen), chosen or last
-    except LinkLost:
-        raise
-    except (OSError, FormatError) as error:
-        name = chosen.name if chosen is not None else None
-        if observations is not None:
-            observations.failed = True
-        return Found(path=entry.path, format=name, problems=(problem_of(entry.path, error),)), last
+
+class Scanner:
+    """Scans files below some roots, one after the other. Used by one thread."""
+
+    def __init__(
+        self, source: Source, roots: Iterable[str] = (), only: Format | None = None, cache: DeepCache | None = None
+    ) -> None:
+        """Files are read as the format `only`, if given. A root that is a file is no part of another one's run, nor is
+        a file whose main file is outside the roots. The `cache` takes the results of `read`.
+        """
+        self.cache = cache
+        self._source, self._roots, self._only = source, frozenset(roots), only
+        self._last: Format | None = None
+        """The format to try first on the next file."""
+        self.shared: dict[str, Any] = {}
+        """Format cache across neighboring files (`SHARED`)."""
+        self._caches: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        """Format caches of files that change repeatedly."""
+
+    def read(self, entry: Entry, budget: Budget | None = None, *, name: str = "") -> Found:
+        """Read a file in full, and store the result unless the `budget` was spent. Raises `LinkLost`.
+
+        `name`: the format that probably claims it.
+        """
+        self._last = registry.load(name) if name else self._last
+        if self.cache is None:
+            return self.look(entry, deep=True, budget=budget)
+        began, seen = time.time_ns(), Observations()
+        found = self.look(entry, deep=True, budget=budget, observations=seen)
+        if not found.unread:
+            self.cache.store(found, seen, began)
+        return found
+
+    def rescan(self, entry: Entry, *, deep: bool = True, budget: Budget | None = None) -> Found:
+        """Scan a file that has changed. Raises `LinkLost`."""
+        cache = self._caches.pop(entry.path, {})
+        found = self.look(entry, deep=deep, cache=cache, budget=budget)
+        if cache:
+            self._caches[entry.path] = cache
+            if len(self._caches) > CACHED_FILES:
+                self._caches.popitem(last=False)
+        return found
+
+    def forget(self, path: str) -> None:
+        """Drop the cache of a deleted or replaced file."""
+        self._caches.pop(path, None)
+
+    def look(
+        self,
+        entry: Entry,
+        *,
+        deep: bool,
+        on_partial: Callable[[Found], None] | None = None,
+        cache: dict[str, Any] | None = None,
+        budget: Budget | None = None,
+        observations: Observations | None = None,
+    ) -> Found:
+        """Scan one entry.
+
+        `on_partial` is called with the first runs of a file with many, while the rest is being read. `cache` is a dict,
+        the same each time, for a file that is read again as it changes. A `budget` limits the bytes read;
+        `Found.unread` reports that it was spent. `observations` get all that the result depends on. Raises `LinkLost`.
+        """
+        if entry.skipped is not None:
+            problems = (Problem(entry.path, "", entry.skipped),) if entry.failed else ()
+            return Found(path=entry.path, problems=problems, reason=entry.skipped, skipped=True)
+        chosen: Format | None = None
+        try:
+            # a deep read may come long after the walk
+            opened = self._source.open(entry.path, None if deep else entry.stat)
+            with observe(opened if budget is None else BudgetedFile(opened, budget), observations) as file:
+                file.memo[SHARED] = self.shared
+                if cache is not None:
+                    file.memo[CACHE] = cache
+                try:
+                    first = registry.load(entry.format) if entry.format else self._last
+                    chosen = self._only or registry.detect(file, first)
+                    if entry.path not in self._roots and (part := self._part(file, chosen)) is not None:
+                        return part
+                    self._last = chosen or self._last
+                    if chosen is None:
+                        return _explain_unclaimed(file)
+                    return _summarize(file, entry, chosen, deep=deep, on_partial=on_partial)
+                except BudgetSpent:
+                    self._last = chosen or self._last
+                    return _unread_result(file, entry, chosen)
+        except LinkLost:
+            raise
+        except (OSError, FormatError) as error:
+            if observations is not None:
+                observations.failed = True
+            name = chosen.name if chosen is not None else None
+            return Found(path=entry.path, format=name, problems=(problem_of(entry.path, error),))
+
+    def _part(self, file: File, chosen: Format | None) -> Found | None:
+        """Return the result of a backup, or of a part of another file's run; None for any other file."""
+        if original := _original_of_backup(file):
+            return Found(path=file.path, reason=f"backup of {original}", part_of=file.sibling(original) or "")
+        main = wrappers.main_file(file, chosen) if self._only is None else None
+        if main is not None and _is_listed(main, file, self._roots):
+            self._last = self._last or chosen  # the next file is a log, as before this
+            return _part_of(main, file, chosen)
+        main = None if chosen is None else guard.main_file(chosen, file)
+        if chosen is None or main is None or not _is_listed(main, file, self._roots):
+            return None
+        if not _main_lists_run(self._source, main, file, chosen, self._only):
+            return None
+        self._last = chosen
+        return _part_of(main, file, chosen)
 
 
 BACKUPS: Final = (".bak", ".backup", ".orig", "~")
@@ -354,7 +392,7 @@ def _original_of_backup(file: File) -> str:
         return ""
 
 
-def _part(file: File, main: str, chosen: Format | None) -> Found:
+def _part_of(main: str, file: File, chosen: Format | None) -> Found:
     name = None if chosen is None else chosen.name
     return Found(path=file.path, format=name, reason="part of another file's run", part_of=main)
 

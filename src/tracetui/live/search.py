@@ -24,7 +24,7 @@ from tracetui.formats.base import Format
 from tracetui.formats.guard import problem_of
 from tracetui.live.jobs import Job, Step, by_file
 from tracetui.live.load import Reader
-from tracetui.live.scan import entries, look
+from tracetui.live.scan import Scanner, entries
 from tracetui.model import Body, Operation, Problem, Run, RunBody, RunRef, RunSummary, Span, quote_key
 from tracetui.model.build import Ownership, ownership
 from tracetui.model.masked import masked_body, masked_run_body, masked_span
@@ -353,8 +353,8 @@ def grep(
     source: Source, roots: Iterable[str], needle: Needle, options: Options = PLAIN, *, only: Format | None = None
 ) -> Iterator[Item]:
     """Search every file below `roots`, in walking order; `only` reads all of them as that format. Raises `LinkLost`."""
-    last: Format | None = None
-    searched, shared = set[str](), dict[str, Any]()
+    scanner = Scanner(source, only=only)
+    searched = set[str]()
     """Main files of the runs searched, along with all of their parts."""
     for entry in entries(source, roots):
         if entry.skipped is not None:
@@ -366,15 +366,15 @@ def grep(
         if not may_match:
             yield Outcome.PASSED if may_match is False else Outcome.FAILED
             continue
-        found, last = look(source, entry, deep=False, last=last, only=only, shared=shared)
+        found = scanner.look(entry, deep=False)
         yield from found.problems
         if (found.part_of or found.path) in searched:
             yield Outcome.SEARCHED
             continue
         if found.part_of:
-            found, last = look(source, Entry(found.part_of), deep=False, last=last, only=only, shared=shared)
+            found = scanner.look(Entry(found.part_of), deep=False)
         searched.add(found.path)
-        whole, cache = bool(found.runs) or not found.problems, {SHARED: shared}
+        whole, cache = bool(found.runs) or not found.problems, {SHARED: scanner.shared}
         listed = {run.ref: None for run in found.runs if options.wanted is None or options.wanted(run)}
         for ref in listed:
             whole &= yield from grep_run(source, ref, needle, options, listed, reported=found.problems, cache=cache)

@@ -19,7 +19,7 @@ import msgspec
 
 from tracetui.formats.base import Format
 from tracetui.live.load import Reader
-from tracetui.live.scan import FileRelations, Found, entries, look
+from tracetui.live.scan import FileRelations, Found, Scanner, entries
 from tracetui.live.watch import RETRY_SECONDS, Change, RetryQueue, Watch, running_seconds, settle_seconds
 from tracetui.model import Outcome, Problem, Run, RunRef, RunSummary, Score, Status, TaskKey
 from tracetui.model.claims import key_of
@@ -523,8 +523,6 @@ READ_AHEAD: Final = 64 << 20
 """Bytes of files read at the start, to learn which spans they already contain."""
 READ_AHEAD_SECONDS: Final = 2.0
 """Time limit for that: a file with thousands of runs may have to be read for each of them."""
-CACHED_FILES: Final = 8
-"""Changing files with a format cache."""
 MAX_REST_SECONDS: Final = 0.25
 RESCAN_FACTOR: Final = 4
 """Time between scans of a file, as a multiple of the time the last scan took."""
@@ -549,13 +547,9 @@ class Tail:
     ) -> None:
         """Without `from_start`, existing data is not reported. `wanted` filters the runs."""
         self._source = source
-        self._only = only
+        self._scanner = Scanner(source, roots, only)
         self._wanted = wanted
-        self._roots = frozenset(roots)
-        self._last: Format | None = None
-        self._shared: dict[str, Any] = {}
         self._files: dict[str, TailedFile] = {}
-        self._caches: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._retries = RetryQueue()
         self._run_events = RunEvents(source, self._retries)
         self._relations = FileRelations(source)
@@ -605,7 +599,7 @@ class Tail:
                 self._record_file(file, deep=True)
 
     def _record_file(self, file: TailedFile, *, deep: bool) -> None:
-        found = self._scan(file.entry, deep=deep)
+        found = self._scanner.look(file.entry, deep=deep)
         self._relations.add(found, appeared=False)
         runs = [run for run in found.runs if self._wanted(run.ref)]
         file.refs = tuple(run.ref for run in runs)
@@ -639,7 +633,7 @@ class Tail:
 
     def _handle_removal(self, file: TailedFile) -> Iterator[Event]:
         del self._files[file.entry.path]
-        self._caches.pop(file.entry.path, None)
+        self._scanner.forget(file.entry.path)
         yield from self._reset_file(file)
         yield from self._rescan_all(self._relations.remove(file.entry.path))
 
@@ -680,12 +674,7 @@ class Tail:
 
     def _rescan(self, file: TailedFile, *, rewritten: bool) -> Iterator[Event]:
         """Scan a file again and read its runs."""
-        cache = self._caches.pop(file.entry.path, {})
-        found = self._scan(file.entry, deep=file.holds_several, cache=cache)
-        if cache:
-            self._caches[file.entry.path] = cache
-            if len(self._caches) > CACHED_FILES:
-                self._caches.popitem(last=False)
+        found = self._scanner.rescan(file.entry, deep=file.holds_several)
         runs = [run for run in found.runs if self._wanted(run.ref)]
         refs = tuple(run.ref for run in runs)
         nothing = rewritten or found.part_of or (file.is_still and not found.problems)
@@ -715,21 +704,6 @@ class Tail:
                 yield from file.problem(problem)
         elif problems or file.holds_several or (file.refs and not found.runs):
             self._retries.schedule(file.entry.path, file.still_at)
-
-    def _scan(self, entry: Entry, *, deep: bool, cache: dict[str, Any] | None = None) -> Found:
-        named = entry.path in self._roots
-        found, self._last = look(
-            self._source,
-            entry,
-            deep=deep,
-            last=self._last,
-            only=self._only,
-            cache=cache,
-            named=named,
-            roots=self._roots,
-            shared=self._shared,
-        )
-        return found
 
 
 def _mtime(entry: Entry | None) -> float:
