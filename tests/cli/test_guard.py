@@ -17,6 +17,7 @@ import pytest
 import tracetui
 from tests.cli.run import Cli
 from tests.docs.conftest import ROOT
+from tracetui.analysis.search import Needle
 from tracetui.errors import FormatError
 from tracetui.export.snippets import fork
 from tracetui.formats import programs, registry
@@ -24,7 +25,7 @@ from tracetui.formats.base import CERTAIN, Chunk
 from tracetui.formats.guard import problem_of
 from tracetui.live.opener import _part_folders
 from tracetui.live.scan import Found, scan
-from tracetui.live.search import Needle, Outcome, grep_runs
+from tracetui.live.search import Outcome, grep_runs
 from tracetui.model import Body, Header, Problem, Run, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
 from tracetui.sources.base import File
