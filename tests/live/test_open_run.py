@@ -15,11 +15,12 @@ from tests.shared import PATIENCE
 from tracetui import demo
 from tracetui.live.deep_reader import DeepReader
 from tracetui.live.engine import Engine
+from tracetui.live.jobs import WatchedRuns
 from tracetui.live.load import Reader, read_run
 from tracetui.live.readers import Readers, UntilOpened
 from tracetui.live.scan import Found, Scanner
 from tracetui.live.scan_cache import open_cache
-from tracetui.model import Operation, RunRef
+from tracetui.model import Operation, Run, RunRef
 from tracetui.sources.base import HEAD_SIZE, Entry, Stat
 from tracetui.sources.local import LocalFile, LocalSource
 
@@ -137,6 +138,23 @@ def test_a_run_that_the_list_follows_opens_without_reading_it_again(session: Ses
     (run,) = readers.open(ref).steps()
     assert source.readings == 1
     assert run.spans == read_run(LocalSource(), ref).spans
+
+
+def test_watched_runs_share_the_reader_of_the_open_run(session: Session) -> None:
+    readers = Readers(source := CountedSource())
+    reader = opened(readers, session.path)
+    watched = WatchedRuns()
+
+    def news() -> list[Run]:
+        return [run for step in watched.job(readers, [reader.ref]).work(source) for run in step.new]
+
+    (run,) = news()
+    assert news() == []
+    session.step()
+    reader.catch_up()
+    (longer,) = news()
+    assert len(run.spans) < len(longer.spans)
+    assert source.readings == 1
 
 
 def test_a_reloaded_run_is_read_from_its_start(session: Session) -> None:

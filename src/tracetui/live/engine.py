@@ -55,7 +55,7 @@ class Engine:
         self._mailbox = Mailbox()
         self._throttle = Throttle()
         forced = registry.load(only) if only else None
-        readers = Readers(source, masking.current())
+        self.readers = Readers(source, masking.current())
         self._lister = Lister(
             source,
             roots,
@@ -64,9 +64,9 @@ class Engine:
             self._throttle,
             events=events,
             cache_limit=cache_limit,
-            readers=readers,
+            readers=self.readers,
         )
-        self._opener = Opener(source, self._mailbox, self._throttle, readers)
+        self._opener = Opener(source, self._mailbox, self._throttle, self.readers)
         self._source = source
         self.cache_limit = cache_limit
         """Bytes that the user's cache may take; 0: it isn't used."""

@@ -64,8 +64,8 @@ class Reader:
         """Ids of the spans that the last read added or changed."""
         self.reset = False
         """True if the last read started over: all earlier data is discarded."""
-        self.unbuilt = False
-        """Whether the run may have changed since the last `build`."""
+        self.revision = 0
+        """Increases with each read that may have changed the run."""
         self.changed_at = 0.0
         """When it last changed, on the clock of `time.monotonic`."""
 
@@ -81,7 +81,7 @@ class Reader:
         with self._lock:
             changed = self._read()
             if changed:
-                self.unbuilt, self.changed_at = True, time.monotonic()
+                self.revision, self.changed_at = self.revision + 1, time.monotonic()
             return changed
 
     def _read(self) -> bool:
@@ -136,18 +136,19 @@ class Reader:
     def build(self) -> Run:
         """Build the run from the part that was read. Costs only the new spans where those are at the end."""
         with self._lock:
-            self.unbuilt = False
-            return self._build()
-
-    def _build(self) -> Run:
-        modified_at, moving = self._file
-        complete = not (self.more or self._has_rest)
-        run = self._builder.build(modified_at=modified_at, moving=moving, complete=complete, failure=self.failure)
-        if self._redactor is None:
-            return run
-        if self._masked is None or self._masked[0] is not run.body:
-            self._masked = run.body, masked_run_body(run.body, self._redactor)
-        return masked_bodies(run, self._redactor, self._masked[1])
+            modified_at, moving = self._file
+            run = self._builder.build(
+                modified_at=modified_at,
+                moving=moving,
+                complete=not (self.more or self._has_rest),
+                failure=self.failure,
+                revision=self.revision,
+            )
+            if self._redactor is None:
+                return run
+            if self._masked is None or self._masked[0] is not run.body:
+                self._masked = run.body, masked_run_body(run.body, self._redactor)
+            return masked_bodies(run, self._redactor, self._masked[1])
 
     def summary(self) -> RunSummary:
         """Return the summary that `build` would give, for less."""

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tracetui.analysis import prices
 from tracetui.analysis.navigation import call_before, starting_span
-from tracetui.errors import FormatError
-from tracetui.formats import guard, registry
 from tracetui.live.load import Reader
 from tracetui.live.mailbox import Excerpt, Mailbox, Throttle
 from tracetui.live.readers import Readers
+from tracetui.live.scan import part_folders_of
 from tracetui.live.watch import STILL_SECONDS, FileWatch
 from tracetui.model import Body, Problem, Run, RunRef, Span
 from tracetui.model.masked import unmasked
@@ -55,6 +54,8 @@ class Opener:
         """The requested run, and whether to read it from its start."""
         self._entered: RunRef | None = None
         self._follow = False
+        self._delivered = 0
+        """Revision of the run as it was delivered last."""
         self._body_seconds = 0.0
         """How long loading the last body took."""
         self._body: tuple[Run, Span, bool] | Problem | None = None
@@ -141,11 +142,15 @@ class Opener:
     def _keep_up(self, reader: Reader) -> None:
         """Read on whenever the file changes, until another run is requested."""
         path = self._source.local_path(reader.ref.path)
-        self._file_watch.follow(path or reader.ref.path, local=path is not None, parts=_part_folders(reader.ref, path))
+        if path is None:
+            self._file_watch.follow(reader.ref.path, local=False)
+        else:
+            folder, parts = os.path.dirname(path), part_folders_of(path, reader.ref.format)
+            self._file_watch.follow(path, parts=[os.path.join(folder, part) for part in parts])
         while self._wanted():
             self._read_on(reader)
             is_settled = reader.failure is None or time.monotonic() - reader.changed_at >= STILL_SECONDS
-            if reader.unbuilt and is_settled:
+            if reader.revision != self._delivered and is_settled:
                 self._deliver_new(reader)
             else:
                 self._file_watch.wait(LOOK_UP_SECONDS)
@@ -165,6 +170,7 @@ class Opener:
 
     def _deliver(self, run: Run, span_id: str | None, *, asked: bool = False) -> None:
         """Deliver a run with the bodies that the selected span shows and its assessment, for a single paint."""
+        self._delivered = run.revision
         span = run.span(span_id) if span_id is not None else None
         began = time.perf_counter()
         shown = () if span is None else filter(None, (span, call_before(run, span)))
@@ -199,17 +205,6 @@ class Opener:
                 mail.unmasked = (run.summary.ref, span, body)
             else:
                 mail.put_body(run.summary.ref, span, body)
-
-
-def _part_folders(ref: RunRef, path: str | None) -> list[str]:
-    """Return the local folders that may contain other files of the run at `path`."""
-    if path is None:
-        return []
-    try:
-        folders = guard.part_folders(registry.load(ref.format), path)
-    except (OSError, FormatError):  # reported when the file was listed
-        return []
-    return [os.path.join(os.path.dirname(path), folder) for folder in folders]
 
 
 def read_excerpt(source: Source, problem: Problem) -> Excerpt:

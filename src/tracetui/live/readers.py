@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from typing import Final
+from weakref import WeakValueDictionary
 
 from tracetui.live.load import Reader
 from tracetui.live.scan import Found
@@ -23,21 +24,28 @@ SPANS: Final = 400_000
 
 
 class Readers:
-    """Readers of the runs opened last, and of files that contain one run and changed more than once. Thread-safe.
+    """One reader per run, for all threads of the app. Thread-safe.
 
-    No lock is held while data is read, but that of the reader, for one piece.
+    A reader is shared as long as anybody has it. These are kept here: those of the runs opened last, and of files that
+    contain one run and changed more than once. No lock is held while data is read, but that of the reader, for one
+    piece.
     """
 
     def __init__(self, source: Source, redactor: Redactor | None = None) -> None:
         """`redactor` masks the bodies of the runs."""
         self._source, self._redactor = source, redactor
         self._lock = threading.Lock()
-        self._readers: dict[RunRef, Reader] = {}
-        self._opened: OrderedDict[RunRef, None] = OrderedDict()
+        self._readers: WeakValueDictionary[RunRef, Reader] = WeakValueDictionary()
+        self._opened: OrderedDict[RunRef, Reader] = OrderedDict()
         """Opening one of these again costs only the new data."""
-        self._followed: OrderedDict[str, RunRef] = OrderedDict()
-        """The only run of each file that changed. It has no reader before the next change."""
+        self._followed: OrderedDict[str, Reader | RunRef] = OrderedDict()
+        """Of each file that changed, which has one run. There is no reader before the next change."""
         self._attended: Reader | None = None
+
+    def lease(self, ref: RunRef) -> Reader:
+        """Return the reader of a run."""
+        with self._lock:
+            return self._reader(ref)
 
     # ---- for the opener
 
@@ -46,12 +54,13 @@ class Readers:
         with self._lock:
             if reload:
                 self._readers.pop(ref, None)
-            self._opened[ref] = None
+            reader = self._opened[ref] = self._reader(ref)
             self._opened.move_to_end(ref)
             if len(self._opened) > OPEN_RUNS:
                 self._opened.popitem(last=False)
-                self._drop_unused()
-            return self._reader(ref)
+            if isinstance(self._followed.get(ref.path), Reader) and ref.key is None:
+                self._followed[ref.path] = reader
+            return reader
 
     def attend(self, reader: Reader | None) -> None:
         """This reader is read on to its end from now on, and as it grows, instead of the one before."""
@@ -76,11 +85,14 @@ class Readers:
     def read_on(self, path: str) -> Found | None:
         """Read new data and return the result; None if the file must be scanned. Raises `LinkLost`."""
         with self._lock:
-            ref = self._followed.get(path)
-            reader = self.attended(path) if ref is None else self._reader(ref)
-            if reader is None or (ref is None and reader.more):  # the opener may stop at the end of its preview
-                return None
-            self._followed[path] = reader.ref
+            reader = self._followed.get(path)
+            if reader is None:
+                reader = self.attended(path)
+                if reader is None or reader.more:  # the opener may stop at the end of its preview
+                    return None
+            elif isinstance(reader, RunRef):
+                reader = self._reader(reader)
+            self._followed[path] = reader
             self._followed.move_to_end(path)
         reader.catch_up()
         is_readable = reader.failure is None
@@ -94,11 +106,11 @@ class Readers:
         """Drop the readers of a deleted or replaced file: it may contain another run now."""
         with self._lock:
             self._followed.pop(path, None)
-            for ref in [ref for ref in self._opened if ref.path == path]:
-                del self._opened[ref]
+            for ref in [ref for ref in self._readers if ref.path == path]:
+                self._opened.pop(ref, None)
+                del self._readers[ref]
             if self._attended is not None and self._attended.ref.path == path:
                 self._attended = None
-            self._drop_unused()
 
     def _reader(self, ref: RunRef) -> Reader:
         reader = self._readers.get(ref)
@@ -107,17 +119,11 @@ class Readers:
         return reader
 
     def _evict(self) -> None:
-        sizes = {path: len(self._readers[ref]) for path, ref in self._followed.items() if ref in self._readers}
+        sizes = {path: len(reader) for path, reader in self._followed.items() if isinstance(reader, Reader)}
         spans = sum(sizes.values())
         while len(self._followed) > READERS or (spans > SPANS and len(self._followed) > 1):
             path, _ = self._followed.popitem(last=False)
             spans -= sizes.get(path, 0)
-        self._drop_unused()
-
-    def _drop_unused(self) -> None:
-        used = {*self._opened, *self._followed.values()}
-        for ref in self._readers.keys() - used:
-            del self._readers[ref]
 
 
 class UntilOpened(Budget):

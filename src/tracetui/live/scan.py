@@ -435,7 +435,7 @@ class FileRelations:
         self._recent[path] = None
         while len(self._recent) > RECENT:
             self._recent.popitem(last=False)
-        near = _inside(self._alone, path, ["", *_part_folders(path, name)])
+        near = _inside(self._alone, path, ["", *part_folders_of(path, name)])
         return self._parts_among(path, name, [*self._recent, *near])
 
     def joining(self, path: str) -> list[str]:
@@ -459,7 +459,7 @@ class FileRelations:
 
     def _parts_of(self, path: str) -> list[str]:
         """Return the parts of the run of `path`; for a part, those that may belong to the run through it."""
-        folders = _part_folders(path, self._mains[path][1]) if path in self._mains else None
+        folders = part_folders_of(path, self._mains[path][1]) if path in self._mains else None
         if folders is not None and not folders:
             return []
         main = self._main_of(path)
@@ -480,7 +480,7 @@ class FileRelations:
         The main file did not reveal them: it may be older than the part.
         """
         main, name = self._mains[path]
-        inside = _inside(self._alone, path, _part_folders(path, name))
+        inside = _inside(self._alone, path, part_folders_of(path, name))
         return [*self._parts_among(main, name, inside), *self._forks_of(main)]
 
     def identify(self, path: str, ids: Collection[str | None]) -> list[str]:
@@ -520,7 +520,7 @@ class FileRelations:
         return parts
 
 
-def _part_folders(path: str, name: str) -> Sequence[str]:
+def part_folders_of(path: str, name: str) -> Sequence[str]:
     """Return the folders for parts of the run of `path`, relative to its own; none without a format."""
     try:
         return guard.part_folders(registry.load(name), path) if name else ()

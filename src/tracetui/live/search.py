@@ -22,7 +22,7 @@ from tracetui.formats.base import Format
 from tracetui.formats.guard import problem_of
 from tracetui.live.jobs import Job, Step, by_file
 from tracetui.live.load import Reader
-from tracetui.live.scan import Scanner, entries
+from tracetui.live.scan import Scanner, entries, part_folders_of
 from tracetui.model import Problem, RunRef
 from tracetui.sources.archive import MAGIC, Archive
 from tracetui.sources.base import SHARED, Entry, File, LinkLost, Source, Stat
@@ -128,10 +128,8 @@ def _part_may_match(
     source: Source, ref: RunRef, needle: Needle, mains: dict[str, str]
 ) -> Generator[Problem | None, None, bool]:
     """Whether another file of a run may match. Adds the main file of each match to `mains`."""
-    fmt = registry.load(ref.format)
-    try:
-        folders = [(folder, DEPTH) for folder in guard.part_folders(fmt, ref.path)]
-    except (OSError, FormatError):  # reported when the file was listed
+    folders = [(folder, DEPTH) for folder in part_folders_of(ref.path, ref.format)]
+    if not folders:
         return False
     with source.open(ref.path) as file:
         while folders:
@@ -145,7 +143,7 @@ def _part_may_match(
                         try:
                             with source.open(entry.path) as part:
                                 in_trial = wrappers.main_file(part, registry.detect(part))
-                                mains[entry.path] = in_trial or guard.main_file(fmt, part) or ""
+                                mains[entry.path] = in_trial or guard.main_file(registry.load(ref.format), part) or ""
                         except LinkLost:
                             raise
                         except (OSError, FormatError) as error:

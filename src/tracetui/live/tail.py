@@ -13,7 +13,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -24,7 +24,8 @@ from tracetui.live.watch import RETRY_SECONDS, Change, RetryQueue, Watch, runnin
 from tracetui.model import Outcome, Problem, Run, RunRef, RunSummary, Score, Status, TaskKey
 from tracetui.model.claims import key_of
 from tracetui.model.run import Event, ProblemMet, RunChanged, RunEnded, RunReset, SpanChanged
-from tracetui.sources.base import Entry, File, FileView, Folder, LinkLost, Source, Stat
+from tracetui.sources.base import Entry, LinkLost, Source, Stat
+from tracetui.sources.file_views import PrefixSource
 from tracetui.store.claims import Claims
 from tracetui.store.relations import Relations
 
@@ -163,69 +164,6 @@ class RunTail:
     def reset_problems(self) -> None:
         """Report all problems of this run again."""
         self._problems = 0
-
-
-# ---- files up to a byte
-
-
-class PrefixSource:
-    """Wraps `source` so that files end at byte `size`, unless None; see `tracetui.sources.base.Source`."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self.size: int | None = None
-
-    def walk(self, root: str) -> Iterator[Entry]:
-        return self._source.walk(root)
-
-    def list(self, path: str) -> Folder:
-        return self._source.list(path)
-
-    def prefetch(self, paths: Sequence[str]) -> None:
-        self._source.prefetch(paths)
-
-    def is_file(self, path: str) -> bool:
-        return self._source.is_file(path)
-
-    def is_folder(self, path: str) -> bool:
-        return self._source.is_folder(path)
-
-    def local_path(self, path: str) -> str | None:
-        return self._source.local_path(path)
-
-    def open(self, path: str, stat: Stat | None = None) -> File:
-        file = self._source.open(path, stat)
-        return file if self.size is None else _PrefixFile(file, self.size)
-
-
-class _PrefixFile(FileView):
-    """The first bytes of a file; see `tracetui.sources.base.File`."""
-
-    __slots__ = ("_memo", "_size")
-
-    def __init__(self, file: File, size: int) -> None:
-        super().__init__(file)
-        self._size = size
-        self._memo: dict[str, Any] = {}
-
-    @property
-    def memo(self) -> dict[str, Any]:
-        return self._memo
-
-    @property
-    def stat(self) -> Stat:
-        found = self._file.stat
-        return msgspec.structs.replace(found, size=min(found.size, self._size))
-
-    @property
-    def head(self) -> bytes:
-        return self._file.head[: self._size]
-
-    def read(self, offset: int, size: int) -> bytes:
-        return self._file.read(offset, min(size, max(0, self._size - offset)))
-
-    def read_all(self) -> bytes:
-        return self.read(0, self._size)
 
 
 READERS: Final = 256
