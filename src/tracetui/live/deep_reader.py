@@ -36,13 +36,13 @@ class DeepReader(Scanner):
     def count(self, entry: Entry, name: str, budget: Budget | None = None) -> Found:
         """Read a file for the first time; `name` is its format, empty if unknown. Raises `LinkLost`."""
         if name and not self._is_to_be_stored(entry) and self._readers.attended(entry.path) is not None:
-            found = self._readers.read_on(entry.path)
-            if found is not None:
-                return found
-        found = self.read(entry, budget, name=name)
-        if is_large(entry) and not found.unread:
-            self._readers.follow(found)
-        return found
+            result = self._readers.read_on(entry.path)
+            if result is not None:
+                return result
+        result = self.read(entry, budget, name=name)
+        if is_large(entry) and not result.unread:
+            self._readers.follow(result)
+        return result
 
     def _is_to_be_stored(self, entry: Entry) -> bool:
         """Whether to read a file of the open run for the cache, which only takes its own readings."""
@@ -51,11 +51,11 @@ class DeepReader(Scanner):
 
     def read_changed(self, entry: Entry, budget: Budget | None = None) -> Found:
         """Read a file that has changed. Raises `LinkLost`."""
-        found = self._readers.read_on(entry.path)
-        if found is None:
-            found = self.rescan(entry, budget=budget)
-            self._readers.follow(found)
-        return found
+        result = self._readers.read_on(entry.path)
+        if result is None:
+            result = self.rescan(entry, budget=budget)
+            self._readers.follow(result)
+        return result
 
     def forget(self, path: str) -> None:
         """Drop the state of a deleted or replaced file."""
@@ -96,7 +96,7 @@ class LargeFiles:
         """Cancel the tasks of a deleted file."""
         with self._changed:
             self._tasks.pop(path, None)
-            self._results = [one for one in self._results if one[0].entry.path != path]
+            self._results = [(task, result) for task, result in self._results if task.entry.path != path]
             if self._running is not None and self._running.entry.path == path:
                 self._running = None
 
@@ -129,11 +129,11 @@ class LargeFiles:
             while (task := self._next()) is not None:
                 self._throttle.wait_until_idle()
                 try:
-                    found = self._read(task)
+                    result = self._read(task)
                 except LinkLost:
                     self._throttle.wait_for_stop(RETRY_SECONDS)
-                    found = None
-                self._done(task, found)
+                    result = None
+                self._done(task, result)
         except BaseException as bug:  # raised by the lister's thread, which ends the app
             with self._changed:
                 self._failure = bug
@@ -144,7 +144,7 @@ class LargeFiles:
                 self._changed.wait()
             if self._throttle.stopped:
                 return None
-            path = min(self._tasks, key=lambda one: _size(self._tasks[one]))
+            path = min(self._tasks, key=lambda path: _size(self._tasks[path]))
             self._running = self._tasks.pop(path)
             return self._running
 
@@ -155,21 +155,21 @@ class LargeFiles:
                 return None
         budget = UntilOpened(self._readers, task.entry.path)
         if task.format is None:
-            found = self._reader.read_changed(task.entry, budget)
+            result = self._reader.read_changed(task.entry, budget)
         else:
-            found = self._reader.count(task.entry, task.format, budget)
-        return None if budget.spent else found
+            result = self._reader.count(task.entry, task.format, budget)
+        return None if budget.spent else result
 
-    def _done(self, task: Task, found: Found | None) -> None:
+    def _done(self, task: Task, result: Found | None) -> None:
         """Store a result unless its task was canceled; retry a file that was unreachable."""
         with self._changed:
             wanted, self._running = self._running is task, None
             if not wanted:
                 self._reader.forget(task.entry.path)
-            elif found is None:
+            elif result is None:
                 self._tasks.setdefault(task.entry.path, task)
             else:
-                self._results.append((task, found))
+                self._results.append((task, result))
 
 
 def _size(task: Task) -> int:

@@ -74,12 +74,12 @@ class Readers:
         reader = self._attended
         return reader if reader is not None and reader.ref.path == path and reader.ref.key is None else None
 
-    def follow(self, found: Found) -> None:
+    def follow(self, result: Found) -> None:
         """Read the file of this scan on from its next change, if it contains a single run."""
         with self._lock:
-            self._followed.pop(found.path, None)
-            if len(found.runs) == 1 and not found.problems and found.runs[0].ref.key is None:
-                self._followed[found.path] = found.runs[0].ref
+            self._followed.pop(result.path, None)
+            if len(result.runs) == 1 and not result.problems and result.runs[0].ref.key is None:
+                self._followed[result.path] = result.runs[0].ref
             self._evict()
 
     def read_on(self, path: str) -> Found | None:

@@ -92,7 +92,7 @@ class DeepCache(Protocol):
         """Return the result of reading a file in full; None if it must be read. Raises `LinkLost`."""
         ...
 
-    def store(self, found: Found, seen: Observations, began: int) -> None:
+    def store(self, result: Found, seen: Observations, began: int) -> None:
         """Store the result of a reading that began then (`time.time_ns`) and depends on what was `seen`."""
         ...
 
@@ -107,8 +107,8 @@ def scan(
     roots = list(roots)
     scanner = Scanner(source, roots, only, cache if deep else None)
     for entry in entries(source, roots):
-        found = None if scanner.cache is None else scanner.cache.find(entry)
-        yield found or (scanner.read(entry) if deep else scanner.look(entry, deep=False))
+        result = None if scanner.cache is None else scanner.cache.find(entry)
+        yield result or (scanner.read(entry) if deep else scanner.look(entry, deep=False))
 
 
 def entries(source: Source, roots: Iterable[str]) -> Iterator[Entry]:
@@ -167,20 +167,20 @@ class Scanner:
         if self.cache is None:
             return self.look(entry, deep=True, budget=budget)
         began, seen = time.time_ns(), Observations()
-        found = self.look(entry, deep=True, budget=budget, observations=seen)
-        if not found.unread:
-            self.cache.store(found, seen, began)
-        return found
+        result = self.look(entry, deep=True, budget=budget, observations=seen)
+        if not result.unread:
+            self.cache.store(result, seen, began)
+        return result
 
     def rescan(self, entry: Entry, *, deep: bool = True, budget: Budget | None = None) -> Found:
         """Scan a file that has changed. Raises `LinkLost`."""
         cache = self._caches.pop(entry.path, {})
-        found = self.look(entry, deep=deep, cache=cache, budget=budget)
+        result = self.look(entry, deep=deep, cache=cache, budget=budget)
         if cache:
             self._caches[entry.path] = cache
             if len(self._caches) > CACHED_FILES:
                 self._caches.popitem(last=False)
-        return found
+        return result
 
     def forget(self, path: str) -> None:
         """Drop the cache of a deleted or replaced file."""
@@ -275,10 +275,10 @@ def _part_of(main: str, file: File, chosen: Format | None) -> Found:
 
 def _is_listed(main: str, part: File, roots: Collection[str]) -> bool:
     """Whether the main file of a part is within the roots."""
-    found, observations = is_within(main, roots), observations_of(part)
+    is_listed, observations = is_within(main, roots), observations_of(part)
     if observations is not None:
-        observations.add(WITHIN, main, "", found)
-    return found
+        observations.add(WITHIN, main, "", is_listed)
+    return is_listed
 
 
 def is_within(path: str, roots: Collection[str]) -> bool:
@@ -403,31 +403,31 @@ class FileRelations:
         """Whether a file stands alone although other files could be parts of its run."""
         return path in self._alone
 
-    def add(self, found: Found, *, appeared: bool = True) -> list[str]:
+    def add(self, result: Found, *, appeared: bool = True) -> list[str]:
         """Record a result; return the files to read again because of it: parts, a main file, forks.
 
         Unless it `appeared`, the file existed when watching began, and no other file is read again.
         """
-        related = self._take(found, appeared=appeared)
-        return [*related, *self.identify(found.path, {run.id for run in found.runs})] if appeared else related
+        related = self._take(result, appeared=appeared)
+        return [*related, *self.identify(result.path, {run.id for run in result.runs})] if appeared else related
 
-    def _take(self, found: Found, *, appeared: bool) -> list[str]:
+    def _take(self, result: Found, *, appeared: bool) -> list[str]:
         """Record a result except for its ids; return the parts of its run, or its main file."""
-        path, name = found.path, found.format or ""
+        path, name = result.path, result.format or ""
         before = self._mains.pop(path, None)
         self._forks.pop(path, None)
-        if found.part_of:
-            self._mains[path] = found.part_of, name
-        for run in found.runs:
+        if result.part_of:
+            self._mains[path] = result.part_of, name
+        for run in result.runs:
             if run.relation == "fork":
                 self._forks[path] = run.replay_of, run.replay_of_path
-        if found.part_of or not found.runs or not is_composed(registry.load(name)):
+        if result.part_of or not result.runs or not is_composed(registry.load(name)):
             self._alone.pop(path, None)
             self._recent.pop(path, None)
-            if not found.part_of:
+            if not result.part_of:
                 return []
             through = self._joining_through(path) if appeared and self._mains[path] != before else []
-            return [found.part_of, *through, *self._logs_of(found)]
+            return [result.part_of, *through, *self._logs_of(result)]
         is_new = path not in self._alone
         self._alone[path] = name
         if not is_new or not appeared:
@@ -499,11 +499,11 @@ class FileRelations:
         """Return files with forks of the runs that a file was last found to contain."""
         return self.forks(path, self._ids.get(path, ()))
 
-    def _logs_of(self, found: Found) -> list[str]:
+    def _logs_of(self, result: Found) -> list[str]:
         """Files below the folder of the result of a trial, which may be parts of its run now."""
-        folder = os.path.join(os.path.dirname(found.path), "")
-        listed = dict.fromkeys((*self._alone, *self._ids)) if wrappers.wraps(found.format) else ()
-        return [path for path in listed if path.startswith(folder) and path not in (found.path, found.part_of)]
+        folder = os.path.join(os.path.dirname(result.path), "")
+        listed = dict.fromkeys((*self._alone, *self._ids)) if wrappers.wraps(result.format) else ()
+        return [path for path in listed if path.startswith(folder) and path not in (result.path, result.part_of)]
 
     def _parts_among(self, path: str, name: str, candidates: Iterable[str]) -> list[str]:
         """Return those of the standalone files that are parts of the run of `path`, of the format `name`."""
@@ -534,4 +534,4 @@ def _inside(paths: Iterable[str], path: str, folders: Sequence[str]) -> list[str
     normal = {os.path.normpath(os.path.join(own, folder)) for folder in folders}
     below = tuple(os.path.join(folder, "") for folder in normal if folder != os.path.normpath(own))
     beside = {own} if os.path.normpath(own) in normal else set()
-    return [one for one in paths if one.startswith(below) or os.path.dirname(one) in beside]
+    return [other for other in paths if other.startswith(below) or os.path.dirname(other) in beside]

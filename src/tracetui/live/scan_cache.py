@@ -297,16 +297,16 @@ class ScanCache:
             key = folder_key(self._source, path)
             self._folder, self._results = folder, unpack(key, folder, self.storage.pages(key).values())
 
-    def store(self, found: Found, seen: Observations, began: int) -> None:
+    def store(self, result: Found, seen: Observations, began: int) -> None:
         """Store the result of a reading that began then (`time.time_ns`) and depends on what was `seen`."""
-        if found.format not in registry.BUILT_IN:  # all plug-ins were asked
+        if result.format not in registry.BUILT_IN:  # all plug-ins were asked
             seen.add(_PLUGINS, "", "", plugin_version())
-        itself = FILE, found.path, ""
+        itself = FILE, result.path, ""
         stat, dependencies = seen.answers.get(itself), dependencies_of(seen, began, itself)
-        if not is_transient(found.path) and isinstance(stat, Stat) and dependencies is not None:
-            results = self._new.setdefault(_folder_of(found.path), {})
-            self._waiting += found.path not in results
-            results[found.path] = Result(stat, found.path in self._roots, dependencies, found)
+        if not is_transient(result.path) and isinstance(stat, Stat) and dependencies is not None:
+            results = self._new.setdefault(_folder_of(result.path), {})
+            self._waiting += result.path not in results
+            results[result.path] = Result(stat, result.path in self._roots, dependencies, result)
         if self._waiting >= self._batch or time.monotonic() - self._flushed > _FLUSH_SECONDS:
             self.flush()
 

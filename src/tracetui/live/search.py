@@ -68,19 +68,21 @@ def grep(
         if not may_match:
             yield Outcome.PASSED if may_match is False else Outcome.FAILED
             continue
-        found = scanner.look(entry, deep=False)
-        yield from found.problems
-        if (found.part_of or found.path) in searched:
+        result = scanner.look(entry, deep=False)
+        yield from result.problems
+        if (result.part_of or result.path) in searched:
             yield Outcome.SEARCHED
             continue
-        if found.part_of:
-            found = scanner.look(Entry(found.part_of), deep=False)
-        searched.add(found.path)
-        whole, cache = bool(found.runs) or not found.problems, {SHARED: scanner.shared}
-        listed = {run.ref: None for run in found.runs if options.wanted is None or options.wanted(run)}
+        if result.part_of:
+            result = scanner.look(Entry(result.part_of), deep=False)
+        searched.add(result.path)
+        is_readable, cache = bool(result.runs) or not result.problems, {SHARED: scanner.shared}
+        listed = {run.ref: None for run in result.runs if options.wanted is None or options.wanted(run)}
         for ref in listed:
-            whole &= yield from grep_run(source, ref, needle, options, listed, reported=found.problems, cache=cache)
-        yield (Outcome.SEARCHED if found.runs else Outcome.FOREIGN) if whole else Outcome.FAILED
+            is_readable &= yield from grep_run(
+                source, ref, needle, options, listed, reported=result.problems, cache=cache
+            )
+        yield (Outcome.SEARCHED if result.runs else Outcome.FOREIGN) if is_readable else Outcome.FAILED
 
 
 def grep_runs(source: Source, refs: Iterable[RunRef], needle: Needle, options: Options = PLAIN) -> Iterator[Item]:
@@ -95,10 +97,10 @@ def grep_runs(source: Source, refs: Iterable[RunRef], needle: Needle, options: O
         if not may_match:
             yield Outcome.PASSED if may_match is False else Outcome.FAILED
             continue
-        whole, cache = True, dict[str, Any]()
+        is_readable, cache = True, dict[str, Any]()
         for ref in runs:
-            whole &= yield from grep_run(source, ref, needle, options, listed, cache=cache)
-        yield Outcome.SEARCHED if whole else Outcome.FAILED
+            is_readable &= yield from grep_run(source, ref, needle, options, listed, cache=cache)
+        yield Outcome.SEARCHED if is_readable else Outcome.FAILED
 
 
 def grep_job(refs: Sequence[RunRef], needle: Needle, options: Options, *, most: int = MAX_HITS) -> Job:
