@@ -12,7 +12,8 @@ import orjson
 
 from tests.bench import data, references
 from tests.bench.table import Row, median, say, timed
-from tracetui.live.search import Hit, Needle, Outcome, grep
+from tracetui.analysis.search import Hit, Needle
+from tracetui.live.search import Outcome, grep
 from tracetui.sources.local import LocalSource
 
 PROMISED = 2.0

@@ -17,14 +17,14 @@ import pytest
 import tracetui
 from tests.cli.run import Cli
 from tests.docs.conftest import ROOT
+from tracetui.analysis.search import Needle
 from tracetui.errors import FormatError
 from tracetui.export.snippets import fork
 from tracetui.formats import programs, registry
 from tracetui.formats.base import CERTAIN, Chunk
 from tracetui.formats.guard import problem_of
-from tracetui.live.opener import _part_folders
-from tracetui.live.scan import Found, scan
-from tracetui.live.search import Needle, Outcome, grep_runs
+from tracetui.live.scan import Found, part_folders_of, scan
+from tracetui.live.search import Outcome, grep_runs
 from tracetui.model import Body, Header, Problem, Run, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
 from tracetui.sources.base import File
@@ -202,7 +202,7 @@ def _check_all_uses(folder: Path, method: str, how: Callable[[], Any]) -> None:
                     fork(run, 0)
             else:
                 assert fork(run, 0) is None or right or fork(run, 0) == "code"
-        _part_folders(run.summary.ref, run.summary.ref.path)
+        part_folders_of(run.summary.ref.path, run.summary.ref.format)
     refs = [run.summary.ref for run in runs]
     assert any(isinstance(one, Outcome) for one in grep_runs(LocalSource(), refs, Needle("needle")))
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.formats.test_atif import listed, read, trajectory, write
+from tracetui.analysis.search import Hit, Needle
 from tracetui.live.scan import scan
-from tracetui.live.search import Hit, Needle, Outcome, grep
+from tracetui.live.search import Outcome, grep
 from tracetui.sources.local import LocalSource
 
 BURIED = "Rockall"

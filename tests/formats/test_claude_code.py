@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from tests.shared import SHARED, needs_shared, sample
+from tracetui.analysis.search import Hit, Needle
 from tracetui.diff.comparison import compare
 from tracetui.formats.claude_code import ClaudeCode
 from tracetui.live.scan import scan
-from tracetui.live.search import Hit, Needle, grep, grep_runs
+from tracetui.live.search import grep, grep_runs
 from tracetui.model import Operation, Reasoning, Run, RunRef, RunSummary, Span, Status, StatusSource, Usage
 from tracetui.sources.local import LocalSource
 from tracetui.store.claims import Claims

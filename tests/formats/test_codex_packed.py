@@ -14,10 +14,11 @@ from tests.formats.codex_build import encoded, message, meta
 from tests.formats.test_codex_threads import read
 from tests.live.test_lister import Gated, collect, listing
 from tests.shared import ROOT, needs_shared, sample, settled
+from tracetui.analysis.search import Hit, Needle
 from tracetui.cli import main
 from tracetui.live.load import Reader
 from tracetui.live.scan import scan
-from tracetui.live.search import Hit, Needle, grep
+from tracetui.live.search import grep
 from tracetui.model import RunSummary
 from tracetui.sources import file_views
 from tracetui.sources.base import File

@@ -33,12 +33,13 @@ from tests.formats.copilot_build import (
 )
 from tests.live.replay import grown
 from tests.shared import SHARED, needs_shared, sample
+from tracetui.analysis.search import Hit, Needle
 from tracetui.diff.comparison import compare
 from tracetui.errors import FormatError
 from tracetui.formats.bodies import SpanRef
 from tracetui.formats.copilot import Copilot
 from tracetui.live.scan import scan
-from tracetui.live.search import Hit, Needle, grep, grep_runs
+from tracetui.live.search import grep, grep_runs
 from tracetui.model import (
     Blob,
     Error,

@@ -16,13 +16,14 @@ import pytest
 
 from tests.shared import SHARED, needs_shared, sample
 from tracetui import testing
+from tracetui.analysis.search import Hit, Needle
 from tracetui.formats import guard, registry
 from tracetui.formats.atif import Atif
 from tracetui.formats.harbor import Harbor
 from tracetui.formats.harbor.files import InTrial, position
 from tracetui.live.load import Reader, read_run
 from tracetui.live.scan import Found, scan
-from tracetui.live.search import Hit, Needle, grep, grep_runs
+from tracetui.live.search import grep, grep_runs
 from tracetui.model import Outcome, Run, RunSummary, Status, StatusSource
 from tracetui.sources.local import LocalSource
 from tracetui.store.relations import Relations

@@ -20,7 +20,7 @@ from tracetui import load
 from tracetui.formats import rowlog, sqlite
 from tracetui.formats.hypergraph import Hypergraph, body, tree
 from tracetui.live.load import Reader
-from tracetui.live.scan import look
+from tracetui.live.scan import Scanner
 from tracetui.model import Run, RunRef, RunSummary
 from tracetui.model.run import GOING_ON
 from tracetui.sources import base
@@ -106,7 +106,8 @@ class Writer:
 def listed(writer: Writer, cache: dict[str, Any]) -> list[RunSummary]:
     """The runs of the database, as the list counts them again."""
     source = LocalSource()
-    found, _ = look(source, next(iter(source.list(writer.ref.path).entries)), deep=True, cache=cache, named=True)
+    entry = next(iter(source.list(writer.ref.path).entries))
+    found = Scanner(source, [writer.ref.path]).look(entry, deep=True, cache=cache)
     return list(found.runs)
 
 

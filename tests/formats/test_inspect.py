@@ -37,10 +37,11 @@ from tests.formats.inspect_build import (
 )
 from tests.shared import SHARED, needs_shared, seeds
 from tests.shared import sample as shared
+from tracetui.analysis.search import Hit, Needle
 from tracetui.diff.comparison import compare
 from tracetui.errors import FormatError
 from tracetui.formats.inspect_ai import Inspect
-from tracetui.live.search import Hit, Needle, grep
+from tracetui.live.search import grep
 from tracetui.model import (
     Error,
     Message,

@@ -19,7 +19,7 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk, Reader
 from tracetui.formats.latticeflow import LatticeFlow
 from tracetui.live.load import read_run
-from tracetui.live.scan import look
+from tracetui.live.scan import Scanner
 from tracetui.model import Operation, Problem, Run, RunSummary, Span, Status, StatusSource, Text, ToolCall, text_of
 from tracetui.model.build import part_of
 from tracetui.sources.base import Entry
@@ -667,7 +667,7 @@ def test_a_cut_file_is_a_problem_or_runs(tmp_path: Path, cut: float, name: str) 
     path.write_bytes(data[: int(len(data) * cut)])
     os.utime(path, (OLD, OLD))
     if sniffed(path):
-        scanned, _ = look(SOURCE, Entry(str(path), SOURCE.open(str(path)).stat), deep=True, only=FORMAT)
+        scanned = Scanner(SOURCE, only=FORMAT).look(Entry(str(path), SOURCE.open(str(path)).stat), deep=True)
         assert scanned.kind in ("listed", "problem")
 
 

@@ -38,7 +38,7 @@ from tracetui.errors import FormatError
 from tracetui.formats.opencode import Opencode
 from tracetui.formats.opencode.listing import CachedSummary
 from tracetui.live.load import Reader
-from tracetui.live.scan import Found, look, scan
+from tracetui.live.scan import Found, Scanner, scan
 from tracetui.model import Operation, Problem, Run, RunRef, RunSummary, Span, Status, StatusSource, Usage
 from tracetui.sources.base import CACHE
 from tracetui.sources.local import LocalFile, LocalSource
@@ -644,12 +644,12 @@ def test_who_follows_a_directory_keeps_what_was_counted(tmp_path: Path) -> None:
         Writer(db).session("ses_new", 90_000, "A day later")
     entry = next(iter(LocalSource().walk(str(path))))
     kept: dict[str, Any] = {}
-    first, _ = look(LocalSource(), entry, deep=True, cache=kept)
+    first = Scanner(LocalSource()).look(entry, deep=True, cache=kept)
     counted = {ident: one for ident, one in kept.items() if isinstance(one, CachedSummary)}
     assert len(counted) == len(first.runs) - 1
     for ident, one in counted.items():
         kept[ident] = replace(one, summary=one.summary.replace(result="kept"))
-    again, _ = look(LocalSource(), entry, deep=True, cache=kept)
+    again = Scanner(LocalSource()).look(entry, deep=True, cache=kept)
     assert [run.result for run in again.runs] == ["kept"] * len(counted) + [""]
 
 

@@ -15,10 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.shared import SHARED, needs_shared, sample, settled
+from tracetui.analysis.search import Hit, Needle
 from tracetui.diff.comparison import compare
 from tracetui.formats.pi import Pi
 from tracetui.live.scan import scan
-from tracetui.live.search import Hit, Needle, grep, grep_runs
+from tracetui.live.search import grep, grep_runs
 from tracetui.model import COUNTED_COPY, Blob, Operation, Run, RunRef, RunSummary, Span, Status, StatusSource, Usage
 from tracetui.sources.local import LocalSource
 from tracetui.store.claims import Claims

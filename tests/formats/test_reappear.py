@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.shared import examples
 from tracetui.export.json import run_document
 from tracetui.live.load import read_run
-from tracetui.live.scan import look
+from tracetui.live.scan import Scanner
 from tracetui.sources.local import LocalSource
 
 SOURCE = LocalSource()
@@ -81,7 +81,7 @@ def test_a_value_in_any_place_is_printed_exactly(tmp_path: Path, where: tuple[Pa
     target.write_text("".join(json.dumps(one) + "\n" for one in document) if lines else json.dumps(document))
     os.utime(target, (1, 1))
 
-    found, _ = look(SOURCE, next(iter(SOURCE.walk(str(target)))), deep=True)
+    found = Scanner(SOURCE).look(next(iter(SOURCE.walk(str(target)))), deep=True)
     assume(found.runs)  # without the fields that tell a format, nobody claims it
     (summary,) = found.runs
     printed = json.loads(b"".join(run_document(read_run(SOURCE, summary.ref), None)))
@@ -96,7 +96,7 @@ def test_a_number_is_printed_as_what_it_is(tmp_path: Path, number: str) -> None:
         '{"FORMAT": "open_responses", "items": [], "metadata": {"extra": [NUMBER]}}'.replace("NUMBER", number)
     )
 
-    found, _ = look(SOURCE, next(iter(SOURCE.walk(str(target)))), deep=True)
+    found = Scanner(SOURCE).look(next(iter(SOURCE.walk(str(target)))), deep=True)
     printed = json.loads(b"".join(run_document(read_run(SOURCE, found.runs[0].ref), None)))
 
     assert repr(printed["run"]["attributes"]["metadata"]["extra"]) == repr(json.loads(f"[{number}]"))

@@ -13,7 +13,7 @@ from tests.formats import test_hypergraph_growth as hypergraph
 from tests.formats.hypergraph_build import at, insert
 from tests.formats.opencode_build import Writer, call, database, text
 from tracetui.live.load import Reader
-from tracetui.live.scan import look
+from tracetui.live.scan import Scanner
 from tracetui.model import RunRef
 from tracetui.sources import sqlite
 from tracetui.sources.local import LocalSource
@@ -53,7 +53,7 @@ def answer(writer: Writer, number: int) -> None:
 
 
 def listed(source: LocalSource, path: Path, cache: dict[str, Any]) -> None:
-    look(source, next(iter(source.list(str(path)).entries)), deep=True, cache=cache, named=True)
+    Scanner(source, [str(path)]).look(next(iter(source.list(str(path)).entries)), deep=True, cache=cache)
 
 
 def opencode_costs(path: Path, messages: int, steps: Steps) -> tuple[int, int, int]:

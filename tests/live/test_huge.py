@@ -10,7 +10,7 @@ import pytest
 
 from tests.shared import PATIENCE
 from tracetui.live.engine import Engine
-from tracetui.live.scan import FIRST_RUNS, Found, entries, look
+from tracetui.live.scan import FIRST_RUNS, Found, Scanner, entries
 from tracetui.model import Run, RunRef
 from tracetui.sources.local import LocalSource
 from tracetui.store.store import Store
@@ -36,7 +36,7 @@ def test_the_first_runs_of_a_file_are_reported_while_it_is_read(tmp_path: Path) 
     rows(tmp_path / "rows.jsonl", 60)
     told: list[Found] = []
     (entry,) = entries(SOURCE, [str(tmp_path)])
-    found, _ = look(SOURCE, entry, deep=False, on_partial=told.append)
+    found = Scanner(SOURCE).look(entry, deep=False, on_partial=told.append)
     assert [(len(one.runs), one.whole) for one in told] == [(FIRST_RUNS, False)]
     assert (len(found.runs), found.whole) == (60, True)
     assert found.runs[:FIRST_RUNS] == told[0].runs
@@ -46,7 +46,7 @@ def test_an_early_answer_replaces_nothing(tmp_path: Path) -> None:
     rows(tmp_path / "rows.jsonl", 60)
     told: list[Found] = []
     (entry,) = entries(SOURCE, [str(tmp_path)])
-    whole, _ = look(SOURCE, entry, deep=False, on_partial=told.append)
+    whole = Scanner(SOURCE).look(entry, deep=False, on_partial=told.append)
     store = Store()
     store.apply([whole], 0.0)
     store.apply(told, 0.0)

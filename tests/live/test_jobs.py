@@ -12,12 +12,13 @@ import pytest
 from tests.live.sessions import paprika
 from tests.shared import PATIENCE
 from tracetui.analysis.contrast import Contrast
+from tracetui.analysis.search import Hit, Needle, Options
 from tracetui.analysis.statistics import By
 from tracetui.live import jobs as module
 from tracetui.live.engine import Engine
 from tracetui.live.jobs import NEWS_SECONDS, Contrasts, Job, JobProgress, Step, contrast_job, statistics_job
 from tracetui.live.scan import scan
-from tracetui.live.search import Hit, Needle, Options, grep_job
+from tracetui.live.search import grep_job
 from tracetui.model import Problem, RunRef
 from tracetui.sources.base import LinkLost, Source
 from tracetui.sources.local import LocalSource

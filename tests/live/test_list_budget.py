@@ -15,7 +15,7 @@ from zstandard import ZstdCompressor
 from tests.formats.inspect_build import archive
 from tests.live.test_lister import collect, listing
 from tests.shared import PATIENCE, ROOT
-from tracetui.live.scan import Found, entries, look
+from tracetui.live.scan import Found, Scanner, entries
 from tracetui.sources.base import HEAD_SIZE, File, FileView, Stat
 from tracetui.sources.file_views import LIST_BUDGET, Budget, unpacked
 from tracetui.sources.local import LocalSource
@@ -67,7 +67,7 @@ class Counting(LocalSource):
 def looked(source: LocalSource, path: Path, *, budget: Budget | None = None) -> Found:
     folder = str(path.parent)
     entry = next(one for one in entries(source, [folder]) if one.path == str(path))
-    return look(source, entry, deep=budget is None, budget=budget, roots=[folder])[0]
+    return Scanner(source, [folder]).look(entry, deep=budget is None, budget=budget)
 
 
 def sparse(tmp_path: Path, case: str, name: str) -> Path:

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.formats import inspect_build as build
+from tracetui.analysis.search import Hit, Needle, Options
 from tracetui.live.jobs import statistics_job
 from tracetui.live.load import FileCaches, read_run
 from tracetui.live.scan import scan
-from tracetui.live.search import Hit, Needle, Options, Outcome, grep, grep_job
+from tracetui.live.search import Outcome, grep, grep_job
 from tracetui.model import Problem, RunRef
 from tracetui.sources.base import Stat
 from tracetui.sources.local import LocalFile, LocalSource

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracetui.errors import FormatError
-from tracetui.live.scan import Found, explain_unclaimed, scan
+from tracetui.formats.unclaimed import explain_unclaimed
+from tracetui.live.scan import Found, scan
 from tracetui.sources.local import LocalFile, LocalSource
 
 TRACE = Path(__file__).parents[1] / "cli" / "traces" / "paprika" / "plan-7.json"

@@ -21,13 +21,14 @@ from tests.canaries import CANARY, SHAPED
 from tests.live.sessions import Session, paprika
 from tests.shared import examples
 from tracetui import load_all
+from tracetui.analysis import search as search_of_runs
+from tracetui.analysis.search import Hit, Needle, Options
 from tracetui.demo import write
 from tracetui.errors import UsageError
 from tracetui.export import json as export
-from tracetui.live import search as module
-from tracetui.live import search as module_of_needles
+from tracetui.live import search as search_of_files
 from tracetui.live.scan import scan
-from tracetui.live.search import Hit, Item, Needle, Options, Outcome, grep, grep_runs
+from tracetui.live.search import Item, Outcome, grep, grep_runs
 from tracetui.model import Problem, Run, RunRef
 from tracetui.model.build import Ownership, ownership
 from tracetui.redact import Redactor
@@ -265,7 +266,7 @@ def test_a_match_across_two_pieces_is_found(tmp_path: Path, monkeypatch: pytest.
     size = session.path.stat().st_size
     data = session.path.read_bytes()
     for piece in (data.index(b"needle") + 3, 1000, size, size - 1):
-        monkeypatch.setattr(module, "PIECE", piece)
+        monkeypatch.setattr(search_of_files, "PIECE", piece)
         assert [hit.match for hit in found(tmp_path, "needle")] == ["needle"]
         items = list(grep(LocalSource(), [str(tmp_path)], Needle("nothing")))
         assert [item for item in items if item is not None] == [Outcome.PASSED]
@@ -278,7 +279,7 @@ def test_lines_of_a_value_are_hits_of_their_own_and_bounded(tmp_path: Path) -> N
     hits = found(tmp_path, "needle", Options())
 
     assert [(hit.line, hit.match) for hit in hits] == [(2, "needle"), (4, "needle")]
-    assert all(len(hit.before) <= module.BEFORE and len(hit.after) <= module.AFTER for hit in hits)
+    assert all(len(hit.before) <= search_of_runs.BEFORE and len(hit.after) <= search_of_runs.AFTER for hit in hits)
     assert (hits[1].before, hits[1].after) == ("the ", "")
 
 
@@ -381,7 +382,7 @@ def test_a_secret_that_names_its_own_field_is_not_shown(tmp_path: Path) -> None:
 
 
 def test_an_expression_that_takes_for_ever_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module_of_needles, "MAX_SECONDS", 0.1)
+    monkeypatch.setattr(search_of_runs, "MAX_SECONDS", 0.1)
     needle = Needle(r"(a|aa)+b", regex=True)
     with pytest.raises(UsageError, match="took more than"):
         list(needle.matches("a" * 200 + "c"))

@@ -14,11 +14,12 @@ import pytest
 from tests.formats import hypergraph_build
 from tests.views.build import make_run, make_span
 from tracetui.analysis.contrast import Kind, features
+from tracetui.analysis.search import Hit, Needle
 from tracetui.analysis.statistics import By, Row, Statistics
 from tracetui.live.jobs import statistics_job
 from tracetui.live.load import read_run
 from tracetui.live.scan import scan
-from tracetui.live.search import Hit, Needle, grep
+from tracetui.live.search import grep
 from tracetui.model import Operation, Run, RunRef, RunSummary, Span
 from tracetui.model.build import Ownership, own_spans, ownership
 from tracetui.sources.local import LocalSource

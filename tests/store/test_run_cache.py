@@ -87,7 +87,7 @@ def listed(root: Path, *, cached: bool = True, source: LocalSource | None = None
     source, roots = source or LocalSource(), [str(root)]
     if not cached:
         return [*scan(source, roots, deep=True)]
-    cache = ScanCache(Storage(version(None), roots, limit=LIMIT), source, roots, None)
+    cache = ScanCache(Storage(version(None), roots, limit=LIMIT), source, roots)
     try:
         return [*scan(source, roots, deep=True, cache=cache)]
     finally:
@@ -256,7 +256,7 @@ def test_another_version_of_the_readers_is_another_cache(tmp_path: Path) -> None
     age(root)
     listed(root)
     source, roots = Reads(), [str(root)]
-    cache = ScanCache(Storage("another", roots, limit=LIMIT), source, roots, None)
+    cache = ScanCache(Storage("another", roots, limit=LIMIT), source, roots)
     assert [*scan(source, roots, deep=True, cache=cache)] == listed(root)
     assert source.paths
     cache.close()
@@ -352,7 +352,7 @@ def test_changed_bytes_change_nothing_that_is_shown(seed: int) -> None:
 def uses(root: Path) -> int:
     """How many of the files are not read again."""
     storage = Storage(version(None), [str(root)], limit=LIMIT)
-    cache = ScanCache(storage, LocalSource(), [str(root)], None)
+    cache = ScanCache(storage, LocalSource(), [str(root)])
     for _ in scan(LocalSource(), [str(root)], deep=True, cache=cache):
         pass
     hits = storage.hits

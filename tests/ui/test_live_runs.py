@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 from tests.sessions import TOOL, Session, session
 from tests.ui.conftest import NOW, Opener, settle, text_of, until
 from tracetui.live.jobs import WatchedRuns
+from tracetui.live.readers import Readers
 from tracetui.model import Run, RunRef
 from tracetui.sources.local import LocalSource
 from tracetui.ui.app import TraceApp
@@ -140,10 +141,10 @@ def _seconds_of_news(path: Path, made: Session, steps: int) -> float:
         made.call("Read", file_path="a.py").result("ok")
     now = NOW.timestamp()
     file = made.write(path, now, 3)
-    watched, ref = WatchedRuns(), RunRef("claude-code", str(file))
+    watched, readers, ref = WatchedRuns(), Readers(LocalSource()), RunRef("claude-code", str(file))
 
     def read() -> list[Run]:
-        return [run for step in watched.job([ref]).work(LocalSource()) for run in step.new]
+        return [run for step in watched.job(readers, [ref]).work(LocalSource()) for run in step.new]
 
     (before,) = read()
     assert read() == []

@@ -31,7 +31,7 @@ LATER: Final = (
     ),
     *("tracetui.export.diff", "tracetui.export.json", "tracetui.export.text"),
     *("tracetui.store.query", "tracetui.store.sidecar", "tracetui.analysis.cause"),
-    *("tracetui.live.jobs", "tracetui.live.search"),
+    *("tracetui.live.jobs", "tracetui.live.search", "tracetui.analysis.search"),
     *("tracetui.ui.screens.triage", "tracetui.ui.screens.lists"),
     *("tracetui.ui.screens.diff", "tracetui.ui.screens.overlay"),
     *("obstore", "clickhouse_connect", "tracetui.sources.bucket", "tracetui.sources.ssh"),

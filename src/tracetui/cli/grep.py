@@ -9,13 +9,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
+from tracetui.analysis.search import BEFORE, Hit, Needle, Options
 from tracetui.cli.ls import asked
 from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_paths_and_runs, add_redact, roots
 from tracetui.cli.reading import Aim, aim_of, cache_limit, listing_at, narrow, only, sources_at
 from tracetui.errors import TracetuiError
 from tracetui.export.json import encode, problem_value
-from tracetui.live.search import BEFORE, Hit, Item, Needle, Options, Outcome, grep, grep_runs
+from tracetui.live.search import Item, Outcome, grep, grep_runs
 from tracetui.model import Problem, RunRef, quote_key
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source

@@ -22,7 +22,7 @@ from tracetui.export.table import Screen, newest_first
 from tracetui.formats import registry
 from tracetui.formats.base import Format
 from tracetui.live.load import read_run
-from tracetui.live.scan import Found, look, scan
+from tracetui.live.scan import Found, Scanner, scan
 from tracetui.model import PassRule, Problem, Run, RunRef, RunSummary
 from tracetui.redact import Redactor
 from tracetui.sources.base import Entry, Source, reason_of
@@ -364,7 +364,7 @@ def in_folder(source: Source, text: str) -> tuple[str, str]:
 def runs_in(source: Source, path: str, forced: Format | None) -> tuple[RunSummary, ...]:
     """Return the runs of a file after the list stage. Raises `NothingReadable` with the reason if there are none."""
     entry = next(iter(source.walk(path)), Entry(path, skipped="no such file"))
-    found, _ = look(source, entry, deep=False, only=forced, named=True)
+    found = Scanner(source, [path], forced).look(entry, deep=False)
     if not found.runs:
         reason = found.problems[0].reason if found.problems else found.reason
         raise NothingReadable(f"no readable run in {path}: {reason}; see `tracetui doctor`")

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from tracetui.formats import registry
 from tracetui.formats.base import Format
-from tracetui.live.load import Reader
 from tracetui.live.mailbox import Throttle
-from tracetui.live.opener import OpenRun
-from tracetui.live.scan import DeepCache, Found, look
+from tracetui.live.readers import Readers, UntilOpened
+from tracetui.live.scan import Found, Scanner
 from tracetui.live.watch import RETRY_SECONDS
-from tracetui.model import RunRef
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source
 from tracetui.sources.file_views import Budget
 
@@ -23,11 +19,6 @@ OPEN_SECONDS: Final = 0.1
 """How often to check whether the open run was read."""
 LARGE: Final = 32 << 20
 """Bytes that take about half a second to count."""
-CACHED_FILES: Final = 8
-"""Changing files with a format cache."""
-READERS: Final = 128
-SPANS: Final = 400_000
-"""Spans of all readers together; the least recently used reader goes first."""
 
 
 def is_large(entry: Entry) -> bool:
@@ -35,128 +26,41 @@ def is_large(entry: Entry) -> bool:
     return entry.stat is not None and entry.stat.size > LARGE
 
 
-class LiveReaders:
-    """Readers of files that contain one run and have changed more than once."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._readers: OrderedDict[str, Reader | RunRef] = OrderedDict()
-
-    def remember(self, found: Found) -> None:
-        """Prepare a reader for a changed file that was read as `found`."""
-        self._readers.pop(found.path, None)
-        if len(found.runs) == 1 and not found.problems and found.runs[0].ref.key is None:
-            self._readers[found.path] = found.runs[0].ref
-            self._evict()
-
-    def forget(self, path: str) -> None:
-        """Drop the reader of a deleted or replaced file."""
-        self._readers.pop(path, None)
-
-    def look(self, path: str) -> Found | None:
-        """Read on and return the result; None if the file needs a full read. Raises `LinkLost`."""
-        cached = self._readers.get(path)
-        if cached is None:
-            return None
-        reader = cached if isinstance(cached, Reader) else Reader(self._source, cached)
-        self._readers[path] = reader
-        self._readers.move_to_end(path)
-        reader.catch_up()
-        if reader.failure is not None:
-            del self._readers[path]
-            return None
-        self._evict()
-        return Found(path=path, format=reader.ref.format, runs=(reader.summary(),))
-
-    def _evict(self) -> None:
-        sizes = {path: len(one) for path, one in self._readers.items() if isinstance(one, Reader)}
-        spans = sum(sizes.values())
-        while len(self._readers) > READERS or (spans > SPANS and len(self._readers) > 1):
-            path, _ = self._readers.popitem(last=False)
-            spans -= sizes.get(path, 0)
-
-
-class DeepReader:
+class DeepReader(Scanner):
     """Reads files in full, and files that change repeatedly only as far as they are new. Used by one thread."""
 
-    def __init__(self, source: Source, roots: Sequence[str], only: Format | None, open_run: OpenRun) -> None:
-        self._source, self._roots, self._only, self._open_run = source, roots, only, open_run
-        self.cache: DeepCache | None = None
-        """Gets the results of first reads."""
-        self._live_readers = LiveReaders(source)
-        self._caches: OrderedDict[str, dict[str, Any]] = OrderedDict()
-        """Format caches of files that change repeatedly and contain many runs."""
-        self.shared: dict[str, Any] = {}
-        """Format cache across neighboring files (`SHARED`)."""
+    def __init__(self, source: Source, roots: Sequence[str], only: Format | None, readers: Readers) -> None:
+        super().__init__(source, roots, only)
+        self._readers = readers
 
     def count(self, entry: Entry, name: str, budget: Budget | None = None) -> Found:
-        """Read a file for the first time, as the format `name` or, if empty, as any. Raises `LinkLost`."""
-        if name and not self._is_to_be_stored(entry) and (found := self._open_run.look(entry)) is not None:
-            self._live_readers.remember(found)
-            return found
-        if self.cache is not None:
-            last = registry.load(name) if name else None
-            named = entry.path in self._roots
-            found = self.cache.look(entry, last=last, named=named, shared=self.shared, budget=budget)[0]
-            self._remember_large(entry, found)
-            return found
-        only = registry.load(name) if name else self._only
-        named = bool(name) or entry.path in self._roots
-        found, _ = look(
-            self._source,
-            entry,
-            deep=True,
-            only=only,
-            named=named,
-            roots=self._roots,
-            shared=self.shared,
-            budget=budget,
-        )
-        self._remember_large(entry, found)
-        return found
+        """Read a file for the first time; `name` is its format, empty if unknown. Raises `LinkLost`."""
+        if name and not self._is_to_be_stored(entry) and self._readers.attended(entry.path) is not None:
+            result = self._readers.read_on(entry.path)
+            if result is not None:
+                return result
+        result = self.read(entry, budget, name=name)
+        if is_large(entry) and not result.unread:
+            self._readers.follow(result)
+        return result
 
     def _is_to_be_stored(self, entry: Entry) -> bool:
         """Whether to read a file of the open run for the cache, which only takes its own readings."""
         is_moving = entry.stat is None or time.time() - entry.stat.mtime < MOVING_SECONDS
         return self.cache is not None and not is_moving and not is_large(entry)
 
-    def _remember_large(self, entry: Entry, found: Found) -> None:
-        if is_large(entry) and not found.unread:
-            self._live_readers.remember(found)
-
     def read_changed(self, entry: Entry, budget: Budget | None = None) -> Found:
         """Read a file that has changed. Raises `LinkLost`."""
-        path = entry.path
-        found = self._open_run.look(entry)
-        if found is not None:
-            self._live_readers.remember(found)
-            return found
-        found = self._live_readers.look(path)
-        if found is None:
-            cache = self._caches.pop(path, {})
-            found, _ = look(
-                self._source,
-                entry,
-                deep=True,
-                only=self._only,
-                cache=cache,
-                named=path in self._roots,
-                roots=self._roots,
-                shared=self.shared,
-                budget=budget,
-            )
-            if cache:
-                self._caches[path] = cache
-                if len(self._caches) > CACHED_FILES:
-                    self._caches.popitem(last=False)
-            self._live_readers.remember(found)
-        return found
+        result = self._readers.read_on(entry.path)
+        if result is None:
+            result = self.rescan(entry, budget=budget)
+            self._readers.follow(result)
+        return result
 
     def forget(self, path: str) -> None:
         """Drop the state of a deleted or replaced file."""
-        self._live_readers.forget(path)
-        self._open_run.forget(path)
-        self._caches.pop(path, None)
+        super().forget(path)
+        self._readers.forget(path)
 
 
 class Task(NamedTuple):
@@ -170,8 +74,8 @@ class Task(NamedTuple):
 class LargeFiles:
     """Queue of large files, and their results. Used by the lister's thread; its own thread only reads."""
 
-    def __init__(self, reader: DeepReader, throttle: Throttle, open_run: OpenRun) -> None:
-        self._reader, self._throttle, self._open_run = reader, throttle, open_run
+    def __init__(self, reader: DeepReader, throttle: Throttle, readers: Readers) -> None:
+        self._reader, self._throttle, self._readers = reader, throttle, readers
         self._changed = threading.Condition()
         self._tasks: dict[str, Task] = {}
         self._running: Task | None = None
@@ -192,7 +96,7 @@ class LargeFiles:
         """Cancel the tasks of a deleted file."""
         with self._changed:
             self._tasks.pop(path, None)
-            self._results = [one for one in self._results if one[0].entry.path != path]
+            self._results = [(task, result) for task, result in self._results if task.entry.path != path]
             if self._running is not None and self._running.entry.path == path:
                 self._running = None
 
@@ -225,11 +129,11 @@ class LargeFiles:
             while (task := self._next()) is not None:
                 self._throttle.wait_until_idle()
                 try:
-                    found = self._read(task)
+                    result = self._read(task)
                 except LinkLost:
                     self._throttle.wait_for_stop(RETRY_SECONDS)
-                    found = None
-                self._done(task, found)
+                    result = None
+                self._done(task, result)
         except BaseException as bug:  # raised by the lister's thread, which ends the app
             with self._changed:
                 self._failure = bug
@@ -240,32 +144,32 @@ class LargeFiles:
                 self._changed.wait()
             if self._throttle.stopped:
                 return None
-            path = min(self._tasks, key=lambda one: _size(self._tasks[one]))
+            path = min(self._tasks, key=lambda path: _size(self._tasks[path]))
             self._running = self._tasks.pop(path)
             return self._running
 
     def _read(self, task: Task) -> Found | None:
-        """Read a file; None if the open run's reader reads it now."""
-        while self._open_run.is_reading(task.entry.path):
+        """Read a file; None if the opener reads it now."""
+        while (reader := self._readers.attended(task.entry.path)) is not None and reader.more:
             if self._throttle.wait_for_stop(OPEN_SECONDS):
                 return None
-        budget = self._open_run.counting(task.entry.path)
+        budget = UntilOpened(self._readers, task.entry.path)
         if task.format is None:
-            found = self._reader.read_changed(task.entry, budget)
+            result = self._reader.read_changed(task.entry, budget)
         else:
-            found = self._reader.count(task.entry, task.format, budget)
-        return None if budget.spent else found
+            result = self._reader.count(task.entry, task.format, budget)
+        return None if budget.spent else result
 
-    def _done(self, task: Task, found: Found | None) -> None:
+    def _done(self, task: Task, result: Found | None) -> None:
         """Store a result unless its task was canceled; retry a file that was unreachable."""
         with self._changed:
             wanted, self._running = self._running is task, None
             if not wanted:
                 self._reader.forget(task.entry.path)
-            elif found is None:
+            elif result is None:
                 self._tasks.setdefault(task.entry.path, task)
             else:
-                self._results.append((task, found))
+                self._results.append((task, result))
 
 
 def _size(task: Task) -> int:

@@ -10,25 +10,15 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import suppress
 from typing import Final
-
-from msgspec.structs import replace
 
 from tracetui import masking
 from tracetui.analysis.diff_words import DiffWords, describe
-from tracetui.analysis.step_diff import (
-    CHANGES,
-    CONTEXT,
-    PREVIOUS,
-    STATE,
-    Look,
-    context_sections,
-    difference_label,
-    state_sections,
-    step_sections,
-)
+from tracetui.analysis.step_diff import CHANGES, difference_label
+from tracetui.analysis.step_look import look_at, look_at_calls
 from tracetui.diff.comparison import Comparison, Diff, Row
-from tracetui.diff.step import Difference, Kind, context_diff, ended_before, previous_call
+from tracetui.diff.step import Difference
 from tracetui.live.load import Reader
 from tracetui.live.mailbox import (
     Answer,
@@ -43,9 +33,9 @@ from tracetui.live.mailbox import (
     ReadFailure,
     Throttle,
 )
-from tracetui.model import Body, Operation, Run, RunRef, Span
-from tracetui.sources.base import Source
-from tracetui.store.address import span_label, span_title
+from tracetui.model import Run, RunRef
+from tracetui.sources.base import LinkLost, Source
+from tracetui.store.address import span_label
 from tracetui.store.claims import NO_SHARES, Share, Shares
 
 NEWS_SECONDS: Final = 0.2
@@ -56,8 +46,6 @@ MAX_PREFETCH_BYTES: Final = 16_000_000
 """Largest file to read ahead."""
 MAX_COMPARISONS: Final = 2
 """Comparisons to keep: the usual one, and the strict one."""
-_NO_MATCH: Final = "the stored {} of {} doesn't match its contents"
-_PREFIX: Final = "B is a prefix of A: all of it can be reused"
 
 
 class Differ:
@@ -189,7 +177,7 @@ class Differ:
         if first and diff.first is not None:
             row = diff.rows[diff.first.row]
             at = LookAt(ask, row.a, row.b, CHANGES)
-            look[at] = look_at(self._comparisons[ask], at)
+            look[at] = look_at(self._comparisons[ask], row, CHANGES)
         if first or diff.complete:
             look[Describe(ask)] = describe(diff, self._messages(self._comparisons[ask]))
         with self._mailbox.open(asked=True) as mail:
@@ -226,10 +214,9 @@ class Differ:
 
     def _read_all(self, ref: RunRef) -> Generator[None, None, Reader]:
         reader = Reader(self._source, ref, redactor=masking.comparing())
-        reader.read()
-        while reader.more and not reader.lost:
-            yield
-            reader.read()
+        with suppress(LinkLost):
+            for _ in reader.pieces():
+                yield
         return reader
 
     def _read_ahead(self, ref: RunRef) -> Iterator[None]:
@@ -265,9 +252,9 @@ class Differ:
     def _answer_look(self, ask: LookAt | tuple[Calls, Run]) -> None:
         if isinstance(ask, tuple):
             pair, run = ask
-            self._answer(pair, calls(run, run.index[pair.a], run.index[pair.b]))
+            self._answer(pair, look_at_calls(run, run.index[pair.a], run.index[pair.b]))
         else:
-            self._answer(ask, look_at(self._comparisons[ask.of], ask))
+            self._answer(ask, look_at(self._comparisons[ask.of], ask, ask.tab, raw=ask.raw))
 
 
 def _size(path: str) -> int:
@@ -283,91 +270,6 @@ def _advance(work: Iterator[None]) -> bool:
     except StopIteration:
         return False
     return True
-
-
-class _Side:
-    """A step of one run with its body; both None if the run has no such step."""
-
-    def __init__(self, run: Run, position: int | None) -> None:
-        self.run, self.position = run, position
-        self.span: Span | None = None if position is None else run.spans[position]
-        self.body: Body | None = None if self.span is None else run.load(self.span)
-
-
-def look_at(comparison: Comparison, ask: LookAt) -> Look:
-    """Compare two steps under a tab, or under the first one if that tab is empty."""
-    a, b = _Side(comparison.a, ask.a), _Side(comparison.b, ask.b)
-    main = b if b.position is not None else a
-    tabs = _tabs(a, b, main)
-    notes = _flags(a, b)
-    tab = ask.tab if ask.tab in tabs else CHANGES
-    if tab == CONTEXT and a.body is not None and b.body is not None:
-        look = _contexts(a, b)
-    elif tab == PREVIOUS and main.position is not None:
-        before = previous_call(main.run, main.position)
-        look = _contexts(_Side(main.run, before), main)
-    elif tab == STATE and main.span is not None and main.span.step is not None:
-        state = comparison.state(main.span.step)
-        about = f"accumulated state after superstep {main.span.step}"
-        over = [letter for letter, side in (("A", a), ("B", b)) if ended_before(side.run, main.span.step)]
-        about += "".join(f", {letter} at its end" for letter in over)
-        look = Look(STATE, (), tuple(state_sections(state)), about=about)
-    else:
-        row = Row(Kind.ONLY_A if ask.b is None else Kind.ONLY_B if ask.a is None else Kind.SAME, ask.a, ask.b)
-        found = comparison.changes(row) if ask.raw else comparison.messages(row)
-        look = Look(CHANGES, (), tuple(step_sections(a.body, b.body, found, raw=ask.raw)))
-    return _prepared(replace(look, tab=tab, tabs=tabs, notes=(*look.notes, *notes)))
-
-
-def calls(run: Run, a: int, b: int) -> Look:
-    """Compare the inputs of two model calls of a run."""
-    return _prepared(_contexts(_Side(run, a), _Side(run, b)))
-
-
-def _prepared(look: Look) -> Look:
-    """Compute costly parts here, where they block no keys."""
-    for section in look.sections:
-        if section.differs:
-            _ = section.compared
-    return look
-
-
-def _tabs(a: _Side, b: _Side, main: _Side) -> tuple[str, ...]:
-    tabs = [CHANGES]
-    body, span = main.body, main.span
-    if a.body is not None and b.body is not None and a.body.input_messages and b.body.input_messages:
-        tabs.append(CONTEXT)
-    if span is None or body is None or main.position is None:
-        return tuple(tabs)
-    if span.operation is Operation.CHAT and body.input_messages and previous_call(main.run, main.position) is not None:
-        tabs.append(PREVIOUS)
-    if body.state is not None and span.step is not None:
-        tabs.append(STATE)
-    return tuple(tabs)
-
-
-def _flags(a: _Side, b: _Side) -> tuple[str, ...]:
-    """Return notes on stored checks that fail."""
-    return tuple(
-        _NO_MATCH.format(check.name, letter)
-        for letter, side in (("A", a), ("B", b))
-        for check in (side.body.checks if side.body is not None else ())
-        if check.matches is None
-    )
-
-
-def _contexts(a: _Side, b: _Side) -> Look:
-    left = a.body.input_messages if a.body is not None else ()
-    right = b.body.input_messages if b.body is not None else ()
-    found = context_diff(left, right, a.span, b.span)
-    notes = (_PREFIX,) if found.break_at is not None and found.break_at >= len(right) else ()
-    sides = (_side_label(a), _side_label(b)) if a.run is b.run else ("A", "B")
-    sections = tuple(context_sections(left, right, found))
-    return Look(CONTEXT, (CONTEXT,), sections, found, notes=notes, sides=sides)
-
-
-def _side_label(side: _Side) -> str:
-    return "" if side.span is None else span_title(side.run, side.span)
 
 
 def divergence_of(diff: Diff, words: DiffWords) -> Divergence:

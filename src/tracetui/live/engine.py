@@ -17,7 +17,8 @@ from tracetui.formats import registry
 from tracetui.live.lister import Lister
 from tracetui.live.load import read_run
 from tracetui.live.mailbox import Mail, Mailbox, Throttle
-from tracetui.live.opener import Opener, OpenRun
+from tracetui.live.opener import Opener
+from tracetui.live.readers import Readers
 from tracetui.model import Problem, Run, RunRef, RunSummary, Span
 from tracetui.sources.base import Source
 from tracetui.sources.locations import MultiHostSource
@@ -55,7 +56,7 @@ class Engine:
         self._mailbox = Mailbox()
         self._throttle = Throttle()
         forced = registry.load(only) if only else None
-        open_run = OpenRun()
+        self.readers = Readers(source, masking.current())
         self._lister = Lister(
             source,
             roots,
@@ -64,9 +65,9 @@ class Engine:
             self._throttle,
             events=events,
             cache_limit=cache_limit,
-            open_run=open_run,
+            readers=self.readers,
         )
-        self._opener = Opener(source, self._mailbox, self._throttle, masking.current(), open_run)
+        self._opener = Opener(source, self._mailbox, self._throttle, self.readers)
         self._source = source
         self.cache_limit = cache_limit
         """Bytes that the user's cache may take; 0: it isn't used."""

@@ -27,6 +27,7 @@ from tracetui.diff.comparison import Comparison
 from tracetui.errors import TracetuiError
 from tracetui.live.load import FileCaches, Reader
 from tracetui.live.mailbox import Mailbox, Throttle
+from tracetui.live.readers import Readers
 from tracetui.model import Operation, PassRule, Run, RunRef, RunSummary, TaskKey
 from tracetui.model.build import nested_runs
 from tracetui.model.masked import masked_bodies, unmasked
@@ -174,34 +175,27 @@ MAX_WATCHED: Final = 24
 
 
 class WatchedRuns:
-    """The readers of some runs, which stay open from job to job. Jobs of one object must not overlap."""
+    """Runs that are read on from job to job. Jobs of one object must not overlap."""
 
     def __init__(self) -> None:
-        self._readers: dict[RunRef, Reader] = {}
+        self._watched: dict[RunRef, tuple[Reader, int]] = {}
+        """Readers, and the revisions that were delivered."""
 
-    def job(self, refs: Sequence[RunRef]) -> Job:
+    def job(self, readers: Readers, refs: Sequence[RunRef]) -> Job:
         """Return a job that reads these runs to their current end; `JobProgress.new` has each changed `Run`.
 
-        The readers of other runs are dropped. At most `MAX_WATCHED` runs are read.
+        The readers of other runs are released. At most `MAX_WATCHED` runs are read.
         """
         wanted = refs[:MAX_WATCHED]
 
         def work(source: Source) -> Generator[Step, None, None]:
-            for ref in self._readers.keys() - {*wanted}:
-                del self._readers[ref]
-            for ref in wanted:
-                reader = self._readers.get(ref)
-                changed = reader is None
-                if reader is None:
-                    reader = self._readers[ref] = Reader(source, ref)
-                changed |= reader.read()
-                while reader.more and not reader.lost:
+            self._watched = {ref: self._watched.get(ref) or (readers.lease(ref), 0) for ref in wanted}
+            for ref, (reader, delivered) in self._watched.items():
+                for _ in reader.pieces():
                     yield Step()
-                    changed |= reader.read()
-                if reader.lost:
-                    raise LinkLost(reader.lost)
-                new: tuple[Run, ...] = (reader.build(),) if changed else ()
-                yield Step(new, done=1)
+                run = reader.build() if reader.revision != delivered else None
+                self._watched[ref] = reader, reader.revision if run is None else run.revision
+                yield Step(() if run is None else (run,), done=1)
 
         return Job("watch", len(wanted), work)
 
@@ -443,10 +437,7 @@ def read_steps(source: Source, ref: RunRef, cache: dict[str, Any] | None = None)
     `cache`: see `Reader`.
     """
     reader = Reader(source, ref, cache=cache)
-    while reader.more:
-        reader.read()
-        if reader.lost:
-            raise LinkLost(reader.lost)
+    for _ in reader.pieces():
         yield Step()
     if reader.failure is not None:
         yield Step((reader.failure,))

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from tracetui.formats.base import Format
 from tracetui.live.deep_reader import DeepReader, LargeFiles, Task, is_large
 from tracetui.live.mailbox import Mailbox, Throttle, WatchState
-from tracetui.live.opener import OpenRun
-from tracetui.live.scan import FileRelations, Found, entries, look
+from tracetui.live.readers import Readers
+from tracetui.live.scan import FileRelations, Found, entries
 from tracetui.live.watch import RETRY_SECONDS, Change, RetryQueue, Watch, running_seconds, settle_seconds
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
 from tracetui.sources.file_views import LIST_BUDGET, Budget
@@ -48,7 +48,7 @@ class Lister:
         *,
         events: bool = True,
         cache_limit: int = 0,
-        open_run: OpenRun | None = None,
+        readers: Readers | None = None,
     ) -> None:
         """`cache_limit`: bytes that the results of deep passes may take on disk; 0: they are not stored."""
         self._source = source
@@ -58,10 +58,10 @@ class Lister:
         self._throttle = throttle
         self._rescan = threading.Event()
         self._watch: Watch | None = None
-        open_run = OpenRun() if open_run is None else open_run
-        self._reader = DeepReader(source, self._roots, only, open_run)
-        self._large_reader = DeepReader(source, self._roots, only, open_run)
-        self._large = LargeFiles(self._large_reader, throttle, open_run)
+        readers = Readers(source) if readers is None else readers
+        self._reader = DeepReader(source, self._roots, only, readers)
+        self._large_reader = DeepReader(source, self._roots, only, readers)
+        self._large = LargeFiles(self._large_reader, throttle, readers)
         self._cache_limit = cache_limit
         self._cache: ScanCache | None = None
         self._large_listed: set[str] = set()
@@ -135,27 +135,26 @@ class Lister:
         if self._cache is not None:
             self._cache.begin()
         due, seen = time.monotonic() + FIRST_SECONDS, 0
-        last: Format | None = None
         for entry in entries(self._source, self._roots):
             if entry.stat is not None:
                 stats[entry.path] = entry.stat
                 if is_large(entry):
                     self._large_listed.add(entry.path)
-            found = None if self._cache is None else self._cache.find(entry)
-            is_stored = found is not None
-            if found is None:
+            result = None if self._cache is None else self._cache.find(entry)
+            is_stored = result is not None
+            if result is None:
                 if self._interrupted:
                     return
-                found, last = self._list(entry, last)
-                self._expect_count(found, entry)
-            if is_stored and found.runs:  # no stored run is one that may stop
+                result = self._list(entry)
+                self._expect_count(result, entry)
+            if is_stored and result.runs:  # no stored run is one that may stop
                 self._retries.cancel(entry.path)
                 is_deferred = False
             else:
-                is_deferred = self._defer(found, entry, _age(entry))
+                is_deferred = self._defer(result, entry, _age(entry))
             if not is_deferred:
-                batch.append(found)
-                self._relations.add(found, appeared=False)
+                batch.append(result)
+                self._relations.add(result, appeared=False)
             seen += 1
             if len(batch) >= BATCH:
                 self._deliver(batch, "list", seen, None)
@@ -172,27 +171,16 @@ class Lister:
             self._end_count()
         self._start_watch(stats)
 
-    def _expect_count(self, found: Found, entry: Entry) -> None:
+    def _expect_count(self, result: Found, entry: Entry) -> None:
         """Note a file that the deep pass has to read: to count its runs, or to store a result that is final."""
-        is_final = not found.unread and all(run.deep for run in found.runs)
-        is_to_be_stored = self._cache is not None and found.kind != "problem" and not found.skipped
+        is_final = not result.unread and all(run.deep for run in result.runs)
+        is_to_be_stored = self._cache is not None and result.kind != "problem" and not result.skipped
         if not is_final or is_to_be_stored:
-            self._shallow.append((entry, "" if found.unread or found.part_of else found.format or ""))
+            self._shallow.append((entry, "" if result.unread or result.part_of else result.format or ""))
 
-    def _list(self, entry: Entry, last: Format | None) -> tuple[Found, Format | None]:
-        """Run the list stage on one file; see `look`."""
-        return look(
-            self._source,
-            entry,
-            deep=False,
-            last=last,
-            only=self._only,
-            on_partial=self._deliver_partial,
-            named=entry.path in self._roots,
-            roots=self._roots,
-            shared=self._reader.shared,
-            budget=Budget(LIST_BUDGET),
-        )
+    def _list(self, entry: Entry) -> Found:
+        """Run the list stage on one file."""
+        return self._reader.look(entry, deep=False, on_partial=self._deliver_partial, budget=Budget(LIST_BUDGET))
 
     def _start_watch(self, stats: dict[str, Stat]) -> None:
         if self._watch is None and not self._throttle.stopped:
@@ -208,14 +196,14 @@ class Lister:
                 self._shallow.pop()
                 continue
             try:
-                found = self._reader.count(entry, name)
+                result = self._reader.count(entry, name)
             except LinkLost:
                 self._throttle.wait_for_stop(RETRY_SECONDS)
                 break
             self._shallow.pop()
-            batch.append(found)
-            if not name or found.part_of:
-                self._relations.add(found, appeared=False)
+            batch.append(result)
+            if not name or result.part_of:
+                self._relations.add(result, appeared=False)
         if not self._shallow:
             self._end_count()
         self._deliver_counted(batch)
@@ -235,10 +223,10 @@ class Lister:
         missing = len(self._shallow) + self._large.waiting
         self._deliver(batch, "deep" if missing else "", self._counted, self._counted + missing)
 
-    def _deliver_partial(self, found: Found) -> None:
+    def _deliver_partial(self, result: Found) -> None:
         """Deliver the first runs of a file with many."""
         with self._mailbox.open() as mail:
-            mail.found.append(found)
+            mail.found.append(result)
             mail.stage = "list"
         self._throttle.wait_for_paint()
 
@@ -270,14 +258,14 @@ class Lister:
     def _deliver_large(self) -> None:
         """Deliver results of large files."""
         results = self._large.take()
-        if first := [found for task, found in results if task.format is not None]:
-            for found in first:
-                self._relations.add(found, appeared=False)
+        if first := [result for task, result in results if task.format is not None]:
+            for result in first:
+                self._relations.add(result, appeared=False)
             self._deliver_counted(first)
-        for task, found in results:
-            if task.format is None and not self._defer(found, task.entry, _age(task.entry)):
-                self._deliver_changed([found])
-                self.recheck(self._current(dict.fromkeys(self._find_affected(found, gone=False))))
+        for task, result in results:
+            if task.format is None and not self._defer(result, task.entry, _age(task.entry)):
+                self._deliver_changed([result])
+                self.recheck(self._current(dict.fromkeys(self._find_affected(result, gone=False))))
 
     def _post_watch_state(self, now: WatchState) -> None:
         with self._mailbox.open() as mail:
@@ -306,37 +294,37 @@ class Lister:
         Delivers the results in the order of reading, so that an affected file does not stay as it was read before.
         Called by `run`'s thread, or without one.
         """
-        found: list[Found] = []
+        results: list[Found] = []
         while changes:
             affected: list[str] = []
             for change in changes:
                 if self._throttle.stopped:
                     return
                 try:
-                    one = self._read(change, 0.0 if change.path in self._unreachable else still)
+                    result = self._read(change, 0.0 if change.path in self._unreachable else still)
                 except LinkLost:
                     self._unreachable.add(change.path)
                     self._retries.reschedule(change.path, time.monotonic() + RETRY_SECONDS)
                     continue
                 self._unreachable.discard(change.path)
-                if one is not None:
-                    found.append(one)
-                    affected += self._find_affected(one, gone=change.entry is None)
+                if result is not None:
+                    results.append(result)
+                    affected += self._find_affected(result, gone=change.entry is None)
             changes = self._current(dict.fromkeys(affected)) if affected else ()
-        self._deliver_changed(found)
+        self._deliver_changed(results)
 
-    def _find_affected(self, found: Found, *, gone: bool) -> list[str]:
+    def _find_affected(self, result: Found, *, gone: bool) -> list[str]:
         """Update the relations of a file; return the other files to read again because of it."""
-        affected = self._relations.remove(found.path) if gone else self._relations.add(found)
-        for path in affected if not found.part_of else affected[1:]:
+        affected = self._relations.remove(result.path) if gone else self._relations.add(result)
+        for path in affected if not result.part_of else affected[1:]:
             self._reader.forget(path)  # its reader serves a standalone run, or has read a deleted file
         return affected
 
-    def _deliver_changed(self, found: list[Found]) -> None:
+    def _deliver_changed(self, results: list[Found]) -> None:
         """Deliver changed files. A file may occur several times, its newest result last."""
-        if found:
+        if results:
             with self._mailbox.open() as mail:
-                mail.found.extend(found)
+                mail.found.extend(results)
                 is_full = len(mail.found) > MAX_UNREAD
             while is_full and not self._interrupted and not self._mailbox.wait_taken(LOOK_UP_SECONDS):
                 pass
@@ -351,8 +339,8 @@ class Lister:
             return Found(path=path, reason="gone", skipped=True)
         if is_large(entry):
             return self._read_large(entry)
-        found = self._reader.read_changed(entry)
-        return None if self._defer(found, entry, still) else found
+        result = self._reader.read_changed(entry)
+        return None if self._defer(result, entry, still) else result
 
     def _read_large(self, entry: Entry) -> Found | None:
         """Queue a large file. List a new one; return None for one already listed."""
@@ -360,19 +348,19 @@ class Lister:
         if entry.path in self._large_listed:
             return None
         self._large_listed.add(entry.path)
-        return self._list(entry, None)[0]
+        return self._list(entry)
 
-    def _defer(self, found: Found, entry: Entry, still: float) -> bool:
+    def _defer(self, result: Found, entry: Entry, still: float) -> bool:
         """Whether to hold a result back; schedules the next check of the file."""
         now = time.monotonic()
         left = settle_seconds(entry.stat) - still
-        if found.kind == "problem" and left > 0:
-            self._retries.reschedule(found.path, now + left)
+        if result.kind == "problem" and left > 0:
+            self._retries.reschedule(result.path, now + left)
             return True
-        if any(run.seems_running or run.unfinished for run in found.runs):
-            self._retries.reschedule(found.path, now + running_seconds(still))
+        if any(run.seems_running or run.unfinished for run in result.runs):
+            self._retries.reschedule(result.path, now + running_seconds(still))
         else:
-            self._retries.cancel(found.path)
+            self._retries.cancel(result.path)
         return False
 
 
@@ -400,7 +388,7 @@ def watch_state(watch: Watch) -> WatchState:
 
 def _find_causes(batch: Iterable[Found]) -> None:
     """Find the causes of failed runs here, which caches them: the triage only groups them then."""
-    failed = [run for found in batch for run in found.runs if run.failed]
+    failed = [run for result in batch for run in result.runs if run.failed]
     if failed:
         from tracetui.analysis.cause import failure_of  # which the list itself doesn't need
 

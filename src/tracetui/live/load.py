@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -14,14 +16,17 @@ from tracetui.model import Body, Problem, Run, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
 from tracetui.model.masked import masked_bodies, masked_run_body
 from tracetui.redact import Redactor
-from tracetui.sources.base import CACHE, SHARED, LinkLost, Source, Stat
+from tracetui.sources.base import CACHE, SHARED, LinkLost, Source
 
 GROWTH: Final = 1.5
 """A long run is rebuilt each time it has grown by this factor: all builds together cost a few full ones."""
 
 
 class Reader:
-    """Reads one run, and reads on as it grows. Used by one thread at a time."""
+    """Reads one run, and reads on as it grows. Threads may take turns: each piece is read by one of them.
+
+    The attributes are those of the last read, whoever read.
+    """
 
     def __init__(
         self,
@@ -35,6 +40,7 @@ class Reader:
 
         Bodies are masked by `redactor` when they are loaded; without one they are exact.
         """
+        self._lock = threading.RLock()
         self._source = source
         self._redactor = redactor
         self._format: Format = registry.load(ref.format)
@@ -45,8 +51,6 @@ class Reader:
         self._cache: dict[str, Any] = {} if cache is None else cache
         self._is_shared_cache = cache is not None
         self._file: tuple[float, bool] = (0.0, False)
-        self.stat: Stat | None = None
-        """The version of the file that was read last."""
         self.ref = ref
         self.more = True
         """True while the source has unread data (data appended later does not count)."""
@@ -60,6 +64,10 @@ class Reader:
         """Ids of the spans that the last read added or changed."""
         self.reset = False
         """True if the last read started over: all earlier data is discarded."""
+        self.revision = 0
+        """Increases with each read that may have changed the run."""
+        self.changed_at = 0.0
+        """When it last changed, on the clock of `time.monotonic`."""
 
     def __len__(self) -> int:
         """Number of spans so far."""
@@ -70,6 +78,13 @@ class Reader:
 
         May be called any number of times, also after a failure: it resumes after the last successful read.
         """
+        with self._lock:
+            changed = self._read()
+            if changed:
+                self.revision, self.changed_at = self.revision + 1, time.monotonic()
+            return changed
+
+    def _read(self) -> bool:
         before = self._file, self.more, self.failure
         self.lost = ""
         self.fresh, self.reset = [], False
@@ -83,8 +98,7 @@ class Reader:
                         self._reader = guard.open_reader(self._format, file, self.ref)
                     chunk = guard.more(self._format, self._reader, file)
                 finally:  # an unreadable file needs its modification time too
-                    self.stat = file.stat
-                    self._file = self.stat.mtime, file.moving
+                    self._file = file.stat.mtime, file.moving
             with guard.BOUNDARY:
                 changed = self._add(chunk)
         except LinkLost as lost:  # not a fault of the file: earlier data stays
@@ -104,35 +118,50 @@ class Reader:
         changed = self._builder.add(chunk.spans, header=chunk.header, body=chunk.body, problems=chunk.problems)
         return changed or chunk.reset
 
+    def pieces(self) -> Iterator[None]:
+        """Read to the current end; yields after each `read`. Raises `LinkLost`."""
+        while True:
+            self.read()
+            if self.lost:
+                raise LinkLost(self.lost)
+            yield
+            if not self.more:
+                return
+
     def catch_up(self) -> None:
         """Read to the current end. Raises `LinkLost`."""
-        self.read()
-        while self.more and not self.lost:
-            self.read()
-        if self.lost:
-            raise LinkLost(self.lost)
+        for _ in self.pieces():
+            pass
 
     def build(self) -> Run:
         """Build the run from the part that was read. Costs only the new spans where those are at the end."""
-        modified_at, moving = self._file
-        complete = not (self.more or self._has_rest)
-        run = self._builder.build(modified_at=modified_at, moving=moving, complete=complete, failure=self.failure)
-        if self._redactor is None:
-            return run
-        if self._masked is None or self._masked[0] is not run.body:
-            self._masked = run.body, masked_run_body(run.body, self._redactor)
-        return masked_bodies(run, self._redactor, self._masked[1])
+        with self._lock:
+            modified_at, moving = self._file
+            run = self._builder.build(
+                modified_at=modified_at,
+                moving=moving,
+                complete=not (self.more or self._has_rest),
+                failure=self.failure,
+                revision=self.revision,
+            )
+            if self._redactor is None:
+                return run
+            if self._masked is None or self._masked[0] is not run.body:
+                self._masked = run.body, masked_run_body(run.body, self._redactor)
+            return masked_bodies(run, self._redactor, self._masked[1])
 
     def summary(self) -> RunSummary:
         """Return the summary that `build` would give, for less."""
-        modified_at, moving = self._file
-        return self._builder.summary(modified_at=modified_at, moving=moving, failure=self.failure)
+        with self._lock:
+            modified_at, moving = self._file
+            return self._builder.summary(modified_at=modified_at, moving=moving, failure=self.failure)
 
     def steps(self) -> Iterator[Run]:
-        """Yield the run at growing intervals until the end of its source."""
+        """Yield the run at growing intervals until the end of its source; first as it is if that was reached before."""
         built = 0
-        while self.more:
-            self.read()
+        while self.more or not built:
+            if self.more:
+                self.read()
             if self.lost or not self.more or len(self._builder) >= built * GROWTH:
                 yield self.build()
                 built = max(1, len(self._builder))

@@ -10,134 +10,24 @@ import sys
 import threading
 import time
 from collections import OrderedDict
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tracetui.analysis import prices
 from tracetui.analysis.navigation import call_before, starting_span
-from tracetui.errors import FormatError
-from tracetui.formats import guard, registry
 from tracetui.live.load import Reader
 from tracetui.live.mailbox import Excerpt, Mailbox, Throttle
-from tracetui.live.scan import Found
+from tracetui.live.readers import Readers
+from tracetui.live.scan import part_folders_of
 from tracetui.live.watch import STILL_SECONDS, FileWatch
 from tracetui.model import Body, Problem, Run, RunRef, Span
 from tracetui.model.masked import unmasked
-from tracetui.redact import Redactor
-from tracetui.sources.base import BudgetSpent, Entry, Source, Stat
-from tracetui.sources.file_views import Budget
+from tracetui.sources.base import LinkLost, Source
 from tracetui.store.store import OPEN_RUNS
 
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
     from tracetui.analysis.context_feed import GrowingLedger, RunContext
-
-
-# ---- the file of the open run: its reader also serves the run list, so that it isn't read twice
-
-
-CATCH_UP_SECONDS: Final = 0.25
-"""How long the list waits until the reader of the open run has read a change."""
-
-
-class Cancelation(Budget):
-    """An unlimited budget that ends as soon as another thread cancels it."""
-
-    def __init__(self) -> None:
-        super().__init__(1 << 62)
-
-    def cancel(self) -> None:
-        """Make the next read raise `BudgetSpent`."""
-        self.left = -1
-
-    def spend(self, size: int) -> None:
-        if self.left < 0:
-            self.spent = True
-            raise BudgetSpent
-
-    def spend_ops(self) -> bool:
-        self.spent = self.left < 0
-        return self.spent
-
-
-class OpenRun:
-    """The reading of the open run, shared with the list, if its file has no other run. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._path: str | None = None
-        """A file with no other run."""
-        self._reading = False
-        self._result: tuple[Found, Stat] | None = None
-        self._counting: tuple[str, Cancelation] | None = None
-
-    # ---- for the opener
-
-    def begin(self, reader: Reader) -> None:
-        """A run is read to its end now: cancels counting the same file."""
-        with self._changed:
-            self._path = reader.ref.path if reader.ref.key is None else None
-            self._reading, self._result = True, None
-            if self._counting is not None and self._counting[0] == self._path:
-                self._counting[1].cancel()
-            self._changed.notify_all()
-
-    def publish(self, reader: Reader) -> None:
-        """The run was read to the current end of its file."""
-        with self._changed:
-            self._reading, self._result = False, None
-            if reader.ref.path == self._path and reader.failure is None and not reader.lost and reader.stat is not None:
-                found = Found(path=reader.ref.path, format=reader.ref.format, runs=(reader.summary(),))
-                self._result = found, reader.stat
-            self._changed.notify_all()
-
-    def end(self) -> None:
-        """The run is not read on."""
-        with self._changed:
-            self._path, self._reading, self._result = None, False, None
-            self._changed.notify_all()
-
-    # ---- for the list
-
-    def look(self, entry: Entry) -> Found | None:
-        """The run of a file as the opener read it; None if the file must be read.
-
-        Waits `CATCH_UP_SECONDS` for the opener to read the version of `entry`.
-        """
-        with self._changed:
-            self._changed.wait_for(lambda: self._path != entry.path or self._is_current(entry), CATCH_UP_SECONDS)
-            return self._result[0] if self._result is not None and self._is_current(entry) else None
-
-    def is_reading(self, path: str) -> bool:
-        """Whether the opener reads this file to its end now."""
-        with self._changed:
-            return self._reading and self._path == path
-
-    def counting(self, path: str) -> Cancelation:
-        """The list begins to count this file, until it is canceled."""
-        with self._changed:
-            budget = Cancelation()
-            self._counting = path, budget
-            if self._reading and self._path == path:
-                budget.cancel()
-            return budget
-
-    def forget(self, path: str) -> None:
-        """The file may contain another run now: the list reads it."""
-        with self._changed:
-            if self._path == path:
-                self._path, self._result = None, None
-
-    def _is_current(self, entry: Entry) -> bool:
-        if self._result is None or self._path != entry.path or entry.stat is None:
-            return False
-        stat = self._result[1]
-        return (stat.device, stat.inode) == (entry.stat.device, entry.stat.inode) and (
-            entry.stat.size <= stat.size and entry.stat.mtime_ns <= stat.mtime_ns
-        )
-
-
-# ---- threads
 
 
 PREVIEW_SPANS: Final = 30_000
@@ -156,28 +46,18 @@ _BYTE_OR_LINE: Final = re.compile(r"(byte|line) (\d+)")
 class Opener:
     """Serves the screen's reads. `read` and `load` are the bodies of two threads; nothing else blocks."""
 
-    def __init__(
-        self,
-        source: Source,
-        mailbox: Mailbox,
-        throttle: Throttle,
-        redactor: Redactor | None = None,
-        open_run: OpenRun | None = None,
-    ) -> None:
-        """`open_run` receives the state of the run that is read."""
-        self._source = source
-        self._open_run = OpenRun() if open_run is None else open_run
-        self._redactor = redactor
+    def __init__(self, source: Source, mailbox: Mailbox, throttle: Throttle, readers: Readers) -> None:
+        self._source, self._readers = source, readers
         self._mailbox = mailbox
         self._throttle = throttle
         self._run: tuple[RunRef, bool] | None = None
         """The requested run, and whether to read it from its start."""
         self._entered: RunRef | None = None
         self._follow = False
+        self._delivered = 0
+        """Revision of the run as it was delivered last."""
         self._body_seconds = 0.0
         """How long loading the last body took."""
-        self._readers: OrderedDict[RunRef, Reader] = OrderedDict()
-        """Readers of recent runs, so that reading on costs only the new data; used by the first thread alone."""
         self._body: tuple[Run, Span, bool] | Problem | None = None
         self._run_event = threading.Event()
         self._read_on_event = threading.Event()
@@ -229,19 +109,11 @@ class Opener:
             while self._run_event.wait() and not self._throttle.stopped:
                 self._run_event.clear()
                 if self._run is not None:
-                    reader = self._reader(*self._run)
+                    ref, reload = self._run
+                    reader = self._readers.open(ref, reload=reload)
                     if self._read_all(reader):
                         self._keep_up(reader)
-                    self._open_run.end()
-
-    def _reader(self, ref: RunRef, reload: bool) -> Reader:
-        """Return the cached reader of that run, or a new one."""
-        cached = self._readers.pop(ref, None)
-        reader = Reader(self._source, ref, redactor=self._redactor) if cached is None or reload else cached
-        self._readers[ref] = reader
-        while len(self._readers) > OPEN_RUNS:
-            self._readers.popitem(last=False)
-        return reader
+                    self._readers.attend(None)
 
     def _wanted(self) -> bool:
         """Whether the run being read is still the requested one."""
@@ -249,47 +121,46 @@ class Opener:
 
     def _read_all(self, reader: Reader) -> bool:
         """Read to the end; return False if another run is requested first."""
-        if not reader.more:
-            self._deliver(reader.build(), None, asked=True)
-        self._open_run.begin(reader)
+        self._readers.attend(reader)
         for run in reader.steps():
             self._deliver(run, starting_span(run), asked=True)
             self._throttle.wait_for_paint()
             if not self._wait_for_entry(reader, run):
                 return False
-        self._open_run.publish(reader)
         return self._wanted()
 
     def _wait_for_entry(self, reader: Reader, run: Run) -> bool:
         """Wait at the end of a preview until the run is entered; return False if another run is requested instead."""
-        if len(run.spans) >= PREVIEW_SPANS and self._entered != reader.ref:
-            self._open_run.end()
+        if reader.more and len(run.spans) >= PREVIEW_SPANS and self._entered != reader.ref:
+            self._readers.attend(None)
             while self._entered != reader.ref and self._wanted():
                 self._read_on_event.wait()
                 self._read_on_event.clear()
-            self._open_run.begin(reader)
+            self._readers.attend(reader)
         return self._wanted()
 
     def _keep_up(self, reader: Reader) -> None:
         """Read on whenever the file changes, until another run is requested."""
         path = self._source.local_path(reader.ref.path)
-        self._file_watch.follow(path or reader.ref.path, local=path is not None, parts=_part_folders(reader.ref, path))
-        new, changed_at = False, time.monotonic()
+        if path is None:
+            self._file_watch.follow(reader.ref.path, local=False)
+        else:
+            folder, parts = os.path.dirname(path), part_folders_of(path, reader.ref.format)
+            self._file_watch.follow(path, parts=[os.path.join(folder, part) for part in parts])
         while self._wanted():
-            if self._read_new(reader):
-                new, changed_at = True, time.monotonic()
-                self._open_run.publish(reader)
-            if new and (reader.failure is None or time.monotonic() - changed_at >= STILL_SECONDS):
-                new = False
+            self._read_on(reader)
+            is_settled = reader.failure is None or time.monotonic() - reader.changed_at >= STILL_SECONDS
+            if reader.revision != self._delivered and is_settled:
                 self._deliver_new(reader)
             else:
                 self._file_watch.wait(LOOK_UP_SECONDS)
 
-    def _read_new(self, reader: Reader) -> bool:
-        new = reader.read()
-        while reader.more and not reader.lost and self._wanted():
-            new |= reader.read()
-        return new
+    def _read_on(self, reader: Reader) -> None:
+        """Read to the current end of the file, unless the source is lost or another run is requested."""
+        with suppress(LinkLost):
+            for _ in reader.pieces():
+                if not self._wanted():
+                    return
 
     def _deliver_new(self, reader: Reader) -> None:
         run = reader.build()
@@ -299,6 +170,7 @@ class Opener:
 
     def _deliver(self, run: Run, span_id: str | None, *, asked: bool = False) -> None:
         """Deliver a run with the bodies that the selected span shows and its assessment, for a single paint."""
+        self._delivered = run.revision
         span = run.span(span_id) if span_id is not None else None
         began = time.perf_counter()
         shown = () if span is None else filter(None, (span, call_before(run, span)))
@@ -333,17 +205,6 @@ class Opener:
                 mail.unmasked = (run.summary.ref, span, body)
             else:
                 mail.put_body(run.summary.ref, span, body)
-
-
-def _part_folders(ref: RunRef, path: str | None) -> list[str]:
-    """Return the local folders that may contain other files of the run at `path`."""
-    if path is None:
-        return []
-    try:
-        folders = guard.part_folders(registry.load(ref.format), path)
-    except (OSError, FormatError):  # reported when the file was listed
-        return []
-    return [os.path.join(os.path.dirname(path), folder) for folder in folders]
 
 
 def read_excerpt(source: Source, problem: Problem) -> Excerpt:

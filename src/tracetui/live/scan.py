@@ -8,146 +8,23 @@ vanish. In each case other files must be read again.
 from __future__ import annotations
 
 import os
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats import guard, registry, wrappers
 from tracetui.formats.base import NO, Format, is_composed
-from tracetui.formats.decode import decode
 from tracetui.formats.guard import problem_of
-from tracetui.formats.registry import shape_of, shape_of_tables
-from tracetui.formats.stores import STORE_TABLES, companion_of, store_of, store_of_tables
+from tracetui.formats.unclaimed import explain_unclaimed
 from tracetui.model import Header, Ledger, Problem, RunRef, RunSummary
 from tracetui.model.build import summary_of
 from tracetui.model.ledger import total
-from tracetui.sources.base import CACHE, HEAD_SIZE, SHARED, SQLITE_MAGIC, BudgetSpent, Entry, File, LinkLost, Source
+from tracetui.sources.base import CACHE, SHARED, BudgetSpent, Entry, File, LinkLost, Source
 from tracetui.sources.file_views import Budget, BudgetedFile, Observations, is_spent, observations_of, observe, shared
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
-
-# ---- unclaimed files: broken (a problem) or something else (ignored)
-
-
-PROBE_LIMIT: Final = 64 << 20
-"""Bytes up to which a JSON document is decoded to check whether it is broken."""
-PROBE_LINES: Final = 20
-
-
-class Unclaimed(NamedTuple):
-    """A file that no format claims."""
-
-    reason: str
-    shape: str = ""
-    """The kind of trace that it resembles (``chat messages``), if any."""
-    store: str = ""
-    """The folder of the store that it belongs to, if that has more files."""
-
-
-def explain_unclaimed(file: File) -> Unclaimed:
-    """Return the reason to ignore `file`. Raises `FormatError` if it is broken or empty."""
-    if (words := companion_of(file.path)) is not None:
-        return Unclaimed(words)
-    store = store_of(file.path)
-    if store is not None:
-        return Unclaimed(f"holds {store.holds}, which no format reads", store.holds, store.path)
-    probe = _PROBES.get(file.name.lower().rpartition(".")[2])
-    if probe is not None and not file.head:
-        raise FormatError("empty file", "byte 0")
-    shape = (probe or _text)(file)
-    if shape:
-        return Unclaimed(f"holds {shape}, but no format claims it", shape)
-    return Unclaimed("no format claims it" if probe is None else "readable, but no format claims it")
-
-
-def _text(file: File) -> str:
-    """The shape of a file that need not be a trace: of its first lines that are JSON objects."""
-    found = []
-    for line in file.head.split(b"\n", PROBE_LINES)[:PROBE_LINES]:
-        if line.lstrip()[:1] == b"{":
-            try:
-                found.append(decode(line)[0])
-            except FormatError:
-                continue
-    return shape_of(found)
-
-
-def _document(file: File) -> str:
-    if file.stat.size > PROBE_LIMIT:
-        raise FormatError("no format claims it; too large to check why")
-    value, note = decode(file.read_all())
-    if note is not None:
-        raise FormatError(f"no format claims it; {note}")
-    if not isinstance(value, dict | list):
-        raise FormatError(f"expected an object or list, found {_kind(value)}")
-    if not value:
-        raise FormatError("empty object" if isinstance(value, dict) else "empty list")
-    if isinstance(value, dict) and "__proto__" in value:
-        raise FormatError("contains the key __proto__, which no trace uses (prototype pollution)")
-    return shape_of([value])
-
-
-def _kind(value: Any) -> str:
-    return {str: "a string", bool: "true or false", type(None): "null"}.get(type(value), "a number")
-
-
-def _lines(file: File) -> str:
-    """Return the shape of the first line that is JSON; at least one must be."""
-    *whole, last = file.head.split(b"\n")
-    if len(file.head) < HEAD_SIZE:
-        whole.append(last)
-    elif not whole:
-        raise FormatError("no format claims it; first line too long to check why", "line 1")
-    failure = FormatError("nothing but white space")
-    for number, line in enumerate(whole[:PROBE_LINES], 1):
-        if not line.strip():
-            continue
-        try:
-            return shape_of([decode(line)[0]])
-        except FormatError as error:
-            failure = failure if failure.where else FormatError(error.reason, f"line {number}")
-    raise failure
-
-
-def _database(file: File) -> str:
-    if not file.head.startswith(SQLITE_MAGIC):
-        raise FormatError("not a SQLite database", "byte 0")
-    from sqlite3 import Error as SqliteError  # slow to import, and rarely needed
-
-    try:
-        with file.database() as connection:
-            count = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-            columns = {name: _columns(connection, name) for name in file.tables & STORE_TABLES}
-    except SqliteError as error:
-        raise FormatError(f"cannot be read as a SQLite database ({error})") from error
-    if not count:
-        raise FormatError("a SQLite database without tables")
-    store = store_of_tables(columns)
-    return shape_of_tables(file.tables) if store is None else store.holds
-
-
-def _columns(connection: Connection, table: str) -> set[str]:
-    """The columns of a table whose name is one of ours."""
-    return {str(row[1]) for row in connection.execute(f"PRAGMA table_info({table})")}
-
-
-_PROBES: Final[dict[str, Callable[[File], str]]] = {
-    "json": _document,
-    "jsonl": _lines,
-    "ndjson": _lines,
-    "db": _database,
-    "sqlite": _database,
-    "sqlite3": _database,
-}
-"""Probe by file extension. A file with any other extension is not a trace."""
-
-
-# ---- files
-
 
 _MAIN_FILES: Final = "main files"
 """Key in `SHARED`: the versions of files that were found to list the run of their parts. Only this is cached: a file
@@ -215,16 +92,8 @@ class DeepCache(Protocol):
         """Return the result of reading a file in full; None if it must be read. Raises `LinkLost`."""
         ...
 
-    def look(
-        self,
-        entry: Entry,
-        *,
-        last: Format | None,
-        named: bool,
-        shared: dict[str, Any] | None,
-        budget: Budget | None = None,
-    ) -> tuple[Found, Format | None]:
-        """Read a file in full, as `look` does, and store the result unless the `budget` was spent."""
+    def store(self, result: Found, seen: Observations, began: int) -> None:
+        """Store the result of a reading that began then (`time.time_ns`) and depends on what was `seen`."""
         ...
 
 
@@ -235,19 +104,11 @@ def scan(
 
     `cache` gives and takes the results of a deep pass with the same `source`, `roots` and `only`.
     """
-    last: Format | None = None
-    roots, shared = list(roots), dict[str, Any]()
+    roots = list(roots)
+    scanner = Scanner(source, roots, only, cache if deep else None)
     for entry in entries(source, roots):
-        found = cache.find(entry) if deep and cache is not None else None
-        if found is None:
-            named = entry.path in roots
-            if cache is None or not deep:
-                found, last = look(
-                    source, entry, deep=deep, last=last, only=only, named=named, roots=roots, shared=shared
-                )
-            else:
-                found, last = cache.look(entry, last=last, named=named, shared=shared)
-        yield found
+        result = None if scanner.cache is None else scanner.cache.find(entry)
+        yield result or (scanner.read(entry) if deep else scanner.look(entry, deep=False))
 
 
 def entries(source: Source, roots: Iterable[str]) -> Iterator[Entry]:
@@ -275,65 +136,118 @@ def entries(source: Source, roots: Iterable[str]) -> Iterator[Entry]:
         before |= here
 
 
-def look(
-    source: Source,
-    entry: Entry,
-    *,
-    deep: bool,
-    last: Format | None = None,
-    only: Format | None = None,
-    on_partial: Callable[[Found], None] | None = None,
-    cache: dict[str, Any] | None = None,
-    named: bool = False,
-    roots: Collection[str] = (),
-    shared: dict[str, Any] | None = None,
-    budget: Budget | None = None,
-    observations: Observations | None = None,
-) -> tuple[Found, Format | None]:
-    """Scan one entry; return the result and its format (to try first on the next file).
+CACHED_FILES: Final = 8
+"""Changing files with a format cache."""
 
-    `on_partial` is called with the first runs of a file with many, while the rest is being read. `cache` is a dict, the
-    same each time, for a file that is read again as it changes. A file that was `named` explicitly is no part, nor is
-    one with a main file outside the `roots`. `shared` is a dict for all files of a walk (`SHARED`). A `budget` limits
-    the bytes read; `Found.unread` reports that it was spent. `observations` get all that the result depends on. Raises
-    `LinkLost`.
-    """
-    if entry.skipped is not None:
-        reason = entry.skipped or ""
-        problems = (Problem(entry.path, "", reason),) if entry.failed else ()
-        return Found(path=entry.path, problems=problems, reason=reason, skipped=True), last
-    chosen: Format | None = None
-    try:
-        opened = source.open(entry.path, None if deep else entry.stat)  # a deep read may come long after the walk
-        with observe(opened if budget is None else BudgetedFile(opened, budget), observations) as file:
-            if cache is not None:
-                file.memo[CACHE] = cache
-            if shared is not None:
-                file.memo[SHARED] = shared
-            try:
-                chosen = only or registry.detect(file, registry.load(entry.format) if entry.format else last)
-                if not named and (original := _original_of_backup(file)):
-                    reason = f"backup of {original}"
-                    return Found(path=file.path, reason=reason, part_of=file.sibling(original) or ""), last
-                in_trial = None if named or only is not None else wrappers.main_file(file, chosen)
-                if in_trial is not None and _is_listed(in_trial, file, roots):
-                    return _part(file, in_trial, chosen), last or chosen  # the next file is a log, as before this
-                if chosen is None:
-                    return _explain_unclaimed(file), last
-                main = None if named else guard.main_file(chosen, file)
-                listed = main is not None and _is_listed(main, file, roots)
-                if main is not None and listed and _main_lists_run(source, main, file, chosen, only):
-                    return _part(file, main, chosen), chosen
-                return _summarize(file, entry, chosen, deep=deep, on_partial=on_partial), chosen
-            except BudgetSpent:
-                return _unread_result(file, entry, chosen), chosen or last
-    except LinkLost:
-        raise
-    except (OSError, FormatError) as error:
-        name = chosen.name if chosen is not None else None
-        if observations is not None:
-            observations.failed = True
-        return Found(path=entry.path, format=name, problems=(problem_of(entry.path, error),)), last
+
+class Scanner:
+    """Scans files below some roots, one after the other. Used by one thread."""
+
+    def __init__(
+        self, source: Source, roots: Iterable[str] = (), only: Format | None = None, cache: DeepCache | None = None
+    ) -> None:
+        """Files are read as the format `only`, if given. A root that is a file is no part of another one's run, nor is
+        a file whose main file is outside the roots. The `cache` takes the results of `read`.
+        """
+        self.cache = cache
+        self._source, self._roots, self._only = source, frozenset(roots), only
+        self._last: Format | None = None
+        """The format to try first on the next file."""
+        self.shared: dict[str, Any] = {}
+        """Format cache across neighboring files (`SHARED`)."""
+        self._caches: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        """Format caches of files that change repeatedly."""
+
+    def read(self, entry: Entry, budget: Budget | None = None, *, name: str = "") -> Found:
+        """Read a file in full, and store the result unless the `budget` was spent. Raises `LinkLost`.
+
+        `name`: the format that probably claims it.
+        """
+        self._last = registry.load(name) if name else self._last
+        if self.cache is None:
+            return self.look(entry, deep=True, budget=budget)
+        began, seen = time.time_ns(), Observations()
+        result = self.look(entry, deep=True, budget=budget, observations=seen)
+        if not result.unread:
+            self.cache.store(result, seen, began)
+        return result
+
+    def rescan(self, entry: Entry, *, deep: bool = True, budget: Budget | None = None) -> Found:
+        """Scan a file that has changed. Raises `LinkLost`."""
+        cache = self._caches.pop(entry.path, {})
+        result = self.look(entry, deep=deep, cache=cache, budget=budget)
+        if cache:
+            self._caches[entry.path] = cache
+            if len(self._caches) > CACHED_FILES:
+                self._caches.popitem(last=False)
+        return result
+
+    def forget(self, path: str) -> None:
+        """Drop the cache of a deleted or replaced file."""
+        self._caches.pop(path, None)
+
+    def look(
+        self,
+        entry: Entry,
+        *,
+        deep: bool,
+        on_partial: Callable[[Found], None] | None = None,
+        cache: dict[str, Any] | None = None,
+        budget: Budget | None = None,
+        observations: Observations | None = None,
+    ) -> Found:
+        """Scan one entry.
+
+        `on_partial` is called with the first runs of a file with many, while the rest is being read. `cache` is a dict,
+        the same each time, for a file that is read again as it changes. A `budget` limits the bytes read;
+        `Found.unread` reports that it was spent. `observations` get all that the result depends on. Raises `LinkLost`.
+        """
+        if entry.skipped is not None:
+            problems = (Problem(entry.path, "", entry.skipped),) if entry.failed else ()
+            return Found(path=entry.path, problems=problems, reason=entry.skipped, skipped=True)
+        chosen: Format | None = None
+        try:
+            # a deep read may come long after the walk
+            opened = self._source.open(entry.path, None if deep else entry.stat)
+            with observe(opened if budget is None else BudgetedFile(opened, budget), observations) as file:
+                file.memo[SHARED] = self.shared
+                if cache is not None:
+                    file.memo[CACHE] = cache
+                try:
+                    first = registry.load(entry.format) if entry.format else self._last
+                    chosen = self._only or registry.detect(file, first)
+                    if entry.path not in self._roots and (part := self._part(file, chosen)) is not None:
+                        return part
+                    self._last = chosen or self._last
+                    if chosen is None:
+                        return _explain_unclaimed(file)
+                    return _summarize(file, entry, chosen, deep=deep, on_partial=on_partial)
+                except BudgetSpent:
+                    self._last = chosen or self._last
+                    return _unread_result(file, entry, chosen)
+        except LinkLost:
+            raise
+        except (OSError, FormatError) as error:
+            if observations is not None:
+                observations.failed = True
+            name = chosen.name if chosen is not None else None
+            return Found(path=entry.path, format=name, problems=(problem_of(entry.path, error),))
+
+    def _part(self, file: File, chosen: Format | None) -> Found | None:
+        """Return the result of a backup, or of a part of another file's run; None for any other file."""
+        if original := _original_of_backup(file):
+            return Found(path=file.path, reason=f"backup of {original}", part_of=file.sibling(original) or "")
+        main = wrappers.main_file(file, chosen) if self._only is None else None
+        if main is not None and _is_listed(main, file, self._roots):
+            self._last = self._last or chosen  # the next file is a log, as before this
+            return _part_of(main, file, chosen)
+        main = None if chosen is None else guard.main_file(chosen, file)
+        if chosen is None or main is None or not _is_listed(main, file, self._roots):
+            return None
+        if not _main_lists_run(self._source, main, file, chosen, self._only):
+            return None
+        self._last = chosen
+        return _part_of(main, file, chosen)
 
 
 BACKUPS: Final = (".bak", ".backup", ".orig", "~")
@@ -354,17 +268,17 @@ def _original_of_backup(file: File) -> str:
         return ""
 
 
-def _part(file: File, main: str, chosen: Format | None) -> Found:
+def _part_of(main: str, file: File, chosen: Format | None) -> Found:
     name = None if chosen is None else chosen.name
     return Found(path=file.path, format=name, reason="part of another file's run", part_of=main)
 
 
 def _is_listed(main: str, part: File, roots: Collection[str]) -> bool:
     """Whether the main file of a part is within the roots."""
-    found, observations = is_within(main, roots), observations_of(part)
+    is_listed, observations = is_within(main, roots), observations_of(part)
     if observations is not None:
-        observations.add(WITHIN, main, "", found)
-    return found
+        observations.add(WITHIN, main, "", is_listed)
+    return is_listed
 
 
 def is_within(path: str, roots: Collection[str]) -> bool:
@@ -489,31 +403,31 @@ class FileRelations:
         """Whether a file stands alone although other files could be parts of its run."""
         return path in self._alone
 
-    def add(self, found: Found, *, appeared: bool = True) -> list[str]:
+    def add(self, result: Found, *, appeared: bool = True) -> list[str]:
         """Record a result; return the files to read again because of it: parts, a main file, forks.
 
         Unless it `appeared`, the file existed when watching began, and no other file is read again.
         """
-        related = self._take(found, appeared=appeared)
-        return [*related, *self.identify(found.path, {run.id for run in found.runs})] if appeared else related
+        related = self._take(result, appeared=appeared)
+        return [*related, *self.identify(result.path, {run.id for run in result.runs})] if appeared else related
 
-    def _take(self, found: Found, *, appeared: bool) -> list[str]:
+    def _take(self, result: Found, *, appeared: bool) -> list[str]:
         """Record a result except for its ids; return the parts of its run, or its main file."""
-        path, name = found.path, found.format or ""
+        path, name = result.path, result.format or ""
         before = self._mains.pop(path, None)
         self._forks.pop(path, None)
-        if found.part_of:
-            self._mains[path] = found.part_of, name
-        for run in found.runs:
+        if result.part_of:
+            self._mains[path] = result.part_of, name
+        for run in result.runs:
             if run.relation == "fork":
                 self._forks[path] = run.replay_of, run.replay_of_path
-        if found.part_of or not found.runs or not is_composed(registry.load(name)):
+        if result.part_of or not result.runs or not is_composed(registry.load(name)):
             self._alone.pop(path, None)
             self._recent.pop(path, None)
-            if not found.part_of:
+            if not result.part_of:
                 return []
             through = self._joining_through(path) if appeared and self._mains[path] != before else []
-            return [found.part_of, *through, *self._logs_of(found)]
+            return [result.part_of, *through, *self._logs_of(result)]
         is_new = path not in self._alone
         self._alone[path] = name
         if not is_new or not appeared:
@@ -521,7 +435,7 @@ class FileRelations:
         self._recent[path] = None
         while len(self._recent) > RECENT:
             self._recent.popitem(last=False)
-        near = _inside(self._alone, path, ["", *_part_folders(path, name)])
+        near = _inside(self._alone, path, ["", *part_folders_of(path, name)])
         return self._parts_among(path, name, [*self._recent, *near])
 
     def joining(self, path: str) -> list[str]:
@@ -545,7 +459,7 @@ class FileRelations:
 
     def _parts_of(self, path: str) -> list[str]:
         """Return the parts of the run of `path`; for a part, those that may belong to the run through it."""
-        folders = _part_folders(path, self._mains[path][1]) if path in self._mains else None
+        folders = part_folders_of(path, self._mains[path][1]) if path in self._mains else None
         if folders is not None and not folders:
             return []
         main = self._main_of(path)
@@ -566,7 +480,7 @@ class FileRelations:
         The main file did not reveal them: it may be older than the part.
         """
         main, name = self._mains[path]
-        inside = _inside(self._alone, path, _part_folders(path, name))
+        inside = _inside(self._alone, path, part_folders_of(path, name))
         return [*self._parts_among(main, name, inside), *self._forks_of(main)]
 
     def identify(self, path: str, ids: Collection[str | None]) -> list[str]:
@@ -585,11 +499,11 @@ class FileRelations:
         """Return files with forks of the runs that a file was last found to contain."""
         return self.forks(path, self._ids.get(path, ()))
 
-    def _logs_of(self, found: Found) -> list[str]:
+    def _logs_of(self, result: Found) -> list[str]:
         """Files below the folder of the result of a trial, which may be parts of its run now."""
-        folder = os.path.join(os.path.dirname(found.path), "")
-        listed = dict.fromkeys((*self._alone, *self._ids)) if wrappers.wraps(found.format) else ()
-        return [path for path in listed if path.startswith(folder) and path not in (found.path, found.part_of)]
+        folder = os.path.join(os.path.dirname(result.path), "")
+        listed = dict.fromkeys((*self._alone, *self._ids)) if wrappers.wraps(result.format) else ()
+        return [path for path in listed if path.startswith(folder) and path not in (result.path, result.part_of)]
 
     def _parts_among(self, path: str, name: str, candidates: Iterable[str]) -> list[str]:
         """Return those of the standalone files that are parts of the run of `path`, of the format `name`."""
@@ -606,7 +520,7 @@ class FileRelations:
         return parts
 
 
-def _part_folders(path: str, name: str) -> Sequence[str]:
+def part_folders_of(path: str, name: str) -> Sequence[str]:
     """Return the folders for parts of the run of `path`, relative to its own; none without a format."""
     try:
         return guard.part_folders(registry.load(name), path) if name else ()
@@ -620,4 +534,4 @@ def _inside(paths: Iterable[str], path: str, folders: Sequence[str]) -> list[str
     normal = {os.path.normpath(os.path.join(own, folder)) for folder in folders}
     below = tuple(os.path.join(folder, "") for folder in normal if folder != os.path.normpath(own))
     beside = {own} if os.path.normpath(own) in normal else set()
-    return [one for one in paths if one.startswith(below) or os.path.dirname(one) in beside]
+    return [other for other in paths if other.startswith(below) or os.path.dirname(other) in beside]

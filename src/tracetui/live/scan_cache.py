@@ -26,7 +26,7 @@ import tracetui
 from tracetui.formats import registry
 from tracetui.formats.base import Format
 from tracetui.live.load import FileCaches, read_run
-from tracetui.live.scan import WITHIN, Found, is_within, look
+from tracetui.live.scan import WITHIN, Found, is_within
 from tracetui.model import Body, Operation, Problem, Run, RunBody, RunRef, RunSummary, Span, Status, Usage
 from tracetui.model.blocks import Blocks
 from tracetui.model.claims import key_of
@@ -36,7 +36,6 @@ from tracetui.sources.file_views import (
     FILE,
     FOLDER,
     Answer,
-    Budget,
     Observations,
     ObservedSource,
     Question,
@@ -252,12 +251,10 @@ class ScanCache:
     Call `begin` before each walk. `twin` returns one for another thread.
     """
 
-    def __init__(
-        self, storage: Storage, source: Source, roots: Collection[str], only: Format | None, *, batch: int = BATCH
-    ) -> None:
+    def __init__(self, storage: Storage, source: Source, roots: Collection[str], *, batch: int = BATCH) -> None:
         """`storage` must be of the `version` of these readers. `batch`: how many results are stored at once."""
         self.storage, self._batch = storage, batch
-        self._source, self._roots, self._only = source, roots, only
+        self._source, self._roots = source, roots
         self._new: dict[str, Results] = {}
         """By folder, with the slash at its end."""
         self._waiting = 0
@@ -267,7 +264,7 @@ class ScanCache:
 
     def twin(self) -> ScanCache:
         """Return another one with the same storage, for files that each take long."""
-        return ScanCache(self.storage, self._source, self._roots, self._only, batch=1)
+        return ScanCache(self.storage, self._source, self._roots, batch=1)
 
     def begin(self) -> None:
         """Forget earlier answers of the source."""
@@ -300,24 +297,18 @@ class ScanCache:
             key = folder_key(self._source, path)
             self._folder, self._results = folder, unpack(key, folder, self.storage.pages(key).values())
 
-    def look(
-        self,
-        entry: Entry,
-        *,
-        last: Format | None,
-        named: bool,
-        shared: dict[str, Any] | None,
-        budget: Budget | None = None,
-    ) -> tuple[Found, Format | None]:
-        """Read a file in full (`scan.look`), and store the result unless the `budget` was spent. Raises `LinkLost`."""
-        began, seen = time.time_ns(), Observations()
-        found, last = look(
-            self._source, entry, deep=True, last=last, only=self._only, named=named, roots=self._roots, shared=shared,
-            budget=budget, observations=seen,
-        )  # fmt: skip
-        if not found.unread:
-            self._store(found, seen, began, named=named)
-        return found, last
+    def store(self, result: Found, seen: Observations, began: int) -> None:
+        """Store the result of a reading that began then (`time.time_ns`) and depends on what was `seen`."""
+        if result.format not in registry.BUILT_IN:  # all plug-ins were asked
+            seen.add(_PLUGINS, "", "", plugin_version())
+        itself = FILE, result.path, ""
+        stat, dependencies = seen.answers.get(itself), dependencies_of(seen, began, itself)
+        if not is_transient(result.path) and isinstance(stat, Stat) and dependencies is not None:
+            results = self._new.setdefault(_folder_of(result.path), {})
+            self._waiting += result.path not in results
+            results[result.path] = Result(stat, result.path in self._roots, dependencies, result)
+        if self._waiting >= self._batch or time.monotonic() - self._flushed > _FLUSH_SECONDS:
+            self.flush()
 
     def flush(self) -> None:
         """Write the new results."""
@@ -369,18 +360,6 @@ class ScanCache:
             self._answers[question] = ask(self._source, (kind, path, relative))
         return self._answers[question]
 
-    def _store(self, found: Found, seen: Observations, began: int, *, named: bool) -> None:
-        if found.format not in registry.BUILT_IN:  # all plug-ins were asked
-            seen.add(_PLUGINS, "", "", plugin_version())
-        itself = FILE, found.path, ""
-        stat, dependencies = seen.answers.get(itself), dependencies_of(seen, began, itself)
-        if not is_transient(found.path) and isinstance(stat, Stat) and dependencies is not None:
-            results = self._new.setdefault(_folder_of(found.path), {})
-            self._waiting += found.path not in results
-            results[found.path] = Result(stat, named, dependencies, found)
-        if self._waiting >= self._batch or time.monotonic() - self._flushed > _FLUSH_SECONDS:
-            self.flush()
-
 
 def _folder_of(path: str) -> str:
     """The folder of a path, with the slash at its end."""
@@ -395,7 +374,7 @@ def folder_key(source: Source, path: str) -> str:
 
 def open_cache(source: Source, roots: Sequence[str], only: Format | None, limit: int) -> ScanCache:
     """Return the user's cache of at most `limit` bytes, for these roots; empty if it can't be used."""
-    return ScanCache(Storage(version(only), roots, limit=limit), source, roots, only)
+    return ScanCache(Storage(version(only), roots, limit=limit), source, roots)
 
 
 def version(only: Format | None, *more: str) -> str:

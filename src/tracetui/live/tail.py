@@ -13,18 +13,19 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from tracetui.formats.base import Format
 from tracetui.live.load import Reader
-from tracetui.live.scan import FileRelations, Found, entries, look
+from tracetui.live.scan import FileRelations, Found, Scanner, entries
 from tracetui.live.watch import RETRY_SECONDS, Change, RetryQueue, Watch, running_seconds, settle_seconds
 from tracetui.model import Outcome, Problem, Run, RunRef, RunSummary, Score, Status, TaskKey
 from tracetui.model.claims import key_of
 from tracetui.model.run import Event, ProblemMet, RunChanged, RunEnded, RunReset, SpanChanged
-from tracetui.sources.base import Entry, File, FileView, Folder, LinkLost, Source, Stat
+from tracetui.sources.base import Entry, LinkLost, Source, Stat
+from tracetui.sources.file_views import PrefixSource
 from tracetui.store.claims import Claims
 from tracetui.store.relations import Relations
 
@@ -163,69 +164,6 @@ class RunTail:
     def reset_problems(self) -> None:
         """Report all problems of this run again."""
         self._problems = 0
-
-
-# ---- files up to a byte
-
-
-class PrefixSource:
-    """Wraps `source` so that files end at byte `size`, unless None; see `tracetui.sources.base.Source`."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self.size: int | None = None
-
-    def walk(self, root: str) -> Iterator[Entry]:
-        return self._source.walk(root)
-
-    def list(self, path: str) -> Folder:
-        return self._source.list(path)
-
-    def prefetch(self, paths: Sequence[str]) -> None:
-        self._source.prefetch(paths)
-
-    def is_file(self, path: str) -> bool:
-        return self._source.is_file(path)
-
-    def is_folder(self, path: str) -> bool:
-        return self._source.is_folder(path)
-
-    def local_path(self, path: str) -> str | None:
-        return self._source.local_path(path)
-
-    def open(self, path: str, stat: Stat | None = None) -> File:
-        file = self._source.open(path, stat)
-        return file if self.size is None else _PrefixFile(file, self.size)
-
-
-class _PrefixFile(FileView):
-    """The first bytes of a file; see `tracetui.sources.base.File`."""
-
-    __slots__ = ("_memo", "_size")
-
-    def __init__(self, file: File, size: int) -> None:
-        super().__init__(file)
-        self._size = size
-        self._memo: dict[str, Any] = {}
-
-    @property
-    def memo(self) -> dict[str, Any]:
-        return self._memo
-
-    @property
-    def stat(self) -> Stat:
-        found = self._file.stat
-        return msgspec.structs.replace(found, size=min(found.size, self._size))
-
-    @property
-    def head(self) -> bytes:
-        return self._file.head[: self._size]
-
-    def read(self, offset: int, size: int) -> bytes:
-        return self._file.read(offset, min(size, max(0, self._size - offset)))
-
-    def read_all(self) -> bytes:
-        return self.read(0, self._size)
 
 
 READERS: Final = 256
@@ -523,8 +461,6 @@ READ_AHEAD: Final = 64 << 20
 """Bytes of files read at the start, to learn which spans they already contain."""
 READ_AHEAD_SECONDS: Final = 2.0
 """Time limit for that: a file with thousands of runs may have to be read for each of them."""
-CACHED_FILES: Final = 8
-"""Changing files with a format cache."""
 MAX_REST_SECONDS: Final = 0.25
 RESCAN_FACTOR: Final = 4
 """Time between scans of a file, as a multiple of the time the last scan took."""
@@ -549,13 +485,9 @@ class Tail:
     ) -> None:
         """Without `from_start`, existing data is not reported. `wanted` filters the runs."""
         self._source = source
-        self._only = only
+        self._scanner = Scanner(source, roots, only)
         self._wanted = wanted
-        self._roots = frozenset(roots)
-        self._last: Format | None = None
-        self._shared: dict[str, Any] = {}
         self._files: dict[str, TailedFile] = {}
-        self._caches: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._retries = RetryQueue()
         self._run_events = RunEvents(source, self._retries)
         self._relations = FileRelations(source)
@@ -605,7 +537,7 @@ class Tail:
                 self._record_file(file, deep=True)
 
     def _record_file(self, file: TailedFile, *, deep: bool) -> None:
-        found = self._scan(file.entry, deep=deep)
+        found = self._scanner.look(file.entry, deep=deep)
         self._relations.add(found, appeared=False)
         runs = [run for run in found.runs if self._wanted(run.ref)]
         file.refs = tuple(run.ref for run in runs)
@@ -639,7 +571,7 @@ class Tail:
 
     def _handle_removal(self, file: TailedFile) -> Iterator[Event]:
         del self._files[file.entry.path]
-        self._caches.pop(file.entry.path, None)
+        self._scanner.forget(file.entry.path)
         yield from self._reset_file(file)
         yield from self._rescan_all(self._relations.remove(file.entry.path))
 
@@ -680,12 +612,7 @@ class Tail:
 
     def _rescan(self, file: TailedFile, *, rewritten: bool) -> Iterator[Event]:
         """Scan a file again and read its runs."""
-        cache = self._caches.pop(file.entry.path, {})
-        found = self._scan(file.entry, deep=file.holds_several, cache=cache)
-        if cache:
-            self._caches[file.entry.path] = cache
-            if len(self._caches) > CACHED_FILES:
-                self._caches.popitem(last=False)
+        found = self._scanner.rescan(file.entry, deep=file.holds_several)
         runs = [run for run in found.runs if self._wanted(run.ref)]
         refs = tuple(run.ref for run in runs)
         nothing = rewritten or found.part_of or (file.is_still and not found.problems)
@@ -715,21 +642,6 @@ class Tail:
                 yield from file.problem(problem)
         elif problems or file.holds_several or (file.refs and not found.runs):
             self._retries.schedule(file.entry.path, file.still_at)
-
-    def _scan(self, entry: Entry, *, deep: bool, cache: dict[str, Any] | None = None) -> Found:
-        named = entry.path in self._roots
-        found, self._last = look(
-            self._source,
-            entry,
-            deep=deep,
-            last=self._last,
-            only=self._only,
-            cache=cache,
-            named=named,
-            roots=self._roots,
-            shared=self._shared,
-        )
-        return found
 
 
 def _mtime(entry: Entry | None) -> float:

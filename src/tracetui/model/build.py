@@ -257,7 +257,6 @@ class RunBuilder:
     def __init__(self, ref: RunRef, load: Callable[[Span], Body]) -> None:
         self._ref = ref
         self._load = load
-        self._revision = 0
         self.reset()
 
     def __len__(self) -> int:
@@ -322,9 +321,9 @@ class RunBuilder:
         moving: bool = False,
         complete: bool = True,
         failure: Problem | None = None,
+        revision: int = 0,
     ) -> Run:
         """The current run; `failure` is a problem of this build only."""
-        self._revision += 1
         self._update()
         tree, problems = self._tree, self._all_problems(failure, moving=moving)
         spans, depths, sizes = tree.shape()
@@ -342,7 +341,7 @@ class RunBuilder:
             problems=problems,
             index=Positions(tree.index, len(spans)),
             load=self._load,
-            revision=self._revision,
+            revision=revision,
             complete=complete,
         )
 

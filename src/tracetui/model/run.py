@@ -500,6 +500,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True):
     gross: Blocks[Span] | None = None
     """The spans with the usage that other runs count; None: `spans`."""
     revision: int = 0
+    """Increases with each reading that changed the run."""
     complete: bool = True
     """False while the source isn't read to its end."""
 

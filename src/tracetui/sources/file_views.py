@@ -1,5 +1,5 @@
-"""Views of files: decompressed (``.jsonl.zst``), with reads charged to a budget, or with a record of all that a reading
-depends on.
+"""Views of files: decompressed (``.jsonl.zst``), up to a byte, with reads charged to a budget, or with a record of all
+that a reading depends on.
 
 A run may depend on other files, on its folder, and on the time. `ObservedFile` records each answer that
 the source gave; the result may be reused as long as the source would give the same answers.
@@ -505,6 +505,51 @@ class ObservedSource:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
+
+
+class PrefixSource:
+    """A source with files that end at byte `size`, unless None; see `tracetui.sources.base.Source`."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.size: int | None = None
+
+    def open(self, path: str, stat: Stat | None = None) -> File:
+        file = self._source.open(path, stat)
+        return file if self.size is None else _PrefixFile(file, self.size)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+
+class _PrefixFile(FileView):
+    """The first bytes of a file; see `tracetui.sources.base.File`."""
+
+    __slots__ = ("_memo", "_size")
+
+    def __init__(self, file: File, size: int) -> None:
+        super().__init__(file)
+        self._size = size
+        self._memo: dict[str, Any] = {}
+
+    @property
+    def memo(self) -> dict[str, Any]:
+        return self._memo
+
+    @property
+    def stat(self) -> Stat:
+        stat = self._file.stat
+        return msgspec.structs.replace(stat, size=min(stat.size, self._size))
+
+    @property
+    def head(self) -> bytes:
+        return self._file.head[: self._size]
+
+    def read(self, offset: int, size: int) -> bytes:
+        return self._file.read(offset, min(size, max(0, self._size - offset)))
+
+    def read_all(self) -> bytes:
+        return self.read(0, self._size)
 
 
 def stat_of(file: File) -> Stat | None:

@@ -387,7 +387,7 @@ class LiveScreen(_Page):
             return
         self._read = {run.ref: (run, self._read.get(run.ref, (run, None))[1]) for run in shown}
         self._busy = True
-        self.app.surveys.ask(self._watched.job([run.ref for run in shown]))
+        self.app.surveys.ask(self._watched.job(self.app.engine.readers, [run.ref for run in shown]))
 
     @on(LineView.Moved)
     def _row_moved(self) -> None:

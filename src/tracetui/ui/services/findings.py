@@ -348,7 +348,8 @@ class JobService:
 
         Raises `UsageError` for an invalid regular expression.
         """
-        from tracetui.live.search import Needle, Options, grep_job
+        from tracetui.analysis.search import Needle, Options
+        from tracetui.live.search import grep_job
 
         pattern, self.search = Pattern.of(text), None
         needle = Needle(pattern.text, regex=pattern.regex, ignore_case=pattern.ignore_case, blind=is_confined())

@@ -104,7 +104,7 @@ _MIN_PATH: Final = 12
 
 
 class Hit(Protocol):
-    """A search hit (`tracetui.live.search.Hit`)."""
+    """A search hit (`tracetui.analysis.search.Hit`)."""
 
     @property
     def ref(self) -> RunRef: ...
