@@ -31,10 +31,10 @@ from tracetui.errors import UsageError
 from tracetui.sources.base import (
     FACTS,
     MAX_DOCUMENT,
+    BaseFile,
     Closable,
     Entry,
     Facts,
-    FetchedFile,
     File,
     Folder,
     Stat,
@@ -446,7 +446,7 @@ def _session(copy: _Copy, group: Sequence[_Copy], commits: Mapping[str, Sequence
     return _Session(objects, Stat(version, inode, copy.size, int(copy.created * 1e9)), facts)
 
 
-class CheckpointFile(FetchedFile):
+class CheckpointFile(BaseFile):
     """The log of a session. It never changes: a later copy is another file at the same path."""
 
     __slots__ = ("_session", "_source")
@@ -464,23 +464,8 @@ class CheckpointFile(FetchedFile):
             self._fail()
         return self._source.log(self._session.objects)[offset : offset + size]
 
-    def sibling(self, name: str) -> str | None:
-        return None
-
-    def folder(self, path: str = "") -> Folder:
-        return Folder()
-
-    def other(self, path: str, stat: Stat | None = None) -> File:
-        raise FileNotFoundError(errno.ENOENT, "a checkpoint has no other files of a session")
-
-    def close(self) -> None:
-        return
-
     def _find_stat(self) -> Stat:
         self._fail()
-
-    def _copy_arguments(self) -> NoReturn:
-        raise OSError("not a SQLite database")
 
     def _fail(self) -> NoReturn:
         raise FileNotFoundError(errno.ENOENT, "no such session in the checkpoints")

@@ -8,10 +8,10 @@ import stat as modes
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
+from typing import BinaryIO, Final, Self
 
 from tracetui.sources.base import (
     HEAD_SIZE,
@@ -20,7 +20,7 @@ from tracetui.sources.base import (
     MOVING_SECONDS,
     SKIPPED_ENDS,
     SQLITE_MAGIC,
-    Closable,
+    BaseFile,
     Entry,
     File,
     Folder,
@@ -33,9 +33,6 @@ from tracetui.sources.base import (
     skip_reason,
 )
 from tracetui.sources.file_views import readable
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
 
 _FLAGS: Final = (
     os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -118,37 +115,21 @@ def _entries(path: str) -> Iterator[Iterator[tuple[os.DirEntry[str], str]]]:
         os.close(fd)
 
 
-class LocalFile(Closable):
+class LocalFile(BaseFile):
     """A regular file; see `tracetui.sources.base.File`."""
 
-    __slots__ = ("_at", "_fd", "_fresh", "_head", "_memo", "_newest", "_stat", "_tables", "path")
+    __slots__ = ("_at", "_fd", "_fresh", "_newest")
 
     def __init__(self, path: str, stat: Stat | None = None, at: str | None = None) -> None:
         """The file at `path`; `at` is the path of its bytes, if different. A `stat` must be current."""
-        self.path = path
+        super().__init__(path, stat)
         self._at = at or path
-        self._stat = stat
         self._fresh = stat is not None
         self._fd = -1
         self._newest = 0.0
-        self._head: bytes | None = None
-        self._memo: dict[str, Any] | None = None
-        self._tables: frozenset[str] | None = None
 
-    @property
-    def name(self) -> str:
-        return os.path.basename(self.path)
-
-    @property
-    def memo(self) -> dict[str, Any]:
-        if self._memo is None:
-            self._memo = {}
-        return self._memo
-
-    @property
-    def stat(self) -> Stat:
-        if self._stat is None:
-            self._open()
+    def _find_stat(self) -> Stat:
+        self._open()
         assert self._stat is not None
         return self._stat
 
@@ -158,12 +139,6 @@ class LocalFile(Closable):
         if self.head.startswith(SQLITE_MAGIC):  # a live database grows in its log
             changed = max(changed, _mtime(self._at + "-wal"))
         return time.time() - changed < MOVING_SECONDS
-
-    @property
-    def head(self) -> bytes:
-        if self._head is None:
-            self._head = self.read(0, HEAD_SIZE)
-        return self._head
 
     def read(self, offset: int, size: int) -> bytes:
         fd = self._fd if self._fd >= 0 else self._open()
@@ -217,20 +192,9 @@ class LocalFile(Closable):
             self._newest = max(self._newest, stat.mtime)
         return readable(LocalFile(resolve_relative(self.path, path, os.path.dirname, os.path.join)[0], stat))
 
-    @property
-    def tables(self) -> frozenset[str]:
-        if self._tables is None:
-            from tracetui.sources import sqlite
-
-            is_database = self.head.startswith(SQLITE_MAGIC)
-            self._tables = sqlite.tables(self._at) if is_database else frozenset()
-        return self._tables
-
-    def database(self) -> AbstractContextManager[Connection]:
-        from tracetui.sources import sqlite
-
+    def _database_arguments(self) -> tuple[str]:
         check_allowed(self._at)
-        return sqlite.connect(self._at)
+        return (self._at,)
 
     def close(self) -> None:
         if self._fd >= 0:

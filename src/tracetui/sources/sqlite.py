@@ -24,6 +24,7 @@ table can be an endless query.
 from __future__ import annotations
 
 import errno
+import operator
 import os
 import shutil
 import sqlite3
@@ -32,11 +33,11 @@ import sys
 import tempfile
 import weakref
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import cache, partial
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -261,6 +262,60 @@ class CopyCache:
 
 
 _COPIES: Final = CopyCache()
+_State = TypeVar("_State")
+
+
+class RemoteCopy(Generic[_State]):
+    """A local copy of one state of a remote database; its folder is deleted with the last reference."""
+
+    def __init__(self, state: _State) -> None:
+        self.state = state
+        self.file = os.path.join(private_folder(self), "remote.db")
+        """Path of the database, next to its log and journal. Nothing writes there after copying."""
+
+
+class RemoteCopies(Generic[_State]):
+    """Local copies of the databases of one remote source, deleted by `close` and at exit. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._copies: dict[str, RemoteCopy[_State]] = {}
+        self.merged = CopyCache()
+        """Copies with their log or journal merged in: plain files, updated incrementally."""
+
+    def take(
+        self,
+        path: str,
+        look: Callable[[], _State],
+        make: Callable[[_State, RemoteCopy[_State] | None], RemoteCopy[_State]],
+        allows: Callable[[_State, _State], bool] = operator.eq,
+    ) -> RemoteCopy[_State]:
+        """Return a copy of the database at `path` as it is now.
+
+        `look` returns the current state. `make` copies a state, given the copy of an earlier one; that copy is
+        consistent if `allows(state, state afterwards)`. Raises `OSError` as these do, `DatabaseChanging` after
+        `ATTEMPTS`.
+        """
+        with self._lock:
+            copy = self._copies.pop(path, None)
+            state = look()
+            for _ in range(ATTEMPTS):
+                if copy is None or copy.state != state:
+                    copy = make(state, copy)
+                    later = look()
+                    if not allows(state, later):
+                        copy, state = None, later
+                        continue
+                self._copies[path] = copy
+                while len(self._copies) > MAX_DATABASES:
+                    self._copies.pop(next(iter(self._copies)))
+                return copy
+        raise DatabaseChanging("the database keeps changing while it is copied")
+
+    def close(self) -> None:
+        """Drop the copies."""
+        self._copies.clear()
+        self.merged.clear()
 
 
 def is_passing(error: Exception) -> bool:
