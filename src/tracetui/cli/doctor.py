@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from tracetui.cli.output import complain, write_bytes, write_lines
 from tracetui.cli.parser import add_paths, roots
-from tracetui.cli.reading import cache_limit, found_in, only, source_of
+from tracetui.cli.reading import cache_limit, only, scan_files, source_of
 from tracetui.export.json import encode, ledger_value, problem_value
 from tracetui.formats import registry
 from tracetui.live.scan import Found
 from tracetui.model import Ledger, Problem
 from tracetui.sources.base import Source
-from tracetui.text import Clean, clean, one_line
+from tracetui.text import Clean, clean, one_line, quantity
 from tracetui.views.labels import ledger_words
 
 HELP = "show how each file was classified"
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     places = roots(args)
     total = Total()
     with source_of(places) as source:
-        found = _count(_diagnoses(source, found_in(source, places, only(args), deep=True)), total)
+        found = _count(_diagnoses(source, scan_files(source, places, only(args), deep=True)), total)
         if args.json:
             write_bytes(_document(found, total))
         else:
@@ -140,7 +140,7 @@ def _lines(found: Iterable[Diagnosis], total: Total) -> Iterator[Clean]:
         claims = sorted(((score, name) for name, score in one.scores.items() if score), reverse=True)
         scores = ", ".join(f"{name} {score}" for score, name in claims) or "no claim"
         runs = len(one.found.runs)
-        result = {"listed": f"{runs} run{'' if runs == 1 else 's'} ({scores})", "problem": f"({scores})"}
+        result = {"listed": f"{quantity(runs, 'run')} ({scores})", "problem": f"({scores})"}
         yield clean(f"{one.found.kind:<8} {one.found.path}  {result.get(one.found.kind, one.found.reason)}")
         for problem in one.problems:
             yield Clean(" " * 9 + one_line(f"{problem.where}: {problem.reason}" if problem.where else problem.reason))

@@ -12,7 +12,7 @@ from typing import Any, Final
 from tracetui.cli.ls import asked
 from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_paths_and_runs, add_redact, roots
-from tracetui.cli.reading import Aim, aim_of, cache_limit, listing_at, narrow, only, sources_at
+from tracetui.cli.reading import Aim, aim_of, listing_at, narrow, only, sources_at
 from tracetui.errors import TracetuiError
 from tracetui.export.json import encode, problem_value
 from tracetui.live.search import BEFORE, Hit, Item, Needle, Options, Outcome, grep, grep_runs
@@ -99,11 +99,10 @@ class _Search:
         self._end(aim.places)
 
     def _items(self, source: Source, aim: Aim, needle: Needle, options: Options) -> Iterator[Item]:
-        forced = only(self._args)
         if self._args.query is None:
-            return grep(source, aim.places, needle, options, only=forced)
+            return grep(source, aim.places, needle, options, only=only(self._args))
         wanted = asked(self._args.query, self._args)
-        found = wanted(listing_at(source, aim, forced, deep=True, cache_bytes=cache_limit(self._args)), source)
+        found = wanted(listing_at(source, aim, self._args), source)
         for problem in found.problems:
             self._problem(problem)
         return grep_runs(source, [run.ref for run in found.runs], needle, options)

@@ -21,7 +21,6 @@ from tracetui.cli.reading import (
     check_rule,
     listing_at,
     narrow,
-    only,
     outlines,
     rule_of,
     screen_for,
@@ -97,7 +96,7 @@ def print_listing(args: argparse.Namespace, decisions: Sidecar | None = None) ->
     with sources_at(places, args) as source:
         aim = aim_of(source, args)
         note = narrow(source, args.query, args)
-        everything = found = listing_at(source, aim, only(args), deep=True, rule=rule, cache_bytes=cache_limit(args))
+        everything = found = listing_at(source, aim, args, rule=rule)
         check_rule(args, everything.runs)
         if wanted is not None:
             found = wanted(everything, source)

@@ -22,9 +22,8 @@ from tracetui.cli.failing import add_fail_on, status_of
 from tracetui.cli.output import write_bytes, write_lines
 from tracetui.cli.parser import add_pass, add_place, add_redact
 from tracetui.cli.reading import (
-    cache_limit,
     check_rule,
-    listing_of,
+    list_runs,
     only,
     original_of,
     places_of,
@@ -123,7 +122,7 @@ def _links(source: Source, run: Run, args: argparse.Namespace) -> Iterator[StepL
     yield from links_of(run)
     if args.trace_dir and run.summary.failed and run.summary.task_key is not None:
         rule = rule_of(args)
-        near = listing_of(source, args.trace_dir, only(args), deep=True, cache_bytes=cache_limit(args)).runs
+        near = list_runs(source, args.trace_dir, args).runs
         trials = passed_trials(run.summary, [one.with_rule(rule) for one in near])
         redactor = Redactor() if args.redact else None
         read = [read_run(source, trial.ref) for trial in trials]

@@ -15,14 +15,13 @@ from tracetui.analysis.context_totals import ContextBy, ContextSums
 from tracetui.analysis.statistics import By, Row, Statistics
 from tracetui.cli.ls import asked
 from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
-from tracetui.cli.parser import add_pass, add_place, roots
+from tracetui.cli.parser import add_pass, add_place, add_query, roots
 from tracetui.cli.reading import (
     Listing,
     cache_limit,
     check_rule,
-    listing_of,
+    list_runs,
     narrow,
-    only,
     outlines,
     rule_of,
     run_at,
@@ -40,7 +39,7 @@ from tracetui.sources.base import Source
 from tracetui.store.address import target
 from tracetui.store.claims import Claims
 from tracetui.store.relations import Relations
-from tracetui.text import Clean, cost, count, duration, one_line, tokens, truncate
+from tracetui.text import Clean, cost, count, duration, one_line, quantity, tokens, truncate
 from tracetui.views.context import content_label, file_label, share_label, usd_label
 
 HELP = "count calls, errors, time and tokens by tool, model, agent, task, project, day …"
@@ -107,7 +106,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="BY,…",
         help=f"group rows by {', '.join(_NAMES)}; one table each",
     )
-    parser.add_argument("-q", "--query", metavar="QUERY", help="only runs that match QUERY, see docs/query.md")
+    add_query(parser)
     add_pass(parser)
     parser.add_argument("--json", action="store_true", help="JSON output: tracetui/stats/1, see docs/grep.md")
 
@@ -146,9 +145,9 @@ def run(args: argparse.Namespace) -> int:
         write_lines(_table(counted_by[by]) if isinstance(by, By) else _context_table(contexts, by))
     if note:
         complain(note)
-    complain(f"{_number(runs, 'run')}, by {', '.join(args.by)}")
+    complain(f"{quantity(runs, 'run')}, by {', '.join(args.by)}")
     if problems:
-        complain(f"{_number(len(problems), 'problem')}; `tracetui ls` lists them")
+        complain(f"{quantity(len(problems), 'problem')}; `tracetui ls` lists them")
     return 0
 
 
@@ -207,7 +206,7 @@ def _runs(
     claims = Claims()
     for place in places:
         if source.is_folder(place) or source.is_file(place):
-            listing = listing_of(source, [place], only(args), deep=True, rule=rule, cache_bytes=cache_limit(args))
+            listing = list_runs(source, [place], args, rule=rule)
         else:
             summary, parts = run_at(source, place, args)
             if parts:
@@ -283,10 +282,6 @@ def _cells(row: Row) -> tuple[Clean, ...]:
         tokens(row.usage.cache_creation_tokens),
         cost(row.cost_usd, estimated=row.estimated_cost_usd is not None),
     )
-
-
-def _number(number: int, noun: str) -> str:
-    return f"1 {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _rows(

@@ -18,7 +18,7 @@ from tracetui.masking import masked_line
 from tracetui.model import Problem, RunRef, RunSummary, quote_key
 from tracetui.redact import Redactor
 from tracetui.sources.git import Commit
-from tracetui.text import Clean, clean, grouped
+from tracetui.text import Clean, clean, grouped, quantity
 
 BLAME: Final = "tracetui/blame/1"
 _BECAUSE: Final = {
@@ -217,7 +217,7 @@ def summary(report: BlameReport, sessions: int, oldest: float | None) -> Clean:
     lines = [line for line in report.lines if line.text.strip()]
     single = sum(line.answer.step is not None for line in lines)
     several = sum(bool(line.answer.candidates) for line in lines)
-    read = f"{grouped(sessions)} session{'' if sessions == 1 else 's'} read"
+    read = f"{quantity(sessions, 'session')} read"
     since = f", oldest {(moment(oldest) or '')[:10]}" if oldest is not None else ""
     if not single and not several:
         return Clean(f"none: no session wrote any of its {grouped(len(lines))} lines ({read}{since})")

@@ -48,7 +48,7 @@ from tracetui.model import (
 )
 from tracetui.model.run import Event, ProblemMet, RunChanged, RunEnded, RunReset, SpanChanged
 from tracetui.redact import Redactor
-from tracetui.text import UNSAFE, Clean, duration, grouped, pad, truncate_middle
+from tracetui.text import UNSAFE, Clean, duration, pad, quantity, truncate_middle
 from tracetui.views.glyphs import UNICODE, Glyphs, kind, status_glyph
 from tracetui.views.labels import clock, score_cell, status_word
 
@@ -576,7 +576,7 @@ class Lines:
         if run.scores:
             words.append(score_cell(run, self._glyphs))
         if run.steps is not None:
-            words.append(f"{grouped(run.steps)} step{'' if run.steps == 1 else 's'}")
+            words.append(quantity(run.steps, "step"))
         if run.first_error is not None and run.status is Status.ERROR:
             words.append(one_line(run.first_error.words, ARGUMENT))
         if run.duration_ms is not None:

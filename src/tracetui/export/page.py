@@ -29,7 +29,7 @@ from tracetui.export.json import moment
 from tracetui.export.text import messages_lines, short, value_lines
 from tracetui.model import Body, Message, Run, RunRef, Span, Status, quote_key
 from tracetui.redact import Redactor
-from tracetui.text import Clean, cells, clean, clean_lines, duration, grouped, one_line, pad, tokens
+from tracetui.text import Clean, cells, clean, clean_lines, duration, grouped, one_line, pad, quantity, tokens
 from tracetui.views.glyphs import bar_style, kind
 from tracetui.views.timeline.chart import Chart
 
@@ -317,7 +317,7 @@ def masked_words(redactor: Redactor | None) -> Clean:
     if not total:
         return Clean("No secrets detected. Only known patterns are checked; review before sharing.")
     rules = ", ".join(f"{count} by {rule}" for rule, count in sorted(redactor.counts.items()))
-    return Clean(f"{total} value{'' if total == 1 else 's'} masked: {rules}.")
+    return Clean(f"{quantity(total, 'value')} masked: {rules}.")
 
 
 def without_empty(blocks: Iterable[Block]) -> Iterator[Block]:
@@ -594,7 +594,7 @@ def _steps(run: Run, chart: Chart, *, full: bool, contents: bool) -> Iterator[St
 
 
 def _gap(number: int) -> Clean:
-    return Clean(f"… {grouped(number)} more step{'' if number == 1 else 's'} (export with --full) …")
+    return Clean(f"… {quantity(number, 'more step')} (export with --full) …")
 
 
 def _selected(number: int, failed: Sequence[int]) -> Sequence[int]:
@@ -743,7 +743,7 @@ def cut_lines(lines: Sequence[Clean]) -> Sequence[Clean]:
     head = _take(lines)
     tail = _take(lines[len(head) :][::-1])[::-1]
     hidden = len(lines) - len(head) - len(tail)
-    between = [Clean(f"… {grouped(hidden)} more line{'' if hidden == 1 else 's'} (export with --full) …")]
+    between = [Clean(f"… {quantity(hidden, 'more line')} (export with --full) …")]
     return [*head, *(between if hidden else []), *tail]
 
 

@@ -36,7 +36,7 @@ from tracetui.model import (
 )
 from tracetui.model.masked import unmasked
 from tracetui.store.address import span_title
-from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, measured, one_line, tokens
+from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, measured, one_line, quantity, tokens
 from tracetui.views.labels import errors_inside, number, outcome_word, score_line
 from tracetui.views.timeline.chart import tokens_of
 from tracetui.views.timeline.spans import loop_cost as cost_of
@@ -240,7 +240,7 @@ def _facts(run: Run) -> Iterator[Fact]:
         "tool call": summary.tool_calls,
         "error": summary.errors,
     }
-    counts = [f"{grouped(number)} {word}{'' if number == 1 else 's'}" for word, number in numbers.items() if number]
+    counts = [quantity(number, word) for word, number in numbers.items() if number]
     yield Fact("model", [one_line(summary.model, 100)] if summary.model else [])
     yield Fact("counts", [Clean(" · ".join(counts))] if counts else [])
     if usage is not None:
