@@ -119,18 +119,18 @@ def run(args: argparse.Namespace) -> int:
     with sources_at(places, args) as source:
         note = narrow(source, args.query, args)
         by_context = any(isinstance(by, ContextBy) for by in args.by)
-        found, summaries, claims = _runs(source, places, args, wanted, rule, problems)
+        selected, summaries, claims = _runs(source, places, args, wanted, rule, problems)
         tasks = Relations(summaries).inherited_tasks
-        listed, shared = {one.ref for one in found if not one.parts}, FileCaches()
-        contexts = _contexts(source, places, args, found, summaries, claims) if by_context else ContextSums()
+        listed, shared = {selection.ref for selection in selected if not selection.parts}, FileCaches()
+        contexts = _contexts(source, places, args, selected, summaries, claims) if by_context else ContextSums()
         tables = [Statistics(by, listed, tasks) for by in args.by if isinstance(by, By)]
         with outlines(source, places, args) as cache:
-            for one in found if tables else ():
-                if one.parts:
-                    whole = read_run(source, one.ref, shared.for_run(one.ref)).with_rule(rule)
-                    part = _part(whole, one.parts, one.place)
+            for selection in selected if tables else ():
+                if selection.parts:
+                    run = read_run(source, selection.ref, shared.for_run(selection.ref)).with_rule(rule)
+                    part = _part(run, selection.parts, selection.place)
                 else:
-                    part = claims.mark(cache.read(one.ref).with_rule(rule))
+                    part = claims.mark(cache.read(selection.ref).with_rule(rule))
                 for statistics in tables:
                     statistics.add(part)
     runs = tables[0].runs if tables else contexts.runs
@@ -140,7 +140,7 @@ def run(args: argparse.Namespace) -> int:
         documents = (_document(by, *_rows(by, tables, contexts), problems) for by in args.by)
         write_bytes(chain.from_iterable(documents))
         return 0
-    counted_by = {one.by: one for one in tables}
+    counted_by = {statistics.by: statistics for statistics in tables}
     for by in args.by:
         write_lines(_table(counted_by[by]) if isinstance(by, By) else _context_table(contexts, by))
     if note:
@@ -173,11 +173,11 @@ def _contexts(
     """The contexts of the selected runs. Raises `UsageError` for a part of a run."""
     from tracetui.live.contexts import Contexts
 
-    part = next((one.place for one in selected if one.parts), None)
+    part = next((selection.place for selection in selected if selection.parts), None)
     if part is not None:
         raise UsageError(f"{part} is a part of a run; contexts are counted of whole runs")
     summaries = {run.ref: run for run in listed}
-    runs = [summaries[one.ref] for one in selected]
+    runs = [summaries[selection.ref] for selection in selected]
     shares = claims.shares(run.ref for run in runs)
     with Contexts(source, places, cache_limit(args), shares) as contexts:
         read = ((run, contexts.read(run.ref)) for run in runs)
@@ -217,31 +217,31 @@ def _runs(
         listed |= {summary.ref: summary for summary in listing.runs}
         for gross in listing.claims.runs:
             claims.add(gross)
-        found = (wanted(listing, source) if wanted is not None else listing).runs
-        named |= dict.fromkeys(_Selection(summary.ref) for summary in found)
+        matching = (wanted(listing, source) if wanted is not None else listing).runs
+        named |= dict.fromkeys(_Selection(summary.ref) for summary in matching)
     check_rule(args, [*listed.values()])
     return [*named], [*listed.values()], claims
 
 
 def _part(run: Run, parts: Sequence[str], text: str) -> Run:
-    found = target(run, parts)
-    if found.span is None or found.keys or not is_part(found.span):
+    wanted = target(run, parts)
+    if wanted.span is None or wanted.keys or not is_part(wanted.span):
         raise UsageError(f"{text} is neither a run nor a sub-agent; use its run: {run.summary.ref.address}")
-    return part_of(run, run.index[found.span.id])
+    return part_of(run, run.index[wanted.span.id])
 
 
 def _table(statistics: Statistics) -> Iterator[Clean]:
     redactor = Redactor()
     name = Column(statistics.by.value.upper(), 48, least=16, middle=True)
-    found = statistics.rows()
-    rated = any(row.passed is not None for row in found)
+    groups = statistics.rows()
+    rated = any(row.passed is not None for row in groups)
     rows = [
         (
             truncate(masked_line(row.prompt or row.name, redactor, 200), name.most) or Clean("—"),
             *_cells(row),
             *(_outcome_cells(row) if rated else ()),
         )
-        for row in found
+        for row in groups
     ]
     if len(rows) > 1:
         total = statistics.total()
@@ -290,7 +290,7 @@ def _rows(
     """The number of runs of a grouping, its rows for JSON, and the fields after them."""
     if isinstance(by, ContextBy):
         return contexts.runs, map(asdict, contexts.rows(by)), {}
-    statistics = next(one for one in tables if one.by is by)
+    statistics = next(table for table in tables if table.by is by)
     return statistics.runs, map(_row_value, statistics.rows()), {"total": _row_value(statistics.total())}
 
 

@@ -170,7 +170,7 @@ def why_lines(report: BlameReport, line: LineAnswer, redactor: Redactor) -> Iter
         what = masked_line(reason.step, redactor, 120) if reason is not None else clean(step.span, 80)
         yield row("step", Clean(f"{_name(report, step, redactor)}  {what}  {_when(step)}"))
     elif answer.candidates:
-        names = (f"{_name(report, one, redactor)} at {_when(one)}" for one in answer.candidates)
+        names = (f"{_name(report, step, redactor)} at {_when(step)}" for step in answer.candidates)
         yield row("who", Clean(f"{grouped(len(answer.candidates))} candidates: {' · '.join(names)}"))
     if line.commit is not None:
         subject = masked_line(line.commit.subject, redactor, 80)
@@ -178,9 +178,9 @@ def why_lines(report: BlameReport, line: LineAnswer, redactor: Redactor) -> Iter
             "commit", Clean(f"{line.commit.hash[:8]} “{subject}”{' (line moved since)' if line.is_moved else ''}")
         )
     yield row("because", because(line))
-    for one in (step, *answer.candidates):
-        if one is not None:
-            yield row("open", clean(f"tracetui {shlex.quote(address_of(one))}", 400))
+    for opened in (step, *answer.candidates):
+        if opened is not None:
+            yield row("open", clean(f"tracetui {shlex.quote(address_of(opened))}", 400))
 
 
 def address_of(step: Step) -> str:

@@ -135,9 +135,9 @@ def passed(task: Task) -> Clean:
     return Clean(f"{task.counts.passed} of {task.counts.scored}")
 
 
-def step(found: Divergence | None) -> Clean:
+def step(divergence: Divergence | None) -> Clean:
     """``step 3``."""
-    return Clean("—" if found is None else f"step {found.step}")
+    return Clean("—" if divergence is None else f"step {divergence.step}")
 
 
 def name(task: Pair | Task, redactor: Redactor) -> Clean:
@@ -160,14 +160,14 @@ def gate_value(report: GateReport, redactor: Redactor | None = None) -> schemas.
     gate = report.gate
 
     def changed(pair: Pair) -> schemas.TaskChange:
-        found = report.divergence(pair)
+        divergence = report.divergence(pair)
         return {
             "task": task_name(pair.base, redactor),
             "base_passed": pair.base.counts.passed,
             "base_scored": pair.base.counts.scored,
             "candidate_passed": pair.candidate.counts.passed,
             "candidate_scored": pair.candidate.counts.scored,
-            "first_divergence": None if found is None else _divergence_value(found),
+            "first_divergence": None if divergence is None else _divergence_value(divergence),
         }
 
     return {
@@ -198,13 +198,13 @@ def gate_value(report: GateReport, redactor: Redactor | None = None) -> schemas.
     }
 
 
-def _divergence_value(found: Divergence) -> schemas.TaskDivergence:
+def _divergence_value(divergence: Divergence) -> schemas.TaskDivergence:
     return {
-        "step": found.step,
-        "base": found.base.address,
-        "base_span": None if found.base_span is None else found.base_span.id,
-        "candidate": found.candidate.address,
-        "candidate_span": None if found.candidate_span is None else found.candidate_span.id,
+        "step": divergence.step,
+        "base": divergence.base.address,
+        "base_span": None if divergence.base_span is None else divergence.base_span.id,
+        "candidate": divergence.candidate.address,
+        "candidate_span": None if divergence.candidate_span is None else divergence.candidate_span.id,
     }
 
 
@@ -271,11 +271,11 @@ def gate_blocks(report: GateReport, redactor: Redactor) -> Iterator[Block]:
         rows = [_row(report, anchor, pair, redactor) for anchor, pair in anchored]
         yield Table(("task", "base", "candidate", "first difference"), rows, frozenset({1, 2}))
         changed += anchored
-    diverged = [(anchor, pair, one) for anchor, pair in changed if (one := report.divergence(pair)) is not None]
+    diverged = [(anchor, pair, fork) for anchor, pair in changed if (fork := report.divergence(pair)) is not None]
     if diverged:
         yield Heading(2, Clean("First differences"))
-    for anchor, pair, one in diverged:
-        yield from _divergence(anchor, pair, one, redactor)
+    for anchor, pair, fork in diverged:
+        yield from _divergence(anchor, pair, fork, redactor)
     rest = unpaired_rows(gate, redactor)
     if rest or report.notes:
         yield Heading(2, Clean("Not compared"))
@@ -294,17 +294,20 @@ def _summary(report: GateReport) -> Clean:
 
 
 def _row(report: GateReport, anchor: str, pair: Pair, redactor: Redactor) -> Sequence[Clean | Link]:
-    found = report.divergence(pair)
-    there = Clean("same steps") if found is None else Link(step(found), anchor)
+    divergence = report.divergence(pair)
+    there = Clean("same steps") if divergence is None else Link(step(divergence), anchor)
     return name(pair, redactor), passed(pair.base), passed(pair.candidate), there
 
 
-def _divergence(anchor: str, pair: Pair, found: Divergence, redactor: Redactor) -> Iterator[Block]:
+def _divergence(anchor: str, pair: Pair, divergence: Divergence, redactor: Redactor) -> Iterator[Block]:
     """The actions of both trials at the step, and the command that compares them."""
-    yield Heading(3, Clean(f"{name(pair, redactor)}: {step(found)}"), anchor)
-    sides = (("base", found.base, found.base_span), ("candidate", found.candidate, found.candidate_span))
+    yield Heading(3, Clean(f"{name(pair, redactor)}: {step(divergence)}"), anchor)
+    sides = (
+        ("base", divergence.base, divergence.base_span),
+        ("candidate", divergence.candidate, divergence.candidate_span),
+    )
     yield Facts([(side, [_action(span, redactor), clean(_address(ref, span))]) for side, ref, span in sides])
-    yield Code([clean(shlex.join(["tracetui", "diff", found.base.address, found.candidate.address]))])
+    yield Code([clean(shlex.join(["tracetui", "diff", divergence.base.address, divergence.candidate.address]))])
 
 
 def _action(span: Span | None, redactor: Redactor) -> Clean:

@@ -210,7 +210,9 @@ def _narrow_cells(run: RunSummary, screen: Screen, notes: Mapping[RunRef, str]) 
 def _narrow_problem(problem: Problem, screen: Screen) -> Clean:
     """Format ``unreadable  2026/run.json  byte 0: empty file``; the path is cut before the reason."""
     status, *_, reason = _problem_cells(problem)
-    below = next((problem.path[len(one) :] for one in screen.places if problem.path.startswith(one)), problem.path)
+    below = next(
+        (problem.path[len(place) :] for place in screen.places if problem.path.startswith(place)), problem.path
+    )
     room = max(screen.width - cells(status) - 4, 0)
     path = truncate_middle(clean(below.lstrip("/") or problem.path), max(room - cells(reason), room // 2))
     return Clean(f"{status}  {path}  {truncate(reason, room - cells(path))}".rstrip())

@@ -203,7 +203,7 @@ def _judgments(run: Run) -> Iterator[Fact]:
         yield Fact("limit", [Clean(words), *(clean_lines(limit.message) if limit.message else [])])
     for finding in body.findings:
         yield Fact("finding", clean_lines(finding))
-    for criterion in sorted(body.criteria, key=lambda one: one.met is not False):
+    for criterion in sorted(body.criteria, key=lambda criterion: criterion.met is not False):
         turns = f" (turns {', '.join(map(str, criterion.steps))})" if criterion.steps else ""
         lines = clean_lines(f"{_MARKS[criterion.met]}: {criterion.text}{turns}")
         yield Fact("criterion", [*lines, *(clean_lines(criterion.evidence) if criterion.evidence else [])])
@@ -218,17 +218,17 @@ def _judgments(run: Run) -> Iterator[Fact]:
 
 def _assessment(run: Run) -> Iterator[Fact]:
     """Loops, exceeded limits, and the likely point of no return."""
-    found = assess(run, unmasked(run).load)
-    for loop in found.loops:
+    assessment = assess(run, unmasked(run).load)
+    for loop in assessment.loops:
         spent = f" · time lost {cost_of(loop)}" if cost_of(loop) else ""
         yield Fact("loop", [Clean(f"{loop_title(run, loop)} from {_location(run, run.spans[loop.first].id)}{spent}")])
-    if found.left_out:
-        yield Fact("loop", [Clean(f"{grouped(found.left_out)} more similar calls, not compared")])
-    for course in found.limits:
+    if assessment.left_out:
+        yield Fact("loop", [Clean(f"{grouped(assessment.left_out)} more similar calls, not compared")])
+    for course in assessment.limits:
         if course.crossed is not None:
             where = _location(run, run.spans[course.crossed].id)
             yield Fact("exceeded", [Clean(f"{one_line(course.limit.name, 60)} at {where}")])
-    if (doom := found.notable_point) is not None:
+    if (doom := assessment.notable_point) is not None:
         yield Fact("likely lost", [Clean(f"from {_location(run, doom.span)} (heuristic): {doom.reason}")])
 
 
@@ -392,7 +392,7 @@ def _messages_or_value(messages: tuple[Message, ...], value: Any) -> Iterable[Cl
 
 
 def _section(title: str, lines: Iterable[Clean]) -> Iterator[Clean]:
-    found = iter(lines)
-    first = next(found, None)
+    following = iter(lines)
+    first = next(following, None)
     if first is not None:
-        yield from chain((Clean(""), Clean(title.upper()), first), found)
+        yield from chain((Clean(""), Clean(title.upper()), first), following)

@@ -208,11 +208,11 @@ class LocalFile(BaseFile):
         if self._fresh:  # another fstat is a third of the cost of opening
             self._fd, self._fresh = fd, False
             return fd
-        found = os.fstat(fd)
-        if not modes.S_ISREG(found.st_mode):
+        status = os.fstat(fd)
+        if not modes.S_ISREG(status.st_mode):
             os.close(fd)
             raise OSError(f"not a regular file: {self.path}")
-        self._stat = _stat_of(found)
+        self._stat = _stat_of(status)
         self._fd = fd
         return fd
 
@@ -238,9 +238,9 @@ class LocalSource:
     def list(self, path: str) -> Folder:
         check_path(path)
         check_allowed(path)
-        found = os.stat(path)
-        if not modes.S_ISDIR(found.st_mode):
-            return Folder([_named(path, found)], [])
+        status = os.stat(path)
+        if not modes.S_ISDIR(status.st_mode):
+            return Folder([_named(path, status)], [])
         entries: list[Entry] = []
         folders: list[str] = []
         with _entries(path) as names:
@@ -254,12 +254,12 @@ class LocalSource:
     def walk(self, root: str) -> Iterator[Entry]:
         try:
             check_allowed(root)
-            found = os.stat(root)  # a link is followed here, where the user named it, and nowhere else
+            status = os.stat(root)  # a link is followed here, where the user named it, and nowhere else
         except (OSError, ValueError) as error:
             yield Entry(root, skipped=reason_of(error), failed=True)
             return
-        if not modes.S_ISDIR(found.st_mode):
-            yield _named(root, found)
+        if not modes.S_ISDIR(status.st_mode):
+            yield _named(root, status)
             return
         folders = [root]
         while folders:
@@ -326,8 +326,8 @@ def _look(item: os.DirEntry[str], path: str) -> Entry | None:
         if name.startswith(".") and is_hidden(name, is_folder=item.is_dir(follow_symlinks=False)):
             return Entry(path, skipped=HIDDEN_FOLDER if item.is_dir(follow_symlinks=False) else HIDDEN)
         if item.is_file(follow_symlinks=False):  # first, because most are
-            found = item.stat(follow_symlinks=False)
-            stat = Stat(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+            status = item.stat(follow_symlinks=False)
+            stat = Stat(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
             return Entry(path, stat, skip_reason(name) if name.endswith(SKIPPED_ENDS) else None)
         if item.is_symlink():
             return Entry(path, skipped="symbolic link, not followed", failed=item.is_file())
@@ -346,12 +346,12 @@ def _mtime(path: str) -> float:
         return 0.0
 
 
-def _named(path: str, found: os.stat_result) -> Entry:
+def _named(path: str, status: os.stat_result) -> Entry:
     """Return the entry of a path that the user named."""
-    if not modes.S_ISREG(found.st_mode):
+    if not modes.S_ISREG(status.st_mode):
         return Entry(path, skipped="not a regular file")
-    return Entry(path, _stat_of(found))
+    return Entry(path, _stat_of(status))
 
 
-def _stat_of(found: os.stat_result) -> Stat:
-    return Stat(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+def _stat_of(status: os.stat_result) -> Stat:
+    return Stat(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)

@@ -132,7 +132,7 @@ class ObjectSource:
             return Folder([Entry(path, self.stat(path))], [])
         folders = [self.bucket.path(prefix) for prefix in prefixes]
         hidden = [Entry(path, skipped=HIDDEN_FOLDER) for path in folders if _is_hidden(path)]
-        entries = [self._entry(one) for one in objects if one.key != key or one.stat.size]
+        entries = [self._entry(item) for item in objects if item.key != key or item.stat.size]
         return Folder([*hidden, *entries], [path for path in folders if not _is_hidden(path)])
 
     def prefetch(self, paths: Sequence[str]) -> None:
@@ -152,12 +152,12 @@ class ObjectSource:
             self._listed = listed
 
     def walk(self, root: str) -> Iterator[Entry]:
-        top, found = root.rstrip("/"), False
+        top, is_prefix = root.rstrip("/"), False
         try:
             for entry in self._below(top):
-                found = True
+                is_prefix = True
                 yield entry
-            if not found and self.bucket.key(top):
+            if not is_prefix and self.bucket.key(top):
                 yield Entry(root, self.stat(top))
         except LinkLost:
             raise
@@ -174,13 +174,13 @@ class ObjectSource:
         wanted = list(blocks)
         if wanted and wanted[0] == 0:
             self._fetch_batch(self._batches.pop(path, ()))
-        found = {i: data for i in wanted if (data := self._blocks.get(path, stat, i)) is not None}
-        for first, last in _stretches([i for i in wanted if i not in found]):
+        contents = {i: data for i in wanted if (data := self._blocks.get(path, stat, i)) is not None}
+        for first, last in _stretches([i for i in wanted if i not in contents]):
             data = self.fetch_range(path, stat, first * BLOCK, min(stat.size, (last + 1) * BLOCK))
             for i in range(first, last + 1):
-                found[i] = data[(i - first) * BLOCK : (i - first + 1) * BLOCK]
-                self._blocks.put(path, stat, i, found[i])
-        return found
+                contents[i] = data[(i - first) * BLOCK : (i - first + 1) * BLOCK]
+                self._blocks.put(path, stat, i, contents[i])
+        return contents
 
     def fetch_range(self, path: str, stat: Stat, start: int, end: int) -> bytes:
         """Read a range of a version of an object, which is not cached. Raises `OSError` as `fetch` does."""
@@ -207,15 +207,15 @@ class ObjectSource:
         hidden: set[str] = set()
         for page in self._client.pages(self.bucket.key(root)):
             entries = []
-            folders = {parent(self.bucket.path(one.key)) for one in page}
-            for one in page:
-                path = self.bucket.path(one.key)
+            folders = {parent(self.bucket.path(item.key)) for item in page}
+            for item in page:
+                path = self.bucket.path(item.key)
                 folder = _hidden_folder(root, path)
                 if folder and folder not in hidden:
                     hidden.add(folder)
                     entries.append(Entry(folder, skipped=HIDDEN_FOLDER))
-                elif not folder and not (one.stat.size == 0 and path in folders):  # some tools mark folders so
-                    entries.append(self._entry(one))
+                elif not folder and not (item.stat.size == 0 and path in folders):  # some tools mark folders so
+                    entries.append(self._entry(item))
             self._plan_batches(entries)
             yield from entries
 
@@ -291,8 +291,8 @@ class ObjectFile(BaseFile):
         if end - offset > _DIRECT:
             return self._source.fetch_range(self.path, stat, offset, end)
         blocks = range(offset // BLOCK, (end - 1) // BLOCK + 1)
-        found = self._source.fetch(self.path, stat, blocks)
-        data = found[blocks[0]] if len(blocks) == 1 else b"".join(found[i] for i in blocks)
+        contents = self._source.fetch(self.path, stat, blocks)
+        data = contents[blocks[0]] if len(blocks) == 1 else b"".join(contents[i] for i in blocks)
         return data[offset - blocks[0] * BLOCK :][: end - offset]
 
     def sibling(self, name: str) -> str | None:

@@ -101,13 +101,13 @@ class _CachedFile:
 
     def cached(self, offset: int, size: int) -> list[tuple[int, bytes]]:
         """Return the cached pieces of a range, in order."""
-        found = []
+        pieces = []
         first = max(0, bisect_right(self.starts, offset) - 1)
         for start in self.starts[first : bisect_left(self.starts, offset + size)]:
             data = self.pieces[start][max(0, offset - start) : offset + size - start]
             if data:
-                found.append((max(start, offset), data))
-        return found
+                pieces.append((max(start, offset), data))
+        return pieces
 
     def put(self, offset: int, data: bytes) -> None:
         if offset not in self.pieces:
@@ -360,9 +360,9 @@ def _fetch_log(client: Client, path: str, target: str, log: _Part, before: Remot
                 copy.write(_read_committed(before.file + "-wal", frame))
             frames = max(1, READ_SIZE // frame)
             while data := client.read(handle, copy.tell(), frames * frame)():
-                whole = _current_frames_size(data, frame, salts)
-                copy.write(data[:whole])
-                if whole < frames * frame:
+                size = _current_frames_size(data, frame, salts)
+                copy.write(data[:size])
+                if size < frames * frame:
                     return
                 frames = min(frames * 2, _CHUNK // frame)
     finally:
@@ -437,10 +437,10 @@ class SshSource:
         stat, when = self._fresh.pop(path, (None, 0.0))
         if stat is not None and time.monotonic() - when < FRESH_SECONDS:
             return stat
-        found = self.client().look(remote_path(path))()
-        if not found.is_file:
+        attributes = self.client().look(remote_path(path))()
+        if not attributes.is_file:
             raise OSError(f"not a regular file: {path}")
-        return self._observe(path, found)
+        return self._observe(path, attributes)
 
     def is_folder(self, path: str) -> bool:
         """True if there is a folder at `path`, or a link to one. Raises `LinkLost`."""
@@ -483,11 +483,11 @@ class SshSource:
         except LinkLost:
             raise
         except OSError:
-            found = asked()
-            if found.is_folder:
+            attributes = asked()
+            if attributes.is_folder:
                 raise
-            self._observe(path, found, watched=True)
-            return Folder([self._named(path, found)], [])
+            self._observe(path, attributes, watched=True)
+            return Folder([self._named(path, attributes)], [])
         asked()
         return folder
 
@@ -496,14 +496,14 @@ class SshSource:
 
     def walk(self, root: str) -> Iterator[Entry]:
         try:
-            found = self.client().look(remote_path(root), follow=True)()
+            attributes = self.client().look(remote_path(root), follow=True)()
         except LinkLost:
             raise
         except OSError as error:
             yield Entry(root, skipped=reason_of(error), failed=True)
             return
-        if not found.is_folder:
-            yield self._named(root, found)
+        if not attributes.is_folder:
+            yield self._named(root, attributes)
             return
         folders = [root]
         size = FIRST_BATCH
@@ -527,11 +527,13 @@ class SshSource:
                 size = BATCH
             folders.extend(reversed(below))
 
-    def _observe(self, path: str, found: Attributes, *, watched: bool = False) -> Stat:
-        return self.cache.observe(path, found.size, found.mtime, watched=watched)
+    def _observe(self, path: str, attributes: Attributes, *, watched: bool = False) -> Stat:
+        return self.cache.observe(path, attributes.size, attributes.mtime, watched=watched)
 
-    def _named(self, path: str, found: Attributes) -> Entry:
-        return Entry(path, self._observe(path, found)) if found.is_file else Entry(path, skipped="not a regular file")
+    def _named(self, path: str, attributes: Attributes) -> Entry:
+        if not attributes.is_file:
+            return Entry(path, skipped="not a regular file")
+        return Entry(path, self._observe(path, attributes))
 
     def _prefetch_edges(self, entries: Sequence[Entry]) -> Iterator[Entry]:
         """Prefetch head and end of these files in two round trips, and yield their entries.
@@ -539,7 +541,7 @@ class SshSource:
         Errors are left to whoever reads the file.
         """
         client = self.client()
-        missing = [i for i, one in enumerate(entries) if self._is_uncached(one)]
+        missing = [i for i, entry in enumerate(entries) if self._is_uncached(entry)]
         asked = []
         for i, opened in [(i, client.open(remote_path(entries[i].path))) for i in missing]:
             handle = answer(opened)
@@ -550,10 +552,10 @@ class SshSource:
         self._fresh.clear()
         ready = dict(enumerate(entries))
         for i, look, edges in asked:
-            found, path = answer(look), entries[i].path
-            if found is None or not found.is_file:
+            attributes, path = answer(look), entries[i].path
+            if attributes is None or not attributes.is_file:
                 continue
-            stat = self._observe(path, found)
+            stat = self._observe(path, attributes)
             for offset, read in edges:
                 self.cache.store(path, stat, offset, answer(read) or b"")
             ready[i] = Entry(path, stat)
@@ -570,12 +572,12 @@ class SshSource:
 def _batches(entries: list[Entry], size: int) -> Iterator[list[Entry]]:
     """Split entries into batches with at most `BATCH_BYTES` to fetch each."""
     batch: list[Entry] = []
-    left = BATCH_BYTES
+    budget = BATCH_BYTES
     for entry in entries:
-        left -= sum(length for _, length in _edges(entry))
-        if len(batch) >= size or (left < 0 and batch):
+        budget -= sum(length for _, length in _edges(entry))
+        if len(batch) >= size or (budget < 0 and batch):
             yield batch
-            batch, left, size = [], BATCH_BYTES, BATCH
+            batch, budget, size = [], BATCH_BYTES, BATCH
         batch.append(entry)
     if batch:
         yield batch
@@ -591,8 +593,8 @@ def _edges(entry: Entry) -> list[tuple[int, int]]:
 
 
 def _leads_to_file(asked: Callable[[], Attributes]) -> bool:
-    found = answer(asked)
-    return found is not None and found.is_file
+    attributes = answer(asked)
+    return attributes is not None and attributes.is_file
 
 
 class Folders:
@@ -607,7 +609,7 @@ class Folders:
         if not paths or paths[0] in self._prefetched:
             return
         now = time.monotonic()
-        for path in [path for path, one in self._prefetched.items() if now - one.when > FRESH_SECONDS]:
+        for path in [path for path, listing in self._prefetched.items() if now - listing.when > FRESH_SECONDS]:
             _drain(self._prefetched.pop(path))
         missing = [path for path in paths[:PREFETCH] if path not in self._prefetched]
         for path, opened in [(path, client.folder(remote_path(path))) for path in missing]:
@@ -634,20 +636,20 @@ class Folders:
         entries: list[Entry] = []
         folders: list[str] = []
         links = []
-        for name, found in names:
+        for name, attributes in names:
             below = join(path, name)
             if "/" in name or "\0" in name:
                 entries.append(Entry(below, skipped="invalid file name", failed=True))
-            elif is_hidden(name, is_folder=found.is_folder):
-                entries.append(Entry(below, skipped=HIDDEN_FOLDER if found.is_folder else HIDDEN))
-            elif found.is_folder:
+            elif is_hidden(name, is_folder=attributes.is_folder):
+                entries.append(Entry(below, skipped=HIDDEN_FOLDER if attributes.is_folder else HIDDEN))
+            elif attributes.is_folder:
                 folders.append(below)
-            elif found.is_link:
+            elif attributes.is_link:
                 links.append((below, client.look(remote_path(below), follow=True)))
-            elif not found.is_file:
+            elif not attributes.is_file:
                 entries.append(Entry(below, skipped="not a regular file"))
             else:
-                stat = self._cache.observe(below, found.size, found.mtime, watched=watched, asked=asked)
+                stat = self._cache.observe(below, attributes.size, attributes.mtime, watched=watched, asked=asked)
                 entries.append(Entry(below, stat, skip_reason(name)))
         for below, look in links:
             entries.append(Entry(below, skipped="symbolic link, not followed", failed=_leads_to_file(look)))
@@ -672,11 +674,11 @@ def _names(client: Client, there: str, opened: Callable[[], bytes]) -> _Names | 
         return error
 
 
-def _drain(one: _Prefetched) -> None:
+def _drain(prefetched: _Prefetched) -> None:
     """Consume answers that are no longer needed."""
-    if not isinstance(one.names, OSError):
+    if not isinstance(prefetched.names, OSError):
         with suppress(OSError):
-            for _ in one.names:
+            for _ in prefetched.names:
                 pass
 
 
@@ -716,7 +718,7 @@ class RemoteFile(BaseFile):
     @property
     def moving(self) -> bool:
         cache = self._source.cache
-        if cache.is_moving(self.path, self.stat.mtime) or any(cache.is_moving(*one) for one in self._others):
+        if cache.is_moving(self.path, self.stat.mtime) or any(cache.is_moving(*other) for other in self._others):
             return True
         if not self.head.startswith(SQLITE_MAGIC):
             return False
