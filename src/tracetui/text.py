@@ -261,6 +261,11 @@ def grouped(number: int) -> Clean:
     return Clean(f"{number:,}".replace(",", " "))
 
 
+def quantity(number: int, noun: str) -> Clean:
+    """``1 call``, ``1 204 calls``: `noun` takes an s in the plural."""
+    return Clean(f"{grouped(number)} {noun}{'' if number == 1 else 's'}")
+
+
 def number(value: float) -> Clean:
     """A number for display: whole ones in groups of three, others with four significant digits."""
     if isinstance(value, bool):

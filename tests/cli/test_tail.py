@@ -138,7 +138,7 @@ def test_wrong_usage(cli: Cli) -> None:
     for arguments, status, words in (
         (["-"], 2, "standard input can't be followed"),
         (["nowhere/x.json"], 1, "nowhere/x.json"),
-        (["traces/paprika/plan-7.json/2"], 2, "drop '"),
+        (["traces/paprika/plan-7.json/2"], 2, "use the whole run"),
         (["traces/daily.db#nightly-1", "--newest"], 2, "not a run"),
         (["traces", "--format", "none"], 2, "no format"),
     ):

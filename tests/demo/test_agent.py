@@ -1,4 +1,4 @@
-"""The agent of the demo: what it writes is a trace that is read as it grows."""
+"""The live agent of the demo writes a trace that can be read as it grows."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tracetui.model import RunRef, Status
 from tracetui.sources.local import LocalSource
 
 
-def test_it_writes_runs_that_can_be_followed(tmp_path: Path) -> None:
-    """After every pause the reader that follows knows one more thing; the first session fails in the end."""
+def test_the_agent_writes_runs_that_can_be_followed(tmp_path: Path) -> None:
+    """The follower has at least as many events after each pause; the first session ends with an error."""
     readers: list[Reader] = []
     counts: list[int] = []
 
@@ -29,12 +29,12 @@ def test_it_writes_runs_that_can_be_followed(tmp_path: Path) -> None:
     ccpa.work(tmp_path, rest)
     assert counts == sorted(counts)
     assert len(set(counts)) > 10
-    (found,) = scan(LocalSource(), [str(tmp_path)], deep=True, only=registry.load("ccpa"))
-    assert [run.status for run in found.runs] == [Status.ERROR]
-    assert found.runs[0] == readers[0].summary()
+    (file,) = scan(LocalSource(), [str(tmp_path)], deep=True, only=registry.load("ccpa"))
+    assert [run.status for run in file.runs] == [Status.ERROR]
+    assert file.runs[0] == readers[0].summary()
 
 
-def test_it_works_in_a_process_of_its_own_that_ends_with_the_demo(tmp_path: Path) -> None:
+def test_the_agent_process_ends_with_the_demo(tmp_path: Path) -> None:
     with ccpa.running(tmp_path):
         while not list(tmp_path.glob("ccpa/*.jsonl")):
             pass

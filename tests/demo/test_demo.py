@@ -14,7 +14,6 @@ from tracetui import demo
 from tracetui.analysis.gate import Verdict, gate
 from tracetui.analysis.run_tree import run_tree
 from tracetui.analysis.tasks import matrix
-from tracetui.demo.paprika import input_hash
 from tracetui.live.load import read_run
 from tracetui.live.scan import Found, scan
 from tracetui.model import Problem, Run, RunSummary
@@ -101,8 +100,8 @@ def scanned(folder: Path) -> tuple[Found, ...]:
 
 def runs(folder: Path) -> dict[str, RunSummary]:
     """The runs that nobody started but the user, by short address."""
-    found = [summary for one in scanned(folder) for summary in one.runs if summary.parent is None]
-    return {short(summary.ref.address, folder): summary for summary in found}
+    summaries = [summary for file in scanned(folder) for summary in file.runs if summary.parent is None]
+    return {short(summary.ref.address, folder): summary for summary in summaries}
 
 
 def short(address: str, folder: Path) -> str:
@@ -115,20 +114,20 @@ def opened(folder: Path, address: str) -> Run:
     return read_run(LocalSource(), runs(folder)[address].ref)
 
 
-def test_every_run_stands_as_intended(folder: Path) -> None:
+def test_every_run_has_the_intended_status(folder: Path) -> None:
     intended = dict(line.split() for line in INTENDED.split("\n") if line)
     assert {address: str(summary.status) for address, summary in sorted(runs(folder).items())} == intended
 
 
 def test_only_the_intended_file_is_unreadable(folder: Path) -> None:
-    broken = [short(found.path, folder) for found in scanned(folder) if found.kind == "problem"]
-    ignored = sorted(Path(found.path).name for found in scanned(folder) if found.kind == "ignored")
+    broken = [short(file.path, folder) for file in scanned(folder) if file.kind == "problem"]
+    ignored = sorted(Path(file.path).name for file in scanned(folder) if file.kind == "ignored")
     assert broken == ["paprika/77aa3137"]
     assert ignored == ["NOTES.txt", *["meta.toml"] * 4, "nightly.json"]
 
 
 def test_no_run_has_a_problem_but_the_intended(folder: Path) -> None:
-    refs = [summary.ref for found in scanned(folder) for summary in found.runs]
+    refs = [summary.ref for file in scanned(folder) for summary in file.runs]
     problems: list[Problem] = [problem for ref in refs for problem in read_run(LocalSource(), ref).problems]
     assert [(problem.where, problem.reason) for problem in problems] == [
         ("steps[1]", "the input hash doesn't match the input")
@@ -136,21 +135,21 @@ def test_no_run_has_a_problem_but_the_intended(folder: Path) -> None:
 
 
 def test_nested_runs_name_their_parent(folder: Path) -> None:
-    parents = {summary.id: summary.parent for found in scanned(folder) for summary in found.runs if summary.parent}
+    parents = {summary.id: summary.parent for file in scanned(folder) for summary in file.runs if summary.parent}
     assert parents["report-001/section/rag"] == "report-001/section"
     assert parents["report-001/section"] == "report-001"
     assert {ident for ident, parent in parents.items() if parent == "batch-001"} == {f"batch-001/{n}" for n in range(4)}
 
 
 def test_replays_and_retries_name_their_original(folder: Path) -> None:
-    found = runs(folder)
-    original = found["paprika/7e41d9ad"].id
-    assert (found["paprika/a91f039c"].replay_of, found["paprika/a91f039c"].relation) == (original, "replay")
-    assert found["paprika/e4417b8b"].replay_of == found["paprika/d20b6eb4"].id
-    assert found["paprika/v0/c3d9e1bb"].replay_of == found["paprika/v0/1b9f3343"].id
-    assert found["graphs/workflows.db#rag-f-001-r1"].relation == "retry"
-    assert found["graphs/workflows.db#rag-001-fork"].relation == "fork"
-    assert found["ccpa/0025-rename/student.ccpa-trace.jsonl"].relation == "student"
+    summaries = runs(folder)
+    original = summaries["paprika/7e41d9ad"].id
+    assert (summaries["paprika/a91f039c"].replay_of, summaries["paprika/a91f039c"].relation) == (original, "replay")
+    assert summaries["paprika/e4417b8b"].replay_of == summaries["paprika/d20b6eb4"].id
+    assert summaries["paprika/v0/c3d9e1bb"].replay_of == summaries["paprika/v0/1b9f3343"].id
+    assert summaries["graphs/workflows.db#rag-f-001-r1"].relation == "retry"
+    assert summaries["graphs/workflows.db#rag-001-fork"].relation == "fork"
+    assert summaries["ccpa/0025-rename/student.ccpa-trace.jsonl"].relation == "student"
 
 
 def test_three_failures_share_a_cause(folder: Path) -> None:
@@ -168,11 +167,10 @@ def test_one_input_hash_is_wrong(folder: Path) -> None:
     assert wrong == ["paprika/9d13aa1f"]
 
 
-def test_the_hash_recipe_gives_the_published_values() -> None:
-    assert input_hash({"name": "search", "args": {"query": "AI trends"}}) == "cc5151dd63fe2a90"
-    assert input_hash({"name": "search", "args": {"query": "東京"}}) == "ddeaf48f9a8eed5e"
-    chat = {"messages": [{"role": "user", "content": "hi"}]}
-    assert input_hash({"provider": "openai", "model": "gpt-4o", "input": chat}) == "ba208452ed1c7cfa"
+def test_each_file_of_the_package_has_an_age() -> None:
+    templates = Path(demo.__file__).with_name("night")
+    names = {path.relative_to(templates).as_posix() for path in templates.rglob("*") if path.is_file()}
+    assert names - {"ages.json"} == json.loads((templates / "ages.json").read_bytes()).keys()
 
 
 def test_the_same_moment_gives_the_same_files(folder: Path, tmp_path: Path) -> None:
@@ -227,26 +225,26 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_trials_have_a_decisive_fork_and_one_that_could_be_chance(trials: Path) -> None:
-    found = matrix(run for one in scanned(trials) for run in one.runs)
-    assert {(task.name, task.counts.scored) for task in found.tasks} == {(name, 12) for name in demo.trials.TASKS}
-    assert [(group.model, rates.counts.passed) for group, rates in found.groups.items()] == [
+    tasks = matrix(run for file in scanned(trials) for run in file.runs)
+    assert {(task.name, task.counts.scored) for task in tasks.tasks} == {(name, 12) for name in demo.trials.TASKS}
+    assert [(group.model, rates.counts.passed) for group, rates in tasks.groups.items()] == [
         ("oak-2", 44),
         ("oak-3", 31),
     ]
-    trees = {task.name: run_tree(task.trials, lambda ref: read_run(LocalSource(), ref)) for task in found.tasks}
+    trees = {task.name: run_tree(task.trials, lambda ref: read_run(LocalSource(), ref)) for task in tasks.tasks}
     decisive = {name: fork.step for name, tree in trees.items() if (fork := tree.first_fork) and fork.is_decisive}
     assert decisive == {"refund-late": 2}
     chance = trees["swap-size"].first_fork
     assert chance is not None
     assert chance.p == 1
     assert trees["track-parcel"].first_fork is None
-    assert not any(one.problems for one in scanned(trials))
+    assert not any(file.problems for file in scanned(trials))
 
 
 def test_the_second_model_regressed(trials: Path) -> None:
-    sets = [matrix(run for one in scanned(trials / model) for run in one.runs) for model in demo.trials.MODELS]
-    found = gate(*sets)
-    assert (found.verdict, len(found.lower), len(found.higher)) == (Verdict.REGRESSION, 7, 1)
+    sets = [matrix(run for file in scanned(trials / model) for run in file.runs) for model in demo.trials.MODELS]
+    comparison = gate(*sets)
+    assert (comparison.verdict, len(comparison.lower), len(comparison.higher)) == (Verdict.REGRESSION, 7, 1)
 
 
 def test_the_trials_are_small_old_and_reproducible(trials: Path, tmp_path: Path) -> None:

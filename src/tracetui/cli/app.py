@@ -118,11 +118,11 @@ def _list(args: argparse.Namespace) -> int:
     from tracetui.store.sidecar import Sidecar
 
     args.json, args.query, args.redact = False, None, False
-    found = print_listing(args)
+    listing = print_listing(args)
     sys.stdout.flush()
-    causes = len(groups(found.runs, Sidecar()))
-    words = triage(found.runs, len({problem.path for problem in found.problems}), causes)
-    complain(f"{words} · {shlex.join(['tracetui', 'triage', *roots(args)])}" if causes else words)
+    causes = len(groups(listing.runs, Sidecar()))
+    sentence = triage(listing.runs, len({problem.path for problem in listing.problems}), causes)
+    complain(f"{sentence} · {shlex.join(['tracetui', 'triage', *roots(args)])}" if causes else sentence)
     return 0
 
 
@@ -135,8 +135,8 @@ def _targets(source: Source, args: argparse.Namespace) -> tuple[list[str], str |
     if parsed is not None:
         return [parsed.path], places[0]
     if in_folder(source, places[0])[0]:
-        found, parts = run_at(source, places[0], args)
-        return [in_folder(source, places[0])[0]], "/".join((found.ref.address, *map(quote_key, parts)))
+        summary, parts = run_at(source, places[0], args)
+        return [in_folder(source, places[0])[0]], "/".join((summary.ref.address, *map(quote_key, parts)))
     if args.paths:
         raise NothingReadable(f"no such file or directory: {places[0]}; `tracetui --help` shows examples")
     return places, None

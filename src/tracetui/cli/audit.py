@@ -13,14 +13,13 @@ from tracetui.cli.output import (
     ProgressLine,
     check_new,
     complain,
-    nothing,
     terminal_width,
     write_bytes,
     write_document,
     write_lines,
 )
-from tracetui.cli.parser import add_paths_and_runs, default_directory, named, roots
-from tracetui.cli.reading import aim_of, cache_limit, listing_at, narrow, only, sources_at
+from tracetui.cli.parser import add_paths_and_runs, add_query, default_directory, named, roots
+from tracetui.cli.reading import aim_of, check_found, listing_at, narrow, sources_at
 from tracetui.cli.tasks import hint_folder
 from tracetui.export.audit import AuditReport, audit_lines, audit_value, export_audit, form_of, summary
 from tracetui.export.json import encode
@@ -48,7 +47,7 @@ examples:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``audit``."""
     add_paths_and_runs(parser)
-    parser.add_argument("-q", "--query", metavar="QUERY", help="only runs that match QUERY, see docs/query.md")
+    add_query(parser)
     parser.add_argument(
         "--fail-on",
         metavar="RULE,…",
@@ -88,11 +87,10 @@ def run(args: argparse.Namespace) -> int:
     with sources_at(places, args) as source:
         aim = aim_of(source, args)
         note = narrow(source, args.query, args)
-        found = listing_at(source, aim, only(args), deep=wanted is not None, cache_bytes=cache_limit(args))
-        if not found.runs:
-            raise nothing(places, found.problems)
-        problems = [*found.problems]
-        runs = (wanted(found, source) if wanted else found).runs
+        listing = listing_at(source, aim, args, deep=wanted is not None)
+        check_found(listing, places)
+        problems = [*listing.problems]
+        runs = (wanted(listing, source) if wanted else listing).runs
         with ProgressLine(len(runs)) as progress:
             for summary_of_run, effects in effects_of_runs(source, runs, problems):
                 audit.add(summary_of_run, effects, allows)

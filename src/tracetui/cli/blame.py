@@ -10,9 +10,9 @@ import sys
 import tracetui
 from tracetui.analysis.blame import Step
 from tracetui.analysis.navigation import is_prompt
-from tracetui.cli.output import ProgressLine, complain, nothing, terminal_width, write_bytes, write_lines
+from tracetui.cli.output import ProgressLine, complain, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_place, chosen_directory, default_directory, exists, no_path_error, other_directories
-from tracetui.cli.reading import aim_of, cache_limit, listing_at, only, sources_at
+from tracetui.cli.reading import aim_of, cache_limit, check_found, listing_at, sources_at
 from tracetui.errors import UsageError
 from tracetui.export.blame import (
     BlameReport,
@@ -78,17 +78,16 @@ def run(args: argparse.Namespace) -> int:
     args.paths = [*args.traces] or ([] if args.trace_dir else _default_traces())
     with sources_at(args.paths, args) as source:
         aim = aim_of(source, args)
-        found = listing_at(source, aim, only(args), deep=False, cache_bytes=cache_limit(args))
-        if not found.runs:
-            raise nothing(aim.places, found.problems)
-        problems = [*found.problems]
-        with ProgressLine(len(found.runs)) as progress:
-            index = build_index(source, found.runs, aim.places, cache_limit(args), problems, progress.advance)
+        listing = listing_at(source, aim, args, deep=False)
+        check_found(listing, aim.places)
+        problems = [*listing.problems]
+        with ProgressLine(len(listing.runs)) as progress:
+            index = build_index(source, listing.runs, aim.places, cache_limit(args), problems, progress.advance)
         answer, lines = answers(index, target)
         steps = {line.answer.step for line in lines if line.answer.step is not None} if args.why else set()
         reasons = reasons_of(source, steps)
-    runs = {one.ref: one for one in found.runs}
-    report = BlameReport(lines, target.commit, answer, runs, short_names(found.runs), reasons, args.why, problems)
+    runs = {run.ref: run for run in listing.runs}
+    report = BlameReport(lines, target.commit, answer, runs, short_names(listing.runs), reasons, args.why, problems)
     redactor = Redactor()
     if args.json:
         write_bytes([encode(blame_value(report, redactor)), b"\n"])

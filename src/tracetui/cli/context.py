@@ -11,7 +11,7 @@ from tracetui.analysis.context import Ledger
 from tracetui.analysis.context_feed import ledger_of
 from tracetui.cli.output import terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_place, add_redact
-from tracetui.cli.reading import read_counted, run_at, source_at
+from tracetui.cli.reading import read_counted, source_at, whole_run_at
 from tracetui.cli.tasks import hint_folder
 from tracetui.errors import UsageError
 from tracetui.export.context import break_table, call_table, content_table, context_value, file_table, title
@@ -53,9 +53,7 @@ def run(args: argparse.Namespace) -> int:
         hint_folder("context", [])
         raise UsageError("which run? `tracetui ls` lists them; `tracetui context --help` shows usage")
     with source_at(args.address, args) as source:
-        summary, parts = run_at(source, args.address, args)
-        if parts:
-            raise UsageError(f"{args.address} is a part of a run; use the whole run: {summary.ref.address}")
+        summary = whole_run_at(source, args.address, args)
         (opened,) = read_counted(source, [summary], [args.address], args)
         prices.load()
         ledger = ledger_of(opened)

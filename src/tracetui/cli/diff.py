@@ -7,18 +7,18 @@ from typing import Any
 
 from tracetui.analysis.diff_words import describe
 from tracetui.cli.failing import complain_of
-from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
+from tracetui.cli.output import complain, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_place, add_redact
 from tracetui.cli.reading import (
-    cache_limit,
-    listing_of,
+    check_found,
+    list_runs,
     only,
     original_of,
     read_counted,
     replays_of,
-    run_at,
     source_of,
     sources_at,
+    whole_run_at,
 )
 from tracetui.diff.comparison import Comparison
 from tracetui.errors import NothingReadable, TracetuiError, UsageError
@@ -59,13 +59,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the comparison. Raises `UsageError` and `NothingReadable`; with --exit-code both end in 2."""
     try:
-        found = _replays(args) if args.replays is not None else _pair(args)
+        status = _replays(args) if args.replays is not None else _pair(args)
     except TracetuiError as error:
         if not args.exit_code:
             raise
         complain(error)
         return FAILURE
-    return found if args.exit_code else 0
+    return status if args.exit_code else 0
 
 
 def _pair(args: argparse.Namespace) -> int:
@@ -74,18 +74,18 @@ def _pair(args: argparse.Namespace) -> int:
     if len(args.addresses) not in (1, 2):
         raise UsageError("diff takes one or two runs, or --replays DIR; `tracetui diff --help` shows examples")
     with sources_at(args.addresses, args) as source:
-        runs = [_run_at(source, text, args) for text in args.addresses]
+        runs = [whole_run_at(source, text, args) for text in args.addresses]
         if len(runs) == 1:
             runs = _with_counterpart(source, runs[0], args)
         opened = _masked(read_counted(source, runs, args.addresses, args), args)
         comparison = Comparison(*opened, strict=args.strict)
-        found = comparison.result()
-        words = describe(found, comparison.messages)
+        result = comparison.result()
+        sentence = describe(result, comparison.messages)
         if args.json:
-            write_bytes(export.diff_document(found, comparison.changes, words))
+            write_bytes(export.diff_document(result, comparison.changes, sentence))
         else:
-            write_lines(export.diff_lines(found, comparison.messages, words))
-    return SAME if found.same else DIFFERENT
+            write_lines(export.diff_lines(result, comparison.messages, sentence))
+    return SAME if result.same else DIFFERENT
 
 
 def _masked(runs: list[Run], args: argparse.Namespace) -> list[Run]:
@@ -96,19 +96,12 @@ def _masked(runs: list[Run], args: argparse.Namespace) -> list[Run]:
     return [masked(run, redactor) for run in runs]
 
 
-def _run_at(source: Source, text: str, args: argparse.Namespace) -> RunSummary:
-    found, parts = run_at(source, text, args)
-    if parts:
-        raise UsageError(f"{text} is part of a run; diff compares whole runs: {found.ref.address}")
-    return found
-
-
 def _with_counterpart(source: Source, run: RunSummary, args: argparse.Namespace) -> list[RunSummary]:
     """Return a run with its original, in that order; a run without one, with its only replay."""
     address = run.ref.address
-    found = original_of(source, run, only(args), args.trace_dir)
-    if found is not None:
-        return [found, run]
+    original = original_of(source, run, only(args), args.trace_dir)
+    if original is not None:
+        return [original, run]
     if has_original(run):
         wanted = run.replay_of or run.replay_of_path
         raise NothingReadable(f"original not found: {wanted} (of {address}); pass both runs, or --trace-dir")
@@ -116,7 +109,7 @@ def _with_counterpart(source: Source, run: RunSummary, args: argparse.Namespace)
     if len(replays) == 1:
         return [run, replays[0]]
     if replays:
-        listed = "".join(f"\n  {one.ref.address}" for one in replays)
+        listed = "".join(f"\n  {replay.ref.address}" for replay in replays)
         raise UsageError(f"{address} has {len(replays)} replays; choose one:{listed}")
     raise UsageError(f"{address} has neither an original nor a replay; pass both runs: tracetui diff A B")
 
@@ -130,9 +123,8 @@ def _replays(args: argparse.Namespace) -> int:
     places = [args.replays, *args.trace_dir]
     worst = SAME
     with source_of(places) as source:
-        listing = listing_of(source, places, only(args), deep=True, cache_bytes=cache_limit(args))
-        if not listing.runs:
-            raise nothing(places, listing.problems)
+        listing = list_runs(source, places, args)
+        check_found(listing, places)
         if args.exit_code and complain_of(listing.problems, args.format):
             worst = FAILURE
         results = (
@@ -157,7 +149,7 @@ def _compare(source: Source, pair: Pair, claims: Claims, args: argparse.Namespac
         return FAILURE, export.missing_value(*missing), export.missing_line(*missing, terminal_width())
     a, b = _masked([claims.mark(read_run(source, run.ref)) for run in (pair.original, replay)], args)
     comparison = Comparison(a, b, relation=pair.relation, strict=args.strict)
-    found = comparison.result()
-    words = describe(found, comparison.messages)
-    line = export.pair_line(found, words, terminal_width())
-    return (SAME if found.same else DIFFERENT), export.pair_value(found, words), line
+    result = comparison.result()
+    sentence = describe(result, comparison.messages)
+    line = export.pair_line(result, sentence, terminal_width())
+    return (SAME if result.same else DIFFERENT), export.pair_value(result, sentence), line

@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from tracetui.cli.output import complain, write_bytes, write_lines
 from tracetui.cli.parser import add_paths, roots
-from tracetui.cli.reading import cache_limit, found_in, only, source_of
+from tracetui.cli.reading import cache_limit, only, scan_files, source_of
 from tracetui.export.json import encode, ledger_value, problem_value
 from tracetui.formats import registry
 from tracetui.live.scan import Found
 from tracetui.model import Ledger, Problem
 from tracetui.sources.base import Source
-from tracetui.text import Clean, clean, one_line
+from tracetui.text import Clean, clean, one_line, quantity
 from tracetui.views.labels import ledger_words
 
 HELP = "show how each file was classified"
@@ -33,7 +33,7 @@ CLASSES = ("listed", "problem", "ignored")
 class Diagnosis(msgspec.Struct, frozen=True):
     """One file: its class, and the score of each format that claims it."""
 
-    found: Found
+    file: Found
     scores: dict[str, int] = {}
     problems: Sequence[Problem] = ()
     """Problems of the file, and of formats that failed to score it."""
@@ -60,11 +60,11 @@ def run(args: argparse.Namespace) -> int:
     places = roots(args)
     total = Total()
     with source_of(places) as source:
-        found = _count(_diagnoses(source, found_in(source, places, only(args), deep=True)), total)
+        diagnoses = _count(_diagnoses(source, scan_files(source, places, only(args), deep=True)), total)
         if args.json:
-            write_bytes(_document(found, total))
+            write_bytes(_document(diagnoses, total))
         else:
-            write_lines(_lines(found, total))
+            write_lines(_lines(diagnoses, total))
     _check_cache(args, places)
     return 0 if total.counts["listed"] else 1
 
@@ -83,66 +83,66 @@ def _check_cache(args: argparse.Namespace, places: Sequence[str]) -> None:
 
 def _diagnoses(source: Source, files: Iterable[Found]) -> Iterator[Diagnosis]:
     stores: set[str] = set()
-    for found in sorted(files, key=lambda one: one.path):
-        if found.store in stores:
-            yield Diagnosis(replace(found, reason=f"belongs to the {found.near_miss} above", near_miss=""))
+    for file in sorted(files, key=lambda file: file.path):
+        if file.store in stores:
+            yield Diagnosis(replace(file, reason=f"belongs to the {file.near_miss} above", near_miss=""))
             continue
-        if found.store:
-            stores.add(found.store)
-        yield Diagnosis(found, problems=found.problems) if found.skipped else _diagnosis(source, found)
+        if file.store:
+            stores.add(file.store)
+        yield Diagnosis(file, problems=file.problems) if file.skipped else _diagnosis(source, file)
 
 
-def _diagnosis(source: Source, found: Found) -> Diagnosis:
+def _diagnosis(source: Source, file: Found) -> Diagnosis:
     try:
-        with source.open(found.path) as file:
-            scores, failures = registry.scores(file)
+        with source.open(file.path) as opened:
+            scores, failures = registry.scores(opened)
     except OSError:
-        return Diagnosis(found, problems=found.problems)
-    problems = dict.fromkeys((*found.problems, *(Problem(found.path, "", reason) for reason in failures)))
-    return Diagnosis(found, scores, tuple(problems))
+        return Diagnosis(file, problems=file.problems)
+    problems = dict.fromkeys((*file.problems, *(Problem(file.path, "", reason) for reason in failures)))
+    return Diagnosis(file, scores, tuple(problems))
 
 
-def _count(found: Iterable[Diagnosis], total: Total) -> Iterator[Diagnosis]:
-    for one in found:
-        total.counts[one.found.kind] += 1
-        total.near_misses += bool(one.found.near_miss)
-        total.ledger += one.found.ledger
-        yield one
+def _count(diagnoses: Iterable[Diagnosis], total: Total) -> Iterator[Diagnosis]:
+    for diagnosis in diagnoses:
+        total.counts[diagnosis.file.kind] += 1
+        total.near_misses += bool(diagnosis.file.near_miss)
+        total.ledger += diagnosis.file.ledger
+        yield diagnosis
 
 
-def _document(found: Iterable[Diagnosis], total: Total) -> Iterator[bytes]:
+def _document(diagnoses: Iterable[Diagnosis], total: Total) -> Iterator[bytes]:
     yield b'{"schema":"tracetui/doctor/1","files":['
     before = b"\n"
-    for one in found:
-        yield before + encode(_value(one))
+    for diagnosis in diagnoses:
+        yield before + encode(_value(diagnosis))
         before = b",\n"
     counts: dict[str, int] = {name: total.counts[name] for name in CLASSES}
     counts |= {"seen": total.counts.total(), "near_misses": total.near_misses}
     yield b"]," + encode({**counts, "ledger": ledger_value(total.ledger)})[1:] + b"\n"
 
 
-def _value(one: Diagnosis) -> dict[str, Any]:
+def _value(diagnosis: Diagnosis) -> dict[str, Any]:
     return {
-        "path": one.found.path,
-        "class": one.found.kind,
-        "format": one.found.format,
-        "scores": one.scores,
-        "runs": len(one.found.runs),
-        "reason": one.found.reason or None,
-        "near_miss": one.found.near_miss or None,
-        "problems": [problem_value(problem) for problem in one.problems],
-        "ledger": None if one.found.kind == "ignored" else ledger_value(one.found.ledger),
+        "path": diagnosis.file.path,
+        "class": diagnosis.file.kind,
+        "format": diagnosis.file.format,
+        "scores": diagnosis.scores,
+        "runs": len(diagnosis.file.runs),
+        "reason": diagnosis.file.reason or None,
+        "near_miss": diagnosis.file.near_miss or None,
+        "problems": [problem_value(problem) for problem in diagnosis.problems],
+        "ledger": None if diagnosis.file.kind == "ignored" else ledger_value(diagnosis.file.ledger),
     }
 
 
-def _lines(found: Iterable[Diagnosis], total: Total) -> Iterator[Clean]:
-    for one in found:
-        claims = sorted(((score, name) for name, score in one.scores.items() if score), reverse=True)
+def _lines(diagnoses: Iterable[Diagnosis], total: Total) -> Iterator[Clean]:
+    for diagnosis in diagnoses:
+        claims = sorted(((score, name) for name, score in diagnosis.scores.items() if score), reverse=True)
         scores = ", ".join(f"{name} {score}" for score, name in claims) or "no claim"
-        runs = len(one.found.runs)
-        result = {"listed": f"{runs} run{'' if runs == 1 else 's'} ({scores})", "problem": f"({scores})"}
-        yield clean(f"{one.found.kind:<8} {one.found.path}  {result.get(one.found.kind, one.found.reason)}")
-        for problem in one.problems:
+        file, runs = diagnosis.file, len(diagnosis.file.runs)
+        result = {"listed": f"{quantity(runs, 'run')} ({scores})", "problem": f"({scores})"}
+        yield clean(f"{file.kind:<8} {file.path}  {result.get(file.kind, file.reason)}")
+        for problem in diagnosis.problems:
             yield Clean(" " * 9 + one_line(f"{problem.where}: {problem.reason}" if problem.where else problem.reason))
     words = " + ".join(f"{total.counts[name]} {name}" for name in CLASSES)
     yield Clean(f"{total.counts.total()} files: {words}")

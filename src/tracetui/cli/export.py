@@ -7,9 +7,9 @@ import os
 from collections.abc import Iterator, Sequence
 
 from tracetui.analysis.tasks import matrix
-from tracetui.cli.output import complain, nothing, write_bytes, write_document
+from tracetui.cli.output import complain, write_bytes, write_document
 from tracetui.cli.parser import add_place, default_directory
-from tracetui.cli.reading import Listing, cache_limit, listing_of, only, read_counted, run_at, source_of, sources_at
+from tracetui.cli.reading import Listing, check_found, list_runs, read_counted, source_of, sources_at, whole_run_at
 from tracetui.errors import UsageError
 from tracetui.export import document
 from tracetui.export.document import Form
@@ -76,20 +76,14 @@ def run(args: argparse.Namespace) -> int:
         elif source.is_folder(args.target):
             _output(_triage(source, args, form, redactor), args, [])
         else:
-            (found,) = _runs(source, [args.target], args)
-            _output(document.export_run(found, form, redactor, full=args.full), args, [found])
+            (run,) = _runs(source, [args.target], args)
+            _output(document.export_run(run, form, redactor, full=args.full), args, [run])
     return 0
 
 
 def _runs(source: Source, texts: Sequence[str], args: argparse.Namespace) -> list[Run]:
     """Read the runs at these addresses."""
-    runs = []
-    for text in texts:
-        found, parts = run_at(source, text, args)
-        if parts:
-            raise UsageError(f"{text} is part of a run; export the whole run: {found.ref.address}")
-        runs.append(found)
-    return read_counted(source, runs, texts, args)
+    return read_counted(source, [whole_run_at(source, text, args) for text in texts], texts, args)
 
 
 def _relation(a: Run, b: Run) -> str | None:
@@ -99,9 +93,8 @@ def _relation(a: Run, b: Run) -> str | None:
 def _listing(source: Source, args: argparse.Namespace) -> Listing:
     """List the runs of the target. Raises `NothingReadable` if there are none."""
     places = [args.target, *args.trace_dir]
-    listing = listing_of(source, places, only(args), deep=True, cache_bytes=cache_limit(args))
-    if not listing.runs:
-        raise nothing(places, listing.problems)
+    listing = list_runs(source, places, args)
+    check_found(listing, places)
     return listing
 
 

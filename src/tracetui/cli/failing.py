@@ -44,8 +44,8 @@ def add_fail_on(parser: argparse.ArgumentParser) -> None:
 
 def add_verdicts(parser: argparse.ArgumentParser) -> None:
     """Add ``--verdicts``."""
-    words = "read verdicts from this file instead of your own; it is never written to"
-    parser.add_argument("--verdicts", metavar="FILE", type=Path, help=words)
+    meaning = "read verdicts from this file instead of your own; it is never written to"
+    parser.add_argument("--verdicts", metavar="FILE", type=Path, help=meaning)
 
 
 def verdicts_of(args: argparse.Namespace) -> CauseVerdicts:
@@ -89,12 +89,13 @@ def complain_of(problems: Sequence[Problem], only: str | None = None) -> bool:
 
     `only` is the format of ``--format``, if given.
     """
-    words = list(dict.fromkeys([*(f"{one.path}: {one.reason}" for one in _masked(problems)), *_formats(only)]))
-    for line in words[:MOST_NAMED]:
+    unread = (f"{problem.path}: {problem.reason}" for problem in _masked(problems))
+    sentences = list(dict.fromkeys([*unread, *_formats(only)]))
+    for line in sentences[:MOST_NAMED]:
         complain(f"cannot read {line}")
-    if len(words) > MOST_NAMED:
-        complain(f"cannot read {len(words) - MOST_NAMED} more; see `tracetui doctor`")
-    return bool(words)
+    if len(sentences) > MOST_NAMED:
+        complain(f"cannot read {len(sentences) - MOST_NAMED} more; see `tracetui doctor`")
+    return bool(sentences)
 
 
 def _masked(problems: Sequence[Problem]) -> Iterator[Problem]:
@@ -102,7 +103,7 @@ def _masked(problems: Sequence[Problem]) -> Iterator[Problem]:
     from tracetui.redact import Redactor
 
     redactor = Redactor()
-    return (masked_problem(one, redactor) for one in problems)
+    return (masked_problem(problem, redactor) for problem in problems)
 
 
 def _formats(only: str | None) -> Iterator[str]:

@@ -8,9 +8,9 @@ import sys
 
 from tracetui.analysis.files import FileChanges, FilesReport, state_of
 from tracetui.cli.ls import asked
-from tracetui.cli.output import ProgressLine, complain, nothing, terminal_width, write_bytes, write_lines
-from tracetui.cli.parser import add_paths_and_runs, named, roots
-from tracetui.cli.reading import aim_of, cache_limit, listing_at, narrow, only, sources_at
+from tracetui.cli.output import ProgressLine, complain, terminal_width, write_bytes, write_lines
+from tracetui.cli.parser import add_paths_and_runs, add_query, named, roots
+from tracetui.cli.reading import aim_of, check_found, listing_at, narrow, sources_at
 from tracetui.cli.tasks import hint_folder
 from tracetui.errors import UsageError
 from tracetui.export.files import files_lines, files_value, summary
@@ -40,7 +40,7 @@ examples:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``files``."""
     add_paths_and_runs(parser)
-    parser.add_argument("-q", "--query", metavar="QUERY", help="only runs that match QUERY, see docs/query.md")
+    add_query(parser)
     add_repo(parser)
     parser.add_argument("--json", action="store_true", help="JSON output: tracetui/files/1, see docs/effects.md")
 
@@ -63,12 +63,11 @@ def run(args: argparse.Namespace) -> int:
     with sources_at(places, args) as source:
         aim = aim_of(source, args)
         note = narrow(source, args.query, args)
-        found = listing_at(source, aim, only(args), deep=wanted is not None, cache_bytes=cache_limit(args))
-        if not found.runs:
-            raise nothing(places, found.problems)
-        problems = [*found.problems]
-        runs = (wanted(found, source) if wanted else found).runs
-        shorts = short_names(found.runs)
+        listing = listing_at(source, aim, args, deep=wanted is not None)
+        check_found(listing, places)
+        problems = [*listing.problems]
+        runs = (wanted(listing, source) if wanted else listing).runs
+        shorts = short_names(listing.runs)
         with ProgressLine(len(runs)) as progress:
             for run_summary, effects in effects_of_runs(source, runs, problems):
                 changes.add(run_summary, effects)

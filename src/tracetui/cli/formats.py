@@ -24,11 +24,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the formats; one that fails to load is listed with the reason."""
-    found = [_describe(name) for name in registry.names()]
+    formats = [_describe(name) for name in registry.names()]
     if args.json:
-        write_bytes([encode({"schema": "tracetui/formats/1", "formats": found}), b"\n"])
+        write_bytes([encode({"schema": "tracetui/formats/1", "formats": formats}), b"\n"])
     else:
-        write_lines(_lines(found))
+        write_lines(_lines(formats))
     return 0
 
 
@@ -41,8 +41,8 @@ def _describe(name: str) -> dict[str, Any]:
     return {"name": name, "title": title, "origin": registry.origin(name), "broken": broken}
 
 
-def _lines(found: list[dict[str, Any]]) -> Iterator[Clean]:
-    width = max(len(one["name"]) for one in found)
-    for one in found:
-        text = f"broken: {one['broken']}" if one["broken"] else one["title"]
-        yield clean(f"{one['name']:<{width}}  {text}  ({one['origin']})")
+def _lines(formats: list[dict[str, Any]]) -> Iterator[Clean]:
+    width = max(len(item["name"]) for item in formats)
+    for item in formats:
+        text = f"broken: {item['broken']}" if item["broken"] else item["title"]
+        yield clean(f"{item['name']:<{width}}  {text}  ({item['origin']})")

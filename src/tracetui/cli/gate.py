@@ -11,20 +11,20 @@ from tracetui.analysis.tasks import Matrix, matrix
 from tracetui.cli.output import (
     check_new,
     complain,
-    nothing,
     terminal_width,
     write_bytes,
     write_document,
     write_lines,
 )
 from tracetui.cli.parser import add_cache, add_pass, add_redact, default_directory
-from tracetui.cli.reading import cache_limit, check_rule, listing_of, only, rule_of, source_of
+from tracetui.cli.reading import check_found, check_rule, list_runs, rule_of, source_of
 from tracetui.cli.tasks import hint_folder, reader
 from tracetui.errors import TracetuiError, UsageError
 from tracetui.export.gate import GateReport, export_gate, form_of, gate_lines, gate_value
 from tracetui.export.triage import json_lines
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
+from tracetui.text import quantity
 from tracetui.views.tasks import notes
 
 HELP = "test whether a candidate set of runs regressed against a base set"
@@ -102,19 +102,18 @@ def _report(source: Source, args: argparse.Namespace) -> GateReport:
     sentences: list[str] = []
     rule = rule_of(args)
     for path in args.paths:
-        listing = listing_of(source, [path], only(args), deep=True, rule=rule, cache_bytes=cache_limit(args))
-        if not listing.runs:
-            raise nothing([path], listing.problems)
+        listing = list_runs(source, [path], args, rule=rule)
+        check_found(listing, [path])
         check_rule(args, listing.runs)
-        found = matrix(listing.runs)
-        sets.append(found)
+        tasks = matrix(listing.runs)
+        sets.append(tasks)
         unreadable = len({problem.path for problem in listing.problems})
-        sentences += [f"{path}: {note}" for note in notes(found, unreadable)]
+        sentences += [f"{path}: {note}" for note in notes(tasks, unreadable)]
     made = gate(*sets, alpha=args.alpha, min_effect=args.min_effect / 100)
     sentences += _unpaired(made)
     read = reader(source)
     changed = {pair.base.key: first_divergence(pair, read) for _, pairs in made.changes for pair in pairs}
-    divergences = {key: one for key, one in changed.items() if one is not None}
+    divergences = {key: divergence for key, divergence in changed.items() if divergence is not None}
     base, candidate = args.paths
     return GateReport(made, base, candidate, divergences, sentences)
 
@@ -126,4 +125,4 @@ def _unpaired(made: Gate) -> list[str]:
         (len(made.only_candidate), "only in the candidate"),
         (len(made.unscored), "without a scored trial in one set"),
     )
-    return [f"{number} task{'' if number == 1 else 's'} {why}, not compared" for number, why in kinds if number]
+    return [f"{quantity(number, 'task')} {why}, not compared" for number, why in kinds if number]

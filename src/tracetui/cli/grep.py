@@ -13,7 +13,7 @@ from tracetui.analysis.search import BEFORE, Hit, Needle, Options
 from tracetui.cli.ls import asked
 from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_paths_and_runs, add_redact, roots
-from tracetui.cli.reading import Aim, aim_of, cache_limit, listing_at, narrow, only, sources_at
+from tracetui.cli.reading import Aim, aim_of, listing_at, narrow, only, sources_at
 from tracetui.errors import TracetuiError
 from tracetui.export.json import encode, problem_value
 from tracetui.live.search import Item, Outcome, grep, grep_runs
@@ -102,14 +102,13 @@ class _Search:
         self._end(aim.places)
 
     def _items(self, source: Source, aim: Aim, needle: Needle, options: Options) -> Iterator[Item]:
-        forced = only(self._args)
         if self._args.query is None:
-            return grep(source, aim.places, needle, options, only=forced)
+            return grep(source, aim.places, needle, options, only=only(self._args))
         wanted = asked(self._args.query, self._args)
-        found = wanted(listing_at(source, aim, forced, deep=True, cache_bytes=cache_limit(self._args)), source)
-        for problem in found.problems:
+        listing = wanted(listing_at(source, aim, self._args), source)
+        for problem in listing.problems:
             self._problem(problem)
-        return grep_runs(source, [run.ref for run in found.runs], needle, options)
+        return grep_runs(source, [run.ref for run in listing.runs], needle, options)
 
     @property
     def failed(self) -> bool:
@@ -202,10 +201,10 @@ def _around(hit: Hit, room: int) -> tuple[Clean, Clean, Clean]:
     """Text before the match, the match, and text after it, cut to `room` cells with the match in view."""
     match = truncate(clean(hit.match), room)
     before = clean(_before(hit))
-    left = max((room - cells(match)) // 2, room - cells(match) - cells(clean(hit.after)))
-    if cells(before) > left:
-        before = Clean(f"…{before[len(before) - max(left - 1, 0) :]}") if left > 1 else Clean("")
-        while cells(before) > left:
+    space = max((room - cells(match)) // 2, room - cells(match) - cells(clean(hit.after)))
+    if cells(before) > space:
+        before = Clean(f"…{before[len(before) - max(space - 1, 0) :]}") if space > 1 else Clean("")
+        while cells(before) > space:
             before = Clean(f"…{before[2:]}")
     return before, match, truncate(clean(hit.after), room - cells(before) - cells(match))
 

@@ -21,7 +21,6 @@ from tracetui.cli.reading import (
     check_rule,
     listing_at,
     narrow,
-    only,
     outlines,
     rule_of,
     screen_for,
@@ -72,13 +71,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the list. Raises `NothingReadable` afterwards if there is no run, `UsageError` as `verdicts_of` does."""
     verdicts = verdicts_of(args) if args.verdicts is not None or NEW in args.fail_on else None
-    found = print_listing(args, None if verdicts is None else verdicts.decisions)
-    counts = outcomes_of(found.runs)
+    listing = print_listing(args, None if verdicts is None else verdicts.decisions)
+    counts = outcomes_of(listing.runs)
     if counts.evaluated and not args.json:
         sys.stdout.flush()
         complain(counts.failures)
-    new = NEW in args.fail_on and verdicts is not None and _has_new_cause(found.runs, verdicts)
-    return status_of(args, found.runs, found.problems, new=new)
+    new = NEW in args.fail_on and verdicts is not None and _has_new_cause(listing.runs, verdicts)
+    return status_of(args, listing.runs, listing.problems, new=new)
 
 
 def _has_new_cause(runs: Sequence[RunSummary], verdicts: CauseVerdicts) -> bool:
@@ -97,16 +96,15 @@ def print_listing(args: argparse.Namespace, decisions: Sidecar | None = None) ->
     with sources_at(places, args) as source:
         aim = aim_of(source, args)
         note = narrow(source, args.query, args)
-        everything = found = listing_at(source, aim, only(args), deep=True, rule=rule, cache_bytes=cache_limit(args))
+        everything = listing_at(source, aim, args, rule=rule)
         check_rule(args, everything.runs)
-        if wanted is not None:
-            found = wanted(everything, source)
-        shown = _masked(found) if args.redact or not args.json else found
+        matching = everything if wanted is None else wanted(everything, source)
+        shown = _masked(matching) if args.redact or not args.json else matching
         if args.json:
             from tracetui.export.json import runs_document
 
             with outlines(source, aim.places, args) as cache:
-                inside, estimates = _inside(cache, found)
+                inside, estimates = _inside(cache, matching)
             relations = Relations(everything.runs)
             tasks = relations.inherited_tasks
             if args.redact:
@@ -116,7 +114,7 @@ def print_listing(args: argparse.Namespace, decisions: Sidecar | None = None) ->
             replays, files = relations.replay_addresses(), everything.files.fields
             problems = [*shown.problems, *inside]
             write_bytes(runs_document(shown.runs, problems, replays, estimates, tasks, files, now=time.time()))
-        elif found.runs or found.problems:
+        elif matching.runs or matching.problems:
             screen = screen_for(aim.places, everything.runs)
             write_lines(listing(shown.runs, shown.problems, screen, part_notes(everything.runs)))
     if note:
@@ -125,18 +123,18 @@ def print_listing(args: argparse.Namespace, decisions: Sidecar | None = None) ->
         complain(sentence)
     if not everything.runs and not everything.problems and args.query and source.has_database:
         complain(f"no run in {', '.join(places)} matches {args.query}")
-        return found
+        return matching
     if not everything.runs:
-        raise nothing(places, found.problems)
-    if not found.runs:
+        raise nothing(places, matching.problems)
+    if not matching.runs:
         complain(f"0 of {len(everything.runs)} runs match {args.query}")
-    return found
+    return matching
 
 
-def _masked(found: Listing) -> Listing:
+def _masked(listing: Listing) -> Listing:
     redactor = Redactor()
-    runs = [masked_summary(run, redactor) for run in found.runs]
-    return Listing(runs, [masked_problem(problem, redactor) for problem in found.problems], claims=found.claims)
+    runs = [masked_summary(run, redactor) for run in listing.runs]
+    return Listing(runs, [masked_problem(problem, redactor) for problem in listing.problems], claims=listing.claims)
 
 
 def is_blind(args: argparse.Namespace) -> bool:
@@ -203,7 +201,7 @@ def asked(
     if is_blind(args):
         context = query.BlindContext(context, query.MaskedFacts(Redactor()))
     try:
-        found = query.for_runs(text, context)
+        compiled = query.for_runs(text, context)
     except query.QueryError as error:
         raise UsageError(query.pointed(text, error)) from None
 
@@ -212,19 +210,19 @@ def asked(
         listings.append(listing)
         runs.extend(listing.runs)
         with stack:
-            return Listing(found.select(runs), listing.problems, claims=listing.claims)
+            return Listing(compiled.select(runs), listing.problems, claims=listing.claims)
 
     return select
 
 
-def _inside(cache: Outlines, found: Listing) -> tuple[list[Problem], dict[RunRef, float | None]]:
+def _inside(cache: Outlines, listing: Listing) -> tuple[list[Problem], dict[RunRef, float | None]]:
     """Return problems inside of runs and costs of runs with several models; reads only runs that have them."""
-    listed, problems, estimates = set(found.problems), list[Problem](), dict[RunRef, float | None]()
-    for summary in found.runs:
+    listed, problems, estimates = set(listing.problems), list[Problem](), dict[RunRef, float | None]()
+    for summary in listing.runs:
         priced = prices.takes_reading(summary)
         if not summary.problems and not priced:
             continue
-        run = found.claims.mark(cache.read(summary.ref))
+        run = listing.claims.mark(cache.read(summary.ref))
         problems += [problem for problem in run.problems if problem not in listed]
         if priced:
             from tracetui.analysis.statistics import estimate_of

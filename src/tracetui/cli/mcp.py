@@ -118,22 +118,28 @@ class Commands:
         self._environment = with_parent({**os.environ, WITHIN: within(paths)})
 
     async def answer(
-        self, command: str, options: Sequence[str], words: Sequence[str], pages: Sequence[str], offset: int, size: int
+        self,
+        command: str,
+        options: Sequence[str],
+        arguments: Sequence[str],
+        pages: Sequence[str],
+        offset: int,
+        size: int,
     ) -> dict[str, Any]:
-        """Return a page of the output of a command; `words` are its arguments, never taken for options.
+        """Return a page of the output of a command; `arguments` are never taken for options.
 
         Raises `ToolError` with the command's message if it fails.
         """
         masks = () if self._exact or command in _ALWAYS_MASKED else ("--redact",)
-        value = await self._output(command, [*options, "--json", *masks, "--", *words])
+        value = await self._output(command, [*options, "--json", *masks, "--", *arguments])
         if command == "triage":
             value.pop("signatures", None)  # the older name of the same list
-        found = page(value, pages, offset=max(0, offset), size=min(max(size, SMALLEST), LARGEST))
-        answer: dict[str, Any] = {"notice": NOTICE, "data": found.value}
-        if found.cut:
-            answer["cut"] = found.cut
-        if found.more is not None:
-            answer["more"] = found.more
+        part = page(value, pages, offset=max(0, offset), size=min(max(size, SMALLEST), LARGEST))
+        answer: dict[str, Any] = {"notice": NOTICE, "data": part.value}
+        if part.cut:
+            answer["cut"] = part.cut
+        if part.more is not None:
+            answer["more"] = part.more
         return answer
 
     def places(self, path: str) -> list[str]:
@@ -145,13 +151,13 @@ class Commands:
         """Options that look up ids of runs in everything served."""
         return [word for path in self._paths for word in ("--trace-dir", path)]
 
-    async def _output(self, command: str, words: Sequence[str]) -> Any:
+    async def _output(self, command: str, arguments: Sequence[str]) -> Any:
         """Run a command and decode its output: a document, or the list of its lines. Raises `ToolError`."""
         from mcp.server.mcpserver.exceptions import ToolError
 
         async with self._free:
             try:
-                output, errors = await self._run(command, words)
+                output, errors = await self._run(command, arguments)
             except TimeoutError:
                 raise ToolError(f"no answer within {SECONDS} s; narrow the query or the path") from None
             except (OSError, ValueError) as error:  # an argument with NUL, or longer than the system passes on
@@ -165,10 +171,10 @@ class Commands:
             return {"hits": hits, "events": [event for event in events if event["event"] != "hit"]}
         return orjson.loads(output)
 
-    async def _run(self, command: str, words: Sequence[str]) -> tuple[bytes, bytes]:
+    async def _run(self, command: str, arguments: Sequence[str]) -> tuple[bytes, bytes]:
         """Run a command and return what it prints. Raises `TimeoutError`, `OSError`, and `ValueError` for NUL."""
         process = await asyncio.create_subprocess_exec(
-            *(*own_command(), command, *words),
+            *(*own_command(), command, *arguments),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -210,8 +216,8 @@ def _add_tools(server: MCPServer[Any], commands: Commands) -> None:
         With `value`, a text at a step (ADDRESS/STEP): where that first appears in the run, and where else.
         """
         if value:
-            words = [*commands.search_places, f"--origin={value}"]
-            return await commands.answer("show", words, [address], ["places"], offset, size)
+            options = [*commands.search_places, f"--origin={value}"]
+            return await commands.answer("show", options, [address], ["places"], offset, size)
         return await commands.answer("show", commands.search_places, [f"{address}/links"], [], offset, size)
 
     @server.tool()
@@ -240,8 +246,8 @@ def _add_tools(server: MCPServer[Any], commands: Commands) -> None:
     @server.tool()
     async def diff(a: str, b: str = "", offset: int = 0, size: int = SIZE) -> dict[str, Any]:
         """Compare two runs by address, or (without `b`) a replay, fork or retry with its original."""
-        words = [a, *([b] if b else [])]
-        return await commands.answer("diff", commands.search_places, words, ["rows"], offset, size)
+        addresses = [a, *([b] if b else [])]
+        return await commands.answer("diff", commands.search_places, addresses, ["rows"], offset, size)
 
 
 def _add_effect_tools(server: MCPServer[Any], commands: Commands, repo: str | None) -> None:

@@ -47,8 +47,10 @@ class Lines:
             if error is None:
                 yield line
             elif line.strip() and self.answers is not None:
-                request, code, words = error
-                problem = types.JSONRPCError(jsonrpc="2.0", id=request, error=types.ErrorData(code=code, message=words))
+                request, code, reason = error
+                problem = types.JSONRPCError(
+                    jsonrpc="2.0", id=request, error=types.ErrorData(code=code, message=reason)
+                )
                 await self.answers.send(SessionMessage(problem))
 
 
@@ -71,8 +73,8 @@ def mistake(line: str) -> _Mistake | None:
 
 
 def _id_of(value: object) -> str | int | None:
-    found = value.get("id") if isinstance(value, dict) else None
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+    number = value.get("id") if isinstance(value, dict) else None
+    return number if isinstance(number, int) and not isinstance(number, bool) else None
 
 
 async def serve(server: MCPServer[Any]) -> None:

@@ -69,9 +69,9 @@ class ProgressLine:
             self._shown_at = now
             self._write(f"{grouped(self._done)} of {grouped(self._total)} runs read")
 
-    def _write(self, words: str) -> None:
+    def _write(self, text: str) -> None:
         if self._is_shown:
-            sys.stderr.write(f"\r\x1b[K{words}")
+            sys.stderr.write(f"\r\x1b[K{text}")
             sys.stderr.flush()
 
 

@@ -220,6 +220,11 @@ def add_cache(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-cache", action="store_true", help="bypass the cache (see: tracetui cache)")
 
 
+def add_query(parser: argparse.ArgumentParser) -> None:
+    """Add --query."""
+    parser.add_argument("-q", "--query", metavar="QUERY", help="only runs that match QUERY, see docs/query.md")
+
+
 def add_redact(parser: argparse.ArgumentParser) -> None:
     """Add --redact."""
     parser.add_argument("--redact", action="store_true", help="mask secrets in exact output too (--json, --raw)")

@@ -56,7 +56,10 @@ class FileCounts(msgspec.Struct, frozen=True):
     def fields(self) -> dict[str, Any]:
         """As fields of ``ls --json``."""
         counts = {"listed": self.listed, "problem": self.problem, "ignored": self.ignored}
-        return {"counts": counts, "near_misses": [{"path": one.path, "reason": one.reason} for one in self.near_misses]}
+        return {
+            "counts": counts,
+            "near_misses": [{"path": file.path, "reason": file.reason} for file in self.near_misses],
+        }
 
     @property
     def near_miss_sentence(self) -> str:
@@ -65,7 +68,7 @@ class FileCounts(msgspec.Struct, frozen=True):
             return ""
         count, named = len(self.near_misses), self.near_misses[:NAMED]
         words = "1 file looks like a trace" if count == 1 else f"{count} files look like traces"
-        names = "".join(f"\n  {one.path} holds {one.near_miss}" for one in named)
+        names = "".join(f"\n  {file.path} holds {file.near_miss}" for file in named)
         more = "\n  …" if count > NAMED else ""
         return f"{words}, but no format claims {'it' if count == 1 else 'them'}:{names}{more}"
 
@@ -108,7 +111,7 @@ def served_paths(paths: Sequence[str], command: str) -> list[str]:
 
     Raises `UsageError` for one that is missing, not a path of this machine, or can't stand in a list of paths.
     """
-    found: list[str] = []
+    real_paths: list[str] = []
     for path in paths:
         if path == STDIN or is_remote(path):
             raise UsageError(f"{command} reads local files only, not {path}")
@@ -116,10 +119,10 @@ def served_paths(paths: Sequence[str], command: str) -> list[str]:
         local = os.path.expanduser(local) if scheme else local
         if not os.path.exists(local):
             raise UsageError(f"no such file or directory: {local}")
-        found.append(scheme + os.path.realpath(local))
-    if wrong := next((path for path in found if os.pathsep in path.removeprefix(CHECKPOINTS)), None):
+        real_paths.append(scheme + os.path.realpath(local))
+    if wrong := next((path for path in real_paths if os.pathsep in path.removeprefix(CHECKPOINTS)), None):
         raise UsageError(f"{command} can't limit reading to a path with {os.pathsep!r} in it: {wrong}")
-    return found
+    return real_paths
 
 
 def within(paths: Sequence[str]) -> str:
@@ -176,7 +179,7 @@ def cache_limit(args: argparse.Namespace) -> int:
     return 0 if args.no_cache else load_cache_limit()
 
 
-def found_in(
+def scan_files(
     source: Source, paths: Sequence[str], forced: Format | None, *, deep: bool, cache_bytes: int = 0
 ) -> Iterator[Found]:
     """Scan every file below `paths`, without garbage collection: summaries are many, small and acyclic.
@@ -213,16 +216,16 @@ def listing_of(
     rule: PassRule | None = None,
     cache_bytes: int = 0,
 ) -> Listing:
-    """List all runs and problems below `paths`, with outcomes by `rule`; `cache_bytes` as in `found_in`."""
+    """List all runs and problems below `paths`, with outcomes by `rule`; `cache_bytes` as in `scan_files`."""
     runs: list[RunSummary] = []
     problems: list[Problem] = []
     kinds, near_misses = Counter[str](), dict[str, Found]()
-    for found in found_in(source, paths, forced, deep=deep, cache_bytes=cache_bytes):
-        runs.extend(run.with_rule(rule) for run in found.runs)
-        problems.extend(found.problems)
-        kinds["unclaimed" if found.unclaimed else found.kind] += 1
-        if found.near_miss:
-            near_misses[found.store or found.path] = msgspec.structs.replace(found, path=found.store or found.path)
+    for file in scan_files(source, paths, forced, deep=deep, cache_bytes=cache_bytes):
+        runs.extend(run.with_rule(rule) for run in file.runs)
+        problems.extend(file.problems)
+        kinds["unclaimed" if file.unclaimed else file.kind] += 1
+        if file.near_miss:
+            near_misses[file.store or file.path] = msgspec.structs.replace(file, path=file.store or file.path)
     named = tuple([near_misses[path] for path in sorted(near_misses)])
     files = FileCounts(kinds["listed"], kinds["problem"], kinds["unclaimed"], named)
     claims = Claims(runs)
@@ -230,36 +233,34 @@ def listing_of(
     return Listing(runs, sorted(problems, key=lambda problem: problem.path), files, claims)
 
 
-def aim_of(source: Source, args: argparse.Namespace) -> Aim:
+def aim_of(source: Source, args: argparse.Namespace, *, strict: bool = False) -> Aim:
     """Resolve the PATH arguments of a command: places, and addresses or ids of runs.
 
-    An unknown word counts as a place; reading it reports the error. Raises `UsageError` for an id of several runs, and
-    for a part of a run.
+    An unknown word counts as a place, and reading it reports the error; with `strict` it raises `NothingReadable`.
+    Raises `UsageError` for an id of several runs, and for a part of a run.
     """
     if not args.paths:
         return Aim(roots(args))
     aim = Aim([])
     for word in args.paths:
-        found = (
-            None if word == STDIN or source.is_file(word) or source.is_folder(word) else _one_run(source, word, args)
-        )
-        if found is None:
+        is_place = word == STDIN or source.is_file(word) or source.is_folder(word)
+        ref = None if is_place else _run_named(source, word, args, strict=strict)
+        if ref is None:
             aim.places.append(word)
         else:
-            aim.chosen.setdefault(found.path, set()).add(found)
+            aim.chosen.setdefault(ref.path, set()).add(ref)
     beside = aim.chosen or args.trace_dir  # with a run, --trace-dir is where to search for it
     aim.places += [path for path in beside if path not in aim.places]
     return aim
 
 
-def _one_run(source: Source, word: str, args: argparse.Namespace) -> RunRef | None:
+def _run_named(source: Source, word: str, args: argparse.Namespace, *, strict: bool) -> RunRef | None:
     try:
-        found, parts = run_at(source, word, args)
+        return whole_run_at(source, word, args).ref
     except NothingReadable:
+        if strict:
+            raise
         return None
-    if parts:
-        raise UsageError(f"{word} is a part of a run; use the whole run: {found.ref.address}")
-    return found.ref
 
 
 def narrow(source: MultiHostSource, text: str | None, args: argparse.Namespace) -> str:
@@ -268,21 +269,33 @@ def narrow(source: MultiHostSource, text: str | None, args: argparse.Namespace) 
         return ""
     from tracetui.store.query.plan import candidates
 
-    found = candidates(text)
-    source.narrow(found.condition)
-    if not found.left:
+    filters = candidates(text)
+    source.narrow(filters.condition)
+    if not filters.left:
         return ""
-    return (
-        f"the database can't filter by {' '.join(found.left)}: only the newest {args.limit or LIMIT} runs were searched"
-    )
+    limit = args.limit or LIMIT
+    return f"the database can't filter by {' '.join(filters.left)}: only the newest {limit} runs were searched"
+
+
+def list_runs(
+    source: Source, places: Sequence[str], args: argparse.Namespace, *, deep: bool = True, rule: PassRule | None = None
+) -> Listing:
+    """List the runs and problems below `places` as `listing_of`, with the format and the cache of `args`."""
+    return listing_of(source, places, only(args), deep=deep, rule=rule, cache_bytes=cache_limit(args))
 
 
 def listing_at(
-    source: Source, aim: Aim, forced: Format | None, *, deep: bool, rule: PassRule | None = None, cache_bytes: int = 0
+    source: Source, aim: Aim, args: argparse.Namespace, *, deep: bool = True, rule: PassRule | None = None
 ) -> Listing:
-    """List the runs of a target, and the problems of its places; see `listing_of`."""
-    found = listing_of(source, aim.places, forced, deep=deep, rule=rule, cache_bytes=cache_bytes)
-    return msgspec.structs.replace(found, runs=[run for run in found.runs if aim.wants(run.ref)])
+    """List the runs of a target, and the problems of its places; see `list_runs`."""
+    listing = list_runs(source, aim.places, args, deep=deep, rule=rule)
+    return msgspec.structs.replace(listing, runs=[run for run in listing.runs if aim.wants(run.ref)])
+
+
+def check_found(listing: Listing, places: Sequence[str]) -> None:
+    """Raise `NothingReadable` if no run of `places` is listed."""
+    if not listing.runs:
+        raise nothing(places, listing.problems)
 
 
 def screen_for(places: Sequence[str], runs: Sequence[RunSummary]) -> Screen | None:
@@ -316,18 +329,26 @@ def run_at(source: Source, text: str, args: argparse.Namespace) -> tuple[RunSumm
     return address.find(text, listing.runs, ", ".join(places))
 
 
+def whole_run_at(source: Source, text: str, args: argparse.Namespace) -> RunSummary:
+    """Resolve an address as `run_at` does. Raises `UsageError` for a part of a run too."""
+    summary, parts = run_at(source, text, args)
+    if parts:
+        raise UsageError(f"{text} is part of a run; use the whole run: {summary.ref.address}")
+    return summary
+
+
 def read_counted(
     source: Source, runs: Sequence[RunSummary], texts: Sequence[str], args: argparse.Namespace
 ) -> list[Run]:
     """Read whole runs, with the same net counts as `ls` of the places in which `texts`, their addresses, were looked
     up: those places are listed if other files may have responses of the runs. Raises `LinkLost`.
     """
-    opened = [read_run(source, one.ref) for one in runs]
+    opened = [read_run(source, run.ref) for run in runs]
     places = dict.fromkeys(place for text in texts for place in places_of(source, text, args))
     paths = {run.ref.path for run in runs if run.ref.key is None}
     claims = Claims()
     if not places.keys() <= paths and any(run.summary.claims for run in opened):
-        claims = listing_of(source, [*places], only(args), deep=True, cache_bytes=cache_limit(args)).claims
+        claims = list_runs(source, [*places], args).claims
     for run in opened:
         claims.add(run.summary)
     return [claims.mark(run) for run in opened]
@@ -355,7 +376,7 @@ def _places_for(text: str, args: argparse.Namespace) -> list[str]:
 
 def in_folder(source: Source, text: str) -> tuple[str, str]:
     """Split ``DIR#RUN/…`` into the folder and the rest: the id of a run in it, or the beginning of one."""
-    for place in (found.start() for found in re.finditer("#", text)):
+    for place in (match.start() for match in re.finditer("#", text)):
         if source.is_folder(text[:place]):
             return text[:place], text[place + 1 :]
     return "", text
@@ -364,11 +385,11 @@ def in_folder(source: Source, text: str) -> tuple[str, str]:
 def runs_in(source: Source, path: str, forced: Format | None) -> tuple[RunSummary, ...]:
     """Return the runs of a file after the list stage. Raises `NothingReadable` with the reason if there are none."""
     entry = next(iter(source.walk(path)), Entry(path, skipped="no such file"))
-    found = Scanner(source, [path], forced).look(entry, deep=False)
-    if not found.runs:
-        reason = found.problems[0].reason if found.problems else found.reason
+    file = Scanner(source, [path], forced).look(entry, deep=False)
+    if not file.runs:
+        reason = file.problems[0].reason if file.problems else file.reason
         raise NothingReadable(f"no readable run in {path}: {reason}; see `tracetui doctor`")
-    return found.runs
+    return file.runs
 
 
 def original_of(
@@ -382,11 +403,11 @@ def original_of(
         return None
     path = run.ref.path
     folder = path if path == STDIN else parent(run.replay_of_path or path)
-    for there in ([folder], places):
-        near = _runs_near(source, there, folder, forced)
-        found = Relations([run, *(one for one in near if one.ref != run.ref)]).original(run.ref)
-        if found is not None:
-            return next((one for one in near if one.ref == found), None)
+    for searched in ([folder], places):
+        near = {other.ref: other for other in _runs_near(source, searched, folder, forced) if other.ref != run.ref}
+        original = Relations([run, *near.values()]).original(run.ref)
+        if original is not None:
+            return near.get(original)
     return None
 
 
@@ -394,15 +415,15 @@ def replays_of(source: Source, run: RunSummary, forced: Format | None, places: S
     """Find the runs that replay, fork, retry or imitate `run`: in its folder and below `places`."""
     path = run.ref.path
     folder = path if path == STDIN else parent(path)
-    near = {one.ref: one for one in _runs_near(source, [folder, *places], folder, forced)}
-    replays = Relations([run, *(one for ref, one in near.items() if ref != run.ref)]).replays(run.ref)
+    near = {other.ref: other for other in _runs_near(source, [folder, *places], folder, forced)}
+    replays = Relations([run, *(other for ref, other in near.items() if ref != run.ref)]).replays(run.ref)
     return [near[ref] for ref in replays]
 
 
 def _runs_near(source: Source, places: Sequence[str], folder: str, forced: Format | None) -> list[RunSummary]:
     """List the runs of `places`, with paths as the user would write them if the run's own `folder` is ``.``."""
     near = listing_of(source, places, forced, deep=False).runs if places else []
-    return [_without_dot(one) for one in near] if folder == os.curdir else near
+    return [_without_dot(run) for run in near] if folder == os.curdir else near
 
 
 def _without_dot(run: RunSummary) -> RunSummary:

@@ -53,12 +53,12 @@ def run(args: argparse.Namespace) -> int:
 
 def app_command(args: argparse.Namespace, paths: Sequence[str]) -> list[str]:
     """Return the command of one session's app."""
-    words = [*own_command(), "--served", "write" if args.allow_write else "read"]
+    command = [*own_command(), "--served", "write" if args.allow_write else "read"]
     for option in ("format", "theme"):
         if (value := getattr(args, option)) is not None:
-            words += [f"--{option}", value]
+            command += [f"--{option}", value]
     if args.ascii:
-        words.append("--ascii")
+        command.append("--ascii")
     if args.rule is not None:
-        words.append(f"--pass={args.rule.text}")
-    return [*words, "--", *paths]
+        command.append(f"--pass={args.rule.text}")
+    return [*command, "--", *paths]

@@ -22,9 +22,8 @@ from tracetui.cli.failing import add_fail_on, status_of
 from tracetui.cli.output import write_bytes, write_lines
 from tracetui.cli.parser import add_pass, add_place, add_redact
 from tracetui.cli.reading import (
-    cache_limit,
     check_rule,
-    listing_of,
+    list_runs,
     only,
     original_of,
     places_of,
@@ -83,8 +82,8 @@ def run(args: argparse.Namespace) -> int:
     rule = rule_of(args)
     with source_at(args.address, args) as source:
         summary, parts = run_at(source, args.address, args)
-        (found,) = read_counted(source, [summary], [args.address], args)
-        opened = exact = found.with_rule(rule)
+        (whole_run,) = read_counted(source, [summary], [args.address], args)
+        opened = exact = whole_run.with_rule(rule)
         check_rule(args, [opened.summary])
         if args.redact or not (args.json or args.raw):
             opened = masked(opened, Redactor())
@@ -123,8 +122,8 @@ def _links(source: Source, run: Run, args: argparse.Namespace) -> Iterator[StepL
     yield from links_of(run)
     if args.trace_dir and run.summary.failed and run.summary.task_key is not None:
         rule = rule_of(args)
-        near = listing_of(source, args.trace_dir, only(args), deep=True, cache_bytes=cache_limit(args)).runs
-        trials = passed_trials(run.summary, [one.with_rule(rule) for one in near])
+        near = list_runs(source, args.trace_dir, args).runs
+        trials = passed_trials(run.summary, [summary.with_rule(rule) for summary in near])
         redactor = Redactor() if args.redact else None
         read = [read_run(source, trial.ref) for trial in trials]
         yield from trial_links(run, [trial if redactor is None else masked(trial, redactor) for trial in read])
@@ -132,18 +131,18 @@ def _links(source: Source, run: Run, args: argparse.Namespace) -> Iterator[StepL
 
 def _link_values(source: Source, run: Run, wanted: Target, args: argparse.Namespace) -> list[dict[str, Any]]:
     links = _links(source, run, args)
-    return [link_value(one) for one in (links if wanted.span is None else links_at(links, wanted.span.id))]
+    return [link_value(link) for link in (links if wanted.span is None else links_at(links, wanted.span.id))]
 
 
 def _origin(run: Run, wanted: Target, args: argparse.Namespace) -> None:
     """Print where a value of a step appears in the run."""
     if wanted.span is None or wanted.keys:
         raise UsageError("--origin takes the address of a step: ADDRESS/STEP")
-    found = origin_of(run, wanted.span.id, args.origin)
+    origin = origin_of(run, wanted.span.id, args.origin)
     if args.json:
-        write_bytes([json.encode(origin_value(found)), b"\n"])
+        write_bytes([json.encode(origin_value(origin)), b"\n"])
     else:
-        write_lines([origin_words(run, found), *(step_words(run, end.span) for end in found.places)])
+        write_lines([origin_words(run, origin), *(step_words(run, end.span) for end in origin.places)])
 
 
 def _part(run: Run, wanted: Target, args: argparse.Namespace) -> None:
@@ -155,8 +154,8 @@ def _part(run: Run, wanted: Target, args: argparse.Namespace) -> None:
     if is_part(wanted.span):
         part = part_of(run, position)
         if wanted.keys:
-            whole = {**json.span_document(run, position), **_run_value(part)}
-            _value(whole, wanted.keys, f"span {wanted.span.id}", args)
+            value = {**json.span_document(run, position), **_run_value(part)}
+            _value(value, wanted.keys, f"span {wanted.span.id}", args)
         elif args.json:
             write_bytes(json.run_document(part, None))
         else:
@@ -172,11 +171,11 @@ def _run_value(run: Run) -> dict[str, Any]:
 
 
 def _value(value: Any, keys: tuple[str, ...], what: str, args: argparse.Namespace) -> None:
-    found = lookup(value, keys, what)
+    part = lookup(value, keys, what)
     if args.json:
-        write_bytes([json.encode(found), b"\n"])
+        write_bytes([json.encode(part), b"\n"])
     else:
-        write_lines(value_lines(found))
+        write_lines(value_lines(part))
 
 
 def _state(run: Run, number: int) -> dict[str, Any]:
@@ -185,7 +184,7 @@ def _state(run: Run, number: int) -> dict[str, Any]:
     numbers = [step.number for step in run.steps if step.number is not None]
     if numbers and number < min(numbers):
         raise UsageError(f"no step up to {number} in {address}; the first is {min(numbers)}")
-    last = max((one for one in numbers if one <= number), default=None)
+    last = max((earlier for earlier in numbers if earlier <= number), default=None)
     for step in reversed(run.steps):
         span = run.span(step.span)
         if step.number == last and span is not None and (state := run.load(span).state) is not None:

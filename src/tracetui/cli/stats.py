@@ -15,14 +15,13 @@ from tracetui.analysis.context_totals import ContextBy, ContextSums
 from tracetui.analysis.statistics import By, Row, Statistics
 from tracetui.cli.ls import asked
 from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
-from tracetui.cli.parser import add_pass, add_place, roots
+from tracetui.cli.parser import add_pass, add_place, add_query, roots
 from tracetui.cli.reading import (
     Listing,
     cache_limit,
     check_rule,
-    listing_of,
+    list_runs,
     narrow,
-    only,
     outlines,
     rule_of,
     run_at,
@@ -40,7 +39,7 @@ from tracetui.sources.base import Source
 from tracetui.store.address import target
 from tracetui.store.claims import Claims
 from tracetui.store.relations import Relations
-from tracetui.text import Clean, cost, count, duration, one_line, tokens, truncate
+from tracetui.text import Clean, cost, count, duration, one_line, quantity, tokens, truncate
 from tracetui.views.context import content_label, file_label, share_label, usd_label
 
 HELP = "count calls, errors, time and tokens by tool, model, agent, task, project, day …"
@@ -107,7 +106,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="BY,…",
         help=f"group rows by {', '.join(_NAMES)}; one table each",
     )
-    parser.add_argument("-q", "--query", metavar="QUERY", help="only runs that match QUERY, see docs/query.md")
+    add_query(parser)
     add_pass(parser)
     parser.add_argument("--json", action="store_true", help="JSON output: tracetui/stats/1, see docs/grep.md")
 
@@ -120,18 +119,18 @@ def run(args: argparse.Namespace) -> int:
     with sources_at(places, args) as source:
         note = narrow(source, args.query, args)
         by_context = any(isinstance(by, ContextBy) for by in args.by)
-        found, summaries, claims = _runs(source, places, args, wanted, rule, problems)
+        selected, summaries, claims = _runs(source, places, args, wanted, rule, problems)
         tasks = Relations(summaries).inherited_tasks
-        listed, shared = {one.ref for one in found if not one.parts}, FileCaches()
-        contexts = _contexts(source, places, args, found, summaries, claims) if by_context else ContextSums()
+        listed, shared = {selection.ref for selection in selected if not selection.parts}, FileCaches()
+        contexts = _contexts(source, places, args, selected, summaries, claims) if by_context else ContextSums()
         tables = [Statistics(by, listed, tasks) for by in args.by if isinstance(by, By)]
         with outlines(source, places, args) as cache:
-            for one in found if tables else ():
-                if one.parts:
-                    whole = read_run(source, one.ref, shared.for_run(one.ref)).with_rule(rule)
-                    part = _part(whole, one.parts, one.place)
+            for selection in selected if tables else ():
+                if selection.parts:
+                    run = read_run(source, selection.ref, shared.for_run(selection.ref)).with_rule(rule)
+                    part = _part(run, selection.parts, selection.place)
                 else:
-                    part = claims.mark(cache.read(one.ref).with_rule(rule))
+                    part = claims.mark(cache.read(selection.ref).with_rule(rule))
                 for statistics in tables:
                     statistics.add(part)
     runs = tables[0].runs if tables else contexts.runs
@@ -141,14 +140,14 @@ def run(args: argparse.Namespace) -> int:
         documents = (_document(by, *_rows(by, tables, contexts), problems) for by in args.by)
         write_bytes(chain.from_iterable(documents))
         return 0
-    counted_by = {one.by: one for one in tables}
+    counted_by = {statistics.by: statistics for statistics in tables}
     for by in args.by:
         write_lines(_table(counted_by[by]) if isinstance(by, By) else _context_table(contexts, by))
     if note:
         complain(note)
-    complain(f"{_number(runs, 'run')}, by {', '.join(args.by)}")
+    complain(f"{quantity(runs, 'run')}, by {', '.join(args.by)}")
     if problems:
-        complain(f"{_number(len(problems), 'problem')}; `tracetui ls` lists them")
+        complain(f"{quantity(len(problems), 'problem')}; `tracetui ls` lists them")
     return 0
 
 
@@ -174,11 +173,11 @@ def _contexts(
     """The contexts of the selected runs. Raises `UsageError` for a part of a run."""
     from tracetui.live.contexts import Contexts
 
-    part = next((one.place for one in selected if one.parts), None)
+    part = next((selection.place for selection in selected if selection.parts), None)
     if part is not None:
         raise UsageError(f"{part} is a part of a run; contexts are counted of whole runs")
     summaries = {run.ref: run for run in listed}
-    runs = [summaries[one.ref] for one in selected]
+    runs = [summaries[selection.ref] for selection in selected]
     shares = claims.shares(run.ref for run in runs)
     with Contexts(source, places, cache_limit(args), shares) as contexts:
         read = ((run, contexts.read(run.ref)) for run in runs)
@@ -207,7 +206,7 @@ def _runs(
     claims = Claims()
     for place in places:
         if source.is_folder(place) or source.is_file(place):
-            listing = listing_of(source, [place], only(args), deep=True, rule=rule, cache_bytes=cache_limit(args))
+            listing = list_runs(source, [place], args, rule=rule)
         else:
             summary, parts = run_at(source, place, args)
             if parts:
@@ -218,31 +217,31 @@ def _runs(
         listed |= {summary.ref: summary for summary in listing.runs}
         for gross in listing.claims.runs:
             claims.add(gross)
-        found = (wanted(listing, source) if wanted is not None else listing).runs
-        named |= dict.fromkeys(_Selection(summary.ref) for summary in found)
+        matching = (wanted(listing, source) if wanted is not None else listing).runs
+        named |= dict.fromkeys(_Selection(summary.ref) for summary in matching)
     check_rule(args, [*listed.values()])
     return [*named], [*listed.values()], claims
 
 
 def _part(run: Run, parts: Sequence[str], text: str) -> Run:
-    found = target(run, parts)
-    if found.span is None or found.keys or not is_part(found.span):
+    wanted = target(run, parts)
+    if wanted.span is None or wanted.keys or not is_part(wanted.span):
         raise UsageError(f"{text} is neither a run nor a sub-agent; use its run: {run.summary.ref.address}")
-    return part_of(run, run.index[found.span.id])
+    return part_of(run, run.index[wanted.span.id])
 
 
 def _table(statistics: Statistics) -> Iterator[Clean]:
     redactor = Redactor()
     name = Column(statistics.by.value.upper(), 48, least=16, middle=True)
-    found = statistics.rows()
-    rated = any(row.passed is not None for row in found)
+    groups = statistics.rows()
+    rated = any(row.passed is not None for row in groups)
     rows = [
         (
             truncate(masked_line(row.prompt or row.name, redactor, 200), name.most) or Clean("—"),
             *_cells(row),
             *(_outcome_cells(row) if rated else ()),
         )
-        for row in found
+        for row in groups
     ]
     if len(rows) > 1:
         total = statistics.total()
@@ -285,17 +284,13 @@ def _cells(row: Row) -> tuple[Clean, ...]:
     )
 
 
-def _number(number: int, noun: str) -> str:
-    return f"1 {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def _rows(
     by: By | ContextBy, tables: Sequence[Statistics], contexts: ContextSums
 ) -> tuple[int, Iterator[dict[str, Any]], dict[str, Any]]:
     """The number of runs of a grouping, its rows for JSON, and the fields after them."""
     if isinstance(by, ContextBy):
         return contexts.runs, map(asdict, contexts.rows(by)), {}
-    statistics = next(one for one in tables if one.by is by)
+    statistics = next(table for table in tables if table.by is by)
     return statistics.runs, map(_row_value, statistics.rows()), {"total": _row_value(statistics.total())}
 
 

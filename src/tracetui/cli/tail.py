@@ -14,7 +14,7 @@ from tracetui import masking
 from tracetui.cli.app import need_terminal
 from tracetui.cli.output import complain, write_lines
 from tracetui.cli.parser import add_place, add_redact, roots
-from tracetui.cli.reading import Aim, listing_of, only, run_at, source_of
+from tracetui.cli.reading import Aim, aim_of, listing_of, only, source_of
 from tracetui.errors import UsageError
 from tracetui.export.json import Lines, event_line
 from tracetui.live.tail import Tail
@@ -79,21 +79,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _aim(source: Source, args: argparse.Namespace) -> Aim:
     """Resolve the arguments. Raises `NothingReadable` or `UsageError` for an argument that matches nothing."""
-    if not args.paths:
-        return Aim(roots(args))
-    aim = Aim([])
-    for word in args.paths:
-        if source.is_file(word) or source.is_folder(word):
-            aim.places.append(word)
-            continue
-        found, parts = run_at(source, word, args)
-        if parts:
-            raise UsageError(f"tail follows whole runs; drop {'/'.join(parts)!r}")
-        aim.chosen.setdefault(found.ref.path, set()).add(found.ref)
+    aim = aim_of(source, args, strict=True)
     if aim.chosen and args.newest:
         raise UsageError("--newest takes directories and files, not a run")
-    beside = aim.chosen or args.trace_dir  # with a run, --trace-dir says where to look for it
-    aim.places += [path for path in beside if path not in aim.places]
     return aim
 
 
@@ -119,9 +107,9 @@ def _print(source: Source, aim: Aim, args: argparse.Namespace) -> None:
     forced, wants = only(args), aim.wants
     places = aim.places
     if args.newest:
-        there = listing_of(source, places, forced, deep=False).runs
-        if there:
-            places, wants = [there[0].ref.path], Aim([], {there[0].ref.path: {there[0].ref}}).wants
+        runs = listing_of(source, places, forced, deep=False).runs
+        if runs:
+            places, wants = [runs[0].ref.path], Aim([], {runs[0].ref.path: {runs[0].ref}}).wants
         else:
             wants = First().wants
     tail = Tail(source, places, only=forced, from_start=args.from_start, events=not args.polling, wanted=wants)

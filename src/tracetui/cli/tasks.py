@@ -10,9 +10,9 @@ from collections.abc import Callable
 from tracetui.analysis.run_tree import run_tree
 from tracetui.analysis.tasks import compared_directories, matrix
 from tracetui.cli.ls import asked
-from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
-from tracetui.cli.parser import add_paths, add_redact, named, roots
-from tracetui.cli.reading import cache_limit, listing_of, only, sources_at
+from tracetui.cli.output import complain, terminal_width, write_bytes, write_lines
+from tracetui.cli.parser import add_paths, add_query, add_redact, named, roots
+from tracetui.cli.reading import check_found, list_runs, sources_at
 from tracetui.export.tasks import sentences, task_table, tasks_value
 from tracetui.export.triage import json_lines
 from tracetui.live.load import FileCaches, read_run
@@ -38,7 +38,7 @@ examples:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``tasks``."""
     add_paths(parser)
-    parser.add_argument("-q", "--query", metavar="QUERY", help="only runs that match QUERY, see docs/query.md")
+    add_query(parser)
     parser.add_argument("--json", action="store_true", help="JSON output: tracetui/tasks/1, see docs/json.md")
     add_redact(parser)
 
@@ -49,20 +49,18 @@ def run(args: argparse.Namespace) -> int:
     places = roots(args)
     wanted = asked(args.query, args) if args.query else None
     with sources_at(places, args) as source:
-        everything = found = listing_of(source, places, only(args), deep=True, cache_bytes=cache_limit(args))
-        if not everything.runs:
-            raise nothing(places, everything.problems)
-        if wanted is not None:
-            found = wanted(everything, source)
-        made = matrix(found.runs, among=everything.runs, directories=compared_directories(places))
+        everything = list_runs(source, places, args)
+        check_found(everything, places)
+        listing = everything if wanted is None else wanted(everything, source)
+        tasks = matrix(listing.runs, among=everything.runs, directories=compared_directories(places))
         if args.json:
             read = reader(source)
-            trees = {task.key: run_tree(task.trials, read) for task in made.tasks if len(task.trials) > 1}
-            write_bytes(json_lines(tasks_value(made, trees, found.problems, Redactor() if args.redact else None)))
+            trees = {task.key: run_tree(task.trials, read) for task in tasks.tasks if len(task.trials) > 1}
+            write_bytes(json_lines(tasks_value(tasks, trees, listing.problems, Redactor() if args.redact else None)))
             return 0
-    write_lines(task_table(made, terminal_width(), Redactor()))
+    write_lines(task_table(tasks, terminal_width(), Redactor()))
     sys.stdout.flush()
-    for sentence in sentences(made, len({problem.path for problem in found.problems})):
+    for sentence in sentences(tasks, len({problem.path for problem in listing.problems})):
         complain(sentence)
     return 0
 

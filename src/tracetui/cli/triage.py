@@ -7,15 +7,14 @@ import sys
 from typing import Final
 
 from tracetui.cli.failing import add_fail_on, add_verdicts, status_of, verdicts_of
-from tracetui.cli.output import complain, nothing, write_bytes, write_lines
+from tracetui.cli.output import complain, write_bytes, write_lines
 from tracetui.cli.parser import add_pass, add_paths_and_runs, add_redact, roots
 from tracetui.cli.reading import (
     Listing,
     aim_of,
-    cache_limit,
+    check_found,
     check_rule,
     listing_at,
-    only,
     rule_of,
     screen_for,
     sources_at,
@@ -62,18 +61,17 @@ def run(args: argparse.Namespace) -> int:
         aim = aim_of(source, args)
         if source.has_database:
             source.narrow(EachError(MOST))
-        found = listing_at(source, aim, only(args), deep=True, rule=rule, cache_bytes=cache_limit(args))
-        check_rule(args, found.runs)
-        if not found.runs:
-            raise nothing(places, found.problems)
+        listing = listing_at(source, aim, args, rule=rule)
+        check_rule(args, listing.runs)
+        check_found(listing, places)
         redactor = Redactor() if args.redact or not args.json else None
-        made = triage_of(found.runs, verdicts, redactor, source.unlisted())
-        shared = shared_by(source, found.runs, made.groups) if args.json else {}
+        made = triage_of(listing.runs, verdicts, redactor, source.unlisted())
+        shared = shared_by(source, listing.runs, made.groups) if args.json else {}
     if args.json:
         write_bytes(json_lines(triage_value(made, shared, redactor, next_command=next_command(made, places))))
     else:
         if made.entries:
-            write_lines(cause_table(made, screen_for(aim.places, found.runs)))
+            write_lines(cause_table(made, screen_for(aim.places, listing.runs)))
         sys.stdout.flush()
         if more := sum(entry.unread for entry in made.entries):
             complain(
@@ -81,10 +79,10 @@ def run(args: argparse.Namespace) -> int:
             )
         elif source.has_database:
             complain("databases returned only runs that may have failed:")
-        complain(sentence(found, len(made.entries)))
-    return status_of(args, found.runs, found.problems, new=bool(made.new_causes))
+        complain(sentence(listing, len(made.entries)))
+    return status_of(args, listing.runs, listing.problems, new=bool(made.new_causes))
 
 
-def sentence(found: Listing, causes: int) -> str:
+def sentence(listing: Listing, causes: int) -> str:
     """``7 of 40 runs failed, 1 unreadable · 2 causes``."""
-    return triage(found.runs, len({problem.path for problem in found.problems}), causes)
+    return triage(listing.runs, len({problem.path for problem in listing.problems}), causes)

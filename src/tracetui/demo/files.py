@@ -29,11 +29,6 @@ def pretty(value: Any) -> bytes:
     return json.dumps(value, indent=2, ensure_ascii=False).encode()
 
 
-def line(value: Any) -> bytes:
-    """One JSON line, compact."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
-
-
 def zulu(time: datetime) -> str:
     """``2026-03-01T09:00:00.123456Z``."""
     return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -5,25 +5,24 @@ Commands and targets are masked in all of them, before anything is cut.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from urllib.parse import quote
-from xml.etree import ElementTree as Xml
 
 from tracetui.analysis.audit import RULES, Audit, Finding, Rule, Severity
 from tracetui.errors import UsageError
 from tracetui.export.json import encode, problem_value
+from tracetui.export.junit import Suite
 from tracetui.export.page import Block, Heading, Prose, Table, markdown, masked_note
 from tracetui.export.schemas import reports as schemas
 from tracetui.export.table import Column, TextTable
 from tracetui.masking import masked_line
 from tracetui.model import Problem, RunRef, quote_key
 from tracetui.redact import Redactor
-from tracetui.text import Clean, clean, grouped, one_line
+from tracetui.text import Clean, clean, grouped, one_line, quantity
 
 AUDIT: Final = "tracetui/audit/1"
 SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -33,7 +32,6 @@ _MAX_TARGETS: Final = 3
 """Targets of a rule that a line names."""
 _MAX_ROWS: Final = 500
 """Findings of a rule that a document lists."""
-_NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _COLUMNS: Final = (
     Column("RULE"),
     Column("SEVERITY", leaves=2),
@@ -118,7 +116,7 @@ def _finding_value(finding: Finding, redactor: Redactor) -> schemas.AuditFinding
 
 def audit_lines(report: AuditReport, width: int | None, redactor: Redactor) -> Iterator[Clean]:
     """A line per rule with findings."""
-    rows = [_rule_row(rule, found, redactor) for rule, found in _by_rule(report.audit)]
+    rows = [_rule_row(rule, findings, redactor) for rule, findings in _by_rule(report.audit)]
     return TextTable(_COLUMNS, rows).lines(width) if rows else iter(())
 
 
@@ -155,21 +153,17 @@ def _targets(findings: Sequence[Finding], redactor: Redactor) -> Clean:
 def summary(report: AuditReport) -> list[Clean]:
     """Sentences about the findings, the permission modes and what was left out."""
     audit = report.audit
-    serious = [one for one in audit.findings if one.rule.severity is Severity.ERROR and not one.is_folded]
+    serious = [item for item in audit.findings if item.rule.severity is Severity.ERROR and not item.is_folded]
     done = [finding for finding in serious if finding.is_done]
     runs = len({finding.run for finding in done})
     effects = audit.outcomes.total()
-    words = f"{_number(len(done), 'serious finding')} in {_number(runs, 'run')}" if done else "no serious finding"
+    words = f"{quantity(len(done), 'serious finding')} in {quantity(runs, 'run')}" if done else "no serious finding"
     tried = f", {len(serious) - len(done)} more tried" if len(serious) > len(done) else ""
-    sentences = [f"{words}{tried} · {_number(effects, 'effect')} recorded in {_number(len(audit.runs), 'run')}"]
+    sentences = [f"{words}{tried} · {quantity(effects, 'effect')} recorded in {quantity(len(audit.runs), 'run')}"]
     modes = [f"{mode or 'not recorded'} {number}" for mode, number in audit.modes.most_common()]
     sentences.append(f"permission modes: {', '.join(modes)}" if modes else "")
-    sentences.append(f"{_number(audit.allowed, 'finding')} allowed" if audit.allowed else "")
+    sentences.append(f"{quantity(audit.allowed, 'finding')} allowed" if audit.allowed else "")
     return [one_line(sentence, 400) for sentence in sentences if sentence]
-
-
-def _number(number: int, noun: str) -> str:
-    return f"{grouped(number)} {noun}{'' if number == 1 else 's'}"
 
 
 # ---- Markdown
@@ -275,32 +269,19 @@ def _result(finding: Finding, line: int | None, index: int, redactor: Redactor) 
 
 def junit(report: AuditReport, redactor: Redactor) -> bytes:
     """JUnit XML: a test case per rule. A rule of ``--fail-on`` with a finding that counts is a failure."""
-    cases = [(rule, report.audit.of_rule(rule)) for rule in RULES.values()]
-    failures = {
-        rule.name for rule, findings in cases if rule.name in report.fail_on and any(one.counts for one in findings)
-    }
-    counts = {"tests": str(len(cases)), "failures": str(len(failures)), "errors": "0", "skipped": "0"}
-    root = Xml.Element("testsuites", {"name": "tracetui audit", **counts})
-    suite = Xml.SubElement(root, "testsuite", {"name": "tracetui audit", **counts})
-    for rule, findings in cases:
-        case = Xml.SubElement(suite, "testcase", {"classname": "tracetui.audit", "name": rule.name})
+    suite = Suite("tracetui audit")
+    for rule in RULES.values():
+        findings = report.audit.of_rule(rule)
         lines = [_line(finding, redactor) for finding in findings[:_MAX_ROWS]]
-        if rule.name in failures:
-            message = f"{_number(sum(one.counts for one in findings), 'finding')}: {rule.title}"
-            failure = Xml.SubElement(case, "failure", {"type": rule.severity.value, "message": _xml(message)})
-            failure.text = _xml("\n".join(lines))
-        elif lines:
-            Xml.SubElement(case, "system-out").text = _xml("\n".join(lines))
-    Xml.SubElement(suite, "system-out").text = _xml("\n".join(summary(report)))
-    Xml.indent(root)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{Xml.tostring(root, "unicode")}\n'.encode()
+        counted = sum(finding.counts for finding in findings)
+        if rule.name in report.fail_on and counted:
+            message = f"{quantity(counted, 'finding')}: {rule.title}"
+            suite.failed(rule.name, rule.severity.value, message, lines)
+        else:
+            suite.passed(rule.name, lines)
+    return suite.document(summary(report))
 
 
 def _line(finding: Finding, redactor: Redactor) -> Clean:
     what = masked_line(finding.command or finding.target, redactor, 300)
     return Clean(f"{finding.outcome}: {what} ({clean(address_of(finding), 300)})")
-
-
-def _xml(text: str) -> str:
-    """Text without the characters that XML can't hold."""
-    return _NOT_XML.sub("\ufffd", text)

@@ -18,7 +18,7 @@ from tracetui.masking import masked_line
 from tracetui.model import Problem, RunRef, RunSummary, quote_key
 from tracetui.redact import Redactor
 from tracetui.sources.git import Commit
-from tracetui.text import Clean, clean, grouped
+from tracetui.text import Clean, clean, grouped, quantity
 
 BLAME: Final = "tracetui/blame/1"
 _BECAUSE: Final = {
@@ -170,7 +170,7 @@ def why_lines(report: BlameReport, line: LineAnswer, redactor: Redactor) -> Iter
         what = masked_line(reason.step, redactor, 120) if reason is not None else clean(step.span, 80)
         yield row("step", Clean(f"{_name(report, step, redactor)}  {what}  {_when(step)}"))
     elif answer.candidates:
-        names = (f"{_name(report, one, redactor)} at {_when(one)}" for one in answer.candidates)
+        names = (f"{_name(report, step, redactor)} at {_when(step)}" for step in answer.candidates)
         yield row("who", Clean(f"{grouped(len(answer.candidates))} candidates: {' · '.join(names)}"))
     if line.commit is not None:
         subject = masked_line(line.commit.subject, redactor, 80)
@@ -178,9 +178,9 @@ def why_lines(report: BlameReport, line: LineAnswer, redactor: Redactor) -> Iter
             "commit", Clean(f"{line.commit.hash[:8]} “{subject}”{' (line moved since)' if line.is_moved else ''}")
         )
     yield row("because", because(line))
-    for one in (step, *answer.candidates):
-        if one is not None:
-            yield row("open", clean(f"tracetui {shlex.quote(address_of(one))}", 400))
+    for opened in (step, *answer.candidates):
+        if opened is not None:
+            yield row("open", clean(f"tracetui {shlex.quote(address_of(opened))}", 400))
 
 
 def address_of(step: Step) -> str:
@@ -217,7 +217,7 @@ def summary(report: BlameReport, sessions: int, oldest: float | None) -> Clean:
     lines = [line for line in report.lines if line.text.strip()]
     single = sum(line.answer.step is not None for line in lines)
     several = sum(bool(line.answer.candidates) for line in lines)
-    read = f"{grouped(sessions)} session{'' if sessions == 1 else 's'} read"
+    read = f"{quantity(sessions, 'session')} read"
     since = f", oldest {(moment(oldest) or '')[:10]}" if oldest is not None else ""
     if not single and not several:
         return Clean(f"none: no session wrote any of its {grouped(len(lines))} lines ({read}{since})")

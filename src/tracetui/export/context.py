@@ -75,8 +75,8 @@ def content_table(ledger: Ledger, width: int | None, redactor: Redactor) -> Iter
         (*_account_cells(account, ledger), Clean(basis_of(account)), content_label(account.content, redactor))
         for account in ledger.contents()
     ]
-    whole = _account_cells(total(ledger.accounts()), ledger)
-    rows.append((Clean(""), *whole[1:], Clean("recorded"), Clean("all")))
+    sums = _account_cells(total(ledger.accounts()), ledger)
+    rows.append((Clean(""), *sums[1:], Clean("recorded"), Clean("all")))
     return TextTable((*_ACCOUNT, Column("BASIS", leaves=1), Column("CONTENT")), rows).lines(width)
 
 

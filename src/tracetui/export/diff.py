@@ -96,15 +96,15 @@ def _more(diff: Diff) -> dict[str, Any]:
     }
 
 
-def _divergence_value(found: Divergence | None) -> schemas.Divergence | None:
-    if found is None:
+def _divergence_value(first: Divergence | None) -> schemas.Divergence | None:
+    if first is None:
         return None
-    return {"row": found.row, "kind": found.kind, "path": found.path, "a": found.a, "b": found.b}
+    return {"row": first.row, "kind": first.kind, "path": first.path, "a": first.a, "b": first.b}
 
 
 def _row_value(diff: Diff, row: Row, changes: Changes) -> schemas.DiffRow:
     span = diff.span_b(row) or diff.span_a(row)
-    found = changes(row).changes if row.changes else ()
+    listed = changes(row).changes if row.changes else ()
     return {
         "kind": row.kind,
         "a": _address(diff.a, diff.span_a(row)),
@@ -113,7 +113,7 @@ def _row_value(diff: Diff, row: Row, changes: Changes) -> schemas.DiffRow:
         "name": None if span is None else span.name,
         "downstream": row.downstream,
         "flags": row.flags,
-        "changes": [_change_value(change) for change in found],
+        "changes": [_change_value(change) for change in listed],
     }
 
 
@@ -298,8 +298,7 @@ def aside_lines(diff: Diff) -> Iterator[Clean]:
         if not fact.same:
             left, right = _distinguished(fact.a, fact.b, _fact_value)
             yield Clean(f"{one_line(fact.name, 40)}: A {left} · B {right}")
-    for one in diff.judgments:
-        yield _judged(one)
+    yield from map(_judgment_line, diff.judgments)
     if diff.ignored:
         kinds = " · ".join(ignored_words(diff))
         yield Clean(f"ignored: {kinds} (--strict reports them)")
@@ -309,8 +308,8 @@ def aside_lines(diff: Diff) -> Iterator[Clean]:
     yield from (clean(note) for note in diff.notes)
 
 
-def _judged(one: JudgmentPair) -> Clean:
-    return Clean(f"{'=' if one.same else '≠'} {one_line(one.name, 80)}: A {_score(one.a)} · B {_score(one.b)}")
+def _judgment_line(pair: JudgmentPair) -> Clean:
+    return Clean(f"{'=' if pair.same else '≠'} {one_line(pair.name, 80)}: A {_score(pair.a)} · B {_score(pair.b)}")
 
 
 def _score(judged: Criterion | Metric | None) -> str:
@@ -372,9 +371,9 @@ def _change_line(change: Change) -> Clean:
 
 def _distinguished(a: Any, b: Any, written: Callable[[Any], Clean]) -> tuple[Clean, Clean]:
     """Two values, labeled with their difference if they look the same."""
-    found = lookalike_labels(a, b)
+    labels = lookalike_labels(a, b)
     left, right = written(a), written(b)
-    return (left, right) if found is None else (with_label(left, found[0]), with_label(right, found[1]))
+    return (left, right) if labels is None else (with_label(left, labels[0]), with_label(right, labels[1]))
 
 
 # ---- words
@@ -462,8 +461,8 @@ def _rows(diff: Diff, changes: Changes, words: DiffWords) -> Iterator[Step | Cle
             same.append(index)
             continue
         if shown == MAX_ROWS:
-            left = sum(one.kind is not Kind.SAME for one in diff.rows[index:])
-            yield Clean(f"… {grouped(left)} more differing steps, not listed …")
+            more = sum(later.kind is not Kind.SAME for later in diff.rows[index:])
+            yield Clean(f"… {grouped(more)} more differing steps, not listed …")
             return
         yield from _same(diff, same, position)
         position += len(same) + 1
@@ -493,10 +492,10 @@ def _row(diff: Diff, index: int, changes: Changes, described: Clean, position: i
     row = diff.rows[index]
     first = diff.first is not None and diff.first.row == index
     sign, style = _STYLED_SIGNS.get(row.kind, ("≠", "diff.chg"))
-    found = changes(row).changes if row.changes else ()
-    sections = [section for change in found[:MAX_CHANGES] for section in _change(change, index, row.kind)]
-    if len(found) > MAX_CHANGES:
-        sections.append(Section(Clean(f"… {grouped(len(found) - MAX_CHANGES)} more changes, not listed …"), ()))
+    listed = changes(row).changes if row.changes else ()
+    sections = [section for change in listed[:MAX_CHANGES] for section in _change(change, index, row.kind)]
+    if len(listed) > MAX_CHANGES:
+        sections.append(Section(Clean(f"… {grouped(len(listed) - MAX_CHANGES)} more changes, not listed …"), ()))
     alone = (diff.span_a(row) or diff.span_b(row)) if row.a is None or row.b is None else None
     words = [described] if described else [WORDS[row.kind], *([one_line(row.path, 120)] if row.path else [])]
     words += [one_line(alone.preview, 120)] if alone is not None and alone.preview else []

@@ -118,7 +118,7 @@ def check_outside(path: str, roots: Sequence[str]) -> None:
     folder = os.path.realpath(path)
     for root in roots:
         for place in _directories_of(root):
-            if any(os.path.samefile(place, one) for one in (Path(folder), *Path(folder).parents) if os.path.isdir(one)):
+            if any(os.path.samefile(place, at) for at in (Path(folder), *Path(folder).parents) if os.path.isdir(at)):
                 raise UsageError(f"{place} contains traces and is never written to; choose another directory")
 
 
@@ -188,10 +188,10 @@ def run_page(run: Run, *, full: bool = False, links: Links = (), redactor: Redac
     """
     glyph, style = run_sign(run.summary, run.summary.status)
     yield Heading(1, Clean(f"{glyph} {title(run)}"), style=style)
-    found = [one for one in facts(run) if one.lines]
+    recorded = [fact for fact in facts(run) if fact.lines]
     prompt = one_line(run.summary.prompt, 300)
     asked = [("prompt", [prompt])] if prompt and not run.body.goal else []
-    yield Facts([*links, *asked, *(one for one in found if one.label not in _LATER)])
+    yield Facts([*links, *asked, *(fact for fact in recorded if fact.label not in _LATER)])
     yield from _failed_steps(run)
     yield from _step_links(run)
     if run.spans:
@@ -200,7 +200,7 @@ def run_page(run: Run, *, full: bool = False, links: Links = (), redactor: Redac
     yield from effects_blocks(run, anchors=True)
     yield from _context(run, redactor, "context")
     yield Heading(2, Clean("Run"), "run")
-    yield Facts([one for one in found if one.label in _LATER])
+    yield Facts([fact for fact in recorded if fact.label in _LATER])
 
 
 def _context(run: Run, redactor: Redactor | None, anchor: str = "") -> Iterator[Block]:
@@ -216,10 +216,10 @@ def _context(run: Run, redactor: Redactor | None, anchor: str = "") -> Iterator[
     rows = content_rows(ledger, bands_of(ledger, redactor), redactor, opened=frozenset(), sort="cost")
     cells = []
     for row in rows:
-        one, part = row.account, totals.usd is not None
-        share = share_label(one.usd, totals.usd) if part else share_label(one.carried, totals.input)
-        usd = usd_label(one.usd if part else None)
-        cells.append((row.name, share, usd, tokens(one.entered), tokens(one.carried), tokens(one.now)))
+        account, priced = row.account, totals.usd is not None
+        share = share_label(account.usd, totals.usd) if priced else share_label(account.carried, totals.input)
+        usd = usd_label(account.usd if priced else None)
+        cells.append((row.name, share, usd, tokens(account.entered), tokens(account.carried), tokens(account.now)))
     yield Table(("content", "share", "cost", "entered", "carried", "now"), cells)
 
 
@@ -230,7 +230,7 @@ def _failed_steps(run: Run) -> Iterator[Block]:
     names = anchors(run)
     yield Heading(2, Clean("Failures"), "failures")
     rows = []
-    for position in (run.index[one] for one in failed[:MOST_FAILURES]):
+    for position in (run.index[span_id] for span_id in failed[:MOST_FAILURES]):
         span = run.spans[position]
         link = Link(one_line(span_title(run, span), 120) or Clean("—"), names[position])
         rows.append((link, ended(span), one_line(span.preview, 120)))
@@ -261,7 +261,7 @@ def _step_links(run: Run, *, as_text: bool = False) -> Iterator[Block]:
 def run_report(run: Run, *, full: bool = False, redactor: Redactor | None = None) -> Iterator[Block]:
     """A run as text: facts, timeline or story, and its failing steps with their contents (`full`: every step)."""
     yield Heading(1, title(run))
-    yield Facts([one for one in facts(run) if one.lines])
+    yield Facts([fact for fact in facts(run) if fact.lines])
     if is_session(run):
         yield Heading(2, Clean("Story"))
         yield from story_blocks(run, full=full)
@@ -270,7 +270,7 @@ def run_report(run: Run, *, full: bool = False, redactor: Redactor | None = None
         yield run_tree(run, full=full, contents=False)
     yield from effects_blocks(run)
     yield from _context(run, redactor)
-    failed = [run.index[one] for one in errors(run)]
+    failed = [run.index[span_id] for span_id in errors(run)]
     shown = range(len(run.spans)) if full else failed[:MOST_FAILURES]
     yield from _step_links(run, as_text=True)
     if shown:
@@ -374,7 +374,7 @@ def export_run(
 
 def _session_page(run: Run, redactor: Redactor | None, *, full: bool, links: Links) -> Iterator[bytes]:
     """The story of a session; its files, context and further facts are a fold at its end."""
-    facts_ = Facts([one for one in facts(run) if one.lines])
+    facts_ = Facts([fact for fact in facts(run) if fact.lines])
     more = without_empty(
         chain(_step_links(run), effects_blocks(run, anchors=True), _context(run, redactor, "context"), [facts_])
     )
@@ -395,11 +395,11 @@ def export_diff(
     """Export a comparison of two runs."""
     runs = (a, b) if redactor is None else (masked(a, redactor), masked(b, redactor))
     comparison = Comparison(*runs, relation=relation, strict=strict)
-    found = comparison.result()
-    words = describe(found, comparison.messages)
+    result = comparison.result()
+    sentence = describe(result, comparison.messages)
     if form == "json":
-        return diff_document(found, comparison.changes, words, masked=_counts(redactor))
-    blocks = diff_report(found, comparison.messages, words, links=links, as_tree=form == "html")
+        return diff_document(result, comparison.changes, sentence, masked=_counts(redactor))
+    blocks = diff_report(result, comparison.messages, sentence, links=links, as_tree=form == "html")
     return page_of(blocks, form, redactor, "Comparison")
 
 

@@ -30,8 +30,8 @@ def effects_blocks(run: Run, *, anchors: bool = False) -> Iterator[Block]:
         yield Heading(2, Clean("Files"), "files" if anchors else "")
         yield Table(("file", "edits", "+", "−", "step"), [*map(_file, files[:_MOST])], frozenset({1, 2, 3}))
         yield from _more(len(files))
-    found = Audit([*findings_of(run.summary.ref, effects)]).sorted()
-    findings = [finding for finding in found if not finding.is_folded]
+    audit = Audit([*findings_of(run.summary.ref, effects)])
+    findings = [finding for finding in audit.sorted() if not finding.is_folded]
     if findings:
         yield Heading(2, Clean("Findings"), "findings" if anchors else "")
         yield Prose(Clean("Effects are recorded in traces, not observed: a trace can claim what never happened."))

@@ -14,7 +14,7 @@ from tracetui.export.table import Column, TextTable
 from tracetui.masking import masked_line
 from tracetui.model import RunRef
 from tracetui.redact import Redactor
-from tracetui.text import Clean, count, grouped
+from tracetui.text import Clean, count, grouped, quantity
 
 FILES: Final = "tracetui/files/1"
 _COLUMNS: Final = (
@@ -97,14 +97,10 @@ def summary(report: FilesReport) -> list[Clean]:
     edits = sum(len(history.done) for history, _ in report.files)
     counts = [f"{states[state]} {state}" for state in State if states[state]]
     number = len(report.files)
-    words = f"{_number(number, 'file')}, {_number(edits, 'edit')}"
+    words = f"{quantity(number, 'file')}, {quantity(edits, 'edit')}"
     sentences = [" · ".join((words, *counts))]
     if report.tried:
-        sentences.append(f"{_number(report.tried, 'change')} denied, failed or without a recorded outcome")
+        sentences.append(f"{quantity(report.tried, 'change')} denied, failed or without a recorded outcome")
     if folded := sum(is_temporary(history.path) for history, _ in report.files):
-        sentences.append(f"{_number(folded, 'file')} in temporary folders not listed")
+        sentences.append(f"{quantity(folded, 'file')} in temporary folders not listed")
     return [Clean(sentence) for sentence in sentences]
-
-
-def _number(number: int, noun: str) -> str:
-    return f"{grouped(number)} {noun}{'' if number == 1 else 's'}"

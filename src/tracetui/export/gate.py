@@ -5,13 +5,11 @@ Documents, for people and for CI servers, are masked.
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from math import isfinite
 from typing import Final, Literal, NamedTuple, TypeAlias
-from xml.etree import ElementTree as Xml
 
 from tracetui.analysis.contrast import Interval
 from tracetui.analysis.gate import Divergence, Gate, MetricTest, Pair, Verdict, ends
@@ -19,6 +17,7 @@ from tracetui.analysis.gate_statistics import MOST_TRIALS
 from tracetui.analysis.tasks import Task
 from tracetui.errors import UsageError
 from tracetui.export.json import encode
+from tracetui.export.junit import Suite
 from tracetui.export.page import Block, Code, Facts, Heading, Link, Prose, Table, html, markdown, masked_note
 from tracetui.export.schemas import reports as schemas
 from tracetui.export.table import Column, TextTable
@@ -26,7 +25,7 @@ from tracetui.export.tasks import task_name
 from tracetui.masking import masked_line
 from tracetui.model import RunRef, Span, TaskKey, quote_key
 from tracetui.redact import Redactor
-from tracetui.text import Clean, clean, cost, duration, tokens, wrap
+from tracetui.text import Clean, clean, cost, duration, quantity, tokens, wrap
 from tracetui.views.tasks import percent
 
 GATE: Final = "tracetui/gate/1"
@@ -136,9 +135,9 @@ def passed(task: Task) -> Clean:
     return Clean(f"{task.counts.passed} of {task.counts.scored}")
 
 
-def step(found: Divergence | None) -> Clean:
+def step(divergence: Divergence | None) -> Clean:
     """``step 3``."""
-    return Clean("—" if found is None else f"step {found.step}")
+    return Clean("—" if divergence is None else f"step {divergence.step}")
 
 
 def name(task: Pair | Task, redactor: Redactor) -> Clean:
@@ -161,14 +160,14 @@ def gate_value(report: GateReport, redactor: Redactor | None = None) -> schemas.
     gate = report.gate
 
     def changed(pair: Pair) -> schemas.TaskChange:
-        found = report.divergence(pair)
+        divergence = report.divergence(pair)
         return {
             "task": task_name(pair.base, redactor),
             "base_passed": pair.base.counts.passed,
             "base_scored": pair.base.counts.scored,
             "candidate_passed": pair.candidate.counts.passed,
             "candidate_scored": pair.candidate.counts.scored,
-            "first_divergence": None if found is None else _divergence_value(found),
+            "first_divergence": None if divergence is None else _divergence_value(divergence),
         }
 
     return {
@@ -199,13 +198,13 @@ def gate_value(report: GateReport, redactor: Redactor | None = None) -> schemas.
     }
 
 
-def _divergence_value(found: Divergence) -> schemas.TaskDivergence:
+def _divergence_value(divergence: Divergence) -> schemas.TaskDivergence:
     return {
-        "step": found.step,
-        "base": found.base.address,
-        "base_span": None if found.base_span is None else found.base_span.id,
-        "candidate": found.candidate.address,
-        "candidate_span": None if found.candidate_span is None else found.candidate_span.id,
+        "step": divergence.step,
+        "base": divergence.base.address,
+        "base_span": None if divergence.base_span is None else divergence.base_span.id,
+        "candidate": divergence.candidate.address,
+        "candidate_span": None if divergence.candidate_span is None else divergence.candidate_span.id,
     }
 
 
@@ -231,7 +230,6 @@ def _interval(interval: Interval) -> list[float | None]:
 Form: TypeAlias = Literal["md", "html", "xml", "json"]
 _FORMS: Final[Mapping[str, Form]] = {"md": "md", "html": "html", "htm": "html", "xml": "xml", "json": "json"}
 _NUMBERS: Final = frozenset({1, 2, 3, 4})
-_NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def form_of(path: str) -> Form:
@@ -273,11 +271,11 @@ def gate_blocks(report: GateReport, redactor: Redactor) -> Iterator[Block]:
         rows = [_row(report, anchor, pair, redactor) for anchor, pair in anchored]
         yield Table(("task", "base", "candidate", "first difference"), rows, frozenset({1, 2}))
         changed += anchored
-    diverged = [(anchor, pair, one) for anchor, pair in changed if (one := report.divergence(pair)) is not None]
+    diverged = [(anchor, pair, fork) for anchor, pair in changed if (fork := report.divergence(pair)) is not None]
     if diverged:
         yield Heading(2, Clean("First differences"))
-    for anchor, pair, one in diverged:
-        yield from _divergence(anchor, pair, one, redactor)
+    for anchor, pair, fork in diverged:
+        yield from _divergence(anchor, pair, fork, redactor)
     rest = unpaired_rows(gate, redactor)
     if rest or report.notes:
         yield Heading(2, Clean("Not compared"))
@@ -290,23 +288,26 @@ def _summary(report: GateReport) -> Clean:
     gate = report.gate
     counts = [(word, len(pairs)) for word, pairs in gate.changes]
     counts.append(("unchanged", len(gate.pairs) - sum(number for _, number in counts)))
-    paired = f"{len(gate.pairs)} task{'' if len(gate.pairs) == 1 else 's'} compared"
+    paired = f"{quantity(len(gate.pairs), 'task')} compared"
     changes = ", ".join(f"{number} {word}" for word, number in counts)
     return clean(f"{report.base} (base) and {report.candidate} (candidate): {paired}, {changes}.", 1000)
 
 
 def _row(report: GateReport, anchor: str, pair: Pair, redactor: Redactor) -> Sequence[Clean | Link]:
-    found = report.divergence(pair)
-    there = Clean("same steps") if found is None else Link(step(found), anchor)
+    divergence = report.divergence(pair)
+    there = Clean("same steps") if divergence is None else Link(step(divergence), anchor)
     return name(pair, redactor), passed(pair.base), passed(pair.candidate), there
 
 
-def _divergence(anchor: str, pair: Pair, found: Divergence, redactor: Redactor) -> Iterator[Block]:
+def _divergence(anchor: str, pair: Pair, divergence: Divergence, redactor: Redactor) -> Iterator[Block]:
     """The actions of both trials at the step, and the command that compares them."""
-    yield Heading(3, Clean(f"{name(pair, redactor)}: {step(found)}"), anchor)
-    sides = (("base", found.base, found.base_span), ("candidate", found.candidate, found.candidate_span))
+    yield Heading(3, Clean(f"{name(pair, redactor)}: {step(divergence)}"), anchor)
+    sides = (
+        ("base", divergence.base, divergence.base_span),
+        ("candidate", divergence.candidate, divergence.candidate_span),
+    )
     yield Facts([(side, [_action(span, redactor), clean(_address(ref, span))]) for side, ref, span in sides])
-    yield Code([clean(shlex.join(["tracetui", "diff", found.base.address, found.candidate.address]))])
+    yield Code([clean(shlex.join(["tracetui", "diff", divergence.base.address, divergence.candidate.address]))])
 
 
 def _action(span: Span | None, redactor: Redactor) -> Clean:
@@ -329,52 +330,30 @@ def junit(report: GateReport, redactor: Redactor) -> bytes:
     """
     gate = report.gate
     fails = gate.regressed if gate.verdict is Verdict.REGRESSION else ()
-    skipped = unpaired_rows(gate, redactor)
-    counts = {
-        "tests": str(1 + len(gate.pairs) + len(skipped)),
-        "failures": str(len(fails) + (gate.verdict is Verdict.REGRESSION)),
-        "errors": "0",
-        "skipped": str(len(skipped) + (gate.verdict is Verdict.INCONCLUSIVE)),
-    }
-    root = Xml.Element("testsuites", {"name": "tracetui gate", **counts})
-    suite = Xml.SubElement(root, "testsuite", {"name": "tracetui gate", **counts})
-    properties = Xml.SubElement(suite, "properties")
-    for key, value in _properties(report):
-        Xml.SubElement(properties, "property", {"name": key, "value": _xml(value)})
-    _overall_case(suite, gate)
+    suite = Suite("tracetui gate", _properties(report))
+    _add_overall(suite, gate)
     for pair in gate.pairs:
-        case = _case(suite, name(pair, redactor), pair.candidate)
         lines = _changes(report, pair, redactor)
+        spread = pair.candidate.spreads.get("duration_ms")
+        seconds = None if spread is None else spread.mean / 1000
         if pair in fails:
-            failure = Xml.SubElement(case, "failure", {"type": "regression", "message": _xml(lines[0])})
-            failure.text = _xml("\n".join(lines))
+            suite.failed(name(pair, redactor), "regression", lines[0], lines, seconds=seconds)
         else:
-            Xml.SubElement(case, "system-out").text = _xml("\n".join(lines))
-    for why, task in skipped:
-        Xml.SubElement(_case(suite, task), "skipped", {"message": why})
-    Xml.SubElement(suite, "system-out").text = _xml("\n".join((*verdict_lines(gate), *map(clean, report.notes))))
-    Xml.indent(root)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{Xml.tostring(root, "unicode")}\n'.encode()
+            suite.passed(name(pair, redactor), lines, seconds=seconds)
+    for why, task in unpaired_rows(gate, redactor):
+        suite.skipped(task, why)
+    return suite.document((*verdict_lines(gate), *map(clean, report.notes)))
 
 
-def _overall_case(suite: Xml.Element, gate: Gate) -> None:
-    """The test case that the exit status agrees with."""
-    case = _case(suite, Clean("pass rate of all tasks"))
-    first, *others = verdict_lines(gate)
+def _add_overall(suite: Suite, gate: Gate) -> None:
+    """Add the test case that the exit status agrees with."""
+    case, lines = "pass rate of all tasks", [*verdict_lines(gate)]
     if gate.verdict is Verdict.REGRESSION:
-        failure = Xml.SubElement(case, "failure", {"type": "regression", "message": _xml(first)})
-        failure.text = _xml("\n".join((first, *others)))
+        suite.failed(case, "regression", lines[0], lines)
     elif gate.verdict is Verdict.INCONCLUSIVE:
-        Xml.SubElement(case, "skipped", {"message": _xml(first)})
+        suite.skipped(case, lines[0])
     else:
-        Xml.SubElement(case, "system-out").text = _xml(first)
-
-
-def _case(suite: Xml.Element, task: Clean, candidate: Task | None = None) -> Xml.Element:
-    """A test case; its time is the mean of the candidate's trials."""
-    spread = None if candidate is None else candidate.spreads.get("duration_ms")
-    time = {} if spread is None else {"time": f"{spread.mean / 1000:.3f}"}
-    return Xml.SubElement(suite, "testcase", {"classname": "tracetui.gate", "name": _xml(task), **time})
+        suite.passed(case, lines[:1])
 
 
 def _properties(report: GateReport) -> Iterator[tuple[str, str]]:
@@ -405,14 +384,12 @@ def _changes(report: GateReport, pair: Pair, redactor: Redactor) -> list[Clean]:
     """How often the task passed, then the first divergence."""
     chance = ", could be chance" if pair in (*report.gate.lower, *report.gate.higher) else ""
     lines = [Clean(f"passed {passed(pair.base)} in the base, {passed(pair.candidate)} in the candidate{chance}")]
-    found = report.divergence(pair)
-    if found is not None:
-        lines.append(Clean(f"first difference: {step(found)}"))
-        sides = (("base", found.base, found.base_span), ("candidate", found.candidate, found.candidate_span))
+    divergence = report.divergence(pair)
+    if divergence is not None:
+        lines.append(Clean(f"first difference: {step(divergence)}"))
+        sides = (
+            ("base", divergence.base, divergence.base_span),
+            ("candidate", divergence.candidate, divergence.candidate_span),
+        )
         lines += [clean(f"{side}: {_action(span, redactor)} ({_address(ref, span)})") for side, ref, span in sides]
     return lines
-
-
-def _xml(text: str) -> str:
-    """Text without the characters that XML can't hold."""
-    return _NOT_XML.sub("\ufffd", text)

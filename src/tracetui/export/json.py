@@ -48,7 +48,7 @@ from tracetui.model import (
 )
 from tracetui.model.run import Event, ProblemMet, RunChanged, RunEnded, RunReset, SpanChanged
 from tracetui.redact import Redactor
-from tracetui.text import UNSAFE, Clean, duration, grouped, pad, truncate_middle
+from tracetui.text import UNSAFE, Clean, duration, pad, quantity, truncate_middle
 from tracetui.views.glyphs import UNICODE, Glyphs, kind, status_glyph
 from tracetui.views.labels import clock, score_cell, status_word
 
@@ -187,11 +187,11 @@ def _usage(usage: Usage | None) -> schemas.Usage:
 
 def state_value(run: RunSummary, now: float) -> dict[str, Any]:
     """Return the state of a run at `now` (UTC seconds), where it comes from, and the open call."""
-    found = state_of_summary(run, now)
-    recorded = found.state in (RunState.ENDED, RunState.PAUSED)
-    source = None if found.state is None else run.status_source if recorded else StatusSource.DERIVED
-    call = {"name": found.call, "since": moment(found.since, zone=run.time_zone)} if found.call else None
-    return {"state": found.state, "state_source": source, "open_call": call}
+    current = state_of_summary(run, now)
+    recorded = current.state in (RunState.ENDED, RunState.PAUSED)
+    source = None if current.state is None else run.status_source if recorded else StatusSource.DERIVED
+    call = {"name": current.call, "since": moment(current.since, zone=run.time_zone)} if current.call else None
+    return {"state": current.state, "state_source": source, "open_call": call}
 
 
 def read_run_value(run: Run, replay: str | None, inherited: TaskKey | None = None) -> dict[str, Any]:
@@ -216,9 +216,9 @@ def _first_error(error: FirstError | None) -> schemas.FirstError | None:
 
 def run_body_value(body: RunBody) -> dict[str, Any]:
     """Return the fields that ``show`` adds to a run."""
-    found = msgspec.structs.asdict(body)
-    del found["layout"], found["commits"], found["extent"], found["raw"]
-    return found
+    fields = msgspec.structs.asdict(body)
+    del fields["layout"], fields["commits"], fields["extent"], fields["raw"]
+    return fields
 
 
 def span_document(run: Run, position: int) -> schemas.Span:
@@ -576,7 +576,7 @@ class Lines:
         if run.scores:
             words.append(score_cell(run, self._glyphs))
         if run.steps is not None:
-            words.append(f"{grouped(run.steps)} step{'' if run.steps == 1 else 's'}")
+            words.append(quantity(run.steps, "step"))
         if run.first_error is not None and run.status is Status.ERROR:
             words.append(one_line(run.first_error.words, ARGUMENT))
         if run.duration_ms is not None:

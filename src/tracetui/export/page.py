@@ -29,7 +29,7 @@ from tracetui.export.json import moment
 from tracetui.export.text import messages_lines, short, value_lines
 from tracetui.model import Body, Message, Run, RunRef, Span, Status, quote_key
 from tracetui.redact import Redactor
-from tracetui.text import Clean, cells, clean, clean_lines, duration, grouped, one_line, pad, tokens
+from tracetui.text import Clean, cells, clean, clean_lines, duration, grouped, one_line, pad, quantity, tokens
 from tracetui.views.glyphs import bar_style, kind
 from tracetui.views.timeline.chart import Chart
 
@@ -317,7 +317,7 @@ def masked_words(redactor: Redactor | None) -> Clean:
     if not total:
         return Clean("No secrets detected. Only known patterns are checked; review before sharing.")
     rules = ", ".join(f"{count} by {rule}" for rule, count in sorted(redactor.counts.items()))
-    return Clean(f"{total} value{'' if total == 1 else 's'} masked: {rules}.")
+    return Clean(f"{quantity(total, 'value')} masked: {rules}.")
 
 
 def without_empty(blocks: Iterable[Block]) -> Iterator[Block]:
@@ -422,8 +422,8 @@ def _escaped(match: re.Match[str]) -> str:
     """Code for a varying part such as ``<n>`` and for an address; a character reference where a backslash would still
     leave a mention, a link or a tag to some renderers.
     """
-    found = match.group()
-    return f"`{found}`" if len(found) > 1 else f"&#{ord(found)};" if found in "<&@:.|`" else f"\\{found}"
+    text = match.group()
+    return f"`{text}`" if len(text) > 1 else f"&#{ord(text)};" if text in "<&@:.|`" else f"\\{text}"
 
 
 # ---- HTML
@@ -554,14 +554,14 @@ def run_tree(run: Run, *, full: bool = False, contents: bool = True) -> Tree:
 
 def anchors(run: Run) -> list[str]:
     """The anchor of each span: ``step-3`` if the number is unique, else ``span-`` and its position from 1."""
-    found, used = [], set[str]()
+    names, used = [], set[str]()
     for position, span in enumerate(run.spans):
         anchor = f"step-{span.step}" if span.is_step and span.step is not None else ""
         if not anchor or anchor in used or _NOT_IN_IDS.search(anchor):
             anchor = f"span-{position + 1}"
         used.add(anchor)
-        found.append(anchor)
-    return found
+        names.append(anchor)
+    return names
 
 
 def ended(span: Span) -> Clean:
@@ -575,7 +575,7 @@ def ended(span: Span) -> Clean:
 
 
 def _steps(run: Run, chart: Chart, *, full: bool, contents: bool) -> Iterator[Step | Clean]:
-    failed = [run.index[one] for one in errors(run)]
+    failed = [run.index[span_id] for span_id in errors(run)]
     shown = range(len(run.spans)) if full else _selected(len(run.spans), failed)
     allowance = _Allowance(set(failed[:MAX_FAILED]), limited=not full)
     names, folds = anchors(run), initial_folds(run)
@@ -594,7 +594,7 @@ def _steps(run: Run, chart: Chart, *, full: bool, contents: bool) -> Iterator[St
 
 
 def _gap(number: int) -> Clean:
-    return Clean(f"… {grouped(number)} more step{'' if number == 1 else 's'} (export with --full) …")
+    return Clean(f"… {quantity(number, 'more step')} (export with --full) …")
 
 
 def _selected(number: int, failed: Sequence[int]) -> Sequence[int]:
@@ -667,12 +667,12 @@ class _Allowance:
             self.skipped += 1
             return ()
         body = run.load(run.spans[position])
-        found = list(span_sections(run, position, body, full=not self._limited))
-        self._read[kind] -= len(body.raw) + _size(found)
+        sections = list(span_sections(run, position, body, full=not self._limited))
+        self._read[kind] -= len(body.raw) + _size(sections)
         if self._limited:
-            found = _cut_sections(found)
-        self._written[kind] -= _size(found)
-        return found
+            sections = _cut_sections(sections)
+        self._written[kind] -= _size(sections)
+        return sections
 
 
 def _size(sections: Iterable[Section]) -> int:
@@ -729,11 +729,11 @@ def _messages_or_value(title: Clean, messages: tuple[Message, ...], value: objec
 
 
 def _cut_sections(sections: Sequence[Section]) -> list[Section]:
-    found = [section._replace(lines=cut_lines(section.lines)) for section in sections[:MAX_SECTIONS]]
+    shown = [section._replace(lines=cut_lines(section.lines)) for section in sections[:MAX_SECTIONS]]
     if len(sections) > MAX_SECTIONS:
         more = grouped(len(sections) - MAX_SECTIONS)
-        found.append(Section(Clean(f"… {more} more parts (export with --full) …"), ()))
-    return found
+        shown.append(Section(Clean(f"… {more} more parts (export with --full) …"), ()))
+    return shown
 
 
 def cut_lines(lines: Sequence[Clean]) -> Sequence[Clean]:
@@ -743,7 +743,7 @@ def cut_lines(lines: Sequence[Clean]) -> Sequence[Clean]:
     head = _take(lines)
     tail = _take(lines[len(head) :][::-1])[::-1]
     hidden = len(lines) - len(head) - len(tail)
-    between = [Clean(f"… {grouped(hidden)} more line{'' if hidden == 1 else 's'} (export with --full) …")]
+    between = [Clean(f"… {quantity(hidden, 'more line')} (export with --full) …")]
     return [*head, *(between if hidden else []), *tail]
 
 

@@ -226,7 +226,7 @@ def _address(run: RunSummary) -> Clean:
 
 def _names(runs: Iterable[RunSummary]) -> Mapping[RunRef, str]:
     """A file name for every run, unique also where case doesn't count, without its secrets."""
-    found: dict[RunRef, str] = {}
+    paths: dict[RunRef, str] = {}
     used = set[str]()
     for run in runs:
         name = file_name(masked_summary(run, Redactor()), "html")
@@ -236,5 +236,5 @@ def _names(runs: Iterable[RunSummary]) -> Mapping[RunRef, str]:
             number += 1
             name = f"{stem}-{number}.html"
         used.add(name.lower())
-        found[run.ref] = name
-    return found
+        paths[run.ref] = name
+    return paths

@@ -118,14 +118,14 @@ def _payload(span: Span, body: Body, provider: _Provider) -> dict[str, Any] | No
     if not body.input_messages:
         return None
     if not provider.own:
-        return {"model": span.name, "messages": [one for message in body.input_messages for one in _chat(message)]}
+        return {"model": span.name, "messages": [chat for message in body.input_messages for chat in _chat(message)]}
     system = "\n\n".join(text_of(message) for message in body.input_messages if message.role in ("system", "developer"))
     rest = [_anthropic(message) for message in body.input_messages if message.role not in ("system", "developer")]
     return {
         "model": span.name,
         "max_tokens": _MOST_TOKENS,
         **({"system": system} if system else {}),
-        "messages": [one for one in rest if one["content"]],
+        "messages": [message for message in rest if message["content"]],
     }
 
 

@@ -38,7 +38,7 @@ from tracetui.export.text import title, value_lines
 from tracetui.model import Body, Operation, Reasoning, Run, Span, Status
 from tracetui.model.span import text_of
 from tracetui.redact import Redactor
-from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, one_line, tokens
+from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, one_line, quantity, tokens
 from tracetui.views.glyphs import UNICODE
 from tracetui.views.labels import clock, errors_inside, preview_text, run_sign, short_model, state_word, status_word
 from tracetui.views.rows import Piece
@@ -420,8 +420,8 @@ class _Page:
 def _record_words(entry: Entry) -> str:
     """``2 hooks and 1 record of the program``."""
     hooks, others = entry.hooks, len(entry.records) - entry.hooks
-    words = [f"{grouped(hooks)} hook{'' if hooks == 1 else 's'}"] if hooks else []
-    words += [f"{grouped(others)} record{'' if others == 1 else 's'} of the program"] if others else []
+    words: list[str] = [quantity(hooks, "hook")] if hooks else []
+    words += [f"{quantity(others, 'record')} of the program"] if others else []
     return " and ".join(words)
 
 

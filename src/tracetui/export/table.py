@@ -11,7 +11,20 @@ from typing import Final, NamedTuple
 from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.store.facts import OutcomeCounts, total_tokens
 from tracetui.store.relations import counted, split_traces
-from tracetui.text import Clean, age, cells, clean, count, duration, one_line, pad, tokens, truncate, truncate_middle
+from tracetui.text import (
+    Clean,
+    age,
+    cells,
+    clean,
+    count,
+    duration,
+    one_line,
+    pad,
+    quantity,
+    tokens,
+    truncate,
+    truncate_middle,
+)
 from tracetui.views.labels import run_label, score_cell, start_label, status_word
 from tracetui.views.list.runs import result_phrase
 
@@ -174,7 +187,7 @@ def _table(columns: Sequence[Column], rows: Iterable[Sequence[Clean]], scored: b
 
 def _above(runs: Sequence[RunSummary], problems: Sequence[Problem], screen: Screen) -> Iterator[Clean]:
     """``40 runs, 1 unreadable · tracetui show traces#ID``."""
-    counts = f"{len(runs)} run{'' if len(runs) == 1 else 's'}"
+    counts: str = quantity(len(runs), "run")
     counts += f", {len(problems)} unreadable" if problems else ""
     yield truncate_middle(Clean(f"{counts} · {screen.usage}"), screen.width)
 
@@ -197,7 +210,9 @@ def _narrow_cells(run: RunSummary, screen: Screen, notes: Mapping[RunRef, str]) 
 def _narrow_problem(problem: Problem, screen: Screen) -> Clean:
     """Format ``unreadable  2026/run.json  byte 0: empty file``; the path is cut before the reason."""
     status, *_, reason = _problem_cells(problem)
-    below = next((problem.path[len(one) :] for one in screen.places if problem.path.startswith(one)), problem.path)
+    below = next(
+        (problem.path[len(place) :] for place in screen.places if problem.path.startswith(place)), problem.path
+    )
     room = max(screen.width - cells(status) - 4, 0)
     path = truncate_middle(clean(below.lstrip("/") or problem.path), max(room - cells(reason), room // 2))
     return Clean(f"{status}  {path}  {truncate(reason, room - cells(path))}".rstrip())
@@ -229,7 +244,7 @@ def _put_after(note: str | None) -> str:
 
 
 def _noted(problems: int) -> str:
-    return f" [{problems} problem{'' if problems == 1 else 's'} inside]" if problems else ""
+    return f" [{quantity(problems, 'problem')} inside]" if problems else ""
 
 
 def _problem_cells(problem: Problem) -> tuple[Clean, ...]:
@@ -263,4 +278,4 @@ def triage(runs: Iterable[RunSummary], unreadable: int, causes: int = 0) -> str:
     words = outcomes_of(runs).failures
     if unreadable:
         words += f", {unreadable} unreadable"
-    return words if not causes else f"{words} · {causes} cause{'' if causes == 1 else 's'}"
+    return words if not causes else f"{words} · {quantity(causes, 'cause')}"

@@ -101,7 +101,7 @@ def tasks_value(
         "groups": [_group(group, redactor) | _rates(rates) for group, rates in matrix.groups.items()],
         "decisive_by_chance": decisive_by_chance(matrix.tasks),
         "without_task": [run.ref.address for run in matrix.without_task],
-        "problems": [problem_value(one if redactor is None else masked_problem(one, redactor)) for one in problems],
+        "problems": [problem_value(item if redactor is None else masked_problem(item, redactor)) for item in problems],
         **_rates(matrix.rates),
     }
 

@@ -37,7 +37,7 @@ from tracetui.model import (
 )
 from tracetui.model.masked import unmasked
 from tracetui.store.address import span_title
-from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, measured, one_line, tokens
+from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, measured, one_line, quantity, tokens
 from tracetui.views.labels import errors_inside, number, outcome_word, score_line, state_word
 from tracetui.views.timeline.chart import tokens_of
 from tracetui.views.timeline.spans import loop_cost as cost_of
@@ -206,7 +206,7 @@ def _judgments(run: Run) -> Iterator[Fact]:
         yield Fact("limit", [Clean(words), *(clean_lines(limit.message) if limit.message else [])])
     for finding in body.findings:
         yield Fact("finding", clean_lines(finding))
-    for criterion in sorted(body.criteria, key=lambda one: one.met is not False):
+    for criterion in sorted(body.criteria, key=lambda criterion: criterion.met is not False):
         turns = f" (turns {', '.join(map(str, criterion.steps))})" if criterion.steps else ""
         lines = clean_lines(f"{_MARKS[criterion.met]}: {criterion.text}{turns}")
         yield Fact("criterion", [*lines, *(clean_lines(criterion.evidence) if criterion.evidence else [])])
@@ -221,17 +221,17 @@ def _judgments(run: Run) -> Iterator[Fact]:
 
 def _assessment(run: Run) -> Iterator[Fact]:
     """Loops, exceeded limits, and the likely point of no return."""
-    found = assess(run, unmasked(run).load)
-    for loop in found.loops:
+    assessment = assess(run, unmasked(run).load)
+    for loop in assessment.loops:
         spent = f" · time lost {cost_of(loop)}" if cost_of(loop) else ""
         yield Fact("loop", [Clean(f"{loop_title(run, loop)} from {_location(run, run.spans[loop.first].id)}{spent}")])
-    if found.left_out:
-        yield Fact("loop", [Clean(f"{grouped(found.left_out)} more similar calls, not compared")])
-    for course in found.limits:
+    if assessment.left_out:
+        yield Fact("loop", [Clean(f"{grouped(assessment.left_out)} more similar calls, not compared")])
+    for course in assessment.limits:
         if course.crossed is not None:
             where = _location(run, run.spans[course.crossed].id)
             yield Fact("exceeded", [Clean(f"{one_line(course.limit.name, 60)} at {where}")])
-    if (doom := found.notable_point) is not None:
+    if (doom := assessment.notable_point) is not None:
         yield Fact("likely lost", [Clean(f"from {_location(run, doom.span)} (heuristic): {doom.reason}")])
 
 
@@ -243,7 +243,7 @@ def _facts(run: Run) -> Iterator[Fact]:
         "tool call": summary.tool_calls,
         "error": summary.errors,
     }
-    counts = [f"{grouped(number)} {word}{'' if number == 1 else 's'}" for word, number in numbers.items() if number]
+    counts = [quantity(number, word) for word, number in numbers.items() if number]
     yield Fact("model", [one_line(summary.model, 100)] if summary.model else [])
     yield Fact("counts", [Clean(" · ".join(counts))] if counts else [])
     if usage is not None:
@@ -395,7 +395,7 @@ def _messages_or_value(messages: tuple[Message, ...], value: Any) -> Iterable[Cl
 
 
 def _section(title: str, lines: Iterable[Clean]) -> Iterator[Clean]:
-    found = iter(lines)
-    first = next(found, None)
+    following = iter(lines)
+    first = next(following, None)
     if first is not None:
-        yield from chain((Clean(""), Clean(title.upper()), first), found)
+        yield from chain((Clean(""), Clean(title.upper()), first), following)

@@ -128,12 +128,12 @@ def triage_of(
     `unread`: how many more runs have the error of one of them, by its path.
     """
     listed = {run.ref: run for run in runs}
-    found = groups(listed.values(), verdicts.decisions)
+    causes = groups(listed.values(), verdicts.decisions)
     entries = [
         _entry_of(group, [listed[ref] for ref in group.runs], verdicts, redactor)._replace(
             unread=sum(unread.get(ref.path, 0) for ref in group.runs)
         )
-        for group in found
+        for group in causes
     ]
     more = sum(entry.unread for entry in entries)
     counted = listed.keys() - uncounted_parts(listed.values())
@@ -147,9 +147,9 @@ def triage_of(
         "failed_ungraded": counts.both,
         "passed": counts.passed,
         "graded": counts.rated,
-        "who": {who.value: number for who, number in by_who(found).items()},
+        "who": {who.value: number for who, number in by_who(causes).items()},
     }
-    return Triage(entries, {**totals, "causes": len(found), "signatures": len(found)})
+    return Triage(entries, {**totals, "causes": len(causes), "signatures": len(causes)})
 
 
 def _entry_of(group: Group, runs: Sequence[RunSummary], verdicts: CauseVerdicts, redactor: Redactor | None) -> Entry:
@@ -167,7 +167,8 @@ def _entry_of(group: Group, runs: Sequence[RunSummary], verdicts: CauseVerdicts,
         group = replace(group, agents=tuple(map(hide, group.agents)))
     shown = attrgetter("exact") if redactor is None else redactor.excerpt
     variants = [
-        {"text": shown(one.text), "count": one.count, "example": one.example.address} for one in variants_of(runs)
+        {"text": shown(variant.text), "count": variant.count, "example": variant.example.address}
+        for variant in variants_of(runs)
     ]
     return Entry(group, shown(group.title), judged, members, tasks, variants, splits_of(runs), is_new)
 
@@ -269,12 +270,12 @@ def _shared(shared: Contrast, redactor: Redactor | None) -> Iterator[Block]:
     """The features that the runs have in common, with counts in them and in the passed runs."""
     rows = [
         (
-            masked_line(one.words, redactor, 160),
-            Clean(f"{one.in_a}/{one.of_a}"),
-            Clean(f"{one.in_b}/{one.of_b}"),
-            clean(address_of(one)),
+            masked_line(finding.words, redactor, 160),
+            Clean(f"{finding.in_a}/{finding.of_a}"),
+            Clean(f"{finding.in_b}/{finding.of_b}"),
+            clean(address_of(finding)),
         )
-        for one in shared.findings
+        for finding in shared.findings
     ]
     if rows:
         yield Table(_SHARED, rows, frozenset({1, 2}))
@@ -345,7 +346,7 @@ def _cause(entry: Entry, contrast: Any) -> dict[str, Any]:
         "merged": group.merged,
         "split_of": group.split_of or None,
         "variants": entry.variants,
-        "splits": [{"by": one.by, "label": one.label, "parts": one.parts} for one in entry.splits],
+        "splits": [{"by": split.by, "label": split.label, "parts": split.parts} for split in entry.splits],
         "tasks": [_task_value(task, own) for task, own in entry.tasks],
         "contrast": contrast,
     }
@@ -379,27 +380,27 @@ def json_lines(value: Mapping[str, Any]) -> Iterator[bytes]:
     yield b"}\n"
 
 
-def contrast_value(found: Contrast, redactor: Redactor | None = None) -> dict[str, Any]:
+def contrast_value(contrast: Contrast, redactor: Redactor | None = None) -> dict[str, Any]:
     """The findings, strongest first. Text is exact, or masked by `redactor`."""
-    return {"findings": [_finding(one, redactor) for one in found.findings], "note": found.note or None}
+    return {"findings": [_finding(finding, redactor) for finding in contrast.findings], "note": contrast.note or None}
 
 
-def _finding(found: Finding, redactor: Redactor | None) -> dict[str, Any]:
-    words = [feature.words for feature in found.features]
+def _finding(finding: Finding, redactor: Redactor | None) -> dict[str, Any]:
+    words = [feature.words for feature in finding.features]
     return {
         "features": words if redactor is None else [redactor.header(text) for text in words],
-        "in": found.in_a,
-        "of": found.of_a,
-        "in_others": found.in_b,
-        "of_others": found.of_b,
-        "p": found.p,
-        "example": address_of(found),
+        "in": finding.in_a,
+        "of": finding.of_a,
+        "in_others": finding.in_b,
+        "of_others": finding.of_b,
+        "p": finding.p,
+        "example": address_of(finding),
     }
 
 
-def address_of(found: Finding) -> str:
+def address_of(finding: Finding) -> str:
     """The address of the example: a run, or a step in it."""
-    ref, span = found.example
+    ref, span = finding.example
     return ref.address if span is None else f"{ref.address}/{quote_key(span)}"
 
 

@@ -65,13 +65,13 @@ class Archive:
         self.damage: str | None = None
         """Why the members were recovered without a central directory; None if the archive has one."""
         try:
-            found = list(_directory(file))
+            entries = list(_directory(file))
         except FormatError as fault:
-            found = list(_salvaged(file))
-            if not found:
+            entries = list(_salvaged(file))
+            if not entries:
                 raise
             self.damage = f"{fault.reason}: recovered from the members"
-        self.members = {member.name: member for member in found}
+        self.members = {member.name: member for member in entries}
         """By name; the last of several members with the same name counts."""
         self._overlapping = _overlapping(self.members.values())
 
@@ -144,7 +144,7 @@ def _end_64(file: File, tail: bytes, at: int) -> tuple[int, int, int] | None:
 
 def _large(extra: bytes, *fields: int) -> list[int]:
     """Replace fields of more than 32 bits with their zip64 values, which are stored in this order."""
-    found = list(fields)
+    numbers = list(fields)
     place = 0
     while place + 4 <= len(extra):
         kind, size = int.from_bytes(extra[place : place + 2], "little"), extra[place + 2] | extra[place + 3] << 8
@@ -153,10 +153,10 @@ def _large(extra: bytes, *fields: int) -> list[int]:
             values = iter(extra[i : i + 8] for i in range(place, place + size, 8))
             for number, field in enumerate(fields):
                 if field == _LARGE and len(value := next(values, b"")) == 8:
-                    found[number] = int.from_bytes(value, "little")
+                    numbers[number] = int.from_bytes(value, "little")
             break
         place += size
-    return found
+    return numbers
 
 
 def _salvaged(file: File) -> Iterator[Member]:

@@ -10,7 +10,7 @@ import errno
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
 
@@ -405,10 +405,10 @@ class Source(Protocol):
         ...
 
 
-class FetchedFile(Closable):
-    """A file of a remote source; see `tracetui.sources.base.File`. It ends where its `stat` says.
+class BaseFile(Closable):
+    """What files of all sources share; see `tracetui.sources.base.File`. By default a file stands alone.
 
-    A subclass finds its stat, reads ranges, and copies a database.
+    A subclass finds its stat, reads ranges, and names the database to open.
     """
 
     __slots__ = ("_head", "_memo", "_stat", "_tables", "path")
@@ -452,29 +452,39 @@ class FetchedFile(Closable):
     def next_data(self, offset: int) -> int:
         return offset
 
+    def sibling(self, name: str) -> str | None:
+        return None
+
+    def folder(self, path: str = "") -> Folder:
+        return Folder()
+
+    def other(self, path: str, stat: Stat | None = None) -> File:
+        raise FileNotFoundError(f"{self.path} has no other files: {path}")
+
     @property
     def tables(self) -> frozenset[str]:
         if self._tables is None:
             from tracetui.sources import sqlite
 
             is_database = self.head.startswith(SQLITE_MAGIC)
-            self._tables = sqlite.tables(*self._copy_arguments()) if is_database else frozenset()
+            self._tables = sqlite.tables(*self._database_arguments()) if is_database else frozenset()
         return self._tables
 
-    @contextmanager
-    def database(self) -> Iterator[Connection]:
+    def database(self) -> AbstractContextManager[Connection]:
         from tracetui.sources import sqlite
 
-        with sqlite.connect(*self._copy_arguments()) as connection:
-            yield connection
+        return sqlite.connect(*self._database_arguments())
+
+    def close(self) -> None:
+        """Do nothing: there is no descriptor."""
 
     def _find_stat(self) -> Stat:
         """Return the stat of the current version. Raises `OSError`."""
         raise NotImplementedError
 
-    def _copy_arguments(self) -> tuple[str, CopyCache, str]:
-        """Return a local copy of the database as arguments of `sqlite.connect`. Raises `OSError`."""
-        raise NotImplementedError
+    def _database_arguments(self) -> tuple[str] | tuple[str, CopyCache, str]:
+        """Return the database, or a local copy of it, as arguments of `sqlite.connect`. Raises `OSError`."""
+        raise OSError("not a SQLite database")
 
 
 class MayFail(msgspec.Struct, frozen=True):

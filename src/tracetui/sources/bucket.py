@@ -84,8 +84,8 @@ def parse_bucket(word: str) -> Bucket | None:
 
     Raises `UsageError` for an invalid name.
     """
-    found = _URL.match(word)
-    return Bucket(found[1], found[2]) if found is not None else None
+    match = _URL.match(word)
+    return Bucket(match[1], match[2]) if match is not None else None
 
 
 def join(folder: str, name: str) -> str:
@@ -124,8 +124,8 @@ class BucketClient:
         import obstore
 
         with self._errors(key):
-            found = obstore.get(self._store, key, options={"range": (start, end)})
-            return found.bytes().to_bytes(), stat_of(found.meta)
+            answer = obstore.get(self._store, key, options={"range": (start, end)})
+            return answer.bytes().to_bytes(), stat_of(answer.meta)
 
     def pages(self, prefix: str) -> Iterator[Sequence[Object]]:
         """Yield all objects below a prefix, ordered by key, some 1,000 at a time.
@@ -143,9 +143,9 @@ class BucketClient:
         import obstore
 
         with self._errors(prefix):
-            found = obstore.list_with_delimiter(self._store, prefix or None)
-            objects = [Object(meta["path"], stat_of(meta)) for meta in found["objects"]]
-            return objects, found["common_prefixes"]
+            listing = obstore.list_with_delimiter(self._store, prefix or None)
+            objects = [Object(meta["path"], stat_of(meta)) for meta in listing["objects"]]
+            return objects, listing["common_prefixes"]
 
     @contextmanager
     def _errors(self, key: str) -> Iterator[None]:

@@ -134,10 +134,10 @@ class BucketProcess:
     def folder(self, prefix: str) -> tuple[Sequence[Object], Sequence[str]]:
         """Return the objects directly below a prefix, and the prefixes of deeper ones. Raises `ValueError` as above."""
         request = Request(next(self._ids), "folder", prefix)
-        found: tuple[list[Object], list[str]] = self._ask(
+        listing: tuple[list[Object], list[str]] = self._ask(
             request, tuple[list[Object], list[str]], seconds=FOLDER_SECONDS
         )
-        return found
+        return listing
 
     def _start(self) -> _Process:
         with self._lock:
@@ -311,7 +311,7 @@ class _Server:
 
 def _failed(number: int, error: Exception) -> Answer:
     kinds = (kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _ERRORS)
-    arguments: list[str | int] = [one if isinstance(one, int) else str(one) for one in error.args]
+    arguments: list[str | int] = [value if isinstance(value, int) else str(value) for value in error.args]
     if isinstance(error, OSError) and error.filename is not None:
         arguments.append(str(error.filename))
     return Answer(number, error=next(kinds, "OSError"), arguments=arguments)

@@ -31,10 +31,10 @@ from tracetui.errors import UsageError
 from tracetui.sources.base import (
     FACTS,
     MAX_DOCUMENT,
+    BaseFile,
     Closable,
     Entry,
     Facts,
-    FetchedFile,
     File,
     Folder,
     Stat,
@@ -73,8 +73,8 @@ def repository(path: str) -> str:
     ends = [match.start() for match in re.finditer("[/#]|$", path) if match.start() > len(SCHEME)]
     if not ends:
         raise UsageError(f"{SCHEME} needs the path of a repository: {SCHEME}PATH")
-    found = next((path[:end] for end in reversed(ends) if is_repository(root_of(path[:end]))), path)
-    return found.rstrip("/") or found
+    repository = next((path[:end] for end in reversed(ends) if is_repository(root_of(path[:end]))), path)
+    return repository.rstrip("/") or repository
 
 
 def root_of(folder: str) -> str:
@@ -194,10 +194,10 @@ class Objects(Closable):
                     process.stdin.write(f"{name}\n".encode())
                     process.stdin.flush()
                     header = process.stdout.readline(_LINK)
-                    found = _OBJECT.fullmatch(header)
-                    if found is None and header.endswith(b" missing\n"):
+                    match = _OBJECT.fullmatch(header)
+                    if match is None and header.endswith(b" missing\n"):
                         raise FileNotFoundError(errno.ENOENT, "this object isn't in the repository")
-                    size = most + 1 if found is None else int(found[1])
+                    size = most + 1 if match is None else int(match[1])
                     if size > most:
                         raise OSError(f"not read: an object of more than {most >> 20} MiB, or git gave no answer")
                     data = process.stdout.read(size + 1)
@@ -371,11 +371,11 @@ class CheckpointSource(Closable):
         words = (f"--since=@{max(0, int(since))}", "--branches", "--remotes", "--no-notes", "--no-color")
         grep = ("--extended-regexp", "--grep=^Entire-Checkpoint: [0-9a-f]{12}")
         try:
-            found = self._objects.output("log", "--reverse", "-z", "--format=%H%n%B", *words, *grep)
+            log = self._objects.output("log", "--reverse", "-z", "--format=%H%n%B", *words, *grep)
         except OSError as error:
             self._report(self.folder, f"the commits of the checkpoints aren't known: {reason_of(error)}")
             return {}
-        return _commits_in(found)
+        return _commits_in(log)
 
 
 def _commits_in(log: bytes) -> dict[str, list[str]]:
@@ -404,17 +404,17 @@ def _copies(tree: bytes) -> list[_Copy]:
     """The copies in the output of ``ls-tree -r -z -l``."""
     copies: dict[tuple[str, int], _Copy] = {}
     for line in tree.split(b"\0"):
-        if (found := _BLOB.fullmatch(line)) is None:
+        if (match := _BLOB.fullmatch(line)) is None:
             continue
-        name, size, *digits = (part.decode() for part in found.group(1, 2, 3, 4))
-        key = "".join(digits), int(found[5])
+        name, size, *digits = (part.decode() for part in match.group(1, 2, 3, 4))
+        key = "".join(digits), int(match[5])
         copy = copies.setdefault(key, _Copy(*key))
-        if found[6]:
+        if match[6]:
             copy.metadata = name
         else:
             copy.size += int(size) + bool(copy.parts) if size.isdigit() else 0
             copy.lacks |= not size.isdigit()
-            copy.parts[found[7] or _MAIN] = name
+            copy.parts[match[7] or _MAIN] = name
     return [*copies.values()]
 
 
@@ -423,11 +423,11 @@ def _session(copy: _Copy, group: Sequence[_Copy], commits: Mapping[str, Sequence
     copies = sorted(group, key=attrgetter("created"))
     checkpoints = [
         {
-            "checkpoint": one.checkpoint,
-            "commits": [*commits.get(one.checkpoint, ())],
-            "created_at": one.facts.created_at,
+            "checkpoint": member.checkpoint,
+            "commits": [*commits.get(member.checkpoint, ())],
+            "created_at": member.facts.created_at,
         }
-        for one in copies
+        for member in copies
     ]
     own = commits.get(copy.checkpoint, ())
     attributes: dict[str, Any] = {
@@ -448,7 +448,7 @@ def _session(copy: _Copy, group: Sequence[_Copy], commits: Mapping[str, Sequence
     return _Session(objects, Stat(version, inode, copy.size, int(copy.created * 1e9)), facts)
 
 
-class CheckpointFile(FetchedFile):
+class CheckpointFile(BaseFile):
     """The log of a session. It never changes: a later copy is another file at the same path."""
 
     __slots__ = ("_session", "_source")
@@ -466,23 +466,8 @@ class CheckpointFile(FetchedFile):
             self._fail()
         return self._source.log(self._session.objects)[offset : offset + size]
 
-    def sibling(self, name: str) -> str | None:
-        return None
-
-    def folder(self, path: str = "") -> Folder:
-        return Folder()
-
-    def other(self, path: str, stat: Stat | None = None) -> File:
-        raise FileNotFoundError(errno.ENOENT, "a checkpoint has no other files of a session")
-
-    def close(self) -> None:
-        return
-
     def _find_stat(self) -> Stat:
         self._fail()
-
-    def _copy_arguments(self) -> NoReturn:
-        raise OSError("not a SQLite database")
 
     def _fail(self) -> NoReturn:
         raise FileNotFoundError(errno.ENOENT, "no such session in the checkpoints")

@@ -104,8 +104,8 @@ class UnpackedFile(FileView):
         return self._head if self._data is None and self._head is not None else self._all()[:HEAD_SIZE]
 
     def read(self, offset: int, size: int) -> bytes:
-        found = self.head if offset + size <= len(self.head) else self._all()
-        return found[offset : offset + size]
+        data = self.head if offset + size <= len(self.head) else self._all()
+        return data[offset : offset + size]
 
     def read_all(self) -> bytes:
         return self._all()
@@ -364,8 +364,8 @@ class Observations:
 
 def observations_of(file: File) -> Observations | None:
     """Return the observations of the reading that `file` is part of; None if it isn't observed."""
-    found: Observations | None = file.memo.get(_OBSERVED)
-    return found
+    observations: Observations | None = file.memo.get(_OBSERVED)
+    return observations
 
 
 def observe(file: File, observations: Observations | None) -> File:
@@ -382,12 +382,12 @@ def shared(file: File, cache: dict[Any, Any], key: Hashable, make: Callable[[], 
     Each reading that uses the value depends on what it was made from.
     """
     observations = observations_of(file)
-    found: tuple[_T, Observations | None] | None = cache.get(key)
-    if found is not None and observations is None:
-        return found[0]
-    if found is not None and observations is not None and found[1] is not None:
-        observations.repeat(found[1])
-        return found[0]
+    cached: tuple[_T, Observations | None] | None = cache.get(key)
+    if cached is not None and observations is None:
+        return cached[0]
+    if cached is not None and observations is not None and cached[1] is not None:
+        observations.repeat(cached[1])
+        return cached[0]
     if observations is None:
         value, inner = make(), None
     else:
@@ -466,14 +466,14 @@ class ObservedFile(FileView):
         return self._file.database()
 
     def sibling(self, name: str) -> str | None:
-        found = self._file.sibling(name)
-        self._observations.add(SIBLING, self.path, name, found is not None)
-        return found
+        sibling = self._file.sibling(name)
+        self._observations.add(SIBLING, self.path, name, sibling is not None)
+        return sibling
 
     def folder(self, path: str = "") -> Folder:
-        found = self._file.folder(path)
-        self._observations.add(FOLDER, self.path, path, digest(found))
-        return found
+        folder = self._file.folder(path)
+        self._observations.add(FOLDER, self.path, path, digest(folder))
+        return folder
 
     def other(self, path: str, stat: Stat | None = None) -> File:
         other = self._file.other(path, stat)
@@ -566,7 +566,7 @@ def stat_of(file: File) -> Stat | None:
 
 def digest(folder: Folder) -> bytes:
     """Return a fingerprint of a listing: names, kinds and stats."""
-    rows = sorted((one.path, one.skipped or "", _numbers(one)) for one in folder.entries)
+    rows = sorted((entry.path, entry.skipped or "", _numbers(entry)) for entry in folder.entries)
     return blake2b(repr((rows, sorted(folder.folders))).encode(), digest_size=12).digest()
 
 

@@ -153,24 +153,24 @@ def _changed_lines(output: bytes) -> Iterator[tuple[CommitLine, bool]]:
     """The lines of a diff without context, with whether each is added."""
     paths = ["", ""]
     numbers = [0, 0]
-    left = [0, 0]
+    remaining = [0, 0]
     """Lines of the hunk that follow: their texts may look like headers."""
     for line in output.split(b"\n"):
         side = {b"-": 0, b"+": 1}.get(line[:1])
-        if side is not None and left[side]:
-            left[side] -= 1
+        if side is not None and remaining[side]:
+            remaining[side] -= 1
             yield CommitLine(paths[side], numbers[side], _text(line[1:])), side == 1
             numbers[side] += 1
         elif line.startswith((b"--- ", b"+++ ")) and side is not None:
             paths[side] = _path(line[4:].rstrip(b"\t"))[2:]
         elif match := _HUNK.match(line):
             numbers = [int(match[1]), int(match[2])]
-            left = [int(count or 1) for count in _counts(line)]
+            remaining = [int(count or 1) for count in _counts(line)]
 
 
 def _counts(line: bytes) -> list[bytes]:
     ranges = line.split(b" ")[1:3]
-    return [one.partition(b",")[2] for one in ranges]
+    return [text.partition(b",")[2] for text in ranges]
 
 
 _ESCAPE: Final = re.compile(rb"\\([0-7]{3}|.)")

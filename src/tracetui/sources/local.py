@@ -8,10 +8,10 @@ import stat as modes
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
+from typing import BinaryIO, Final, Self
 
 from tracetui.sources.base import (
     HEAD_SIZE,
@@ -20,7 +20,7 @@ from tracetui.sources.base import (
     MOVING_SECONDS,
     SKIPPED_ENDS,
     SQLITE_MAGIC,
-    Closable,
+    BaseFile,
     Entry,
     File,
     Folder,
@@ -33,9 +33,6 @@ from tracetui.sources.base import (
     skip_reason,
 )
 from tracetui.sources.file_views import readable
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
 
 _FLAGS: Final = (
     os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -118,37 +115,21 @@ def _entries(path: str) -> Iterator[Iterator[tuple[os.DirEntry[str], str]]]:
         os.close(fd)
 
 
-class LocalFile(Closable):
+class LocalFile(BaseFile):
     """A regular file; see `tracetui.sources.base.File`."""
 
-    __slots__ = ("_at", "_fd", "_fresh", "_head", "_memo", "_newest", "_stat", "_tables", "path")
+    __slots__ = ("_at", "_fd", "_fresh", "_newest")
 
     def __init__(self, path: str, stat: Stat | None = None, at: str | None = None) -> None:
         """The file at `path`; `at` is the path of its bytes, if different. A `stat` must be current."""
-        self.path = path
+        super().__init__(path, stat)
         self._at = at or path
-        self._stat = stat
         self._fresh = stat is not None
         self._fd = -1
         self._newest = 0.0
-        self._head: bytes | None = None
-        self._memo: dict[str, Any] | None = None
-        self._tables: frozenset[str] | None = None
 
-    @property
-    def name(self) -> str:
-        return os.path.basename(self.path)
-
-    @property
-    def memo(self) -> dict[str, Any]:
-        if self._memo is None:
-            self._memo = {}
-        return self._memo
-
-    @property
-    def stat(self) -> Stat:
-        if self._stat is None:
-            self._open()
+    def _find_stat(self) -> Stat:
+        self._open()
         assert self._stat is not None
         return self._stat
 
@@ -158,12 +139,6 @@ class LocalFile(Closable):
         if self.head.startswith(SQLITE_MAGIC):  # a live database grows in its log
             changed = max(changed, _mtime(self._at + "-wal"))
         return time.time() - changed < MOVING_SECONDS
-
-    @property
-    def head(self) -> bytes:
-        if self._head is None:
-            self._head = self.read(0, HEAD_SIZE)
-        return self._head
 
     def read(self, offset: int, size: int) -> bytes:
         fd = self._fd if self._fd >= 0 else self._open()
@@ -217,20 +192,9 @@ class LocalFile(Closable):
             self._newest = max(self._newest, stat.mtime)
         return readable(LocalFile(resolve_relative(self.path, path, os.path.dirname, os.path.join)[0], stat))
 
-    @property
-    def tables(self) -> frozenset[str]:
-        if self._tables is None:
-            from tracetui.sources import sqlite
-
-            is_database = self.head.startswith(SQLITE_MAGIC)
-            self._tables = sqlite.tables(self._at) if is_database else frozenset()
-        return self._tables
-
-    def database(self) -> AbstractContextManager[Connection]:
-        from tracetui.sources import sqlite
-
+    def _database_arguments(self) -> tuple[str]:
         check_allowed(self._at)
-        return sqlite.connect(self._at)
+        return (self._at,)
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -244,11 +208,11 @@ class LocalFile(Closable):
         if self._fresh:  # another fstat is a third of the cost of opening
             self._fd, self._fresh = fd, False
             return fd
-        found = os.fstat(fd)
-        if not modes.S_ISREG(found.st_mode):
+        status = os.fstat(fd)
+        if not modes.S_ISREG(status.st_mode):
             os.close(fd)
             raise OSError(f"not a regular file: {self.path}")
-        self._stat = _stat_of(found)
+        self._stat = _stat_of(status)
         self._fd = fd
         return fd
 
@@ -274,9 +238,9 @@ class LocalSource:
     def list(self, path: str) -> Folder:
         check_path(path)
         check_allowed(path)
-        found = os.stat(path)
-        if not modes.S_ISDIR(found.st_mode):
-            return Folder([_named(path, found)], [])
+        status = os.stat(path)
+        if not modes.S_ISDIR(status.st_mode):
+            return Folder([_named(path, status)], [])
         entries: list[Entry] = []
         folders: list[str] = []
         with _entries(path) as names:
@@ -290,12 +254,12 @@ class LocalSource:
     def walk(self, root: str) -> Iterator[Entry]:
         try:
             check_allowed(root)
-            found = os.stat(root)  # a link is followed here, where the user named it, and nowhere else
+            status = os.stat(root)  # a link is followed here, where the user named it, and nowhere else
         except (OSError, ValueError) as error:
             yield Entry(root, skipped=reason_of(error), failed=True)
             return
-        if not modes.S_ISDIR(found.st_mode):
-            yield _named(root, found)
+        if not modes.S_ISDIR(status.st_mode):
+            yield _named(root, status)
             return
         folders = [root]
         while folders:
@@ -362,8 +326,8 @@ def _look(item: os.DirEntry[str], path: str) -> Entry | None:
         if name.startswith(".") and is_hidden(name, is_folder=item.is_dir(follow_symlinks=False)):
             return Entry(path, skipped=HIDDEN_FOLDER if item.is_dir(follow_symlinks=False) else HIDDEN)
         if item.is_file(follow_symlinks=False):  # first, because most are
-            found = item.stat(follow_symlinks=False)
-            stat = Stat(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+            status = item.stat(follow_symlinks=False)
+            stat = Stat(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
             return Entry(path, stat, skip_reason(name) if name.endswith(SKIPPED_ENDS) else None)
         if item.is_symlink():
             return Entry(path, skipped="symbolic link, not followed", failed=item.is_file())
@@ -382,12 +346,12 @@ def _mtime(path: str) -> float:
         return 0.0
 
 
-def _named(path: str, found: os.stat_result) -> Entry:
+def _named(path: str, status: os.stat_result) -> Entry:
     """Return the entry of a path that the user named."""
-    if not modes.S_ISREG(found.st_mode):
+    if not modes.S_ISREG(status.st_mode):
         return Entry(path, skipped="not a regular file")
-    return Entry(path, _stat_of(found))
+    return Entry(path, _stat_of(status))
 
 
-def _stat_of(found: os.stat_result) -> Stat:
-    return Stat(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+def _stat_of(status: os.stat_result) -> Stat:
+    return Stat(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)

@@ -187,8 +187,8 @@ class MultiHostSource(Closable):
 
     def cost(self) -> tuple[int, int]:
         """Return how many runs databases list, and how many spans they have."""
-        found = [database.cost() for database in self._databases.values()]
-        return sum(runs for runs, _ in found), sum(spans for _, spans in found)
+        costs = [database.cost() for database in self._databases.values()]
+        return sum(runs for runs, _ in costs), sum(spans for _, spans in costs)
 
     def unlisted(self) -> dict[str, int]:
         """Return how many more runs of databases failed with the error of a listed one, by the path of the newest."""

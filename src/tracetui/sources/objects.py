@@ -6,7 +6,6 @@ a batch is read, head and end of all files of the batch are requested at once.
 
 from __future__ import annotations
 
-import os
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,8 +19,8 @@ from tracetui.sources.base import (
     HIDDEN_FOLDER,
     MOVING_SECONDS,
     SQLITE_MAGIC,
+    BaseFile,
     Entry,
-    FetchedFile,
     File,
     Folder,
     LinkLost,
@@ -35,7 +34,7 @@ from tracetui.sources.base import (
 from tracetui.sources.bucket import Bucket, Object, join, parent
 from tracetui.sources.bucket_process import BucketProcess
 from tracetui.sources.file_views import readable
-from tracetui.sources.sqlite import ATTEMPTS, CopyCache, DatabaseChanging, private_folder
+from tracetui.sources.sqlite import CopyCache, RemoteCopies, RemoteCopy
 
 BLOCK: Final = HEAD_SIZE
 """Bytes of a cached block."""
@@ -47,11 +46,12 @@ REQUESTS: Final = 16
 """Requests in flight for a batch."""
 _DIRECT: Final = 8 << 20
 """Longest range to cache."""
-MAX_COPIES: Final = 8
 MAX_DATABASE: Final = 4 << 30
 """Bytes of a database that is copied, with its log."""
 _PARTS: Final = ("", "-journal", "-wal")
 """Suffixes of the files of a database."""
+_State = dict[str, Stat]
+"""State of a database: the stats of its files, by suffix."""
 _INVALID_KEYS: Final = "some keys below aren't paths (a//b, ./a); their siblings are not listed"
 
 
@@ -70,7 +70,7 @@ class ObjectSource:
         """The batch of each listed file that was not read yet."""
         self._listed: dict[str, Folder] = {}
         """Folders listed ahead by `prefetch`."""
-        self._copies = DatabaseCopies()
+        self._copies = RemoteCopies[_State]()
 
     @property
     def received(self) -> int:
@@ -132,7 +132,7 @@ class ObjectSource:
             return Folder([Entry(path, self.stat(path))], [])
         folders = [self.bucket.path(prefix) for prefix in prefixes]
         hidden = [Entry(path, skipped=HIDDEN_FOLDER) for path in folders if _is_hidden(path)]
-        entries = [self._entry(one) for one in objects if one.key != key or one.stat.size]
+        entries = [self._entry(item) for item in objects if item.key != key or item.stat.size]
         return Folder([*hidden, *entries], [path for path in folders if not _is_hidden(path)])
 
     def prefetch(self, paths: Sequence[str]) -> None:
@@ -152,12 +152,12 @@ class ObjectSource:
             self._listed = listed
 
     def walk(self, root: str) -> Iterator[Entry]:
-        top, found = root.rstrip("/"), False
+        top, is_prefix = root.rstrip("/"), False
         try:
             for entry in self._below(top):
-                found = True
+                is_prefix = True
                 yield entry
-            if not found and self.bucket.key(top):
+            if not is_prefix and self.bucket.key(top):
                 yield Entry(root, self.stat(top))
         except LinkLost:
             raise
@@ -174,13 +174,13 @@ class ObjectSource:
         wanted = list(blocks)
         if wanted and wanted[0] == 0:
             self._fetch_batch(self._batches.pop(path, ()))
-        found = {i: data for i in wanted if (data := self._blocks.get(path, stat, i)) is not None}
-        for first, last in _stretches([i for i in wanted if i not in found]):
+        contents = {i: data for i in wanted if (data := self._blocks.get(path, stat, i)) is not None}
+        for first, last in _stretches([i for i in wanted if i not in contents]):
             data = self.fetch_range(path, stat, first * BLOCK, min(stat.size, (last + 1) * BLOCK))
             for i in range(first, last + 1):
-                found[i] = data[(i - first) * BLOCK : (i - first + 1) * BLOCK]
-                self._blocks.put(path, stat, i, found[i])
-        return found
+                contents[i] = data[(i - first) * BLOCK : (i - first + 1) * BLOCK]
+                self._blocks.put(path, stat, i, contents[i])
+        return contents
 
     def fetch_range(self, path: str, stat: Stat, start: int, end: int) -> bytes:
         """Read a range of a version of an object, which is not cached. Raises `OSError` as `fetch` does."""
@@ -193,7 +193,9 @@ class ObjectSource:
 
     def copy(self, path: str) -> str:
         """Return the path of a local copy of a database and its log. Raises `OSError`."""
-        return self._copies.take(self, path)
+        return self._copies.take(
+            path, lambda: _database_state(self, path), lambda state, _: _copy_database(self, path, state)
+        ).file
 
     @property
     def copies(self) -> CopyCache:
@@ -205,15 +207,15 @@ class ObjectSource:
         hidden: set[str] = set()
         for page in self._client.pages(self.bucket.key(root)):
             entries = []
-            folders = {parent(self.bucket.path(one.key)) for one in page}
-            for one in page:
-                path = self.bucket.path(one.key)
+            folders = {parent(self.bucket.path(item.key)) for item in page}
+            for item in page:
+                path = self.bucket.path(item.key)
                 folder = _hidden_folder(root, path)
                 if folder and folder not in hidden:
                     hidden.add(folder)
                     entries.append(Entry(folder, skipped=HIDDEN_FOLDER))
-                elif not folder and not (one.stat.size == 0 and path in folders):  # some tools mark folders so
-                    entries.append(self._entry(one))
+                elif not folder and not (item.stat.size == 0 and path in folders):  # some tools mark folders so
+                    entries.append(self._entry(item))
             self._plan_batches(entries)
             yield from entries
 
@@ -263,7 +265,7 @@ class ObjectSource:
             self.fetch(entry.path, stat, sorted({0, max(0, last - 1), last}))
 
 
-class ObjectFile(FetchedFile):
+class ObjectFile(BaseFile):
     """One version of an object: reading fails once another has replaced it."""
 
     __slots__ = ("_changed_at", "_source")
@@ -289,8 +291,8 @@ class ObjectFile(FetchedFile):
         if end - offset > _DIRECT:
             return self._source.fetch_range(self.path, stat, offset, end)
         blocks = range(offset // BLOCK, (end - 1) // BLOCK + 1)
-        found = self._source.fetch(self.path, stat, blocks)
-        data = found[blocks[0]] if len(blocks) == 1 else b"".join(found[i] for i in blocks)
+        contents = self._source.fetch(self.path, stat, blocks)
+        data = contents[blocks[0]] if len(blocks) == 1 else b"".join(contents[i] for i in blocks)
         return data[offset - blocks[0] * BLOCK :][: end - offset]
 
     def sibling(self, name: str) -> str | None:
@@ -310,13 +312,10 @@ class ObjectFile(FetchedFile):
             self._changed_at = max(self._changed_at, stat.mtime)
         return readable(ObjectFile(self._source, resolve_relative(self.path, path, parent, join)[0], stat))
 
-    def close(self) -> None:
-        """Do nothing: there is no descriptor."""
-
     def _find_stat(self) -> Stat:
         return self._source.stat(self.path)
 
-    def _copy_arguments(self) -> tuple[str, CopyCache, str]:
+    def _database_arguments(self) -> tuple[str, CopyCache, str]:
         return self._source.copy(self.path), self._source.copies, self.path
 
 
@@ -345,59 +344,18 @@ class BlockCache:
                 self._blocks.popitem(last=False)
 
 
-class _Copy:
-    """A copy of one state of a database; its folder is deleted with the last reference."""
-
-    def __init__(self, state: dict[str, Stat]) -> None:
-        self.state = state
-        self.file = os.path.join(private_folder(self), "remote.db")
-
-
-class DatabaseCopies:
-    """Local copies of databases with their logs, deleted by `close` and at exit."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._copies: dict[str, _Copy] = {}
-        self.merged = CopyCache()
-        """Copies with their log or journal merged in."""
-
-    def take(self, source: ObjectSource, path: str) -> str:
-        """Return the path of a copy of the database as it is now. Raises `OSError`."""
-        with self._lock:
-            state = _database_state(source, path)
-            for _ in range(ATTEMPTS):
-                copy = self._copies.pop(path, None)
-                if copy is None or copy.state != state:
-                    copy = _copy_database(source, path, state)
-                    later = _database_state(source, path)
-                    if later != state:
-                        state = later
-                        continue
-                self._copies[path] = copy
-                while len(self._copies) > MAX_COPIES:
-                    self._copies.pop(next(iter(self._copies)))
-                return copy.file
-        raise DatabaseChanging("the database keeps changing while it is copied")
-
-    def close(self) -> None:
-        """Drop the copies."""
-        self._copies.clear()
-        self.merged.clear()
-
-
-def _database_state(source: ObjectSource, path: str) -> dict[str, Stat]:
-    found = {"": source.stat(path)}
+def _database_state(source: ObjectSource, path: str) -> _State:
+    state = {"": source.stat(path)}
     for part in _PARTS[1:]:
         with suppress(FileNotFoundError):
-            found[part] = source.stat(path + part)
-    return found
+            state[part] = source.stat(path + part)
+    return state
 
 
-def _copy_database(source: ObjectSource, path: str, state: dict[str, Stat]) -> _Copy:
+def _copy_database(source: ObjectSource, path: str, state: _State) -> RemoteCopy[_State]:
     if sum(stat.size for stat in state.values()) > MAX_DATABASE:
         raise OSError(f"a database of more than {MAX_DATABASE >> 30} GiB isn't downloaded")
-    copy = _Copy(state)
+    copy = RemoteCopy(state)
     for part, stat in state.items():
         with open(copy.file + part, "wb") as target:  # noqa: PTH123
             for start in range(0, stat.size, _DIRECT):

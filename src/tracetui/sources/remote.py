@@ -25,6 +25,7 @@ from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from threading import Lock
 from typing import Final, TypeVar
 
@@ -36,8 +37,8 @@ from tracetui.sources.base import (
     HIDDEN_FOLDER,
     MOVING_SECONDS,
     SQLITE_MAGIC,
+    BaseFile,
     Entry,
-    FetchedFile,
     File,
     Folder,
     LinkLost,
@@ -49,7 +50,7 @@ from tracetui.sources.base import (
 )
 from tracetui.sources.file_views import readable
 from tracetui.sources.sftp import READ_SIZE, Attributes, Client
-from tracetui.sources.sqlite import ATTEMPTS, CopyCache, DatabaseChanging, private_folder
+from tracetui.sources.sqlite import CopyCache, RemoteCopies, RemoteCopy
 from tracetui.sources.ssh import Host, Link, join, parent, remote_path
 
 LIMIT: Final = 32 << 20
@@ -100,13 +101,13 @@ class _CachedFile:
 
     def cached(self, offset: int, size: int) -> list[tuple[int, bytes]]:
         """Return the cached pieces of a range, in order."""
-        found = []
+        pieces = []
         first = max(0, bisect_right(self.starts, offset) - 1)
         for start in self.starts[first : bisect_left(self.starts, offset + size)]:
             data = self.pieces[start][max(0, offset - start) : offset + size - start]
             if data:
-                found.append((max(start, offset), data))
-        return found
+                pieces.append((max(start, offset), data))
+        return pieces
 
     def put(self, offset: int, data: bytes) -> None:
         if offset not in self.pieces:
@@ -171,36 +172,21 @@ class RemoteCache:
             self._size -= file.forget()
             file.is_log = False
             return
-        head = file.cached(0, min(EDGE, before.size))
-        tail = file.cached(max(0, before.size - EDGE), min(EDGE, before.size))
+        edge = min(EDGE, before.size)
+        pieces = [*file.cached(0, edge), *file.cached(max(edge, before.size - EDGE), EDGE)]
         self._size -= file.forget()
-        if not (head and tail) or head[0][0] != 0 or tail[-1][0] + len(tail[-1][1]) != before.size:
+        if not pieces or pieces[0][0] != 0 or pieces[-1][0] + len(pieces[-1][1]) != before.size:
             file.is_log = False
             return
-        for offset, data in (*head, *tail):
+        for offset, data in pieces:
             file.put(offset, data)
-        self._drop_overlaps(file)
-        self._size += sum(map(len, file.pieces.values()))
-        first = file.probe_offset % max(1, len(head[0][1]))
-        size = min(PROBE, len(head[0][1]) - first)
+            self._size += len(data)
+        head = len(pieces[0][1])
+        first = file.probe_offset % max(1, head)
+        size = min(PROBE, head - first)
         file.probe_offset = first + size
         last = min(PROBE, before.size)
         file.probe = Probe((first, size), (before.size - last, last))
-
-    def _drop_overlaps(self, file: _CachedFile) -> None:
-        """Remove overlaps of pieces: head and end of a short file are the same bytes."""
-        end = 0
-        for start in list(file.starts):
-            data = file.pieces[start]
-            if start < end:
-                del file.pieces[start]
-                file.starts.remove(start)
-                data = data[end - start :]
-                start = end
-                if not data:
-                    continue
-                file.put(start, data)
-            end = start + len(data)
 
     def probe(self, path: str, stat: Stat) -> Probe | None:
         """Return the ranges to verify before `cached` returns anything of that version of the file."""
@@ -215,9 +201,7 @@ class RemoteCache:
             if file is None or file.stat != stat or file.probe is None:
                 return
             probe, file.probe = file.probe, None
-            now = [(probe.head[0], head), (probe.tail[0], tail)]
-            spans = (probe.head, probe.tail)
-            file.is_log = all(_joined(file.cached(*span)) == data for span, (_, data) in zip(spans, now, strict=True))
+            file.is_log = _joined(file.cached(*probe.head)) == head and _joined(file.cached(*probe.tail)) == tail
             if not file.is_log:
                 self._size -= file.forget()
 
@@ -270,7 +254,6 @@ def _joined(pieces: list[tuple[int, bytes]]) -> bytes:
 
 PARTS: Final = ("", "-journal", "-wal")
 """Suffixes of a database's files, in copying order."""
-MAX_COPIES: Final = 8
 _SHARED: Final = "-shm"
 """Shows each commit, even one that leaves the log's size and second unchanged. It is not copied."""
 _HEADERS: Final = {"": 100, "-journal": 28, "-wal": 32, _SHARED: 96}
@@ -289,65 +272,34 @@ class _Part(msgspec.Struct, frozen=True):
 _State = dict[str, _Part]
 
 
-class MirroredDatabase:
-    """One state of one database; its folder is deleted with the last reference."""
-
-    def __init__(self, state: _State) -> None:
-        self.state = state
-        self.file = os.path.join(private_folder(self), "remote.db")
-        """Path of the database, next to its log and journal. Nothing writes there any more."""
-
-
-class DatabaseMirror:
-    """Copies of one source's databases, deleted by `close` and at exit."""
+class DatabaseMirror(RemoteCopies[_State]):
+    """Copies of one machine's databases."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._cache = RemoteCache(0)
-        self._lock = Lock()
-        self._copies: dict[str, MirroredDatabase] = {}
-        self.merged = CopyCache()
-        """Copies with their log or journal merged in: plain files, updated incrementally."""
 
-    def take(self, client: Client, path: str) -> MirroredDatabase:
+    def copy(self, client: Client, path: str) -> RemoteCopy[_State]:
         """Return a copy of the database at `path` as it is now. Raises `OSError`."""
-        with self._lock:
-            copy = self._copies.pop(path, None)
-            state = self._state(client, path)
-            for _ in range(ATTEMPTS):
-                if copy is None or copy.state != state:
-                    copy = _copy_state(client, path, state, copy)
-                    later = self._state(client, path)
-                    if not _allows(state, later):
-                        copy, state = None, later
-                        continue
-                self._copies[path] = copy
-                while len(self._copies) > MAX_COPIES:
-                    self._copies.pop(next(iter(self._copies)))
-                return copy
-        raise DatabaseChanging("the database keeps changing while it is copied")
-
-    def close(self) -> None:
-        """Drop the copies."""
-        self._copies.clear()
-        self.merged.clear()
+        return self.take(path, lambda: self._state(client, path), partial(_copy_state, client, path), _allows)
 
     def _state(self, client: Client, path: str) -> _State:
         asked = [(part, client.look(path + part)) for part in (*PARTS, _SHARED)]
-        found: dict[str, Stat] = {}
+        stats: dict[str, Stat] = {}
         for part, look in asked:
             try:
                 attributes = look()
             except FileNotFoundError:
                 continue
             if attributes.is_file and attributes.size:
-                found[part] = self._cache.observe(path + part, attributes.size, attributes.mtime, watched=True)
-        if "" not in found:
+                stats[part] = self._cache.observe(path + part, attributes.size, attributes.mtime, watched=True)
+        if "" not in stats:
             raise OSError(f"not a regular file: {path}")
-        handles = {part: opened() for part, opened in [(part, client.open(path + part)) for part in found]}
+        handles = {part: opened() for part, opened in [(part, client.open(path + part)) for part in stats]}
         headers = {part: client.read(handle, 0, _HEADERS[part]) for part, handle in handles.items()}
         for handle in handles.values():
             client.close(handle)
-        return {part: _Part(found[part], header()) for part, header in headers.items()}
+        return {part: _Part(stats[part], header()) for part, header in headers.items()}
 
 
 def _allows(before: _State, after: _State) -> bool:
@@ -360,9 +312,9 @@ def _allows(before: _State, after: _State) -> bool:
     return first.header == last.header and first.stat.size <= last.stat.size
 
 
-def _copy_state(client: Client, path: str, state: _State, before: MirroredDatabase | None) -> MirroredDatabase:
+def _copy_state(client: Client, path: str, state: _State, before: RemoteCopy[_State] | None) -> RemoteCopy[_State]:
     """Copy a state, linking unchanged files from the previous copy."""
-    copy = MirroredDatabase(state)
+    copy = RemoteCopy(state)
     for part, now in ((part, state[part]) for part in PARTS if part in state):
         if part == "-wal" and _page_size(now.header):
             _fetch_log(client, path + part, copy.file + part, now, before)
@@ -396,7 +348,7 @@ def _page_size(header: bytes) -> int:
     return size if len(header) == _HEADERS["-wal"] and 512 <= size <= 65_536 else 0
 
 
-def _fetch_log(client: Client, path: str, target: str, log: _Part, before: MirroredDatabase | None) -> None:
+def _fetch_log(client: Client, path: str, target: str, log: _Part, before: RemoteCopy[_State] | None) -> None:
     """Copy a log to its current end."""
     frame, salts = _FRAME + _page_size(log.header), log.header[16:24]
     log_before = before.state.get("-wal") if before is not None else None
@@ -408,9 +360,9 @@ def _fetch_log(client: Client, path: str, target: str, log: _Part, before: Mirro
                 copy.write(_read_committed(before.file + "-wal", frame))
             frames = max(1, READ_SIZE // frame)
             while data := client.read(handle, copy.tell(), frames * frame)():
-                whole = _current_frames_size(data, frame, salts)
-                copy.write(data[:whole])
-                if whole < frames * frame:
+                size = _current_frames_size(data, frame, salts)
+                copy.write(data[:size])
+                if size < frames * frame:
                     return
                 frames = min(frames * 2, _CHUNK // frame)
     finally:
@@ -485,10 +437,10 @@ class SshSource:
         stat, when = self._fresh.pop(path, (None, 0.0))
         if stat is not None and time.monotonic() - when < FRESH_SECONDS:
             return stat
-        found = self.client().look(remote_path(path))()
-        if not found.is_file:
+        attributes = self.client().look(remote_path(path))()
+        if not attributes.is_file:
             raise OSError(f"not a regular file: {path}")
-        return self._observe(path, found)
+        return self._observe(path, attributes)
 
     def is_folder(self, path: str) -> bool:
         """True if there is a folder at `path`, or a link to one. Raises `LinkLost`."""
@@ -511,9 +463,9 @@ class SshSource:
         """Database copies with their logs merged in."""
         return self._databases.merged
 
-    def copy(self, path: str) -> MirroredDatabase:
+    def copy(self, path: str) -> RemoteCopy[_State]:
         """Make a consistent local copy of a database."""
-        return self._databases.take(self.client(), remote_path(path))
+        return self._databases.copy(self.client(), remote_path(path))
 
     def local_path(self, path: str) -> str | None:
         return None
@@ -531,11 +483,11 @@ class SshSource:
         except LinkLost:
             raise
         except OSError:
-            found = asked()
-            if found.is_folder:
+            attributes = asked()
+            if attributes.is_folder:
                 raise
-            self._observe(path, found, watched=True)
-            return Folder([self._named(path, found)], [])
+            self._observe(path, attributes, watched=True)
+            return Folder([self._named(path, attributes)], [])
         asked()
         return folder
 
@@ -544,14 +496,14 @@ class SshSource:
 
     def walk(self, root: str) -> Iterator[Entry]:
         try:
-            found = self.client().look(remote_path(root), follow=True)()
+            attributes = self.client().look(remote_path(root), follow=True)()
         except LinkLost:
             raise
         except OSError as error:
             yield Entry(root, skipped=reason_of(error), failed=True)
             return
-        if not found.is_folder:
-            yield self._named(root, found)
+        if not attributes.is_folder:
+            yield self._named(root, attributes)
             return
         folders = [root]
         size = FIRST_BATCH
@@ -575,11 +527,13 @@ class SshSource:
                 size = BATCH
             folders.extend(reversed(below))
 
-    def _observe(self, path: str, found: Attributes, *, watched: bool = False) -> Stat:
-        return self.cache.observe(path, found.size, found.mtime, watched=watched)
+    def _observe(self, path: str, attributes: Attributes, *, watched: bool = False) -> Stat:
+        return self.cache.observe(path, attributes.size, attributes.mtime, watched=watched)
 
-    def _named(self, path: str, found: Attributes) -> Entry:
-        return Entry(path, self._observe(path, found)) if found.is_file else Entry(path, skipped="not a regular file")
+    def _named(self, path: str, attributes: Attributes) -> Entry:
+        if not attributes.is_file:
+            return Entry(path, skipped="not a regular file")
+        return Entry(path, self._observe(path, attributes))
 
     def _prefetch_edges(self, entries: Sequence[Entry]) -> Iterator[Entry]:
         """Prefetch head and end of these files in two round trips, and yield their entries.
@@ -587,7 +541,7 @@ class SshSource:
         Errors are left to whoever reads the file.
         """
         client = self.client()
-        missing = [i for i, one in enumerate(entries) if self._is_uncached(one)]
+        missing = [i for i, entry in enumerate(entries) if self._is_uncached(entry)]
         asked = []
         for i, opened in [(i, client.open(remote_path(entries[i].path))) for i in missing]:
             handle = answer(opened)
@@ -598,10 +552,10 @@ class SshSource:
         self._fresh.clear()
         ready = dict(enumerate(entries))
         for i, look, edges in asked:
-            found, path = answer(look), entries[i].path
-            if found is None or not found.is_file:
+            attributes, path = answer(look), entries[i].path
+            if attributes is None or not attributes.is_file:
                 continue
-            stat = self._observe(path, found)
+            stat = self._observe(path, attributes)
             for offset, read in edges:
                 self.cache.store(path, stat, offset, answer(read) or b"")
             ready[i] = Entry(path, stat)
@@ -618,12 +572,12 @@ class SshSource:
 def _batches(entries: list[Entry], size: int) -> Iterator[list[Entry]]:
     """Split entries into batches with at most `BATCH_BYTES` to fetch each."""
     batch: list[Entry] = []
-    left = BATCH_BYTES
+    budget = BATCH_BYTES
     for entry in entries:
-        left -= sum(length for _, length in _edges(entry))
-        if len(batch) >= size or (left < 0 and batch):
+        budget -= sum(length for _, length in _edges(entry))
+        if len(batch) >= size or (budget < 0 and batch):
             yield batch
-            batch, left, size = [], BATCH_BYTES, BATCH
+            batch, budget, size = [], BATCH_BYTES, BATCH
         batch.append(entry)
     if batch:
         yield batch
@@ -639,8 +593,8 @@ def _edges(entry: Entry) -> list[tuple[int, int]]:
 
 
 def _leads_to_file(asked: Callable[[], Attributes]) -> bool:
-    found = answer(asked)
-    return found is not None and found.is_file
+    attributes = answer(asked)
+    return attributes is not None and attributes.is_file
 
 
 class Folders:
@@ -655,7 +609,7 @@ class Folders:
         if not paths or paths[0] in self._prefetched:
             return
         now = time.monotonic()
-        for path in [path for path, one in self._prefetched.items() if now - one.when > FRESH_SECONDS]:
+        for path in [path for path, listing in self._prefetched.items() if now - listing.when > FRESH_SECONDS]:
             _drain(self._prefetched.pop(path))
         missing = [path for path in paths[:PREFETCH] if path not in self._prefetched]
         for path, opened in [(path, client.folder(remote_path(path))) for path in missing]:
@@ -682,20 +636,20 @@ class Folders:
         entries: list[Entry] = []
         folders: list[str] = []
         links = []
-        for name, found in names:
+        for name, attributes in names:
             below = join(path, name)
             if "/" in name or "\0" in name:
                 entries.append(Entry(below, skipped="invalid file name", failed=True))
-            elif is_hidden(name, is_folder=found.is_folder):
-                entries.append(Entry(below, skipped=HIDDEN_FOLDER if found.is_folder else HIDDEN))
-            elif found.is_folder:
+            elif is_hidden(name, is_folder=attributes.is_folder):
+                entries.append(Entry(below, skipped=HIDDEN_FOLDER if attributes.is_folder else HIDDEN))
+            elif attributes.is_folder:
                 folders.append(below)
-            elif found.is_link:
+            elif attributes.is_link:
                 links.append((below, client.look(remote_path(below), follow=True)))
-            elif not found.is_file:
+            elif not attributes.is_file:
                 entries.append(Entry(below, skipped="not a regular file"))
             else:
-                stat = self._cache.observe(below, found.size, found.mtime, watched=watched, asked=asked)
+                stat = self._cache.observe(below, attributes.size, attributes.mtime, watched=watched, asked=asked)
                 entries.append(Entry(below, stat, skip_reason(name)))
         for below, look in links:
             entries.append(Entry(below, skipped="symbolic link, not followed", failed=_leads_to_file(look)))
@@ -720,11 +674,11 @@ def _names(client: Client, there: str, opened: Callable[[], bytes]) -> _Names | 
         return error
 
 
-def _drain(one: _Prefetched) -> None:
+def _drain(prefetched: _Prefetched) -> None:
     """Consume answers that are no longer needed."""
-    if not isinstance(one.names, OSError):
+    if not isinstance(prefetched.names, OSError):
         with suppress(OSError):
-            for _ in one.names:
+            for _ in prefetched.names:
                 pass
 
 
@@ -741,7 +695,7 @@ def answer(asked: Callable[[], _T]) -> _T | None:
 # ---- files
 
 
-class RemoteFile(FetchedFile):
+class RemoteFile(BaseFile):
     """A regular file of another machine. Growth after its `stat` is left out."""
 
     __slots__ = ("_copy", "_handle", "_others", "_source")
@@ -751,7 +705,7 @@ class RemoteFile(FetchedFile):
         self._source = source
         self._handle: tuple[Client, bytes] | None = None
         self._others: list[tuple[str, float]] = []
-        self._copy: MirroredDatabase | None = None
+        self._copy: RemoteCopy[_State] | None = None
         """Held while the file is open: changes are checked once, and the copy stays."""
 
     @property
@@ -764,7 +718,7 @@ class RemoteFile(FetchedFile):
     @property
     def moving(self) -> bool:
         cache = self._source.cache
-        if cache.is_moving(self.path, self.stat.mtime) or any(cache.is_moving(*one) for one in self._others):
+        if cache.is_moving(self.path, self.stat.mtime) or any(cache.is_moving(*other) for other in self._others):
             return True
         if not self.head.startswith(SQLITE_MAGIC):
             return False
@@ -811,8 +765,7 @@ class RemoteFile(FetchedFile):
             self._others.append((at, stat.mtime))
         return readable(RemoteFile(self._source, at, stat))
 
-    def _copy_arguments(self) -> tuple[str, CopyCache, str]:
-        """Return a copy of the database as arguments of `sqlite.connect`."""
+    def _database_arguments(self) -> tuple[str, CopyCache, str]:
         if self._copy is None:
             self._copy = self._source.copy(self.path)
         return self._copy.file, self._source.copies, self.path

@@ -119,11 +119,11 @@ class Client:
     def _names_in(self, handle: bytes, path: str, asked: deque[int]) -> Iterator[tuple[str, Attributes]]:
         count, ahead = 0, len(asked)
         try:
-            while found := self._names(asked.popleft(), path):
-                count += len(found)
+            while page := self._names(asked.popleft(), path):
+                count += len(page)
                 if count > MAX_NAMES:
                     raise OSError(f"more than {MAX_NAMES} names in {path}")
-                yield from ((name, attributes) for name, attributes in found if name not in (".", ".."))
+                yield from ((name, attributes) for name, attributes in page if name not in (".", ".."))
                 ahead = min(ahead * 2, WINDOW)  # a folder of thousands must not cost one round trip per hundred names
                 asked.extend(self._send_readdir(handle) for _ in range(ahead - len(asked)))
         finally:  # pending requests would only report the end
@@ -232,12 +232,12 @@ class _Fields:
         return Attributes(size, mode, times & 0xFFFF_FFFF)
 
     def names(self) -> list[tuple[str, Attributes]]:
-        found = []
+        names = []
         for _ in range(self.number()):
             name = self.string()
             self.string()  # a line as `ls -l` prints it
-            found.append((name.decode("utf-8", "surrogateescape"), self.attributes()))
-        return found
+            names.append((name.decode("utf-8", "surrogateescape"), self.attributes()))
+        return names
 
 
 def _string(data: bytes) -> bytes:
@@ -352,10 +352,10 @@ class Channel:
             if self.broken:
                 raise self._lost()
             deadline = time.monotonic() + self._seconds
-            left = memoryview(data)
-            while left:
+            unsent = memoryview(data)
+            while unsent:
                 try:
-                    left = left[os.write(self._pipes.requests, left) :]
+                    unsent = unsent[os.write(self._pipes.requests, unsent) :]
                 except BlockingIOError as error:
                     rest = deadline - time.monotonic()
                     if rest <= 0 or not _ready(self._pipes.requests, select.POLLOUT, rest):

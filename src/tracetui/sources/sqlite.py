@@ -24,6 +24,7 @@ table can be an endless query.
 from __future__ import annotations
 
 import errno
+import operator
 import os
 import shutil
 import sqlite3
@@ -32,11 +33,11 @@ import sys
 import tempfile
 import weakref
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import cache, partial
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -142,10 +143,10 @@ class DatabaseCopy:
             in_log, state = False, DatabaseState.of(path)
         raise DatabaseChanging("the database keeps changing while it is copied")
 
-    def _apply(self, found: list[Frames]) -> None:
+    def _apply(self, batches: list[Frames]) -> None:
         """Write new pages to their places."""
         with open(self.path, "r+b", buffering=0) as copy:  # noqa: PTH123
-            for frames in found:
+            for frames in batches:
                 if frames.page_count:
                     size = frames.end.page_size
                     for number, page in frames.pages.items():
@@ -207,10 +208,10 @@ class _Copies:
         with self._lock:
             state = DatabaseState.of(path)
             # temporary files may be cleaned up
-            self._copies = [one for one in self._copies if os.path.exists(one.path)]
-            copy = next((one for one in self._copies if one.pending(path, state) == []), None)
+            self._copies = [other for other in self._copies if os.path.exists(other.path)]
+            copy = next((other for other in self._copies if other.pending(path, state) == []), None)
             if copy is None:
-                copy = next((one for one in self._copies if not one.readers), None) or DatabaseCopy()
+                copy = next((other for other in self._copies if not other.readers), None) or DatabaseCopy()
                 if copy in self._copies:
                     self._copies.remove(copy)
                 try:
@@ -226,7 +227,7 @@ class _Copies:
     def release(self, copy: DatabaseCopy) -> None:
         with self._lock:
             copy.readers -= 1
-            for spare in [one for one in self._copies[SPARE_COPIES:] if not one.readers]:
+            for spare in [other for other in self._copies[SPARE_COPIES:] if not other.readers]:
                 self._copies.remove(spare)
 
 
@@ -261,6 +262,60 @@ class CopyCache:
 
 
 _COPIES: Final = CopyCache()
+_State = TypeVar("_State")
+
+
+class RemoteCopy(Generic[_State]):
+    """A local copy of one state of a remote database; its folder is deleted with the last reference."""
+
+    def __init__(self, state: _State) -> None:
+        self.state = state
+        self.file = os.path.join(private_folder(self), "remote.db")
+        """Path of the database, next to its log and journal. Nothing writes there after copying."""
+
+
+class RemoteCopies(Generic[_State]):
+    """Local copies of the databases of one remote source, deleted by `close` and at exit. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._copies: dict[str, RemoteCopy[_State]] = {}
+        self.merged = CopyCache()
+        """Copies with their log or journal merged in: plain files, updated incrementally."""
+
+    def take(
+        self,
+        path: str,
+        look: Callable[[], _State],
+        make: Callable[[_State, RemoteCopy[_State] | None], RemoteCopy[_State]],
+        allows: Callable[[_State, _State], bool] = operator.eq,
+    ) -> RemoteCopy[_State]:
+        """Return a copy of the database at `path` as it is now.
+
+        `look` returns the current state. `make` copies a state, given the copy of an earlier one; that copy is
+        consistent if `allows(state, state afterwards)`. Raises `OSError` as these do, `DatabaseChanging` after
+        `ATTEMPTS`.
+        """
+        with self._lock:
+            copy = self._copies.pop(path, None)
+            state = look()
+            for _ in range(ATTEMPTS):
+                if copy is None or copy.state != state:
+                    copy = make(state, copy)
+                    later = look()
+                    if not allows(state, later):
+                        copy, state = None, later
+                        continue
+                self._copies[path] = copy
+                while len(self._copies) > MAX_DATABASES:
+                    self._copies.pop(next(iter(self._copies)))
+                return copy
+        raise DatabaseChanging("the database keeps changing while it is copied")
+
+    def close(self) -> None:
+        """Drop the copies."""
+        self._copies.clear()
+        self.merged.clear()
 
 
 def is_passing(error: Exception) -> bool:
@@ -340,23 +395,23 @@ def private_folder(owner: object) -> str:
 def _regular(path: str) -> Stat | None:
     """Return the stat of a regular file, None for anything else. Links are not followed."""
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except FileNotFoundError:
         return None
-    if not modes.S_ISREG(found.st_mode):
+    if not modes.S_ISREG(status.st_mode):
         return None
-    return Stat(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    return Stat(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def _filled(path: str) -> Stat | None:
-    found = _regular(path)
-    return found if found is not None and found.size else None
+    stat = _regular(path)
+    return stat if stat is not None and stat.size else None
 
 
 def _hot_journal(path: str) -> Stat | None:
     """Return the stat of a rollback journal that may need a rollback: a finished one starts with a zero."""
-    found = _filled(path)
-    return found if found is not None and _read(path, 1) not in (b"", b"\0") else None
+    stat = _filled(path)
+    return stat if stat is not None and _read(path, 1) not in (b"", b"\0") else None
 
 
 def _read(path: str, size: int, offset: int = 0) -> bytes:
@@ -397,7 +452,7 @@ def _copy_differing(source: str, target: str) -> None:
 def _check_room(source: str, target: str) -> None:
     """Refuse a copy that doesn't fit, before it fills the temporary folder."""
     have = _regular(target)
-    size = sum(found.size for suffix in ("", "-wal", "-wal", "-journal") if (found := _regular(source + suffix)))
+    size = sum(stat.size for suffix in ("", "-wal", "-wal", "-journal") if (stat := _regular(source + suffix)))
     if size - (have.size if have is not None else 0) > shutil.disk_usage(os.path.dirname(target)).free:
         raise _no_room(target)
 
@@ -489,7 +544,7 @@ def _open_in_place(path: str) -> LimitedConnection:
         before = _open_files()
         connection = open_readonly(path)
         checked = os.fstat(fd)
-        if all(file != (checked.st_dev, checked.st_ino) for file in (one[1:] for one in _open_files() - before)):
+        if all(file != (checked.st_dev, checked.st_ino) for file in (opened[1:] for opened in _open_files() - before)):
             connection.close()
             raise PermissionError(errno.EACCES, "exchanged while it was opened", path)
         return connection
@@ -502,8 +557,8 @@ def _open_files() -> set[tuple[int, int, int]]:
     files: set[tuple[int, int, int]] = set()
     for name in os.listdir("/dev/fd"):
         with suppress(OSError):
-            found = os.fstat(int(name))
-            files.add((int(name), found.st_dev, found.st_ino))
+            status = os.fstat(int(name))
+            files.add((int(name), status.st_dev, status.st_ino))
     return files
 
 
@@ -655,7 +710,7 @@ def _checksum(data: bytes, before: bytes, byte_order: str) -> bytes:
         words.byteswap()
     first, second = int.from_bytes(before[:4], "big"), int.from_bytes(before[4:8], "big")
     pairs = iter(words)
-    for one, two in zip(pairs, pairs, strict=True):
-        first = (first + one + second) & 0xFFFF_FFFF
-        second = (second + two + first) & 0xFFFF_FFFF
+    for even, odd in zip(pairs, pairs, strict=True):
+        first = (first + even + second) & 0xFFFF_FFFF
+        second = (second + odd + first) & 0xFFFF_FFFF
     return first.to_bytes(4, "big") + second.to_bytes(4, "big")

@@ -95,10 +95,10 @@ def parse_remote_path(word: str) -> RemotePath | None:
         return RemotePath(
             _host(login, with_port=True), _from_home(path[1:] if path[:1] == "~" else slash + path, path[:1])
         )
-    found = _SCP.match(word)
-    if found is None:
+    match = _SCP.match(word)
+    if match is None:
         return None
-    login, path = found[1], found[2]
+    login, path = match[1], match[2]
     return RemotePath(_host(login, with_port=False), _from_home(path.removeprefix("~"), path[:1]))
 
 
@@ -128,8 +128,8 @@ def parent(path: str) -> str:
 
 def _is_start(folder: str) -> bool:
     """True for ``host:`` without a path."""
-    found = None if folder.startswith(_SCHEME) else _SCP.match(folder)
-    return found is not None and not found[2]
+    match = None if folder.startswith(_SCHEME) else _SCP.match(folder)
+    return match is not None and not match[2]
 
 
 def _host(login: str, *, with_port: bool) -> Host:

@@ -22,6 +22,7 @@ from tracetui.sources.base import (
     EVERYTHING,
     HEAD_SIZE,
     MOVING_SECONDS,
+    BaseFile,
     Closable,
     Condition,
     EachError,
@@ -704,13 +705,13 @@ class RowCache:
                 size -= len(self._rows.popitem(last=False)[1].data)
 
 
-class RowsFile(Closable):
+class RowsFile(BaseFile):
     """One trace; see `tracetui.sources.base.File`. It is as it was when it was opened.
 
     If it was opened to be listed, its head is the row of the trace in the list: ``{"Listed": …}``.
     """
 
-    __slots__ = ("_data", "_listed", "_moving", "_rows", "_stat", "memo", "name", "path")
+    __slots__ = ("_data", "_listed", "_moving", "_rows", "_trace")
 
     def __init__(
         self,
@@ -724,13 +725,16 @@ class RowsFile(Closable):
 
         Both functions raise `OSError`.
         """
-        self.path, self.name = path, trace
-        self.memo: dict[str, Any] = {}
+        super().__init__(path, stat)
+        self._trace = trace
         self._rows = rows
         self._listed = listed
         self._data: bytes | None = None
-        self._stat = stat
         self._moving = False
+
+    @property
+    def name(self) -> str:
+        return self._trace
 
     def _loaded(self) -> bytes:
         if self._data is None:
@@ -738,10 +742,8 @@ class RowsFile(Closable):
             self._data, self._stat, self._moving = rows.data, rows.stat, rows.moving
         return self._data
 
-    @property
-    def stat(self) -> Stat:
-        if self._stat is None:
-            self._loaded()
+    def _find_stat(self) -> Stat:
+        self._loaded()
         assert self._stat is not None
         return self._stat
 
@@ -764,27 +766,9 @@ class RowsFile(Closable):
     def read_all(self) -> bytes:
         return self._loaded()
 
-    def next_data(self, offset: int) -> int:
-        return offset
-
-    def sibling(self, name: str) -> str | None:
-        return None
-
-    def folder(self, path: str = "") -> Folder:
-        return Folder()
-
-    def other(self, path: str, stat: Stat | None = None) -> File:
-        raise FileNotFoundError(f"a trace in ClickHouse has no other files: {path}")
-
     @property
     def tables(self) -> frozenset[str]:
         return frozenset()
-
-    def database(self) -> Any:
-        raise OSError("not a SQLite database")
-
-    def close(self) -> None:
-        return
 
 
 def batches(traces: Sequence[tuple[str, int]], most_spans: int) -> list[str]:
