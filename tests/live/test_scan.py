@@ -43,6 +43,7 @@ def found_in(*roots: Path) -> dict[str, Found]:
         ("a.json", b"{'a': 1}", "not valid JSON"),
         ("a.json", b'{"__proto__": {}}', "__proto__"),
         ("a.json", '{"a": 1}'.encode("utf-16"), "utf-16"),
+        ("a.json", '{"a": 1}'.encode("utf-16-be"), "utf-16-be"),
         ("A.JSON", b"[" * 100_000, "nested too deeply"),
         ("a.jsonl", b"", "empty file"),
         ("a.jsonl", b"\n\n", "white space"),

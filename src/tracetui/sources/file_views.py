@@ -64,7 +64,7 @@ def readable(file: File) -> File:
     """`unpacked`, and JSON lines in UTF-16 as UTF-8: PowerShell writes text so unless it is told otherwise."""
     if file.path.endswith(".jsonl"):
         try:
-            if encoding := _utf16_of(file.head):
+            if encoding := utf16_of(file.head):
                 return Utf8File(file, encoding)
         except OSError:  # whoever reads it gets the error
             pass
@@ -72,7 +72,7 @@ def readable(file: File) -> File:
     return unpacked(file)
 
 
-def _utf16_of(head: bytes) -> str | None:
+def utf16_of(head: bytes) -> str | None:
     """The codec of a text in UTF-16, None for other texts: by its byte-order mark, else by the zero bytes of its first
     two characters, which are ASCII in JSON (RFC 4627 §3).
     """
