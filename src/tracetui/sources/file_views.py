@@ -78,8 +78,8 @@ def utf16_of(head: bytes) -> str | None:
     """
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return "utf-16"
-    zeros = [not byte for byte in head[:4]]
-    return {(0, 1, 0, 1): "utf-16-le", (1, 0, 1, 0): "utf-16-be"}.get(tuple(zeros))
+    zeros = [byte == 0 for byte in head[:4]]
+    return "utf-16-le" if zeros == [False, True] * 2 else "utf-16-be" if zeros == [True, False] * 2 else None
 
 
 class UnpackedFile(FileView):
