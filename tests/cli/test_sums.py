@@ -12,7 +12,8 @@ from tests.shared import SHARED
 from tracetui.analysis.statistics import By, Row, Statistics
 from tracetui.cli.reading import Listing, listing_of
 from tracetui.live.load import FileCaches, read_run
-from tracetui.model import Usage
+from tracetui.model import Run, Status, Usage
+from tracetui.model.claims import counts_elsewhere
 from tracetui.sources.local import LocalSource
 
 FORMATS = Path(__file__).parents[1] / "formats"
@@ -25,15 +26,17 @@ PARTIAL: Final = {By.TOOL, By.NODE}
 COUNTS: Final = [name for name in Usage.__struct_fields__ if name.endswith("_tokens")]
 
 
-def _rows(listing: Listing) -> dict[By, Sequence[Row]]:
-    source, caches = LocalSource(), FileCaches()
+def _rows(listing: Listing, marked: Iterable[Run]) -> dict[By, Sequence[Row]]:
     listed = {run.ref for run in listing.runs}
     counters = {by: Statistics(by, listed) for by in By}
-    for run in listing.runs:
-        marked = listing.claims.mark(read_run(source, run.ref, caches.for_run(run.ref)))
+    for run in marked:
         for counter in counters.values():
-            counter.add(marked)
+            counter.add(run)
     return {by: counter.rows() for by, counter in counters.items()}
+
+
+def _errors(run: Run) -> int:
+    return sum(span.status is Status.ERROR and not counts_elsewhere(span) for span in run.spans)
 
 
 def _sums(usages: Iterable[Usage | None]) -> dict[str, int]:
@@ -46,8 +49,12 @@ def test_the_rows_of_every_grouping_add_up_to_the_list(folder: Path) -> None:
     listing = listing_of(LocalSource(), [str(folder)], None, deep=True)
     if folder.parent == CONTRADICTORY:
         listing.runs[:] = [run for run in listing.runs if not run.ref.path.endswith("named-otherwise.json")]
+    source, caches = LocalSource(), FileCaches()
+    marked = [listing.claims.mark(read_run(source, run.ref, caches.for_run(run.ref))) for run in listing.runs]
+    assert [_errors(run) for run in marked] == [run.errors or 0 for run in listing.runs]
+    assert [run.summary.errors for run in marked] == [run.errors for run in listing.runs]
     listed = _sums(run.usage for run in listing.runs)
-    for by, rows in _rows(listing).items():
+    for by, rows in _rows(listing, marked).items():
         if by not in PARTIAL:
             assert _sums(row.usage for row in rows) == listed, by
         if by is By.TOOL:

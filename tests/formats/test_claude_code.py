@@ -178,6 +178,38 @@ def test_unknown_kinds_are_shown_and_no_problem(case: Path) -> None:
     assert not any("weather-report" in problem.reason for problem in run.problems)
 
 
+def test_every_kind_of_record_in_a_stream_is_known(tmp_path: Path) -> None:
+    """What ``claude -p --output-format stream-json --include-partial-messages`` writes (2.1.332)."""
+    others = [
+        "auth_status",
+        "prompt_suggestion",
+        "rate_limit_event",
+        "stream_event",
+        "tool_progress",
+        "tool_use_summary",
+    ]
+    facts: dict[str, Any] = {"session_id": "9d1f", "uuid": "a1", "timestamp": "2026-03-02T09:15:00Z"}
+    started = {"subtype": "init", "tools": ["Bash"], "model": "claude-opus-5", "mcp_servers": [], "skills": []}
+    task = {"subtype": "task_started", "task_id": "t1", "tool_use_id": "toolu_1", "description": "count apples"}
+    path = tmp_path / "stream.jsonl"
+    lines: list[dict[str, Any]] = [
+        {"type": "system", **started},
+        {"type": "system", **task},
+        *({"type": kind} for kind in others),
+    ]
+    write(path, [line | facts for line in lines])
+    ledger = read(path).summary.ledger
+    assert (ledger.kinds, ledger.fields) == ((), ())
+
+
+def test_a_stream_marks_the_response_that_is_an_error_of_the_api(tmp_path: Path) -> None:
+    facts = {"session_id": "9d1f", "uuid": "a1", "timestamp": "2026-03-02T09:15:00Z", "error": "unknown"}
+    message = {"id": "m1", "role": "assistant", "model": "<synthetic>", "content": [{"type": "text", "text": "400"}]}
+    path = tmp_path / "stream.jsonl"
+    write(path, [{"type": "assistant", "message": message, "is_api_error_message": True, **facts}])
+    assert [one.status for one in read(path).spans] == [Status.ERROR]
+
+
 @with_case(["rewind"])
 def test_rewound_records_are_a_separate_branch(case: Path) -> None:
     run = read(session(case))

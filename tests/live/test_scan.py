@@ -19,6 +19,7 @@ from tracetui.live.scan import Found, scan
 from tracetui.sources.local import LocalFile, LocalSource
 
 TRACE = Path(__file__).parents[1] / "cli" / "traces" / "paprika" / "plan-7.json"
+TURNS = Path(__file__).parents[1] / "formats" / "codex_exec" / "turns"
 
 
 def found_in(*roots: Path) -> dict[str, Found]:
@@ -43,6 +44,7 @@ def found_in(*roots: Path) -> dict[str, Found]:
         ("a.json", b"{'a': 1}", "not valid JSON"),
         ("a.json", b'{"__proto__": {}}', "__proto__"),
         ("a.json", '{"a": 1}'.encode("utf-16"), "utf-16"),
+        ("a.json", '{"a": 1}'.encode("utf-16-be"), "utf-16-be"),
         ("A.JSON", b"[" * 100_000, "nested too deeply"),
         ("a.jsonl", b"", "empty file"),
         ("a.jsonl", b"\n\n", "white space"),
@@ -60,6 +62,17 @@ def test_a_broken_file_is_a_problem(tmp_path: Path, name: str, data: bytes, reas
 
     assert one.kind == "problem"
     assert reason in one.problems[0].reason
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_json_lines_in_utf_16_are_read_with_and_without_a_byte_order_mark(tmp_path: Path, encoding: str) -> None:
+    session = next(TURNS.rglob("*.jsonl")).read_text(encoding="utf-8")
+    for folder, data in (("wide", session.encode(encoding)), ("narrow", session.encode())):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.jsonl").write_bytes(data)
+    [wide] = (one.runs[0] for one in found_in(tmp_path / "wide").values())
+    [narrow] = (one.runs[0] for one in found_in(tmp_path / "narrow").values())
+    assert wide.replace(ref=narrow.ref, modified_at=narrow.modified_at) == narrow
 
 
 @pytest.mark.parametrize(

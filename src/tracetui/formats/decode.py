@@ -6,6 +6,7 @@ import json
 import re
 from codecs import utf_8_decode
 from collections.abc import Iterator
+from contextlib import suppress
 from string import digits
 from typing import Any, Final, NamedTuple
 
@@ -14,6 +15,7 @@ import orjson
 
 from tracetui.errors import FormatError
 from tracetui.sources.base import MAX_DOCUMENT, File
+from tracetui.sources.file_views import utf16_of
 
 MAX_LENIENT: Final = 64 << 20
 """Bytes up to which the slow, lenient decoder is tried."""
@@ -26,8 +28,6 @@ _BOMS: Final = (
     (b"\xff\xfe\x00\x00", "utf-32"),
     (b"\x00\x00\xfe\xff", "utf-32"),
     (b"\xef\xbb\xbf", "utf-8-sig"),
-    (b"\xff\xfe", "utf-16"),
-    (b"\xfe\xff", "utf-16"),
 )
 
 
@@ -104,12 +104,10 @@ def _integer(digits: str) -> int | str:
 
 
 def _text(data: bytes) -> tuple[str, str]:
-    for bom, encoding in _BOMS:
-        if data.startswith(bom):
-            try:
-                return data.decode(encoding, "surrogatepass"), f"encoded as {encoding}"
-            except UnicodeDecodeError:
-                break
+    encoding = next((encoding for bom, encoding in _BOMS if data.startswith(bom)), None) or utf16_of(data)
+    if encoding is not None:
+        with suppress(UnicodeDecodeError):
+            return data.decode(encoding, "surrogatepass"), f"encoded as {encoding}"
     try:
         return data.decode("utf-8"), ""
     except UnicodeDecodeError as error:

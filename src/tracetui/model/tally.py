@@ -132,7 +132,7 @@ class Tally(msgspec.Struct, kw_only=True):
                 keep(self.models, model)
             failed = span.status is _ERROR
             if failed:
-                errors += 1
+                errors += counts
                 self._add_error(span)
             if operation not in CONTAINERS:
                 self.ends_in_error = failed
@@ -197,7 +197,7 @@ class Tally(msgspec.Struct, kw_only=True):
 
 def _weight(span: Span) -> tuple[Any, ...]:
     """Return the parts of a span that count by their position, or can't be subtracted."""
-    failure = (span.error, span.name, span.operation) if span.status is Status.ERROR else None
+    failure = (span.error, span.name, span.operation, counts_elsewhere(span)) if span.status is Status.ERROR else None
     named = span.operation is Operation.EXECUTE_TOOL, span.is_node
     unknown = (span.name, size_of(span.at)) if span.operation is Operation.UNKNOWN else None
     names = (*named, span.name if any(named) else None, span.model, unknown, claim_of(span))

@@ -64,15 +64,22 @@ def readable(file: File) -> File:
     """`unpacked`, and JSON lines in UTF-16 as UTF-8: PowerShell writes text so unless it is told otherwise."""
     if file.path.endswith(".jsonl"):
         try:
-            if file.head[:2] in _UTF16:
-                return Utf8File(file)
+            if encoding := utf16_of(file.head):
+                return Utf8File(file, encoding)
         except OSError:  # whoever reads it gets the error
             pass
         return file
     return unpacked(file)
 
 
-_UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
+def utf16_of(head: bytes) -> str | None:
+    """The codec of a text in UTF-16, None for other texts: by its byte-order mark, else by the zero bytes of its first
+    two characters, which are ASCII in JSON (RFC 4627 §3).
+    """
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
+    zeros = [byte == 0 for byte in head[:4]]
+    return "utf-16-le" if zeros == [False, True] * 2 else "utf-16-be" if zeros == [True, False] * 2 else None
 
 
 class UnpackedFile(FileView):
@@ -140,7 +147,11 @@ class UnpackedFile(FileView):
 class Utf8File(UnpackedFile):
     """A text file in UTF-16, as UTF-8."""
 
-    __slots__ = ()
+    __slots__ = ("_encoding",)
+
+    def __init__(self, file: File, encoding: str) -> None:
+        super().__init__(file)
+        self._encoding = encoding
 
     @property
     def name(self) -> str:
@@ -156,7 +167,7 @@ class Utf8File(UnpackedFile):
             if size > MAX_UNPACKED:
                 raise OSError(f"not read: {size} bytes in UTF-16, more than {MAX_UNPACKED >> 20} MiB")
             spend(self._file.memo, size)
-            self._data = self._file.read_all().decode("utf-16", "replace").encode()
+            self._data = self._file.read_all().decode(self._encoding, "replace").encode()
         return self._data
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from tracetui.model import ModelUsage, Operation, Run, RunRef, RunSummary, Usage
+from tracetui.model import ModelUsage, Operation, Run, RunRef, RunSummary, Span, Status, Usage
 from tracetui.model.claims import Claim, ClaimKeys, as_copy, is_among, unpack_claims, unpack_keys
 from tracetui.model.tally import size_class
 from tracetui.store.relations import place_of
@@ -53,7 +53,7 @@ class Share(NamedTuple):
     def mark(self, run: Run) -> Run:
         """The run with its net summary, and the spans that other runs count as copies; `run` is gross."""
         if self.whole:
-            copies = {i: as_copy(span) for i, span in enumerate(run.spans) if span.usage is not None}
+            copies = {i: as_copy(span) for i, span in enumerate(run.spans) if _counts(span)}
         else:
             spans = enumerate(run.spans if self.copied else ())
             copies = {i: as_copy(span) for i, span in spans if is_among(span, self.copied)}
@@ -310,6 +310,12 @@ class Claims:
         if order is None:
             order = self._orders[ref] = order_of(self._runs[ref])
         return order
+
+
+def _counts(span: Span) -> bool:
+    """Whether a span is part of the counts of its run, were this no copy."""
+    failed = span.status is Status.ERROR
+    return failed or span.usage is not None or span.operation in (Operation.CHAT, Operation.EXECUTE_TOOL)
 
 
 def _repeated(tables: Sequence[array[int]]) -> set[int]:

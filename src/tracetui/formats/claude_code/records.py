@@ -288,7 +288,7 @@ class Record(Envelope, tag_field="type"):
     other_fields: ClassVar[str | None] = None
 
 
-_ANY: Final = "agentName sessionKind session_id teamName"
+_ANY: Final = "agentName agent_id sessionKind session_id teamName"
 """Further fields of any record."""
 
 
@@ -298,7 +298,8 @@ class User(Record, tag="user"):
     other_fields: ClassVar = (
         f"{_ANY} classifierMetaLines imagePasteIds interruptedByShutdown interruptedMessageId "
         "isVisibleInTranscriptOnly mcpMeta origin permissionMode promptId promptSource requestId "
-        "sourceToolAssistantUUID sourceToolUseID thinkingMetadata todos toolDenialKind toolEndsTurn turnCompanion"
+        "sourceToolAssistantUUID sourceToolUseID task_description thinkingMetadata todos toolDenialKind toolEndsTurn "
+        "tool_result_meta tool_use_result turnCompanion"
     )
     message: Message | None = None
     tool_use_result: Result | Loose = None
@@ -350,16 +351,18 @@ class Assistant(Record, tag="assistant"):
 
     other_fields: ClassVar = (
         f"{_ANY} apiErrorStatus attributionMcpServer attributionMcpTool attributionPlugin attributionSkill effort "
-        "errorDetails isAbortedMidStream isMeta requestId supersedesUuids"
+        "api_error_status api_error_type errorDetails isAbortedMidStream isMeta requestId request_id supersedesUuids "
+        "task_description"
     )
     message: Message | None = None
     is_api_error_message: bool | None = None
+    is_api_error_in_stream: bool | None = field(default=None, name="is_api_error_message")
     error: Any = None
     attribution_agent: str | None = None
 
     def take(self, agent: Agent, when: float | None, line: Line) -> None:
         message = self.message or Message()
-        model, failed = message.model or None, self.is_api_error_message is True
+        model, failed = message.model or None, bool(self.is_api_error_message or self.is_api_error_in_stream)
         name = ("API" if failed else (model or "").strip("<>")) or "assistant"
         shown = None if model is None or model == SYNTHETIC else intern(model)
         response = agent.response(message.id or None, self.uuid, intern(name), shown, when, line)
@@ -419,6 +422,17 @@ class Compaction(Struct, gc=False, rename="camel"):
     duration_ms: Finite | None = None
 
 
+_OF_STREAM: Final = """
+    additional_directories agents analytics_disabled apiKeySource betas capabilities claude_code_version description
+    fast_mode_disabled_reason fast_mode_state is_backgrounded last_tool_name mcp_servers memory_paths
+    messaging_socket_path model original_cwd output_file output_style patch per_turn_effort_active permissionMode
+    plugins product_feedback_disabled prompt run_id sandbox_enabled served_by_anthropic skills slash_commands
+    spawn_depth status summary summary_is_report task_id task_type tasks terminal_slash_commands tool_use_id tools
+    ultrathink_available ultrathink_typed_raises usage view_mode workflow_name
+"""
+"""Further fields of a stream's first record, and of its records of background tasks."""
+
+
 class System(Record, tag="system"):
     """An event in the program, by subtype."""
 
@@ -426,7 +440,7 @@ class System(Record, tag="system"):
         f"{_ANY} apiRefusalCategory apiRefusalExplanation cause direction fallbackModel hasOutput "
         "hookAdditionalContext hookCount hookInfos isMeta level messageCount originalModel "
         "pendingBackgroundAgentCount preventedContinuation refusedUserMessageUuid requestId retractedMessageUuids "
-        "retryInMs scope source stopReason toolUseID trigger"
+        f"retryInMs scope source stopReason toolUseID trigger {_OF_STREAM}"
     )
     subtype: str | None = None
     content: Content = None
@@ -657,6 +671,9 @@ _NOTES: Final[dict[str, tuple[str, str | None]]] = {
     "pr-link": ("", "prNumber prRepository prUrl"),
 } | dict.fromkeys(
     (
+        # in a stream:
+        "auth_status", "prompt_suggestion", "rate_limit_event", "stream_event", "tool_progress", "tool_use_summary",
+        # in a file of a session:
         "agent-color", "artifact-autoreact-ledger", "artifact-comment-monitor", "atis-latch", "attribution-snapshot",
         "bridge-session", "content-replacement", "context-collapse-commit", "context-collapse-snapshot",
         "continued-in", "failed", "file-history-delta", "fork-context-ref", "frame-link", "history-suppression",

@@ -332,7 +332,9 @@ _content: Final = msgspec.json.Decoder(_Content).decode
 
 
 class Copies:
-    """The records that an old fork copied: those of the original, by their checksums."""
+    """The records that an old fork copied: those of the original, by their checksums. Claims can't tell: rollouts have
+    no ids of responses, and a fork has its own thread, new times, and leaves records out.
+    """
 
     def __init__(self, original: File) -> None:
         contents = (line.data for line in lines(original, limit=MAX_LINE, end=original.stat.size) if not line.skipped)

@@ -46,12 +46,22 @@ KINDS: Final = frozenset(
 )
 """Kinds of records that distinguish a rollout from other lines."""
 _OTHERS: Final = """
-    EnteredReviewMode ExitedReviewMode HookPrompt Plan Sleep SubAgentActivity
-    additional_tools background_event compaction_summary compaction_trigger deprecation_notice entered_review_mode
-    exited_review_mode guardian_assessment guardian_warning inter_agent_communication_metadata item_started
-    model_reroute other plan_delta plan_update session_configured shutdown_complete state stream_error
-    sub_agent_activity thread_goal_updated thread_name_updated thread_rolled_back turn_diff undo_completed undo_started
-    warning
+    EnteredReviewMode ExitedReviewMode FunctionCallOutput HookPrompt Plan Sleep SubAgentActivity UserAgentControl
+    additional_tools agent_message_content_delta agent_message_delta agent_reasoning_delta
+    agent_reasoning_raw_content_delta agent_reasoning_section_break apply_patch_approval_request
+    auth_recovery_completed auth_recovery_started background_event compaction_summary compaction_trigger
+    configuration_update context_compaction conversation_path deprecation_notice elicitation_request
+    entered_review_mode environment_connected environment_disconnected exec_approval_request exited_review_mode
+    get_history_entry_response guardian_assessment guardian_warning hook_completed hook_started
+    inter_agent_communication inter_agent_communication_metadata item_started list_custom_prompts_response
+    list_remote_skills_response list_skills_response mcp_list_tools_response mcp_startup_complete mcp_startup_update
+    mcp_tool_call_progress model_reroute model_verification other patch_apply_updated plan_delta plan_update
+    raw_response_completed raw_response_item realtime_conversation_closed realtime_conversation_list_voices_response
+    realtime_conversation_realtime realtime_conversation_sdp realtime_conversation_started realtime_item
+    reasoning_content_delta reasoning_raw_content_delta remote_skill_downloaded request_permissions request_user_input
+    retained_context safety_buffering security_risk_score session_configured shutdown_complete skills_update_available
+    state stream_error sub_agent_activity terminal_interaction thread_goal_updated thread_name_updated
+    thread_queue_changed thread_rolled_back turn_diff turn_moderation_metadata undo_completed undo_started warning
 """
 """Records without a Struct: each is a row of its own."""
 _TOOLS: Final = {
@@ -75,6 +85,8 @@ _TOOLS: Final = {
     **dict.fromkeys(("McpToolCall", "CollabAgentToolCall", "DynamicToolCall", "Extension"), ""),
 }
 """Tools by the completed items (capitalized) and events about their calls; empty where a field names the tool."""
+_TIERS: Final = {"fast": "priority", "priority": "priority", "flex": "flex"}
+"""`Span.tier` by the service tier that a thread asks for; fast mode asks for the priority tier."""
 _PHASE: Final = re.compile(r"_(?:begin|end|request|response|output_delta)$")
 _UNFINISHED: Final = ("_begin", "_request", "_delta")
 _HEADER_LIMIT: Final = 1000
@@ -120,7 +132,7 @@ class Meta(Payload):
     other_fields: ClassVar = COMMON + (
         "account_scoped agent_path agent_role base_instructions context_window dynamic_tools "
         "forked_from_ordinal_exclusive history_mode instructions memory_mode model_provider multi_agent_version "
-        "originator runtime_workspace_roots session_id thread_source type"
+        "originator runtime_workspace_roots selected_capability_roots session_id thread_source type"
     )
     counted_as: ClassVar[str] = "session_meta"
     id: str | None = None
@@ -189,8 +201,10 @@ class World(Payload):
 class Compacted(Payload):
     """The conversation so far was replaced by a summary of it."""
 
-    other_fields: ClassVar = (
-        COMMON + "first_window_id previous_window_id replacement_history type window_id window_number"
+    other_fields: ClassVar = COMMON + (
+        "compaction_response_id first_window_id guardian_history latest_token_usage_record mcp_resource_origins "
+        "previous_window_id replacement_history replacement_history_metadata resume_metadata retained_context type "
+        "window_id window_number"
     )
     counted_as: ClassVar[str] = "compacted"
     message: str | None = None
@@ -688,11 +702,7 @@ class TokenCount(Item, tag="token_count"):
         session.count_tokens(info.last_token_usage, info.total_token_usage, own=False)
 
 
-class TaskStarted(Item, tag="task_started"):
-    other_fields: ClassVar = COMMON + (
-        "collaboration_mode_kind model_context_window root_turn_id started_at turn_attribution turn_id"
-    )
-
+class TaskStarted(Item):
     def take(self, session: Session) -> None:
         session.start_turn()
 
@@ -752,6 +762,8 @@ class SettingsApplied(Item, tag="thread_settings_applied"):
 
     def take(self, session: Session) -> None:
         session.use_model(self.label())
+        tier = word(mapping(self.thread_settings).get("service_tier"))
+        session.tier = _TIERS.get(tier or "")
         session.add_to_turn()
 
 
@@ -803,15 +815,14 @@ def in_envelope(value: dict[str, Any]) -> dict[str, Any]:
 
 
 _ITEMS: Final = (*MESSAGES, *_CALLS, *_OUTPUTS, *variants_of(Item, {"ghost_snapshot": "ghost_commit"}))
+_TURN_START: Final = (
+    "collaboration_mode_kind model_context_window root_turn_id started_at trace_id turn_attribution turn_id"
+)
+_TURN_END: Final = "completed_at root_turn_id started_at time_to_first_token_ms turn_id"
 _EVENTS: Final = (
-    *(*MESSAGE_EVENTS, *_TOOL_EVENTS, Completed, TokenCount, TaskStarted, SettingsApplied),
-    *variants_of(
-        TurnEnd,
-        {
-            "task_complete": "completed_at root_turn_id started_at time_to_first_token_ms turn_id",
-            "turn_aborted": "completed_at root_turn_id started_at turn_id",
-        },
-    ),
+    *(*MESSAGE_EVENTS, *_TOOL_EVENTS, Completed, TokenCount, SettingsApplied),
+    *variants_of(TaskStarted, dict.fromkeys(("task_started", "turn_started"), _TURN_START)),
+    *variants_of(TurnEnd, dict.fromkeys(("task_complete", "turn_complete", "turn_aborted"), _TURN_END)),
     *(*variants_of(Failure, {"error": ""}), *variants_of(ContextCompacted, {"context_compacted": ""})),
 )
 _LINES: Final = {

@@ -166,6 +166,8 @@ class Session(PackedRows):
     """The line of `meta`, and when it was written."""
     _began: float | None = None
     model: str | None = None
+    tier: str | None = None
+    """As in `Span`, of later responses."""
     first_model: str | None = None
     prompt: str | None = None
     last_user: str | None = None
@@ -466,7 +468,8 @@ class Session(PackedRows):
     def _begin_response(self, preview: str = "") -> Response:
         row = self.response = self._add(Response, self.model or "model", CHAT, preview, OK, DERIVED)
         row.claim = self._claim(row.id.removeprefix(self._prefix))
-        row.model, row.written_at = self.model, self.record.timestamp
+        row.model, row.tier, row.written_at = self.model, self.tier, self.record.timestamp
+        row.note = row.note or self.tier or ""
         return row
 
     # ---- tokens
@@ -613,7 +616,8 @@ class Session(PackedRows):
         self.problems += history.problems
         self.threads = dict(history.threads)
         self.inherited = frozenset(history.threads)
-        self.turns, self.token_totals, self.model = history.turns, history.token_totals, history.model
+        self.turns, self.token_totals = history.turns, history.token_totals
+        self.model, self.tier = history.model, history.tier
         self.before += history.before
         for name, times in history.unknown.items():
             self.unknown[name] = self.unknown.get(name, 0) + times
