@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracetui.analysis.effects.actions import Action
-from tracetui.live.search import Hit, Kind
+from tracetui.analysis.search import Hit, Kind
 from tracetui.model import Operation, RunRef, Span, Status
 from tracetui.text import Clean
 from tracetui.views.labels import Standing
