@@ -98,7 +98,7 @@ def _readers_in(shape: bytes, is_of_database: bool) -> tuple[int, ...]:
 _OF_LANGUAGE: Final = frozenset(name for name, kind in vars(builtins).items() if isinstance(kind, type)) | {"Error"}
 """Types of exceptions that any library may raise; a type of its own says no more than a sentence."""
 _CLASS_NAME: Final = re.compile(r"_?[A-Z]\w*[a-z]\w*")
-_SENTENCE: Final = 2
+_SENTENCE: Final = 4
 """Words of a text that says what is wrong."""
 
 
