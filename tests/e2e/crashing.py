@@ -29,7 +29,7 @@ PLACES = {
     "paint": lambda: setattr(LineView, "strip_at", bug),
     "frame": lambda: setattr(main, footer.__name__, bug),
     "timer": lambda: setattr(TraceApp, "opened", bug),
-    "thread": lambda: setattr(lister, "look", bug),
+    "thread": lambda: setattr(lister.DeepReader, "look", bug),
     "end": lambda: setattr(LinuxDriver, "stop_application_mode", _bug_at_the_end),
 }
 
