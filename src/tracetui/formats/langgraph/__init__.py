@@ -182,7 +182,7 @@ class Database(RunTables):
     def _turns(self, thread: str, messages: Messages) -> list[Checkpoint]:
         """The newest checkpoints of inputs, and those before them."""
         rows = "FROM checkpoints WHERE thread_id = ?1 AND checkpoint_ns = ''"
-        inputs = f"{rows} AND instr(CAST(metadata AS TEXT), '\"source\": \"input\"') ORDER BY checkpoint_id DESC"
+        inputs = f'{rows} AND instr(CAST(metadata AS TEXT), \'"source": "input"\') ORDER BY checkpoint_id DESC'
         columns = self.select("checkpoints", "checkpoint_id", "parent_checkpoint_id")
         keys = [key for pair in self.rows(f"SELECT {columns} {inputs} LIMIT {_TURNS}", thread) for key in pair]
         sql = f"SELECT rowid {rows} AND checkpoint_id IN ({', '.join('?' * len(keys))})"
