@@ -7,7 +7,7 @@ from typing import Any
 
 from textual.drivers.linux_driver import LinuxDriver
 
-from tracetui.live import lister
+from tracetui.live import deep_reader
 from tracetui.ui.app import TraceApp, run_app
 from tracetui.ui.screens import main
 from tracetui.ui.widgets.frame import footer
@@ -29,7 +29,7 @@ PLACES = {
     "paint": lambda: setattr(LineView, "strip_at", bug),
     "frame": lambda: setattr(main, footer.__name__, bug),
     "timer": lambda: setattr(TraceApp, "opened", bug),
-    "thread": lambda: setattr(lister.DeepReader, "look", bug),
+    "thread": lambda: setattr(deep_reader.DeepReader, "look", bug),
     "end": lambda: setattr(LinuxDriver, "stop_application_mode", _bug_at_the_end),
 }
 

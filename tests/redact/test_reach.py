@@ -146,8 +146,8 @@ def test_no_row_shows_or_copies_a_secret(error: Sample, tmp_path: Path) -> None:
 
 
 def test_the_names_beside_an_error_stay(tmp_path: Path) -> None:
-    text = ERRORS[0].text.removesuffix(" (try 3)")
-    for number, text in enumerate((text, f"HTTP 429 rate limit: {text}")):
+    short = ERRORS[0].text.removesuffix(" (try 3)")
+    for number, text in enumerate((short, f"HTTP 429 rate limit: {short}")):
         write_run(tmp_path, text, f"run-{number}")
     titles = sorted(masking.excerpt(group.title) for group in groups(runs_in(tmp_path)))
     assert [(title.split(":")[0], title.split()[-1]) for title in titles] == [
