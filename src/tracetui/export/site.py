@@ -30,7 +30,7 @@ from tracetui.model import Run, RunRef, RunSummary
 from tracetui.model.masked import masked_summary
 from tracetui.redact import Redactor
 from tracetui.store.relations import Pair, pairs_of
-from tracetui.text import Clean, clean, duration, grouped, one_line, size, tokens
+from tracetui.text import Clean, clean, duration, grouped, one_line, quantity, size, tokens
 from tracetui.views.labels import run_label, run_sign, score_cell, start_label, state_word, status_word
 from tracetui.views.list.runs import cost_text
 from tracetui.views.timeline.chart import tokens_of
@@ -169,8 +169,9 @@ class Site:
     def _index(self, pages: Pages, redactor: Redactor | None) -> Iterator[Block]:
         content, counts = self._content, self._content.triage.counts
         yield Heading(1, clean(f"Traces of {content.place}", 300))
-        yield Prose(Clean(f"{counts['failed']} of {counts['runs']} runs failed ({counts['causes']} causes)."))
-        links = [Link(Clean(f"triage: {counts['causes']} causes"), "", "triage.html")]
+        causes = quantity(counts["causes"], "cause")
+        yield Prose(Clean(f"{counts['failed']} of {quantity(counts['runs'], 'run')} failed ({causes})."))
+        links = [Link(Clean(f"triage: {causes}"), "", "triage.html")]
         if content.matrix.tasks:
             links.append(Link(Clean(f"tasks: {grouped(len(content.matrix.tasks))}"), "", "tasks.html"))
         diffs = [

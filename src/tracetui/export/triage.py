@@ -44,6 +44,7 @@ from tracetui.text import (
     duration,
     grouped,
     one_line,
+    quantity,
     tokens,
     truncate_middle,
 )
@@ -82,7 +83,7 @@ class Entry(NamedTuple):
     def title(self) -> str:
         """The title; of wrong answers with their number."""
         tasks = len(self.group.tasks)
-        number = f" · {count(len(self.group.runs))} runs, {count(tasks)} task{_s(tasks)}" if tasks else ""
+        number = f" · {quantity(len(self.group.runs), 'run')}, {quantity(tasks, 'task')}" if tasks else ""
         return self.shown_title + number
 
 
@@ -107,10 +108,6 @@ class Triage(NamedTuple):
     def new_causes(self) -> list[str]:
         """Ids of the causes without a verdict."""
         return [entry.group.id for entry in self.entries if entry.is_new]
-
-
-def _s(number: int) -> str:
-    return "" if number == 1 else "s"
 
 
 Shared = Mapping[str, Contrast]
@@ -188,10 +185,10 @@ def triage_report(
     """The table of causes, then each with what its runs share, and with its runs, which lead to their `pages`."""
     counts = triage.counts
     yield Heading(1, clean(f"Triage of {place}", 300))
-    causes = f"{counts['causes']} cause{_s(counts['causes'])}"
+    causes = quantity(counts["causes"], "cause")
     both = f" ({counts['failed_ungraded']} of them failed too)" if counts["failed_ungraded"] else ""
     ungraded = f", {counts['ungraded']} ungraded{both}" if counts["ungraded"] else ""
-    yield Prose(Clean(f"{counts['failed']} of {counts['runs']} runs failed{ungraded} ({causes})."))
+    yield Prose(Clean(f"{counts['failed']} of {quantity(counts['runs'], 'run')} failed{ungraded} ({causes})."))
     if counts["ungraded"]:
         whole = counts["graded"] + counts["ungraded"]
         yield Prose(

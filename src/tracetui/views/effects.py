@@ -14,7 +14,7 @@ from tracetui.analysis.effects.paths import is_temporary
 from tracetui.analysis.files import Change, FileHistory, FilesReport, FileState, State
 from tracetui.masking import one_line
 from tracetui.model import RunRef, RunSummary
-from tracetui.text import Clean, age, count, grouped, truncate_middle
+from tracetui.text import Clean, age, count, grouped, quantity, truncate_middle
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
@@ -125,10 +125,6 @@ def _heading(words: Clean, right: str, style: str, glyphs: Glyphs) -> Callable[[
     return draw
 
 
-def _number(number: int, noun: str) -> str:
-    return f"{grouped(number)} {noun}{'' if number == 1 else 's'}"
-
-
 # ---- files
 
 
@@ -219,7 +215,7 @@ def file_rows(
                     for number, change in enumerate(history.changes)
                 ]
     if folded:
-        words = Clean(f"{_number(folded, 'file')} in temporary folders folded")
+        words = Clean(f"{quantity(folded, 'file')} in temporary folders folded")
         rows.append(EffectRow("folded", _heading(words, "", "sec", glyphs), words))
     return EffectRows(rows)
 
@@ -304,17 +300,17 @@ def files_sentence(report: FilesReport) -> Line:
     states = Counter(state.state for _, state in report.files)
     total = len(report.files)
     if not total:
-        tried = f"{_number(report.tried, 'change')} denied, failed or without a recorded outcome"
+        tried = f"{quantity(report.tried, 'change')} denied, failed or without a recorded outcome"
         return (Piece(Clean(tried if report.tried else "no file changed"), "sec"),)
     changed, gone = states[State.CHANGED], states[State.GONE]
     looked = changed + gone + states[State.AS_WRITTEN]
     if changed:
-        pieces = [Piece(Clean(f"{grouped(changed)} of {_number(total, 'file')} changed since"), "status.warn bold")]
+        pieces = [Piece(Clean(f"{grouped(changed)} of {quantity(total, 'file')} changed since"), "status.warn bold")]
     elif looked:
-        pieces = [Piece(Clean(f"{_number(total, 'file')}, none changed since"), "text bold")]
+        pieces = [Piece(Clean(f"{quantity(total, 'file')}, none changed since"), "text bold")]
     else:
         pieces = [
-            Piece(Clean(_number(total, "file")), "text bold"),
+            Piece(Clean(quantity(total, "file")), "text bold"),
             Piece(Clean(" · not looked at: start in their repository"), "sec"),
         ]
     if gone:
@@ -326,11 +322,11 @@ def files_totals(report: FilesReport, runs: int) -> Line:
     """Numbers of runs, files, edits and lines."""
     histories = [history for history, _ in report.files]
     if not histories:
-        return (Piece(Clean(_number(runs, "run")), "sec"),)
+        return (Piece(Clean(quantity(runs, "run")), "sec"),)
     edits = sum(len(history.done) for history in histories)
     added = sum(history.added or 0 for history in histories)
     removed = sum(history.removed or 0 for history in histories)
-    words = f"{_number(runs, 'run')} · {_number(len(histories), 'file')} · {_number(edits, 'edit')} · "
+    words = f"{quantity(runs, 'run')} · {quantity(len(histories), 'file')} · {quantity(edits, 'edit')} · "
     return (
         Piece(Clean(words), "sec"),
         Piece(Clean(f"+{grouped(added)} "), "diff.add"),
@@ -445,7 +441,7 @@ def _rule_row(
     ]
     counts = Counter(one_line(one.what, 80) for one in listed)
     targets = [f"{what} {glyphs.times}{number}" if number > 1 else what for what, number in counts.most_common(4)]
-    targets += [f"{grouped(len(counts) - 4)} others"] if len(counts) > 4 else []
+    targets += [quantity(len(counts) - 4, "other")] if len(counts) > 4 else []
     words = Clean(RULES[name].title) if is_open else Clean(" · ".join(targets))
     more = Clean("".join(f" · {part}" for part in left_out) if words else " · ".join(left_out))
 
@@ -524,7 +520,7 @@ def audit_sentence(audit: Audit, allowed: Allowed) -> Line:
     tried = Counter(one.outcome for one in serious if not one.is_done)
     runs = len({one.run for one in done})
     if done:
-        words = f"{_number(len(done), 'serious finding')} in {_number(runs, 'run')}"
+        words = f"{quantity(len(done), 'serious finding')} in {quantity(runs, 'run')}"
         pieces = [Piece(Clean(words), "status.warn bold")]
     else:
         pieces = [Piece(Clean("no serious finding"), "text bold")]
@@ -540,7 +536,7 @@ def audit_sentence(audit: Audit, allowed: Allowed) -> Line:
 
 def audit_totals(audit: Audit) -> Line:
     """Numbers of runs and effects, and the permission modes."""
-    words = f"{_number(len(audit.runs), 'run')} · {_number(audit.outcomes.total(), 'effect')} recorded"
+    words = f"{quantity(len(audit.runs), 'run')} · {quantity(audit.outcomes.total(), 'effect')} recorded"
     modes = [
         f"{one_line(mode, 30) or 'mode not recorded'} {grouped(number)}" for mode, number in audit.modes.most_common(3)
     ]
