@@ -212,6 +212,18 @@ def stories(writer: Writer) -> None:
     writer.session("tools", 220, user="bob")
     writer.ask("Another user's session of the same name")
     writer.reply("keeper", text("Yes."))
+    for ident, last in (("workflow", "second"), ("stopped", "first")):
+        writer.session(ident, 230)
+        writer.ask("Graft, then prune")
+        for agent in ("first", "second")[: 1 + (last == "second")]:
+            paths = [f"flow@1/{agent}@1", *(["flow@1"] if agent == "second" else [])]
+            writer.reply(agent, text("done"), node_info={"path": paths[0], "output_for": paths})
+    writer.session("asks", 235)
+    writer.ask("Fell the old tree")
+    writer.reply("keeper", call("c8", "fell", tree=9))
+    writer.result("keeper", result("c8", "fell", error="needs confirmation"), actions={"skip_summarization": True})
+    asked = call("adk-c8", "adk_request_confirmation", originalFunctionCall={"id": "c8"})
+    writer.event("keeper", asked, long_running_tool_ids=["adk-c8"])
     writer.session("empty", 240)
     writer.session("live", 260)
     writer.ask("Water them")

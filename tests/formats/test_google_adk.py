@@ -145,6 +145,9 @@ def test_a_body_has_the_message_and_all_other_fields() -> None:
         ("silent", Status.UNKNOWN, StatusSource.DERIVED, None),
         ("resumable", Status.OK, StatusSource.EXPLICIT, "end_of_agent"),
         ("cut", Status.ERROR, StatusSource.DERIVED, "MAX_TOKENS"),
+        ("workflow", Status.OK, StatusSource.DERIVED, None),
+        ("stopped", Status.UNKNOWN, StatusSource.DERIVED, None),  # before the last node of its workflow
+        ("asks", Status.PAUSED, StatusSource.DERIVED, "adk_request_confirmation"),
         ("empty", Status.UNKNOWN, StatusSource.DERIVED, None),
         ("live", Status.UNKNOWN, StatusSource.DERIVED, None),
     ],

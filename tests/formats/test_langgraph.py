@@ -152,6 +152,8 @@ def test_usage_includes_what_was_written_to_the_cache() -> None:
         (OLD, "o2-failed", Status.ERROR, StatusSource.EXPLICIT),
         (BREAKPOINTS, "s1-breakpoint", Status.UNKNOWN, StatusSource.DERIVED),
         (BREAKPOINTS, "s2-end", Status.UNKNOWN, StatusSource.DERIVED),  # its file says no more than that of s1
+        (BREAKPOINTS, "s5-two", Status.OK, StatusSource.DERIVED),  # its first turn shows that the last node is final
+        (BREAKPOINTS, "s4-left", Status.UNKNOWN, StatusSource.DERIVED),
         (PICKLES, "p1-pickle", Status.OK, StatusSource.DERIVED),
     ],
 )

@@ -13,6 +13,7 @@ from tests.shared import needs_shared, sample
 from tracetui.formats.openhands import OpenHands
 from tracetui.live.scan import scan
 from tracetui.model import Operation, Run, RunRef, RunSummary, Span, Status, StatusSource, Total, Usage
+from tracetui.sources.base import HEAD_SIZE
 from tracetui.sources.local import LocalFile, LocalSource
 from tracetui.testing import read_run
 from tracetui.testing.reading import Follower
@@ -247,6 +248,31 @@ def test_a_folder_of_other_events_is_left_alone(tmp_path: Path) -> None:
     path.write_text('{"kind": "party"}', encoding="utf-8")
     with LocalFile(str(path)) as file:
         assert FORMAT.sniff(file) == 0
+
+
+def test_a_long_event_is_known_without_its_kind_which_comes_last(tmp_path: Path) -> None:
+    path = orphan(tmp_path).folder / "events" / "event-00009-x.json"
+    record = {
+        "id": "x",
+        "timestamp": "2026-01-01T09:00:00",
+        "source": "user",
+        "said": "x" * HEAD_SIZE,
+        "kind": "MessageEvent",
+    }
+    for known in (True, False):
+        path.write_text(json.dumps(record), encoding="utf-8")
+        with LocalFile(str(path)) as file:
+            assert (FORMAT.sniff(file) > 0) is known
+        record.pop("source", None)
+
+
+def test_a_state_is_known_by_its_beginning_if_its_agent_is_long(tmp_path: Path) -> None:
+    path = tmp_path / "base_state.json"
+    agent = {"kind": "Agent", "agent_context": {"skills": ["x" * HEAD_SIZE]}}
+    for record in ({"id": "x", "agent": agent}, {"agent": agent}):
+        path.write_text(json.dumps(record | {"execution_status": "finished"}), encoding="utf-8")
+        with LocalFile(str(path)) as file:
+            assert (FORMAT.sniff(file) > 0) is ("id" in record)
 
 
 def test_a_writer_makes_ids_that_are_unique(tmp_path: Path) -> None:

@@ -98,8 +98,10 @@ def _sum(*counts: int | None) -> int | None:
 class NodeInfo(Struct, gc=False):
     """Where an agent is: ``coordinator@1/pipeline@1``, empty below a Sequential, Loop or Parallel agent as root."""
 
-    other_fields: ClassVar = "message_as_output output_for parent_run_id run_id"
+    other_fields: ClassVar = "message_as_output parent_run_id run_id"
     path: str | None = None
+    output_for: list[str] | None = None
+    """Paths of a workflow's node, and of the workflows around it that end with its output."""
 
 
 class Actions(Struct, gc=False):
@@ -125,7 +127,7 @@ class Record(Struct, gc=False):
     other_fields: ClassVar = (
         "id timestamp grounding_metadata citation_metadata custom_metadata partial turn_complete interrupted "
         "input_transcription output_transcription live_session_resumption_update logprobs_result avg_logprobs "
-        "cache_metadata interaction_id isolation_scope long_running_tool_ids output"
+        "cache_metadata interaction_id isolation_scope output"
     )
     invocation_id: str | None = None
     author: str | None = None
@@ -138,6 +140,7 @@ class Record(Struct, gc=False):
     error_code: str | Loose = None
     error_message: str | Loose = None
     actions: Actions | None = None
+    long_running_tool_ids: list[str] | None = None
 
 
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -193,6 +196,12 @@ class Event(Struct, frozen=True):
         """Path of its agent, empty if it is not recorded."""
         info = self.record.node_info
         return (info.path or "") if info is not None else ""
+
+    @property
+    def ends_workflow(self) -> bool | None:
+        """Whether its output is that of the whole workflow; None outside of workflows."""
+        info = self.record.node_info
+        return self.path.partition("/")[0] in info.output_for if info is not None and info.output_for else None
 
     @property
     def calls(self) -> list[tuple[int, FunctionCall]]:
@@ -266,7 +275,8 @@ def outcome_of(events: Sequence[Event], *, is_agent: bool = False) -> Outcome:
     """The outcome by the last events.
 
     A reply without calls ends an agent. It also ends the turn if the path of the agent is recorded: a Sequential, Loop
-    or Parallel agent as root would go on, and the failure of one leaves no record.
+    or Parallel agent as root would go on, and the failure of one leaves no record. A workflow ends with the output of a
+    node that is its own. Long-running calls without a response wait for the user.
     """
     for event in reversed(events):
         if event.actions.rewind_before_invocation_id is not None:
@@ -277,6 +287,11 @@ def outcome_of(events: Sequence[Event], *, is_agent: bool = False) -> Outcome:
             return Outcome(Status.ERROR, StatusSource.EXPLICIT, error.type and error.type[:PREVIEW], error)
         if event.actions.end_of_agent and (is_agent or event.author == _root_of(events)):
             return Outcome(Status.OK, StatusSource.EXPLICIT, "end_of_agent")
+        if not is_agent and event.ends_workflow is not None:
+            return Outcome(Status.OK, _DERIVED) if event.ends_workflow else NO_END
+        waiting = {*(event.record.long_running_tool_ids or ())}
+        if asks := [call.name for _, call in event.calls if call.id in waiting]:
+            return Outcome(Status.PAUSED, _DERIVED, asks[0])
         if event.author == USER or event.calls:
             return NO_END
         if event.results and not event.actions.skip_summarization:
@@ -496,21 +511,24 @@ class Spans:
                 self.spans[position] = replace(span, note=note)
                 self._settle(position)
 
-    def _settle(self, position: int) -> None:
-        """A call that nothing waits for any more."""
+    def _settle(self, position: int, status: Status | None = None) -> None:
+        """A call that nothing runs any more; `status` if it waits for the user."""
         if self._open.pop(position, None) is not None:
-            self.spans[position] = replace(self.spans[position], status=Status.UNKNOWN)
+            source = None if status is None else _DERIVED
+            self.spans[position] = replace(self.spans[position], status=status or Status.UNKNOWN, status_source=source)
 
     def _end_turns(self) -> None:
         """Give turns and agents their outcome; calls wait only in the last turn, if no reply came after them."""
         last = next(reversed(self._turns), None)
         for invocation, (position, events) in self._turns.items():
             outcome = outcome_of(events)
+            if outcome.status is Status.PAUSED and invocation != last:
+                outcome = NO_END
             runs = invocation == last and outcome.status is None and REWOUND not in self.spans[position].notes
-            asked = [event for event in events if event.is_reply][-1:]
+            asked = [event for event in events if event.is_reply or event.calls][-1:]
             for place, event in list(self._open.items()):
                 if event.invocation == invocation and not (runs and event in asked):
-                    self._settle(place)
+                    self._settle(place, Status.PAUSED if outcome.status is Status.PAUSED and event in asked else None)
             self._end(position, events, outcome, runs=runs)
             prompt = next((event.text for event in events if event.author == USER and event.text), "")
             self.spans[position] = replace(self.spans[position], preview=prompt[:PREVIEW])

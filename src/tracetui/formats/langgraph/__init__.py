@@ -34,7 +34,7 @@ from tracetui.formats.langgraph.records import (
     role_of,
     write_of,
 )
-from tracetui.formats.langgraph.spans import At, Outcome, Tree, outcome_of
+from tracetui.formats.langgraph.spans import At, Outcome, Tree, outcome_of, without_edges
 from tracetui.formats.scalars import integer, layout, mapping, sequence, task_key, text, without
 from tracetui.formats.sqlite import (
     DatabaseFormat,
@@ -63,6 +63,8 @@ from tracetui.sources.base import File
 _TABLES: Final = frozenset({"checkpoints", "writes"})
 _LIKELY: Final = 60
 """The tables alone: their columns are in the log of the database only."""
+_TURNS: Final = 8
+"""Turns that are read to find out how the last one ended (2024)."""
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NEEDED: Final = {
     "checkpoints": ("thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint", "metadata"),
@@ -82,10 +84,12 @@ class Ends(Struct, frozen=True):
     pending: Sequence[Write]
     before: Sequence[Write]
     """The writes that made the last checkpoint."""
+    final: frozenset[str] = frozenset()
+    """As `without_edges` has it, if it matters."""
 
     def outcome(self, latest: float) -> Outcome:
         """How it ended; a thread without an end is over if others of its database changed long after it."""
-        outcome = outcome_of(self.last, self.pending, self.before)
+        outcome = outcome_of(self.last, self.pending, self.before, self.final)
         is_over = outcome.status is None and self.last is not None and is_stale(self.last.time, latest)
         return Outcome(Status.UNKNOWN, StatusSource.DERIVED) if is_over else outcome
 
@@ -172,7 +176,17 @@ class Database(RunTables):
 
         if last is None:
             return Ends(thread, first, last, (), ())
-        return Ends(thread, first, last, started(last.checkpoint), started(last.parent))
+        final = without_edges(self._turns(thread, messages)) if last.undecided else frozenset[str]()
+        return Ends(thread, first, last, started(last.checkpoint), started(last.parent), final)
+
+    def _turns(self, thread: str, messages: Messages) -> list[Checkpoint]:
+        """The newest checkpoints of inputs, and those before them."""
+        rows = "FROM checkpoints WHERE thread_id = ?1 AND checkpoint_ns = ''"
+        inputs = f'{rows} AND instr(CAST(metadata AS TEXT), \'"source": "input"\') ORDER BY checkpoint_id DESC'
+        columns = self.select("checkpoints", "checkpoint_id", "parent_checkpoint_id")
+        keys = [key for pair in self.rows(f"SELECT {columns} {inputs} LIMIT {_TURNS}", thread) for key in pair]
+        sql = f"SELECT rowid {rows} AND checkpoint_id IN ({', '.join('?' * len(keys))})"
+        return self.checkpoints([rowid for (rowid,) in self.rows(sql, thread, *keys)], messages)
 
     def checkpoints(self, rowids: Sequence[int], messages: Messages) -> list[Checkpoint]:
         """Rows of ``checkpoints``."""

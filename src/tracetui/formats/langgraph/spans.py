@@ -102,14 +102,21 @@ def tasks_of(writes: Sequence[Write]) -> dict[str, list[Write]]:
     return tasks
 
 
+def without_edges(checkpoints: Sequence[Checkpoint]) -> frozenset[str]:
+    """The nodes (2024) after which no node is scheduled: an input took what was, and took nothing."""
+    by_key = {row.key: row for row in checkpoints}
+    inputs = [(by_key.get((row.ns, row.parent or "")), row) for row in checkpoints if row.source == INPUT]
+    return frozenset(name for last, row in inputs if last is not None for name in last.undecided - row.starting)
+
+
 def outcome_of(
-    last: Checkpoint | None, pending: Sequence[Write], before: Sequence[Write], *, later: Checkpoint | None = None
+    last: Checkpoint | None, pending: Sequence[Write], before: Sequence[Write], final: frozenset[str]
 ) -> Outcome:
     """The outcome by the last checkpoint, the writes of tasks that started from it, and those that made it.
 
     Without an error or interrupt it ended well only if no node is scheduled: an exceeded recursion limit, a killed
-    process and a static breakpoint leave a scheduled node, and no record. Whether one is scheduled, a descendant
-    (`later`) of another turn shows where the checkpoint itself does not: a new input takes what is scheduled.
+    process and a static breakpoint leave a scheduled node, and no record. Where the checkpoint itself does not show
+    whether one is (2024), it may be after each node but those in `final` (`without_edges`).
     """
     states = {state_of(rows) for rows in tasks_of(pending).values()}
     if ERROR in states:
@@ -123,8 +130,7 @@ def outcome_of(
         scheduled = scheduled_by(before)
     if scheduled != ():
         return Outcome()
-    undecided = last.undecided if later is None else last.undecided & later.starting
-    return Outcome(Status.UNKNOWN if undecided else Status.OK, _DERIVED)
+    return Outcome(Status.UNKNOWN if last.undecided - final else Status.OK, _DERIVED)
 
 
 class Tree:
@@ -134,6 +140,7 @@ class Tree:
         self.spans: list[Span] = []
         self._outcome = outcome
         self._rows = sorted(checkpoints, key=lambda row: (row.checkpoint, row.ns))
+        self._final = without_edges(self._rows)
         self._by_key = {row.key: row for row in self._rows}
         self._writes: defaultdict[Key, list[Write]] = defaultdict(list)
         for write in sorted(writes, key=lambda write: write.rowid):
@@ -314,8 +321,7 @@ class Tree:
         if last is not self._live:
             before = self._before(last)
             made_by = self._writes[before.key] if before is not None else []
-            later = self._live if last.key in self._line else None
-            outcome = outcome_of(last, self._writes[last.key], made_by, later=later)
+            outcome = outcome_of(last, self._writes[last.key], made_by, self._final)
             outcome = Outcome() if outcome.status is Status.PAUSED else outcome  # nobody will answer
         runs = last is self._live and outcome.status is None
         said = (found.message for found in self._owned[ident] if found.message.role == "user")
