@@ -12,7 +12,9 @@ import pytest
 from tests.formats.test_conformance import HERE
 from tracetui import testing
 from tracetui.formats import guard, registry
+from tracetui.formats.opening import MAX_OPENING, opening
 from tracetui.model import RunSummary
+from tracetui.sources.base import HEAD_SIZE
 from tracetui.sources.local import LocalSource
 from tracetui.testing.hostile import dumps, parse, places
 from tracetui.testing.reading import MTIME, claimed, copied, write
@@ -20,8 +22,8 @@ from tracetui.testing.reading import MTIME, claimed, copied, write
 LONG = "Lorem ipsum dolor sit amet.\n" * 7500
 """200 KB."""
 PROSE = ("content", "text", "output", "instructions", "system_prompt", "result", "goal", "message", "description")
-FEW = 2
-"""Files of each case."""
+CASES, FEW = 4, 2
+"""Cases of each format, and files of each case."""
 
 
 def lengthened(records: list[Any]) -> list[Any]:
@@ -81,11 +83,10 @@ def reading(path: str) -> tuple[str | None, list[Any]]:
 def test_a_file_written_in_another_way_is_the_same_run(name: str) -> None:
     fmt = registry.load(name)
     failures = []
-    for case in testing.cases(HERE / name.replace("-", "_")):
+    for case in testing.cases(HERE / name.replace("-", "_"))[:CASES]:
         with copied(case) as root:
             for path in claimed(fmt, root)[:FEW]:
-                data = Path(path).read_bytes()
-                records, document = parse(data)
+                records, document = parse(Path(path).read_bytes())
                 expected = reading(path)
                 if not records or expected[0] != name:
                     continue
@@ -93,5 +94,34 @@ def test_a_file_written_in_another_way_is_the_same_run(name: str) -> None:
                     write(path, changed, MTIME)
                     if (actual := reading(path)) != expected:
                         failures.append((f"{case.name}/{Path(path).name}, {shape}", actual, expected))
-                write(path, data, MTIME)
     assert not failures
+
+
+X = b"x" * HEAD_SIZE
+MANY = b",".join(b'"%d": "%s"' % (number, X[:999]) for number in range(300))
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b'{"a": 1}', None),
+        (X, None),
+        (b'{"a": "' + X * (MAX_OPENING // HEAD_SIZE) + b'"}', None),
+        (b'{"a": "' + X, None),
+        (b'not JSON\n{"a": "' + X + b'"}', None),
+        (b"[" * 900 + b"]" * 900 + b" " * HEAD_SIZE, [[[[[[[]]]]]]]),
+        (b'\xef\xbb\xbf\n{"a": "' + X + b'", "b": [' + b"1," * 99 + b"1]}", {"a": "x" * 2000, "b": [1] * 16}),
+        (b'{\n"a": "' + X + b'",\n"b": NaN}', {"a": "x" * 2000, "b": None}),
+        (b'{"a": {' + MANY + b"}}", {"a": {str(number): "x" * 200 for number in range(200)}}),
+    ],
+    ids=["short", "text", "too long", "cut", "second line", "deep", "after a mark", "indented", "many fields"],
+)
+def test_an_opening_is_the_first_record_shortened(tmp_path: Path, data: bytes, expected: Any) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(data)
+    with LocalSource().open(str(path)) as file:
+        opened = opening(file)
+        assert (opened is file) is (expected is None)
+        if expected is not None:
+            assert json.loads(opened.head, parse_constant=lambda _: None) == expected
+        assert opened.read_all() == data

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, Final
 
 from tracetui.errors import FormatError
-from tracetui.formats.decode import BLANK, decode, lines, parse
+from tracetui.formats.decode import BLANK, decode, lines, parse, records_in
 from tracetui.sources.base import HEAD_SIZE, File, FileView, Stat
 
 MAX_OPENING: Final = 4 << 20
@@ -20,7 +20,7 @@ MAX_OPENING: Final = 4 << 20
 _LINES: Final = 16
 _DEPTH: Final = 6
 _FIELDS: Final = 200
-_CUTS: Final = ((2000, 16), (200, 4), (20, 1))
+_CUTS: Final = ((2000, 16), (200, 4), (80, 1))
 """Characters of a text and items of a list that are left; the first that make everything fit are taken."""
 _MEMO: Final = "opening"
 
@@ -69,6 +69,13 @@ def opening(file: File) -> File:
         file.memo[_MEMO] = _shortened(records) if records else None
     shortened = file.memo[_MEMO]
     return file if shortened is None else _Opening(file, shortened)
+
+
+def beginning(file: File, most: int) -> Iterator[dict[str, Any]]:
+    """The objects on the first `most` lines, as `records_in`: those that end in the head, then those of `opening`."""
+    yield from records_in(file.head, most)
+    if (opened := opening(file)) is not file:
+        yield from records_in(opened.head, most)
 
 
 def _records(file: File) -> Iterator[Any]:
