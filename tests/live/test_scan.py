@@ -95,7 +95,7 @@ def test_another_database_is_ignored(tmp_path: Path) -> None:
     assert found_in(tmp_path)["other.db"].kind == "ignored"
 
 
-def test_a_database_without_runs_is_no_problem(tmp_path: Path) -> None:
+def test_a_database_without_runs_is_not_dropped_silently(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "checkpoints.sqlite")) as db:
         ids = "thread_id, checkpoint_ns, checkpoint_id"
         db.execute(f"CREATE TABLE checkpoints ({ids}, parent_checkpoint_id, type, checkpoint, metadata)")
@@ -103,8 +103,10 @@ def test_a_database_without_runs_is_no_problem(tmp_path: Path) -> None:
 
     (file,) = found_in(tmp_path).values()
 
-    assert (file.kind, file.format, file.unclaimed) == ("ignored", "langgraph", False)
-    assert "no run in it" in file.reason
+    assert (file.kind, [problem.reason for problem in file.problems]) == (
+        "problem",
+        ["claimed by langgraph, but no run in it"],
+    )
 
 
 def test_links_are_not_followed_and_links_to_files_are_reported(tmp_path: Path) -> None:

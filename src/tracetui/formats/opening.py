@@ -14,6 +14,7 @@ from typing import Any, Final
 from tracetui.errors import FormatError
 from tracetui.formats.decode import BLANK, decode, lines, parse, records_in
 from tracetui.sources.base import HEAD_SIZE, File, FileView, Stat
+from tracetui.sources.file_views import is_packed
 
 MAX_OPENING: Final = 4 << 20
 """Bytes that are read at most."""
@@ -55,11 +56,11 @@ class _Opening(FileView):
 
 
 def opening(file: File) -> File:
-    """`file` with the shortened first records as its head, made once; `file` itself if its head holds all of it, or
-    no record can be read in the first `MAX_OPENING` bytes.
+    """`file` with the shortened first records as its head, made once; `file` itself if its head holds all of it, no
+    record can be read in the first `MAX_OPENING` bytes, or it is compressed.
     """
     head = file.head
-    if len(head) < HEAD_SIZE or head.lstrip(BLANK + b"\n")[:1] not in (b"{", b"["):
+    if len(head) < HEAD_SIZE or is_packed(file) or head.lstrip(BLANK + b"\n")[:1] not in (b"{", b"["):
         return file
     if _MEMO not in file.memo:
         try:

@@ -70,7 +70,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     @property
     def unclaimed(self) -> bool:
         """Whether it was looked into and no format claims it: ignored, but no part of another file's run."""
-        return self.kind == "ignored" and not (self.format or self.skipped or self.part_of or self.unread)
+        return self.kind == "ignored" and not (self.skipped or self.part_of or self.unread)
 
     @property
     def ledger(self) -> Ledger:
@@ -341,10 +341,7 @@ def _summarize(
     if is_spent(file):
         return _unread_result(file, entry, chosen, runs)
     if not runs and not problems:
-        reason = f"claimed by {chosen.name}, but no run in it"
-        if file.tables:  # a program makes its database before its first run
-            return Found(path=file.path, format=chosen.name, reason=reason)
-        problems.append(Problem(file.path, "", reason))
+        problems.append(Problem(file.path, "", f"claimed by {chosen.name}, but no run in it"))
     size = file.stat.size
     return Found(path=file.path, format=chosen.name, runs=tuple(runs), problems=tuple(problems), size=size)
 
