@@ -77,7 +77,14 @@ def test_json_lines_in_utf_16_are_read_with_and_without_a_byte_order_mark(tmp_pa
 
 @pytest.mark.parametrize(
     ("name", "data"),
-    [("a.json", b'{"name": "x"}'), ("a.json", b"[1]"), ("a.jsonl", b'{"a": 1}\n'), ("a.txt", b"{"), ("a.md", b"")],
+    [
+        ("a.json", b'{"name": "x"}'),
+        ("a.json", b"[1]"),
+        ("a.jsonl", b'{"a": 1}\n'),
+        ("long.jsonl", b'{"role": "user", "content": "%s"}\n' % (b"x" * 70_000)),
+        ("a.txt", b"{"),
+        ("a.md", b""),
+    ],
 )
 def test_a_file_of_another_kind_is_ignored_with_a_reason(tmp_path: Path, name: str, data: bytes) -> None:
     (tmp_path / name).write_bytes(data)

@@ -16,8 +16,8 @@ from tracetui.formats.decode import BLANK, decode, lines, parse, records_in
 from tracetui.sources.base import HEAD_SIZE, File, FileView, Stat
 from tracetui.sources.file_views import is_packed
 
-MAX_OPENING: Final = 4 << 20
-"""Bytes that are read at most."""
+MAX_OPENING: Final = 3 << 20
+"""Bytes that are read at most: a document is read twice, and again for its summary, within `LIST_BUDGET`."""
 _LINES: Final = 16
 _DEPTH: Final = 6
 _FIELDS: Final = 200
