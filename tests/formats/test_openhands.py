@@ -10,6 +10,7 @@ import pytest
 
 from tests.formats.openhands_build import CASES, Writer, agents, orphan, tools, waiting
 from tests.shared import needs_shared, sample
+from tracetui.formats import registry
 from tracetui.formats.openhands import OpenHands
 from tracetui.live.scan import scan
 from tracetui.model import Operation, Run, RunRef, RunSummary, Span, Status, StatusSource, Total, Usage
@@ -262,17 +263,17 @@ def test_a_long_event_is_known_without_its_kind_which_comes_last(tmp_path: Path)
     for known in (True, False):
         path.write_text(json.dumps(record), encoding="utf-8")
         with LocalFile(str(path)) as file:
-            assert (FORMAT.sniff(file) > 0) is known
+            assert (registry.score(FORMAT, file) > 0) is known
         record.pop("source", None)
 
 
-def test_a_state_is_known_by_its_beginning_if_its_agent_is_long(tmp_path: Path) -> None:
+def test_a_state_is_known_by_what_comes_after_a_long_agent(tmp_path: Path) -> None:
     path = tmp_path / "base_state.json"
     agent = {"kind": "Agent", "agent_context": {"skills": ["x" * HEAD_SIZE]}}
-    for record in ({"id": "x", "agent": agent}, {"agent": agent}):
-        path.write_text(json.dumps(record | {"execution_status": "finished"}), encoding="utf-8")
+    for name in ("execution_status", "status"):
+        path.write_text(json.dumps({"id": "x", "agent": agent, name: "finished"}), encoding="utf-8")
         with LocalFile(str(path)) as file:
-            assert (FORMAT.sniff(file) > 0) is ("id" in record)
+            assert (registry.score(FORMAT, file) > 0) is (name == "execution_status")
 
 
 def test_a_writer_makes_ids_that_are_unique(tmp_path: Path) -> None:

@@ -77,7 +77,14 @@ def test_json_lines_in_utf_16_are_read_with_and_without_a_byte_order_mark(tmp_pa
 
 @pytest.mark.parametrize(
     ("name", "data"),
-    [("a.json", b'{"name": "x"}'), ("a.json", b"[1]"), ("a.jsonl", b'{"a": 1}\n'), ("a.txt", b"{"), ("a.md", b"")],
+    [
+        ("a.json", b'{"name": "x"}'),
+        ("a.json", b"[1]"),
+        ("a.jsonl", b'{"a": 1}\n'),
+        ("long.jsonl", b'{"role": "user", "content": "%s"}\n' % (b"x" * 70_000)),
+        ("a.txt", b"{"),
+        ("a.md", b""),
+    ],
 )
 def test_a_file_of_another_kind_is_ignored_with_a_reason(tmp_path: Path, name: str, data: bytes) -> None:
     (tmp_path / name).write_bytes(data)
@@ -93,6 +100,20 @@ def test_another_database_is_ignored(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE people (name TEXT)")
 
     assert found_in(tmp_path)["other.db"].kind == "ignored"
+
+
+def test_a_database_without_runs_is_not_dropped_silently(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "checkpoints.sqlite")) as db:
+        ids = "thread_id, checkpoint_ns, checkpoint_id"
+        db.execute(f"CREATE TABLE checkpoints ({ids}, parent_checkpoint_id, type, checkpoint, metadata)")
+        db.execute(f"CREATE TABLE writes ({ids}, task_id, idx, channel, type, value)")
+
+    (file,) = found_in(tmp_path).values()
+
+    assert (file.kind, [problem.reason for problem in file.problems]) == (
+        "problem",
+        ["claimed by langgraph, but no run in it"],
+    )
 
 
 def test_links_are_not_followed_and_links_to_files_are_reported(tmp_path: Path) -> None:

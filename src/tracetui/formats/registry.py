@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tracetui.errors import FormatError, PluginError, UsageError, nearest
 from tracetui.formats import guard
 from tracetui.formats.base import CERTAIN, NO, Format
+from tracetui.formats.opening import opening
 from tracetui.formats.scalars import mapping, sequence
 from tracetui.sources.base import File
 
@@ -116,7 +118,7 @@ def scores(file: File) -> tuple[dict[str, int], list[str]]:
     failures: list[str] = []
     for candidate in formats():
         try:
-            by_format[candidate.name] = guard.sniff(candidate, file)
+            by_format[candidate.name] = _score(candidate, file)
         except FormatError as error:
             failures.append(_failure(candidate, error))
     return by_format, failures
@@ -128,8 +130,20 @@ def detect(file: File, first: Format | None = None) -> Format | None:
     Formats are asked in the order that decides ties, and imported only when they are: one that is certain ends it.
     Raises `OSError` if the file cannot be read, `FormatError` if none claims it and one failed.
     """
-    if first is not None and score(first, file) >= CERTAIN:
-        return first
+    if first is not None:
+        with suppress(FormatError):
+            if guard.sniff(first, file) >= CERTAIN:
+                return first
+    best, best_score, failure = _claimant(file)
+    if best_score < CERTAIN and (opened := opening(file)) is not file:
+        best = _claimant(opened)[0] or best
+    if best is None and failure:
+        raise FormatError(failure)
+    return best
+
+
+def _claimant(file: File) -> tuple[Format | None, int, str]:
+    """The format that claims `file` most surely, its score, and a sentence about the first one that failed."""
     best: Format | None = None
     best_score = NO
     failure = ""
@@ -143,13 +157,11 @@ def detect(file: File, first: Format | None = None) -> Format | None:
         except FormatError as error:
             failure = failure or _failure(candidate, error)
             continue
-        if claim >= CERTAIN:
-            return candidate
         if claim > best_score:
             best, best_score = candidate, claim
-    if best is None and failure:
-        raise FormatError(failure)
-    return best
+            if claim >= CERTAIN:
+                break
+    return best, best_score, failure
 
 
 def _lazy_names() -> Iterator[str]:
@@ -160,9 +172,16 @@ def _lazy_names() -> Iterator[str]:
 def score(candidate: Format, file: File) -> int:
     """How surely `candidate` claims `file`; one that fails claims nothing. Raises `OSError`."""
     try:
-        return guard.sniff(candidate, file)
+        return _score(candidate, file)
     except FormatError:
         return NO
+
+
+def _score(candidate: Format, file: File) -> int:
+    claim = guard.sniff(candidate, file)
+    if claim >= CERTAIN or (opened := opening(file)) is file:
+        return claim
+    return guard.sniff(candidate, opened) or claim
 
 
 def _failure(candidate: Format, error: FormatError) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import decode
+from tracetui.formats.opening import opening
 from tracetui.formats.registry import shape_of, shape_of_tables
 from tracetui.formats.stores import STORE_TABLES, companion_of, store_of, store_of_tables
 from tracetui.sources.base import HEAD_SIZE, SQLITE_MAGIC, File
@@ -48,7 +49,7 @@ def explain_unclaimed(file: File) -> Unclaimed:
 def _text(file: File) -> str:
     """The shape of a file that need not be a trace: of its first lines that are JSON objects."""
     records = []
-    for line in file.head.split(b"\n", PROBE_LINES)[:PROBE_LINES]:
+    for line in opening(file).head.split(b"\n", PROBE_LINES)[:PROBE_LINES]:
         if line.lstrip()[:1] == b"{":
             try:
                 records.append(decode(line)[0])
@@ -78,8 +79,9 @@ def _kind(value: Any) -> str:
 
 def _lines(file: File) -> str:
     """Return the shape of the first line that is JSON; at least one must be."""
-    *whole, last = file.head.split(b"\n")
-    if len(file.head) < HEAD_SIZE:
+    head = opening(file).head
+    *whole, last = head.split(b"\n")
+    if len(head) < HEAD_SIZE:
         whole.append(last)
     elif not whole:
         raise FormatError("no format claims it; first line too long to check why", "line 1")

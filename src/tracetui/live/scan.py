@@ -300,7 +300,7 @@ def _main_lists_run(source: Source, main: str, part: File, chosen: Format, only:
     answers: dict[Any, Any] = part.memo.get(SHARED, {}).setdefault(_MAIN_FILES, {})
 
     def lists_run() -> bool:
-        return (only is not None or guard.sniff(chosen, file) > NO) and guard.main_file(chosen, file) is None
+        return (only is not None or registry.score(chosen, file) > NO) and guard.main_file(chosen, file) is None
 
     try:
         with observe(source.open(main), observations_of(part)) as file:

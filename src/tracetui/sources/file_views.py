@@ -57,7 +57,12 @@ _MAX_CACHED: Final = 16 << 20
 
 def unpacked(file: File) -> File:
     """Return the contents of a compressed file, with its path, and its name without ``.zst``; any other file as is."""
-    return UnpackedFile(file) if file.path.endswith(_NAME) else file
+    return UnpackedFile(file) if is_packed(file) else file
+
+
+def is_packed(file: File) -> bool:
+    """Whether a file is compressed: its head is cheap, and more of it costs all of it."""
+    return file.path.endswith(_NAME)
 
 
 def readable(file: File) -> File:

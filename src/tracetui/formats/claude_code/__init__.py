@@ -20,6 +20,7 @@ from tracetui.formats.claude_code.records import CONVERSATION, HOUSEKEEPING, SCH
 from tracetui.formats.claude_code.session import Session
 from tracetui.formats.decode import MAX_LINE, lines, record_on, records_in
 from tracetui.formats.jsonl import LogFormat
+from tracetui.formats.opening import beginning
 from tracetui.formats.scalars import child, mapping, text
 from tracetui.model import Body, RunRef, RunSummary, Span
 from tracetui.model.context import ContextFacts
@@ -66,10 +67,11 @@ class ClaudeCode(LogFormat):
         return context_of(span, body)
 
     def whole_of(self, file: File) -> str | None:
-        records = list(records_in(file.head, _FEW))
+        records = beginning(file, _FEW)
         record = next((line for line in records if text(line.get("sessionId")) is not None), None)
         if record is None:
-            return copied_session(file, next((name for line in records if (name := text(line.get("session_id")))), ""))
+            names = (text(line.get("session_id")) for line in beginning(file, _FEW))
+            return copied_session(file, next(filter(None, names), ""))
         path = session_of(file, record.get("sessionId"))
         if path is None:
             return None

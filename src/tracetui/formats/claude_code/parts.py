@@ -17,8 +17,9 @@ from tracetui.formats.agent_log import CHAT, EXECUTE_TOOL
 from tracetui.formats.base import Chunk
 from tracetui.formats.claude_code.records import SCHEMA
 from tracetui.formats.claude_code.session import Session, agent_span, started_by
-from tracetui.formats.decode import decode, records_in
+from tracetui.formats.decode import decode
 from tracetui.formats.jsonl import BUDGET, FIRST, LogReader
+from tracetui.formats.opening import beginning
 from tracetui.formats.scalars import between, mapping, sequence, text
 from tracetui.formats.schema import unknown_fields
 from tracetui.model import COPIED, PREVIEW, Header, Problem, Span
@@ -159,7 +160,7 @@ def copied_session(file: File, ident: str) -> str | None:
         return None
     try:
         with file.other(f"{ident}.jsonl") as session:
-            is_session = any(record.get("sessionId") == ident for record in records_in(session.head, _FEW))
+            is_session = any(record.get("sessionId") == ident for record in beginning(session, _FEW))
             return session.path if is_session else None
     except OSError:
         return None

@@ -31,7 +31,7 @@ from tracetui.formats.codex.body import body_of
 from tracetui.formats.codex.context import context_of
 from tracetui.formats.codex.records import KINDS, SCHEMA, Base, Meta
 from tracetui.formats.codex.session import Row, Session
-from tracetui.formats.decode import BLOCK, MAX_LINE, lines, parse
+from tracetui.formats.decode import BLANK, BLOCK, MAX_LINE, lines, parse
 from tracetui.formats.jsonl import Line, LogFormat, LogReader
 from tracetui.formats.scalars import moment
 from tracetui.formats.schema import unknown_fields
@@ -125,11 +125,11 @@ def _parent_file(file: File, seen: tuple[str, ...]) -> str | None:
 
 def _meta(file: File) -> Meta | None:
     """The first record of the thread, if it names a parent."""
-    head = file.head
-    first, newline, _ = head.partition(b"\n")
+    first, newline, _ = file.head.lstrip(BLANK + b"\n").partition(b"\n")
     try:
-        if not newline and file.stat.size > len(head):
-            first = next((line.data for line in lines(file, limit=MAX_LINE, end=file.stat.size)), b"")
+        if not newline and file.stat.size > len(file.head):
+            every = lines(file, limit=MAX_LINE, end=file.stat.size)
+            first = next((line.data for line in every if line.data.strip(BLANK)), b"")
     except OSError:
         return None
     payload = _payload(first) if b"parent_thread_id" in first else None

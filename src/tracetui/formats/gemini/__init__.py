@@ -56,6 +56,7 @@ from tracetui.formats.gemini.records import (
     text_of,
 )
 from tracetui.formats.jsonl import Line, LogReader, counted, listed, skim
+from tracetui.formats.opening import beginning
 from tracetui.formats.scalars import between, folder_of, mapping, moment, sequence, text, without
 from tracetui.formats.schema import plain, raw_of, unknown_fields
 from tracetui.formats.sqlite import KindReader
@@ -637,7 +638,7 @@ class Gemini:
 
 def is_document(file: File) -> bool:
     """Whether a file is one JSON document: its first line is an incomplete record, or has the messages."""
-    first = next(records_in(file.head, 1), None)
+    first = next(beginning(file, 1), None)
     return b"messages" in top_names(file.head) if first is None else "messages" in first
 
 

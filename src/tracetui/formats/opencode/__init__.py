@@ -26,6 +26,7 @@ from tracetui.formats.opencode.context import context_of
 from tracetui.formats.opencode.messages import Message, SpanRef, body_of, interpret
 from tracetui.formats.opencode.records import MESSAGES, PARTS, Part, SourceMessage, changed, decode_record, info_of
 from tracetui.formats.opencode.runs import RunSpans, Session, Tree, header_of_tree, run_body
+from tracetui.formats.opening import opening
 from tracetui.formats.scalars import child, mapping, text
 from tracetui.formats.schema import Unknown, plain, raw_of
 from tracetui.formats.sqlite import DatabaseReader, KindReader
@@ -96,7 +97,7 @@ def _is_database(file: File) -> bool:
 
 
 def _is_export(file: File) -> bool:
-    return _sniff_export(file.head) > NO
+    return _sniff_export(file.head) > NO or _sniff_export(opening(file).head) > NO
 
 
 def _kind_of(file: File) -> str:

@@ -12,7 +12,7 @@ from tracetui.formats.base import CERTAIN, NO, Chunk, Reader
 from tracetui.formats.bodies import call_part, changed, message_body
 from tracetui.formats.decode import decode, decode_value, record_on, top_names
 from tracetui.formats.document import summary
-from tracetui.formats.openhands.files import AGENTS, EVENTS, STATE, Files, Reading, is_event, whole_of
+from tracetui.formats.openhands.files import AGENTS, EVENTS, Files, Reading, is_event, whole_of
 from tracetui.formats.openhands.spans import At, Spans, error_of, message_of, prompts, standing_of, usages_of
 from tracetui.formats.scalars import child, folder_of, mapping, moment, number, sequence, task_key, text, without, word
 from tracetui.formats.schema import unknown_fields
@@ -56,11 +56,7 @@ class OpenHands:
     def sniff(self, file: File) -> int:
         head = file.head
         if is_event(file):
-            if file.stat.size > len(head):  # the kind comes last, after what may be a long result
-                return CERTAIN if {*top_names(head)} >= _EVENT - {b"kind"} else NO
             return CERTAIN if b'"kind"' in head and (record_on(head) or {}).keys() >= _EVENT_NAMES else NO
-        if file.name == STATE and file.stat.size > len(head):  # an agent may have long skills
-            return CERTAIN if [*top_names(head)][:2] == [b"id", b"agent"] else NO
         if b'"execution_status"' not in head and b'"persistence_dir"' not in head:
             return NO
         return CERTAIN if len(_STATE.intersection(top_names(head))) > 1 else NO
