@@ -54,6 +54,8 @@ def ending(run: Run, glyphs: Glyphs = UNICODE) -> Line:
         return (words, Piece(Clean(f"  {cause(run)}"), "dim"))
     if summary.status is Status.CANCELLED:
         return (Piece(Clean(f"{glyphs.end} run stopped here"), "sec"), Piece(Clean(f"  {_word(summary)}"), "dim"))
+    if summary.is_session and summary.last is not None:
+        return ()  # sessions record no end: their state follows from the last event
     if summary.status is Status.RUNNING or (summary.status is Status.UNKNOWN and derived):
         more = "no end record yet" if summary.status is Status.RUNNING else "no end record"
         return (Piece(Clean(f"{glyphs.cut} {more}"), "dim"),)
