@@ -40,7 +40,7 @@ from tracetui.model.span import text_of
 from tracetui.redact import Redactor
 from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, one_line, tokens
 from tracetui.views.glyphs import UNICODE
-from tracetui.views.labels import clock, ending_words, errors_inside, preview_text, run_sign, short_model
+from tracetui.views.labels import NO_TEXT, clock, ending_words, errors_inside, preview_text, run_sign, short_model
 from tracetui.views.rows import Piece
 from tracetui.views.timeline.chart import tokens_of
 from tracetui.views.timeline.story import Entry, StoryRows
@@ -233,7 +233,7 @@ class _Page:
 
     def prompt(self, entry: Entry, limit: int) -> Clean:
         span = self._run.spans[entry.position]
-        return preview_text(span, limit) or Clean("prompt without text") if is_prompt(span) else Clean("start")
+        return preview_text(span, limit) or NO_TEXT if is_prompt(span) else Clean("start")
 
     def _time(self, entry: Entry) -> Clean:
         seconds = self._rows.seconds_worked(entry)

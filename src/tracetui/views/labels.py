@@ -177,6 +177,10 @@ def time_cell(elapsed: float | None, style: str, glyphs: Glyphs) -> Piece:
     return Piece(pad(duration(elapsed), _CELLS, right=True), style)
 
 
+NO_TEXT: Final = Clean("no text recorded")
+"""Instead of the text of a message."""
+
+
 def preview_text(span: Span, limit: int = 400) -> Clean:
     """The preview of a span on one line, with ``…`` if its text goes on."""
     return one_line(f"{span.preview}…" if len(span.preview) >= PREVIEW else span.preview, limit)
@@ -356,6 +360,19 @@ _HIDDEN = (Status.OK, Status.UNKNOWN)
 _VERDICTS = {True: Clean("passed"), False: Clean("failed")}
 _LONGEST = 40
 """Characters of a value that is text."""
+
+
+_INDECISIVE: Final = re.compile(r"\A(?:[a-z_]\w*\.)+(?=[A-Z])|\[Errno -?\d+\] ")
+"""The module of an exception, and the number of a system error."""
+_TRACEBACK: Final = "Traceback (most recent call last)"
+
+
+def deciding_words(error: str) -> Clean:
+    """A type or message of an error, its deciding words first: of a traceback the last line."""
+    if error.startswith(_TRACEBACK):
+        error = error.rstrip()
+        error = error[error.rfind("\n") + 1 :]
+    return Clean(_INDECISIVE.sub("", one_line(error, 240)))
 
 
 def run_sign(run: RunSummary, status: Status, glyphs: Glyphs = UNICODE) -> tuple[Clean, str]:

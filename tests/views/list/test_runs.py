@@ -31,7 +31,7 @@ def row(run: RunSummary, width: int = 80) -> str:
         ({"status": Status.RUNNING}, "count the lines in notes.txt"),
         (
             {"status": Status.ERROR, "first_error": FirstError("m", "TimeoutError", name="Bash")},
-            "TimeoutError Bash  count the",
+            "TimeoutError: m  count the",
         ),
         ({"status": Status.CANCELLED, "status_word": "stopped"}, "stopped  count the lines in"),
         ({"status": Status.OK, "relation": "fork", "replay_of": "01a1f8db"}, "01a1f8db fork  count the"),
