@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from tracetui import text
 from tracetui.analysis import spending
 from tracetui.analysis.arrangement import Choices, Item
-from tracetui.analysis.effects.actions import action_of
+from tracetui.analysis.effects.actions import action_of, open_words
 from tracetui.analysis.liveness import CurrentState, Liveness, State, current_state, recorded_liveness, seconds
 from tracetui.masking import clean, one_line
 from tracetui.model import RUNNING_STATES, Run, RunRef, RunState, RunSummary, Span, Status, Usage
@@ -50,7 +50,7 @@ _LOOK_BACK: Final = 50
 _MOST_LINES: Final = 8
 """Last lines of a run, if the page has room for as many of all."""
 _LINE_CELLS: Final = 400
-_CALL_CELLS: Final = 40
+_CALL_CELLS: Final = 60
 _STYLES: Final = {
     State.RUNNING: "status.running",
     State.QUIET: "status.running",
@@ -527,16 +527,11 @@ class LiveRows:
             return [Piece(Clean(f"{one_line(session.call, _CALL_CELLS)}{since}"), one.style)]
         sign, _ = kind_of(found.operation, self._glyphs)
         least = self._glyphs.at_least if found.at_least else ""
-        since = f" {least}{seconds(found.ms)}" if found.ms is not None else ""
-        given = one.run.span(found.span) if one.run is not None else None
+        since = f" {least}{seconds(found.ms)}" if found.ms is not None and (found.ms >= 1000 or not least) else ""
+        span = one.run.span(found.span) if one.run is not None else None
+        words = one_line(found.name if span is None else open_words(span), _CALL_CELLS)
         more = f" +{found.others}" if found.others else ""
-        pieces = [
-            Piece(sign, one.style),
-            Piece(Clean(f" {one_line(found.name, _CALL_CELLS)}{since}{more}"), f"{one.style} bold"),
-        ]
-        if given is not None and given.preview:
-            pieces.append(Piece(Clean(f"  {one_line(given.preview, 60)}"), "sec"))
-        return pieces
+        return [Piece(sign, one.style), Piece(Clean(f" {words}{since}{more}"), f"{one.style} bold")]
 
 
 def _last_lines(run: Run | None, most: int) -> list[Span]:
