@@ -362,8 +362,10 @@ _LONGEST = 40
 """Characters of a value that is text."""
 
 
-_INDECISIVE: Final = re.compile(r"\A(?:[a-z_]\w*\.)+(?=[A-Z])|\[Errno -?\d+\] ")
-"""The module of an exception, and the number of a system error."""
+_INDECISIVE: Final = re.compile(
+    r"\A(?:(?:[a-z_]\w*\.)+(?=[A-Z]))?(?:(?:RuntimeError|Exception|Error)(?: \[\w+\])?: (?=\S))?|\[Errno -?\d+\] "
+)
+"""The module of an exception, a type that says nothing, and the number of a system error."""
 _TRACEBACK: Final = "Traceback (most recent call last)"
 
 

@@ -330,7 +330,7 @@ def _run_facts(run: RunSummary, group: Group | None, opened: Opened, vitals: Vit
     if opened.run is not None and opened.run.problems:
         notes = len(opened.run.problems)
         facts.append(f"{notes} note{'' if notes == 1 else 's'} in run")
-    if group is not None:
+    if group is not None and len(group.runs) > 1:
         facts.append(f"cause {group.id}: {_runs(len(group.runs))}")
     stands = standing_of(run, vitals.state, vitals.now)
     source = f" ({run.status_source.label})" if run.status_source is not None else ""

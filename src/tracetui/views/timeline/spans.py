@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 END: Final = ("end of run",)
 """Key of the last row. Span ids are strings, so it is unique."""
 
+_TOLD_BAR_FROM: Final = 90
+"""Cells of rows that are told in words with room for bars too."""
 _BAR_FROM, _TOKENS_FROM, _TIME_FROM, _NUMBER_FROM = 56, 66, 30, 16
 _BOLD: Final = frozenset({Operation.INVOKE_AGENT, Operation.INVOKE_WORKFLOW})
 _INSTANT: Final = {Operation.MESSAGE, Operation.META, Operation.UNKNOWN}
@@ -330,7 +332,7 @@ class SpanRows:
         largest = max((len(_step(step.number)) for step in (steps[0], steps[-1])), default=1) if steps else 1
         number = max(3, min(largest, 6)) if width >= _NUMBER_FROM else 0
         bar = 0
-        if width >= _BAR_FROM and self.chart.total_ms > 0:
+        if width >= (_TOLD_BAR_FROM if self._told else _BAR_FROM) and self.chart.total_ms > 0:
             bar = max(12, int(width * (0.35 if width < 90 else 0.42)))
         tok = 5 if width >= _TOKENS_FROM and self.chart.has_tokens else 0
         time = 5 if width >= _TIME_FROM and self.chart.may_have_times else 0
