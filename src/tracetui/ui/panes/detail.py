@@ -40,6 +40,7 @@ UNWRAPPED_WIDTH: Final = 4000
 class Detail(FoldingView):
     """The detail of the span under the cursor of the steps."""
 
+    app: HostApp
     number = 3
     pane_name = "Detail"
 
