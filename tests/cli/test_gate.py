@@ -119,10 +119,10 @@ def test_what_is_not_compared_is_counted_in_one_sentence_each(cli: Cli, monkeypa
     Path("candidate/broken.json").write_bytes(b'{"schema_version": "1.0", "record_id": "x", "agent": {"na')
     result = cli("gate", "base", "candidate", *DOCUMENTS)
     sentences = [
-        "base: 2 tasks with one scored trial: stability unknown",
-        "base: 3 trials without an outcome, excluded from rates",
-        "candidate: 2 tasks with one scored trial: stability unknown",
-        "candidate: 1 trial still running, excluded from rates",
+        "base: 2 tasks with 1 scored trial: stability unknown",
+        "base: 3 trials not rated: no outcome",
+        "candidate: 2 tasks with 1 scored trial: stability unknown",
+        "candidate: 1 trial not rated: still running",
         "candidate: 1 unreadable file; `tracetui doctor` lists them",
         "1 task only in the base, not compared",
         "1 task only in the candidate, not compared",
@@ -134,8 +134,8 @@ def test_what_is_not_compared_is_counted_in_one_sentence_each(cli: Cli, monkeypa
     saved = json.loads(Path("out.json").read_bytes())
     assert (saved["only_base"], saved["only_candidate"], saved["unscored"]) == (["old"], ["new"], ["later"])
     assert saved["notes"] == sentences
-    assert "1 trial still running, excluded from rates" in Path("out.md").read_text()
-    assert "1 trial still running, excluded from rates" in Path("out.html").read_text()
+    assert "1 trial not rated: still running" in Path("out.md").read_text()
+    assert "1 trial not rated: still running" in Path("out.html").read_text()
     suite = ElementTree.parse("out.xml").getroot()[0]
     skipped = {
         case.attrib["name"]: case[0].attrib["message"] for case in suite.iter("testcase") if case[0].tag == "skipped"
@@ -151,9 +151,8 @@ def test_the_list_of_tasks_counts_them_too(cli: Cli, monkeypatch: pytest.MonkeyP
     result = cli("tasks", "runs")
     assert (result.status, len(result.text.splitlines())) == (0, 4)
     assert result.err.splitlines()[1:] == [
-        "tracetui: 1 task with one scored trial: stability unknown",
-        "tracetui: 2 trials without an outcome, excluded from rates",
-        "tracetui: 1 trial still running, excluded from rates",
+        "tracetui: 1 task with 1 scored trial: stability unknown",
+        "tracetui: 3 trials not rated: 2 no outcome, 1 still running",
         "tracetui: 1 unreadable file; `tracetui doctor` lists them",
     ]
 

@@ -47,7 +47,7 @@ def test_people_get_a_table_and_sentences(cli: Cli) -> None:
     assert result.err.splitlines() == [
         "tracetui: 3 tasks, 7 trials · pass^1 50% (3 tasks) · pass^2 58% (2 tasks) · pass^3 0% (1 task) · "
         "pass^4 0% (1 task)",
-        "tracetui: 1 task with one scored trial: stability unknown",
+        "tracetui: 1 task with 1 scored trial: stability unknown",
     ]
 
 

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
 import pytest
 
+from tests.sessions import ANSWER, session
+from tracetui.analysis.liveness import summary_state
+from tracetui.formats.claude_code import ClaudeCode
+from tracetui.live.mailbox import WatchState
+from tracetui.model import Run, RunRef, Status
+from tracetui.store.store import Store
+from tracetui.testing import read_run
 from tracetui.text import Clean
 from tracetui.ui.commands import COMMANDS, RUNS
-from tracetui.ui.widgets.frame import _fitting, _Part, footer
+from tracetui.ui.widgets.frame import Vitals, _fitting, _Part, footer, sentence
 from tracetui.ui.widgets.line_view import title_line
-from tracetui.views.glyphs import UNICODE
+from tracetui.views.detail.run import run_rows
+from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
+from tracetui.views.labels import standing_of
 from tracetui.views.rows import Piece, width_of
+from tracetui.views.timeline.header import ending, run_heading
 
 
 def words(line: tuple[Piece, ...]) -> str:
@@ -41,3 +55,36 @@ def test_a_title_is_not_cut_to_a_few_letters() -> None:
         assert ("step 11 search" in words(line)) is (width == 70)
         assert "…" not in words(line)
         assert width_of(line) == width
+
+
+NOW = 1_800_000_000.0
+
+
+class Settled(NamedTuple):
+    stage: str = ""
+    seen: int = 0
+    total: int = 0
+
+
+class Shown(NamedTuple):
+    run: Run
+    assessment: None = None
+
+
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
+@pytest.mark.parametrize("ago", [60, 9 * 3600])
+def test_a_session_without_a_recorded_end_has_its_state_only(ago: float, glyphs: Glyphs, tmp_path: Path) -> None:
+    path = session("s", ANSWER).write(tmp_path, NOW, ago)
+    run = read_run(ClaudeCode(), RunRef("claude-code", str(path)))
+    summary = run.summary
+    assert summary.status is Status.UNKNOWN
+    state, _ = summary_state(summary, now=NOW, changed_at=summary.modified_at)
+    stands = standing_of(summary, state, NOW, glyphs)
+    rows = run_rows(run, width=80, glyphs=glyphs, stands=stands)
+    vitals = Vitals(WatchState(), Counter(), state, NOW)
+    texts = [rows.plain(row) for row in range(len(rows))]
+    texts.append(words(sentence(Store(), Settled(), vitals, summary, Shown(run), None, 160)))
+    texts += map(words, run_heading(run, 160, now=NOW, glyphs=glyphs, state=state))
+    assert any(stands.word in text for text in texts)
+    assert not any("unknown" in text or "no end record" in text for text in texts)
+    assert ending(run) == ()

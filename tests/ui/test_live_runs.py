@@ -56,8 +56,7 @@ async def test_every_live_run_with_its_open_call_silence_and_last_line(opened: O
     for number, name in enumerate(("aaaa", "bbbb", "cccc")):
         at = next(i for i, line in enumerate(lines) if f"Title of {name}" in line)
         assert f"{5 + 8 * number}s" in lines[at]
-        assert f"Bash {5 + 8 * number}s" in lines[at + 1]
-        assert f"make {name}" in lines[at + 1]
+        assert f"running make {name} {5 + 8 * number}s" in lines[at + 1]
         assert "I have read parser." in lines[at + 1]
     assert not any("Ended" in line for line in lines)
 

@@ -73,7 +73,7 @@ async def test_rows_have_a_sign_for_each_trial_and_rates(opened: Opener, tmp_pat
         ]  # fmt: skip
         assert row(app, "upgrade").split()[:7] == ["upgrade", *"✓✗—", "━━━━━─────", "50%", "1/2"]
         assert line(app, 1).strip() == "2 of 4 tasks passed sometimes  ·  1 always  ·  1 never"
-        assert "1 trial without an outcome, excluded from rates" in text_of(app)
+        assert "1 trial not rated: no outcome" in text_of(app)
         assert row(app, "4 tasks").split() == ["4", "tasks", "50%", "7/14", "29%", "33%", "33%", "2"]
         assert line(app, 0).endswith("15 trials  ✓ 7  ⊗ 6  ✗ 1  — 1")
 
@@ -213,7 +213,7 @@ async def test_runs_that_inherit_steps_are_marked(opened: Opener, samples: Path,
     async with opened(with_replays(samples, tmp_path)) as (app, pilot):
         screen = await tasks_of(app, pilot)
         assert re.search(r"[—✗] ↺ ↺", row(app, names(screen)[0]).replace("  ", " "))
-        assert "3 trials inherited or copied, excluded from rates" in text_of(app)
+        assert "3 trials not rated: inherited or copied" in text_of(app)
         await press(pilot, "l")
         assert "replay, excluded from rates" in cell(app)
 

@@ -17,6 +17,7 @@ from tests.sessions import Session, home
 from tests.store.build import make_summary
 from tests.ui.conftest import NOW, Opener, settle, until
 from tests.ui.test_snapshots import Pictures
+from tests.views.build import text_of_line
 from tracetui.analysis import prices
 from tracetui.live.engine import Engine
 from tracetui.model import RunRef, RunSummary, Usage
@@ -27,7 +28,7 @@ from tracetui.ui.screens.today import TodayScreen
 from tracetui.views.today import Sections, TodayRows, by_day, by_project, sections
 
 
-def page(app: TraceApp, width: int = 110) -> list[str]:
+def page(app: TraceApp, width: int = 96) -> list[str]:
     rows = app.screen.list.rows  # type: ignore[attr-defined]
     return ["".join(piece.text for piece in rows.line(i, width)).rstrip() for i in range(len(rows))]
 
@@ -77,11 +78,11 @@ async def test_every_run_is_in_one_section(opened: Opener, sessions: Path) -> No
         found = page(app)
     heads = [i for i, line in enumerate(found) if "───" in line]
     assert [found[i].split(" ──")[0].strip() for i in heads] == [
-        "waiting for you", "running", "failed today", "spent by project", "recent",
+        "waiting for you", "running", "failed today", "recent", "Spent by project",
     ]  # fmt: skip
     for section, words in zip(
         heads,
-        ("Fix the parser", "Run the migrations", "overloaded", "/home/me/shop", "Rename the columns"),
+        ("Fix the parser", "Run the migrations", "overloaded", "Rename the columns", "shop"),
         strict=True,
     ):
         assert words in found[section + 1]
@@ -266,3 +267,20 @@ async def test_runs_that_count_elsewhere_leave_a_table_that_says_so(opened: Open
         await until(pilot, lambda: any("all but 2 copies" in line for line in page(app)))
         (total,) = [line for line in page(app) if "all but" in line]
         assert total.split()[-1] == "—"
+
+
+@pytest.mark.parametrize(("width", "first"), [(160, 23), (80, 0)])
+def test_spending_is_at_the_bottom_of_a_wide_page(width: int, first: int) -> None:
+    now = NOW.timestamp()
+    runs = [
+        make_summary(f"r{i}", source=f"p{i % 4}", started_at=now - i, usage=Usage(10, 5, cost_usd=0.5))
+        for i in range(40)
+    ]
+    rows = TodayRows(
+        Sections([], [], [], runs), by_project(runs, now=now), now=now, room=29, days=by_day(runs, now=now), width=width
+    )
+    heads = [i for i in range(len(rows)) if "Spent by project" in text_of_line(rows.line(i, width - 2))]
+    assert heads == [first]
+    assert [rows.project(first + 1 + i) for i in range(4)] == ["p0", "p1", "p2", "p3"]
+    assert ("Cost per day" in text_of_line(rows.line(first, width - 2))) is (width == 160)
+    assert len(rows) == (29 if width == 160 else 37)

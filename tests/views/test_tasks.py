@@ -169,10 +169,8 @@ def test_every_limit_of_the_rates_has_a_phrase() -> None:
     runs.append(summary("a", 1, replay_of=runs[0].id, relation="fork"))
     found = matrix(runs)
     assert notes(found, unreadable=2) == [
-        "1 task with one scored trial: stability unknown",
-        "1 trial without an outcome, excluded from rates",
-        "1 trial still running, excluded from rates",
-        "1 trial inherited or copied, excluded from rates",
+        "1 task with 1 scored trial: stability unknown",
+        "3 trials not rated: 1 no outcome, 1 still running, 1 inherited or copied",
         "1 run without a task",
         "2 unreadable files; `tracetui doctor` lists them",
     ]

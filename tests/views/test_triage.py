@@ -59,22 +59,22 @@ def wrong(own: str, task: str) -> RunSummary:
     return make_summary(own, status=Status.OK, outcome=Outcome.FAILED, scores=score, task=task, started_at=STARTED)
 
 
-@pytest.mark.parametrize("two_rows", [False, True])
-def test_rows_below_causes_and_tasks_are_found_by_their_keys(two_rows: bool) -> None:
+@pytest.mark.parametrize("details", [0, 1, 2])
+def test_rows_below_causes_and_tasks_are_found_by_their_keys(details: int) -> None:
     listed = [failed("a"), failed("b"), wrong("c", "x"), wrong("d", "x"), wrong("e", "y")]
     runs = {run.ref: run for run in listed}
     error, answers = sorted(groups(listed), key=lambda group: len(group.tasks))
     x, y = answers.tasks
     order = CauseOrder([("errors", 1), error, ("wrong answers", 1), answers])
     unfolded = {error.digest, answers.digest, x.digest}
-    rows = QueueRows(order, runs, lambda _: Judgement(), unfolded=unfolded, two_rows=two_rows, now=NOW)
+    rows = QueueRows(order, runs, lambda _: Judgement(), unfolded=unfolded, details=details, now=NOW)
 
     below = [*(Member(answers, ref, x) for ref in x.runs)]
     expected = [
         ("errors", 1), error, Details(error), *(Member(error, ref) for ref in error.runs),
         ("wrong answers", 1), answers, Details(answers), TaskRow(answers, x), *below, TaskRow(answers, y),
     ]  # fmt: skip
-    items = [item for item in expected if two_rows or not isinstance(item, Details)]
+    items = [item for item in expected if not isinstance(item, Details) or item.group in (error, answers)[:details]]
     assert len(rows) == len(items)
     for index, item in enumerate(items):
         owner = index - isinstance(item, Details)

@@ -216,7 +216,12 @@ def _status(a: Span, b: Span, noise: Noise) -> list[Change]:
     if a.status is not b.status or (word_a != word_b and a.status_word and b.status_word):
         changes.append(Change(STATUS, "status", "status", word_a, word_b))
     left, right = (
-        None if span.error is None else {"type": span.error.type, "message": span.error.message} for span in (a, b)
+        None
+        if span.error is None
+        else span.error.words
+        if other.error is None
+        else {"type": span.error.type, "message": span.error.message}
+        for span, other in ((a, b), (b, a))
     )
     return changes + changes_of(left, right, noise, side=STATUS, under="error")
 

@@ -31,7 +31,7 @@ from tracetui.model.masked import masked_summary
 from tracetui.redact import Redactor
 from tracetui.store.relations import Pair, pairs_of
 from tracetui.text import Clean, clean, duration, grouped, one_line, quantity, size, tokens
-from tracetui.views.labels import run_label, run_sign, score_cell, start_label, state_word, status_word
+from tracetui.views.labels import ending_words, run_label, run_sign, score_cell, start_label
 from tracetui.views.list.runs import cost_text
 from tracetui.views.timeline.chart import tokens_of
 
@@ -206,10 +206,9 @@ class Site:
         error = shown.first_error
         words = error.words if run.failed and error is not None else shown.result or shown.prompt
         cause, (sign, style) = self._causes.get(run.ref), run_sign(run, run.status)
-        state = state_word(run, time.time())
         return (
             Link(name, "", pages[run.ref]) if run.ref in pages else name,
-            Styled(Clean(f"{sign} {status_word(run)}{f' · {state}' if state else ''}"), style),
+            Styled(Clean(f"{sign} {' · '.join(ending_words(run, time.time()))}"), style),
             score_cell(shown) if run.scores else Clean(""),
             one_line(words, 120),
             Clean("") if run.duration_ms is None else duration(run.duration_ms),

@@ -40,7 +40,7 @@ from tracetui.model.span import text_of
 from tracetui.redact import Redactor
 from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, one_line, quantity, tokens
 from tracetui.views.glyphs import UNICODE
-from tracetui.views.labels import clock, errors_inside, preview_text, run_sign, short_model, state_word, status_word
+from tracetui.views.labels import NO_TEXT, clock, ending_words, errors_inside, preview_text, run_sign, short_model
 from tracetui.views.rows import Piece
 from tracetui.views.timeline.chart import tokens_of
 from tracetui.views.timeline.story import Entry, StoryRows
@@ -146,9 +146,8 @@ def _summary(run: Run, rows: StoryRows, effects: RunEffects, links: Sequence[Lin
         f'<span class="m">{escape(one_line(summary.id, 80))}</span>{f" · {began}" if began else ""}{where}</p>\n'
         f"<h1>{escape(heading)}</h1>\n"
     )
-    lead = [f'<span class="{_class(style)}">{escape(sign)} {escape(status_word(summary))}</span>']
-    if state := state_word(summary, time.time()):
-        lead.append(escape(state))
+    first, *more = ending_words(summary, time.time())
+    lead = [f'<span class="{_class(style)}">{escape(sign)} {escape(first)}</span>', *map(escape, more)]
     if summary.failed and summary.first_error is not None:
         lead.append(escape(one_line(summary.first_error.words, 200)))
     elif summary.errors:
@@ -234,7 +233,7 @@ class _Page:
 
     def prompt(self, entry: Entry, limit: int) -> Clean:
         span = self._run.spans[entry.position]
-        return preview_text(span, limit) or Clean("prompt without text") if is_prompt(span) else Clean("start")
+        return preview_text(span, limit) or NO_TEXT if is_prompt(span) else Clean("start")
 
     def _time(self, entry: Entry) -> Clean:
         seconds = self._rows.seconds_worked(entry)

@@ -233,5 +233,5 @@ def _place_of(subject: Subject, run: Run | None, folder: str) -> str:
     standing = standing_roots(root, changes.histories(), Checkout(root).read, is_named=False)
     place = place_in(root, standing, effects.root, path)
     if place is None:
-        raise UsageError(f"{path} isn't in the repository {root}")
+        raise UsageError(f"{path} isn't in the repository {root}; start tracetui in its own")
     return place

@@ -503,9 +503,10 @@ class TraceApp(HostApp):
 
     def show_statistics(self, refs: Sequence[RunRef], of: str) -> None:
         from tracetui.live.jobs import statistics_job
+        from tracetui.store.claims import NO_SHARES
         from tracetui.ui.screens.lists import StatisticsScreen
 
-        shares = self.store.claims.shares(refs)
+        shares = self.store.claims.shares(refs) if len(refs) > 1 else NO_SHARES  # a single run has all that it did
         job = statistics_job(refs, self.store.rule, self.store.relations.inherited_tasks, shares)
         self.push_screen(StatisticsScreen(job, of, self.commands))
         self.surveys.ask(job)

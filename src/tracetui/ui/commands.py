@@ -282,11 +282,18 @@ def pane_names(panes: frozenset[str]) -> str:
     return ", ".join([*names, *sorted(panes)])
 
 
+def wrong_pane(key: str, command: Command) -> str:
+    """Where a key works that does nothing in a pane: ``H (today) works in: run list, open run``."""
+    plain = {"main": "run list, open run", "run": "open run"}
+    names = (plain.get(name, name) for name in pane_names(command.panes).split(", "))
+    return f"{shown(key)} ({command.title}) works in: {', '.join(names)}"
+
+
 def unbound_reason(key: str, commands: Sequence[Command]) -> str:
     """What would make a key work that does nothing in a pane: ``r (reveal) works in detail``."""
     command = next((command for command in commands if key in command.keys), None)
     if command is not None:
-        return f"{shown(key)} ({command.title}) works in: {pane_names(command.panes)}"
+        return wrong_pane(key, command)
     offered = {command.id for command in commands}
     missing = next((command for command in COMMANDS if key in command.keys and command.id not in offered), None)
     if missing is None:  # no command has it, or the user gave its command another key

@@ -399,7 +399,7 @@ def audit_rows(
         listed = [one for _, findings in group for one in findings if not one.is_folded and not allowed(one)]
         done = sum(one.is_done for one in listed)
         tried = f" + {grouped(len(listed) - done)} tried" if len(listed) > done else ""
-        right = f"{grouped(done)}{tried}"
+        right = f"{grouped(done)}{tried}" if listed else ""
         rows.append(
             EffectRow(("severity", severity), _heading(Clean(severity), right, _SEVERITIES[severity], glyphs), severity)
         )
@@ -428,7 +428,7 @@ def _rule_row(
     is_open: bool,
 ) -> EffectRow:
     done = sum(one.is_done for one in listed)
-    runs = len({one.run for one in listed})
+    runs, zero = len({one.run for one in listed}), glyphs.zero if listed else Clean("")
     severity = RULES[name].severity
     first = (listed or findings)[0]
     left_out = [
@@ -450,9 +450,9 @@ def _rule_row(
         return (
             Piece(Clean(f"{mark} "), "dim"),
             column(Clean(name), 20, "text bold" if severity is not Severity.NOTE else "text"),
-            column(grouped(done) if done else glyphs.zero, 5, "text bold" if done else "dim", right=True),
-            column(grouped(len(listed) - done) if len(listed) > done else glyphs.zero, 7, "sec", right=True),
-            column(grouped(runs) if runs else glyphs.zero, 6, "sec", right=True),
+            column(grouped(done) if done else zero, 5, "text bold" if done else "dim", right=True),
+            column(grouped(len(listed) - done) if len(listed) > done else zero, 7, "sec", right=True),
+            column(grouped(runs) if runs else zero, 6, "sec", right=True),
             Piece(Clean("  ")),
             Piece(words, "dim" if is_open else "sec"),
             Piece(more, "dim"),

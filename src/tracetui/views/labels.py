@@ -17,7 +17,19 @@ from tracetui import text
 from tracetui.analysis.liveness import CurrentState, State, current_state, state_of_summary
 from tracetui.formats import registry
 from tracetui.masking import clean, clean_lines, one_line
-from tracetui.model import Ledger, Operation, Outcome, Problem, RunRef, RunState, RunSummary, Score, Span, Status
+from tracetui.model import (
+    Ledger,
+    Operation,
+    Outcome,
+    Problem,
+    RunRef,
+    RunState,
+    RunSummary,
+    Score,
+    Span,
+    Status,
+    StatusSource,
+)
 from tracetui.model.ledger import Kinds
 from tracetui.model.span import PREVIEW
 from tracetui.text import Clean, age, cells, duration, grouped, pad, size, tokens, truncate_middle, wrap
@@ -163,6 +175,10 @@ def time_cell(elapsed: float | None, style: str, glyphs: Glyphs) -> Piece:
     if elapsed is None:
         return Piece(pad(glyphs.missing, _CELLS, right=True), "dim")
     return Piece(pad(duration(elapsed), _CELLS, right=True), style)
+
+
+NO_TEXT: Final = Clean("no text recorded")
+"""Instead of the text of a message."""
 
 
 def preview_text(span: Span, limit: int = 400) -> Clean:
@@ -346,6 +362,21 @@ _LONGEST = 40
 """Characters of a value that is text."""
 
 
+_INDECISIVE: Final = re.compile(
+    r"\A(?:(?:[a-z_]\w*\.)+(?=[A-Z]))?(?:(?:RuntimeError|Exception|Error)(?: \[\w+\])?: (?=\S))?|\[Errno -?\d+\] "
+)
+"""The module of an exception, a type that says nothing, and the number of a system error."""
+_TRACEBACK: Final = "Traceback (most recent call last)"
+
+
+def deciding_words(error: str) -> Clean:
+    """A type or message of an error, its deciding words first: of a traceback the last line."""
+    if error.startswith(_TRACEBACK):
+        error = error.rstrip()
+        error = error[error.rfind("\n") + 1 :]
+    return Clean(_INDECISIVE.sub("", one_line(error, 240)))
+
+
 def run_sign(run: RunSummary, status: Status, glyphs: Glyphs = UNICODE) -> tuple[Clean, str]:
     """Sign and style of a run that is shown with this status: a wrong answer and an ungraded run have their own."""
     if run.is_ungraded and not run.failed:
@@ -365,9 +396,15 @@ def status_word(run: RunSummary) -> Clean:
 
 
 def state_word(run: RunSummary, now: float) -> Clean:
-    """The state of a run that nobody watches, at `now` (UTC seconds), as in `ls`; empty where its status says it."""
+    """The state of a run that nobody watches, at `now` (UTC seconds); empty where its status says it."""
     state = state_of_summary(run, now).state
     return Clean("" if state in (None, RunState.ENDED, run.status.value) else state)
+
+
+def ending_words(run: RunSummary, now: float) -> list[Clean]:
+    """The status and the state of a run that nobody watches; a state alone where no status is known."""
+    status, state = status_word(run), state_word(run, now)
+    return [word for word in (status, state) if word and not (state and word == Status.UNKNOWN.value)]
 
 
 def outcome_word(run: RunSummary, glyphs: Glyphs = UNICODE) -> Clean:
@@ -440,6 +477,22 @@ _WORDS: Final = {RunState.STALLED: State.STALLED.value, RunState.WAITING: "waiti
 """Words of the screen, where they differ."""
 
 
+_SOURCES: Final = {
+    StatusSource.EXPLICIT: "recorded",
+    StatusSource.POLICY: "from a recorded limit violation",
+    StatusSource.EXIT: "from a nonzero exit code",
+    StatusSource.DERIVED: "inferred from the last event",
+    None: "no reason recorded",
+}
+
+
+def source_words(status: Status, source: StatusSource | None) -> Clean:
+    """The source of a status."""
+    if status is Status.RUNNING and source is StatusSource.DERIVED:
+        return Clean("inferred: no end record yet")
+    return Clean(_SOURCES[source])
+
+
 class Standing(NamedTuple):
     """The displayed state of a run."""
 
@@ -451,6 +504,12 @@ class Standing(NamedTuple):
     """``ok``, ``wrong answer``, ``stalled?``, ``~running: Bash 3m``, ``stalled? Bash, 37m``, ``~waiting for you``."""
     by_last_event: bool
     """Whether it is inferred from the last event: the state of a session or of an open call."""
+    basis: Clean
+    """The source of the state or status: ``recorded``, ``inferred from the last event``."""
+
+    def says_status(self, run: RunSummary) -> bool:
+        """Whether the status of the run says more than its state: a trace that recorded none has no second answer."""
+        return not self.by_last_event or run.status_source not in (None, StatusSource.DERIVED)
 
     @property
     def word(self) -> str:
@@ -467,10 +526,11 @@ def standing_of(run: RunSummary, state: State, now: float | None, glyphs: Glyphs
     if found is not None and found.state in _SIGNS and found.by_last_event:
         status, style = _SIGNS[found.state]
         sign = run_sign(run, status, glyphs)[0]
-        return Standing(status, sign, style, session_words(found, sign="~" if run.is_session else ""), True)
+        words = session_words(found, sign="~" if run.is_session else "")
+        return Standing(status, sign, style, words, True, Clean(_SOURCES[StatusSource.DERIVED]))
     status = status_now(run, state)
     words = status_word(run) if state is State.ENDED else Clean(state.value)
-    return Standing(status, *run_sign(run, status, glyphs), words, False)
+    return Standing(status, *run_sign(run, status, glyphs), words, False, source_words(run.status, run.status_source))
 
 
 def status_now(run: RunSummary, state: State) -> Status:

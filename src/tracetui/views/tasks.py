@@ -44,12 +44,17 @@ def notes(matrix: Matrix, unreadable: int = 0) -> list[str]:
     """A phrase for each kind of task, trial and file that limits or misses the rates."""
     counts = matrix.rates.counts
     single = sum(task.counts.scored == 1 for task in matrix.tasks)
+    unrated = (
+        (counts.unscored, "no outcome"),
+        (counts.ungraded, "not graded"),
+        (counts.running, "still running"),
+        (counts.excluded, "inherited or copied"),
+    )
+    kinds = [(number, words) for number, words in unrated if number]
+    why = kinds[0][1] if len(kinds) == 1 else ", ".join(f"{grouped(number)} {words}" for number, words in kinds)
     found = (
-        (single, "task", " with one scored trial: stability unknown"),
-        (counts.unscored, "trial", " without an outcome, excluded from rates"),
-        (counts.ungraded, "trial", " not graded, excluded from rates"),
-        (counts.running, "trial", " still running, excluded from rates"),
-        (counts.excluded, "trial", " inherited or copied, excluded from rates"),
+        (single, "task", " with 1 scored trial: stability unknown"),
+        (sum(number for number, _ in kinds), "trial", f" not rated: {why}"),
         (len(matrix.without_task), "run", " without a task"),
         (unreadable, "unreadable file", "; `tracetui doctor` lists them"),
     )

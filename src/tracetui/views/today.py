@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from tracetui import text
 from tracetui.analysis import spending
 from tracetui.analysis.arrangement import Choices, Item
-from tracetui.analysis.effects.actions import action_of
+from tracetui.analysis.effects.actions import action_of, open_words
 from tracetui.analysis.liveness import CurrentState, Liveness, State, current_state, recorded_liveness, seconds
 from tracetui.masking import clean, one_line
 from tracetui.model import RUNNING_STATES, Run, RunRef, RunState, RunSummary, Span, Status, Usage
@@ -36,9 +36,17 @@ _TOKENS: Final = (("input", 8), ("cached", 8), ("written", 8), ("output", 8))
 """Columns of tokens of the week: new input, read from the cache, written to it; with their cells."""
 _CHART: Final = 3 * DAYS + 8
 """Cells of the cost per day: a scale and three for each day."""
-_WITH_CHART: Final = 112
-"""Cells of a page with the chart beside the projects."""
-_WITH_MODEL: Final = 100
+_WITH_CHART: Final = 98
+"""Cells of a page with the chart beside the projects, below the runs."""
+_WITH_MODEL: Final = 98
+_LEAST_RECENT: Final = 5
+"""Recent runs above the spending of a page with the chart."""
+_SECTION_STYLES: Final = {
+    "waiting for you": "status.paused",
+    "running": "status.running",
+    "failed today": "status.error",
+}
+"""Styles of the labels of sections."""
 _PROJECT: Final = 14
 """Least cells of the name of a project."""
 _PATH: Final = 28
@@ -50,7 +58,7 @@ _LOOK_BACK: Final = 50
 _MOST_LINES: Final = 8
 """Last lines of a run, if the page has room for as many of all."""
 _LINE_CELLS: Final = 400
-_CALL_CELLS: Final = 40
+_CALL_CELLS: Final = 60
 _STYLES: Final = {
     State.RUNNING: "status.running",
     State.QUIET: "status.running",
@@ -222,12 +230,15 @@ class TodayRows:
         other groups than sections. `width`: cells of the page. `context`: what filled the contexts of the week, a line
         below the spending.
         """
-        heading = ProjectSpending("spent", spending.NOTHING, spending.NOTHING)
-        self._spent: list[ProjectSpending | Clean] = [heading, *spent] if spent else []
+        self._heading = ProjectSpending("spent", spending.NOTHING, spending.NOTHING)
+        self._spent: list[ProjectSpending | Clean] = [self._heading, *spent] if spent else []
         if spent and context:
             self._spent.append(context)
         self._days = days if any(day.spent.usd for day in days) else ()
-        listed = ((found.waiting, MOST), (found.running, MOST), (found.failed, MOST), (found.recent, MOST_RECENT))
+        is_below = width >= _WITH_CHART and groups is None
+        above = sum(min(len(runs), MOST) + 1 for runs in found[:3] if runs) + len(self._spent) + 1
+        most_recent = min(MOST_RECENT, max(_LEAST_RECENT, room - above)) if is_below and spent else MOST_RECENT
+        listed = ((found.waiting, MOST), (found.running, MOST), (found.failed, MOST), (found.recent, most_recent))
         sections = [
             _section(label, runs, count)
             for label, (runs, _), count in zip(
@@ -258,7 +269,10 @@ class TodayRows:
             state_words=groups is not None,
             time_of=last_activity,
         )
-        self._first_spent = sum(map(len, sections[:-1])) if groups is None else len(groups)
+        self._first_spent = len(self._runs) if is_below or groups is not None else sum(map(len, sections[:-1]))
+        self._is_grouped = groups is not None
+        if is_below and spent:  # at the bottom of the page
+            self._spent[:0] = [Clean("")] * (room - len(self))
         self._glyphs = glyphs
 
     def heading(self, width: int) -> list[Line]:
@@ -289,7 +303,7 @@ class TodayRows:
     def project(self, index: int) -> str:
         """The project of a row of spendings, else empty."""
         row = self._row(index)
-        return row.project if isinstance(row, ProjectSpending) and row is not self._spent[0] else ""
+        return row.project if isinstance(row, ProjectSpending) and row is not self._heading else ""
 
     def key(self, index: int) -> Hashable:
         row = self._row(index)
@@ -320,10 +334,15 @@ class TodayRows:
     def line(self, index: int, width: int) -> Line:
         row = self._row(index)
         if isinstance(row, int):
-            return self._runs.line(row, width)
+            line, item = self._runs.line(row, width), self._runs.item(row)
+            if self._is_grouped or not isinstance(item, tuple):
+                return line
+            return (Piece(line[0].text, _SECTION_STYLES.get(item[0].partition(" · ")[0], "dim")), *line[1:])
+        if not row:
+            return ()
         if not isinstance(row, ProjectSpending):
             return tuple(fit([Piece(Clean("  this week "), "dim"), Piece(row, "sec")], width))
-        place = self._spent.index(row)
+        place = self._spent.index(row) - self._spent.index(self._heading)
         chart = self._chart_line(place) if width >= _WITH_CHART and self._has_chart else []
         return (*chart, *self._spent_line(row, width - width_of(chart), heading=not place))
 
@@ -334,11 +353,11 @@ class TodayRows:
         room = max(8, width - sum(sizes))
         if heading:
             names = ("today", "this week", *(name for name, _ in tokens_shown or (("tokens", 0),)))
-            label = Clean("spent by project " if room >= _PATH else "project ")
+            label = Clean("Spent by project " if room > 17 else "Spent ")
             is_beside_chart = self._has_chart and width + _CHART >= _WITH_CHART
             total = "" if is_beside_chart or not self._days else self._sparkline()
             rule = self._glyphs.rule * max(0, room - len(label) - len(total) - 1)
-            start = [Piece(label, "dim"), Piece(Clean(total), "bar.agent"), Piece(Clean(f"{rule} "), "line")]
+            start = [Piece(label, "text bold"), Piece(Clean(total), "bar.agent"), Piece(Clean(f"{rule} "), "line")]
             cells = [column(Clean(head), size, "dim", right=True) for head, size in zip(names, sizes, strict=True)]
             return tuple(fit([*start, *cells], width))
         style = "text" if row.project else "text bold"
@@ -375,9 +394,10 @@ class TodayRows:
         most = max(costs)
         if not row:
             total = cost_text(spending.sum_of(day.spent for day in self._days))
-            label = f"cost per day, {DAYS} days  {total} "
-            rule = self._glyphs.rule * max(0, _CHART - len(label) - 2)
-            return [Piece(Clean(label), "dim"), Piece(Clean(f"{rule}  "), "line")]
+            days, right = f"{DAYS} days ", f" {total}"
+            rule = self._glyphs.rule * max(0, _CHART - 13 - len(days) - len(right) - 2)
+            title = [Piece(Clean("Cost per day "), "text bold"), Piece(Clean(days), "sec"), Piece(Clean(rule), "line")]
+            return [*title, Piece(Clean(f"{right}  "), "sec")]
         if row > height:
             days = "".join(f"{day.day:>3}" for day in self._days)
             return [Piece(Clean(f"{'':5}{days[:-2]}"), "dim"), Piece(Clean(days[-2:]), "accent"), Piece(Clean("   "))]
@@ -527,16 +547,11 @@ class LiveRows:
             return [Piece(Clean(f"{one_line(session.call, _CALL_CELLS)}{since}"), one.style)]
         sign, _ = kind_of(found.operation, self._glyphs)
         least = self._glyphs.at_least if found.at_least else ""
-        since = f" {least}{seconds(found.ms)}" if found.ms is not None else ""
-        given = one.run.span(found.span) if one.run is not None else None
+        since = f" {least}{seconds(found.ms)}" if found.ms is not None and (found.ms >= 1000 or not least) else ""
+        span = one.run.span(found.span) if one.run is not None else None
+        words = one_line(found.name if span is None else open_words(span), _CALL_CELLS)
         more = f" +{found.others}" if found.others else ""
-        pieces = [
-            Piece(sign, one.style),
-            Piece(Clean(f" {one_line(found.name, _CALL_CELLS)}{since}{more}"), f"{one.style} bold"),
-        ]
-        if given is not None and given.preview:
-            pieces.append(Piece(Clean(f"  {one_line(given.preview, 60)}"), "sec"))
-        return pieces
+        return [Piece(sign, one.style), Piece(Clean(f" {words}{since}{more}"), f"{one.style} bold")]
 
 
 def _last_lines(run: Run | None, most: int) -> list[Span]:

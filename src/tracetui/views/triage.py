@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from datetime import UTC, tzinfo
-from itertools import accumulate, pairwise
+from itertools import accumulate, islice, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
 
 from tracetui import text
@@ -119,16 +119,18 @@ class QueueRows:
         *,
         unfolded: Collection[Hashable] = (),
         marked: Collection[Hashable] = (),
-        two_rows: bool = False,
+        details: int = 0,
         now: float,
         glyphs: Glyphs = UNICODE,
     ) -> None:
-        """`two_rows`: every cause has a second row with its id, decisions and runs over time."""
+        """`details`: how many of the first causes have a second row with decisions, values and runs over time."""
         self._runs, self._judged, self._unfolded, self._now, self._glyphs = runs, judged, unfolded, now, glyphs
-        self._marked, self._two_rows, self._order = marked, two_rows, order
+        self._marked, self._order = marked, order
         self._open = [order.rows[key] for key in unfolded if isinstance(key, str) and key in order.rows]
         """Unfolded causes."""
-        below = dict.fromkeys(order.rows.values(), 1) if two_rows else {}
+        self._detailed = {*islice(order.rows.values(), details)}
+        """Numbers of the causes with a second row."""
+        below = dict.fromkeys(self._detailed, 1)
         self._tasks: dict[int, Sections] = {}
         """The rows below unfolded headings of wrong answers."""
         for number in self._open:
@@ -136,7 +138,7 @@ class QueueRows:
             if group.tasks:
                 tasks = {i: len(task.runs) for i, task in enumerate(group.tasks) if task.digest in unfolded}
                 self._tasks[number] = Sections(len(group.tasks), tasks)
-            below[number] = two_rows + len(self._tasks[number] if group.tasks else group.runs)
+            below[number] = (number in self._detailed) + len(self._tasks[number] if group.tasks else group.runs)
         self._sections = Sections(len(order.items), below)
 
     def _group_at(self, number: int) -> Group:
@@ -149,9 +151,9 @@ class QueueRows:
         item = self._order.items[number]
         if not below or not isinstance(item, Group):
             return item
-        if self._two_rows and below == 1:
+        if number in self._detailed and below == 1:
             return Details(item)
-        below -= 1 + self._two_rows
+        below -= 1 + (number in self._detailed)
         if (tasks := self._tasks.get(number)) is None:
             return Member(item, item.runs[below])
         place, below = tasks.find(below)
@@ -160,7 +162,7 @@ class QueueRows:
 
     def owner(self, index: int) -> int:
         """The row of the cause whose second row this is, else the row itself."""
-        return index - (self._two_rows and self._sections.find(index)[1] == 1)
+        return index - isinstance(self._item(index), Details)
 
     def __len__(self) -> int:
         return len(self._sections)
@@ -183,7 +185,7 @@ class QueueRows:
     def _below(self, number: int, key: Hashable) -> int | None:
         """The row of a task or run below this cause."""
         group, tasks = self._group_at(number), self._tasks.get(number)
-        first = self._sections.row(number) + 1 + self._two_rows
+        first = self._sections.row(number) + 1 + (number in self._detailed)
         if tasks is None:
             return first + group.runs.index(key) if key in group.runs else None
         for place, task in enumerate(group.tasks):
@@ -243,7 +245,7 @@ class QueueRows:
         room = max(8, width - _TAIL - 3 - who)
         several = [Piece(Clean("+"), "accent bold")] if decided and judgment.verdict is None else None
         words = [*(several or _verdict_mark(judgment, self._glyphs, group)), *self._fold_mark(group.digest)]
-        new = not self._two_rows and group.is_new(self._now)
+        new = self._order.rows[group.digest] not in self._detailed and group.is_new(self._now)
         words += fill(_title_pieces(group, quiet=decided, new=new), room)
         if who:
             words.append(column(Clean(f" {group.who.value}"), who, _WHO_STYLES[group.who]))

@@ -58,6 +58,6 @@ def test_no_name_breaks_the_heading(ident: str, name: str, width: int) -> None:
 def test_that_a_run_is_a_replay_comes_before_its_error() -> None:
     failed = replay("b", status=Status.ERROR, first_error=FirstError("no such thing, and more of it", "KeyError"))
 
-    assert text_of_line(result_phrase(failed)) == f"{UNICODE.replay} KeyError no such thing, and more of it rag-1 fork"
+    assert text_of_line(result_phrase(failed)) == f"{UNICODE.replay} KeyError: no such thing, and more of it rag-1 fork"
     assert text_of_line(result_phrase(replay("c"))) == f"{UNICODE.replay} rag-1 fork"
     assert not text_of_line(result_phrase(failed.replace(relation=None))).startswith(UNICODE.replay)

@@ -17,7 +17,7 @@ def test_a_step_is_shown_once_as_the_story_has_it() -> None:
         Hit(RunRef("pi", "a"), "s1", 2, "Edit", (span, action), Kind.OUTPUT, ("output",), line, "the ", "lexer", "")
         for line in (1, 2)
     ]
-    standing = Standing(Status.OK, Clean("+"), "sec", Clean("ok"), by_last_event=False)
+    standing = Standing(Status.OK, Clean("+"), "sec", Clean("ok"), by_last_event=False, basis=Clean(""))
     rows = HitRows(lambda ref: None, standing=lambda run, glyphs: standing)
     rows.extend(hits)
     first, second = ("".join(piece.text for piece in rows.line(row, 100)) for row in (1, 2))

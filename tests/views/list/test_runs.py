@@ -13,6 +13,7 @@ from tracetui.analysis.arrangement import Item
 from tracetui.analysis.liveness import State
 from tracetui.model import FirstError, Operation, RunSummary, Score, Status
 from tracetui.model.run import LastEvent
+from tracetui.views.labels import deciding_words
 from tracetui.views.list.runs import RunRows, columns_for
 
 ASKED = "count the lines in notes.txt and write the number down"
@@ -31,7 +32,7 @@ def row(run: RunSummary, width: int = 80) -> str:
         ({"status": Status.RUNNING}, "count the lines in notes.txt"),
         (
             {"status": Status.ERROR, "first_error": FirstError("m", "TimeoutError", name="Bash")},
-            "TimeoutError Bash  count the",
+            "TimeoutError: m  count the",
         ),
         ({"status": Status.CANCELLED, "status_word": "stopped"}, "stopped  count the lines in"),
         ({"status": Status.OK, "relation": "fork", "replay_of": "01a1f8db"}, "01a1f8db fork  count the"),
@@ -163,3 +164,18 @@ def test_an_open_call_is_the_result_of_a_run_that_goes_on(state: State, words: s
     run = make_summary(status=Status.RUNNING, prompt=ASKED, time_zone="UTC", last=last)
     rows = RunRows([run], now=now, state_of=lambda _: state)
     assert f"{words}  count the lines" in "".join(piece.text for piece in rows.line(0, 80))
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        ("sqlite3.OperationalError: database is locked", "OperationalError: database is locked"),
+        ("RuntimeError [HG_NODE_FAILED]: Node failed", "Node failed"),
+        ("http.RuntimeError: 504 Gateway Timeout", "504 Gateway Timeout"),
+        ("OSError: [Errno 28] No space left on device", "OSError: No space left on device"),
+        ("Traceback (most recent call last):\n  File \"a.py\", line 1\nKeyError: 'total'\n", "KeyError: 'total'"),
+        ("RuntimeError", "RuntimeError"),
+    ],
+)
+def test_the_deciding_words_of_an_error_come_first(error: str, words: str) -> None:
+    assert deciding_words(error) == words

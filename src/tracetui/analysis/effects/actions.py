@@ -98,6 +98,29 @@ def verb(name: str) -> str:
     return name if tool is None else _VERBS.get(tool, name)
 
 
+_GOING: Final[Mapping[str, str]] = {
+    "ran": "running",
+    "edited": "editing",
+    "wrote": "writing",
+    "read": "reading",
+    "deleted": "deleting",
+    "moved": "moving",
+    "fetched": "fetching",
+    "searched the web": "searching the web",
+    "delegated": "delegating",
+    "searched": "searching",
+    "listed": "listing",
+    "planned": "planning",
+    "asked the user": "asking the user",
+}
+
+
+def open_words(span: Span) -> str:
+    """What an open call does, without its body: ``running pytest -q``; of an unlisted tool its name and argument."""
+    action = action_of(span)
+    return f"{_GOING.get(action.verb, action.verb)} {action.object}".rstrip()
+
+
 def is_read(span: Span) -> bool:
     """Whether a call read a file and ended well."""
     return span.status in (Status.OK, Status.UNKNOWN) and tool_of(span.name) is Tool.READ

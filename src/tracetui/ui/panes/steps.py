@@ -358,7 +358,8 @@ class Steps(LineView):
                 return shown.refold(self.folded)
             if shown.run.summary.ref == run.summary.ref:
                 return shown.with_run(run, now=now)
-        rows = spans.SpanRows(run, tree=self.as_tree, folded=self.folded, glyphs=self.look.glyphs, now=now)
+        glyphs, told = self.look.glyphs, not self.has_story
+        rows = spans.SpanRows(run, tree=self.as_tree, folded=self.folded, glyphs=glyphs, now=now, told=told)
         arranged = self._predicate is not None or self.longest_first
         return rows.with_filter(self._predicate, longest_first=self.longest_first) if arranged else rows
 

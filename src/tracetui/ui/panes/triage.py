@@ -58,10 +58,11 @@ class Queue(LineView):
         """Keys of the marked rows, likewise."""
         self.chosen = False
         """True once the reader moved the cursor: until then the first causes stay in view."""
-        self._make_rows: Callable[[bool], triage.QueueRows] | None = None
-        self._two_rows = False
+        self._make_rows: Callable[[int], triage.QueueRows] | None = None
+        self._details = 0
+        """How many causes have a second row."""
         self._number = 0
-        """Rows of the folded causes, one row a cause."""
+        """Rows of the folded causes with one row each, and of the headings of their groups."""
 
     def show_groups(
         self,
@@ -79,12 +80,12 @@ class Queue(LineView):
         `hidden` is the number of causes that the arrangement filters out.
         """
         self.order = order
-        self._number = len(order.items) + len(order.groups)
+        self._number = len(order.items)
         unfolded, marked, glyphs = self.unfolded, self.marked, self.look.glyphs
 
-        def make(two_rows: bool) -> triage.QueueRows:
+        def make(details: int) -> triage.QueueRows:
             return triage.QueueRows(
-                order, runs, judged, unfolded=unfolded, marked=marked, two_rows=two_rows, now=now, glyphs=glyphs
+                order, runs, judged, unfolded=unfolded, marked=marked, details=details, now=now, glyphs=glyphs
             )
 
         self._make_rows = make
@@ -98,19 +99,19 @@ class Queue(LineView):
     def _draw_rows(self) -> None:
         if self._make_rows is None:
             return
-        self._two_rows = self._has_room
-        self.show(self._make_rows(self._two_rows), heading=lambda w: [triage.heading(w, self.order)])
+        self._details = self._free_rows
+        self.show(self._make_rows(self._details), heading=lambda w: [triage.heading(w, self.order)])
         if not self.chosen and self.position < self.page:
             self.top = 0
 
     @property
-    def _has_room(self) -> bool:
-        """Whether all causes fit with two rows each."""
+    def _free_rows(self) -> int:
+        """How many causes fit with a second row, if all have their first."""
         size = self.outer_size
-        return size.width >= TWO_ROWS_WIDTH and self._number <= size.height - 2
+        return max(0, min(len(self.groups), size.height - 2 - self._number)) if size.width >= TWO_ROWS_WIDTH else 0
 
     def on_resize(self) -> None:
-        if self._two_rows is not self._has_room:
+        if self._details != self._free_rows:
             self._draw_rows()
 
     def is_at_cursor(self, index: int) -> bool:
@@ -121,7 +122,7 @@ class Queue(LineView):
 
     def repaint_row(self, index: int) -> None:
         super().repaint_row(index)
-        if self._two_rows:
+        if self._details:
             super().repaint_row(index + 1)
 
     sorts: ClassVar[Mapping[str, str]] = {

@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from tracetui.text import Clean, cells, clean, wrap
-from tracetui.ui.commands import COMMANDS, GROUPS, Command, of_pane, pane_names, shown
+from tracetui.ui.commands import COMMANDS, GROUPS, Command, of_pane, pane_names, shown, wrong_pane
 from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.screens.overlay import Overlay, hints
 from tracetui.ui.widgets.lines import LineBar, LineWidget, to_strip
@@ -265,7 +265,7 @@ class HelpScreen(Overlay):
         if below.pane in command.panes:
             await below.perform(command)
         else:
-            below.say(f"{shown(command.keys[0])} ({command.title}) works in: {pane_names(command.panes)}")
+            below.say(wrong_pane(command.keys[0], command))
 
 
 _MOVES: Final = {

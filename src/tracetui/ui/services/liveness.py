@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from tracetui.analysis.liveness import (
-    GOING,
     UNKNOWN_MS,
     UNKNOWN_PACE,
     Liveness,
@@ -133,9 +132,10 @@ class LivenessTracker:
     # ---- text
 
     def strip(self, run: Run, width: int, glyphs: Glyphs) -> tuple[Line, Line] | None:
-        """Silence strip of an open run; None if it ended or the connection is lost."""
+        """Silence strip of an open run; None if it ended, waits for people or the connection is lost."""
         found = self.state_of(run)
-        if found.state not in GOING or self.watching.lost:
+        going = current_state(run.summary, found.state, now=self._clock()).state in RUNNING_STATES
+        if not going or self.watching.lost:
             return None
         pulse = self._store.pulses.get(run.summary.ref)
         counts = arrival_counts(pulse.arrivals if pulse else (), self._clock())

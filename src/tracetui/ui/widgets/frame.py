@@ -308,7 +308,7 @@ def _run_sentence(run: RunSummary, group: Group | None, opened: Opened, vitals: 
     elif run.result:
         words = Piece(one_line(run.result, 200), "text bold")
     else:
-        words = Piece(one_line(run.prompt or run.status.value, 200), "text")
+        words = Piece(one_line(run.prompt or standing_of(run, vitals.state, vitals.now).words, 200), "text")
     most = width * 2 // 3 if run.failed else width // 3  # why it failed is worth more than its facts
     wanted = min(width_of((words,)), max(24, most))
     facts = next(
@@ -330,12 +330,12 @@ def _run_facts(run: RunSummary, group: Group | None, opened: Opened, vitals: Vit
     if opened.run is not None and opened.run.problems:
         notes = len(opened.run.problems)
         facts.append(f"{notes} note{'' if notes == 1 else 's'} in run")
-    if group is not None:
-        facts.append(f"{group.id} {text.grouped(len(group.runs))}×")
-    source = f" ({run.status_source.label})" if run.status_source is not None else ""
-    status = (Piece(Clean(f"status {run.status.value}{source}"), "dim"),)
+    if group is not None and len(group.runs) > 1:
+        facts.append(f"cause {group.id}: {_runs(len(group.runs))}")
     stands = standing_of(run, vitals.state, vitals.now)
-    tail = status if vitals.state is State.ENDED else tuple(_key("i", f"why {stands.word}"))
+    source = f" ({run.status_source.label})" if run.status_source is not None else ""
+    status = f"status {run.status.value}{source}" if stands.says_status(run) else f"state {stands.basis}"
+    tail = (Piece(Clean(status), "dim"),) if vitals.state is State.ENDED else tuple(_key("i", f"why {stands.word}"))
     words = [fact for fact in facts if fact]
     yield (Piece(Clean("  ·  " + " · ".join(words)), "sec"), Piece(Clean("  ·  "), "dim"), *tail)
     for first in range(len(words)):

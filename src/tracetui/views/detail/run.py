@@ -22,7 +22,6 @@ from tracetui.model import (
     RunBody,
     RunSummary,
     Status,
-    StatusSource,
     Total,
     Usage,
 )
@@ -32,6 +31,7 @@ from tracetui.views.bars import amount, sparkline
 from tracetui.views.glyphs import UNICODE, Glyphs, kind_of, status_glyph
 from tracetui.views.goal import has_goal, has_turns
 from tracetui.views.labels import (
+    Standing,
     errors_inside,
     ledger_words,
     number,
@@ -41,6 +41,7 @@ from tracetui.views.labels import (
     score_line,
     short_id,
     short_model,
+    source_words,
     start_label,
 )
 from tracetui.views.list.runs import result_phrase
@@ -54,23 +55,6 @@ if TYPE_CHECKING:
     from tracetui.analysis.statistics import Estimate
     from tracetui.analysis.triage import Group
     from tracetui.analysis.work import Tool, Window
-
-
-SOURCES: Final = {
-    StatusSource.EXPLICIT: "recorded",
-    StatusSource.POLICY: "from a recorded limit violation",
-    StatusSource.EXIT: "from a nonzero exit code",
-    StatusSource.DERIVED: "inferred from the last event",
-    None: "no reason recorded",
-}
-"""Status sources in words."""
-
-
-def source_words(status: Status, source: StatusSource | None) -> Clean:
-    """The source of a status."""
-    if status is Status.RUNNING and source is StatusSource.DERIVED:
-        return Clean("inferred: no end record yet")
-    return Clean(SOURCES[source])
 
 
 _MAX_ROWS: Final = 8
@@ -88,10 +72,11 @@ def run_rows(
     now: float | None = None,
     zone: tzinfo = UTC,
     assessment: Assessment | None = None,
+    stands: Standing | None = None,
 ) -> Stack:
     """The *run* tab: facts about the run, its results and its problems."""
     sheet = Sheet("run", width, opened=opened, glyphs=glyphs)
-    add_outcome(sheet, run, now, zone, assessment)
+    add_outcome(sheet, run, now, zone, assessment, stands)
     if assessment is not None and assessment.work is not None:
         from tracetui.views.detail.run import add_work  # loaded by the assessment
 
@@ -112,9 +97,16 @@ def run_rows(
     return sheet.rows()
 
 
-def add_outcome(sheet: Sheet, run: Run, now: float | None, zone: tzinfo, assessment: Assessment | None) -> None:
+def add_outcome(
+    sheet: Sheet,
+    run: Run,
+    now: float | None,
+    zone: tzinfo,
+    assessment: Assessment | None,
+    stands: Standing | None = None,
+) -> None:
     """How the run ended, and what it took."""
-    _status(sheet, run)
+    _status(sheet, run, stands)
     _times(sheet, run.summary, now, zone)
     add_usage(sheet, run.summary.usage)
     _cost(sheet, run.summary.usage, assessment)
@@ -146,10 +138,15 @@ def goal_rows(run: Run, *, width: int, opened: frozenset[Hashable] = frozenset()
 # ---- sections
 
 
-def _status(sheet: Sheet, run: Run) -> None:
+def _status(sheet: Sheet, run: Run, stands: Standing | None) -> None:
+    """The state, if it follows from the last event, and the status, unless it would only say so again."""
     summary = run.summary
-    sheet.fact("status", *status_pieces(summary.status, summary.status_word, sheet.glyphs))
-    sheet.fact("", Piece(source_words(summary.status, summary.status_source), "dim"))
+    if stands is not None and stands.by_last_event:
+        sheet.fact("state", Piece(Clean(f"{stands.sign} {stands.word}"), stands.style))
+        sheet.fact("", Piece(stands.basis, "dim"))
+    if stands is None or stands.says_status(summary):
+        sheet.fact("status", *status_pieces(summary.status, summary.status_word, sheet.glyphs))
+        sheet.fact("", Piece(source_words(summary.status, summary.status_source), "dim"))
     if summary.outcome is not None:
         sign, style = outcome_sign(summary, sheet.glyphs)
         sheet.fact("outcome", Piece(sign, style), Piece(Clean(f" {outcome_word(summary)}"), style))
@@ -420,6 +417,7 @@ def panel_rows(
     assessment: Assessment | None = None,
     ledger: Ledger | None = None,
     same: SameFailure | None = None,
+    stands: Standing | None = None,
 ) -> tuple[Stack, int]:
     """The panels, most relevant first, then all facts of the run; and the number of rows of the panels.
 
@@ -443,7 +441,7 @@ def panel_rows(
     panels = len(sheet.rows())
     if not has_turns(run):
         sheet.title("Facts")
-        add_outcome(sheet, run, now, zone, assessment)
+        add_outcome(sheet, run, now, zone, assessment, stands)
         sheet.blank()
         add_origin(sheet, run)
         add_content(sheet, run)

@@ -33,14 +33,13 @@ from tracetui.views.detail.run import (
     add_usage,
     goal_rows,
     run_rows,
-    source_words,
     status_pieces,
 )
 from tracetui.views.detail.transcript import edit_lines, edit_source, last_reply, transcript, wrap_pieces
 from tracetui.views.document import ValueKey, document
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
 from tracetui.views.goal import has_goal
-from tracetui.views.labels import clock
+from tracetui.views.labels import Standing, clock, source_words
 from tracetui.views.rows import Jump, Line, ListRows, Piece, Rows, column, fit
 from tracetui.views.sheet import Sheet
 from tracetui.views.stack import Stack, StyledRows, TextKey, TextRows
@@ -127,13 +126,23 @@ def tab_rows(
     assessment: Assessment | None = None,
     before: Body | None = None,
     links: Sequence[StepLink] = (),
+    stands: Standing | None = None,
 ) -> Rows:
     """The rows of a tab. `opened` contains toggled fold keys (see `tracetui.views.rows.Fold`).
 
     `before` is the body of the model call before a failed span: what the model had seen. `links` are of this span.
     """
     if tab == "run" or span is None:
-        return run_rows(run, width=width, opened=opened, glyphs=glyphs, now=now, zone=zone, assessment=assessment)
+        return run_rows(
+            run,
+            width=width,
+            opened=opened,
+            glyphs=glyphs,
+            now=now,
+            zone=zone,
+            assessment=assessment,
+            stands=stands,
+        )
     if tab == "goal":
         return goal_rows(run, width=width, opened=opened, glyphs=glyphs)
     if tab == "nodes":

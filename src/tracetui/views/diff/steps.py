@@ -16,9 +16,8 @@ from tracetui.masking import clean, one_line
 from tracetui.model import Criterion, Metric, RunRef, RunSummary, Span, Status, StatusSource
 from tracetui.text import Clean, cost, count, duration, grouped, pad, tokens, truncate, wrap
 from tracetui.views.bars import amount
-from tracetui.views.detail.run import source_words
 from tracetui.views.glyphs import UNICODE, Glyphs, kind, status_glyph
-from tracetui.views.labels import short_id
+from tracetui.views.labels import short_id, source_words
 from tracetui.views.rows import Fold, Line, Piece, Rows, fill, fit, width_of
 from tracetui.views.sheet import Sheet
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
@@ -29,6 +28,7 @@ from tracetui.views.labels import (
     WRONG_STYLE,
     Standing,
     StateOf,
+    deciding_words,
     outcome_sign,
     score_cell,
     short_id,
@@ -709,27 +709,15 @@ def _prompt(run: RunSummary, shown: Line, size: int) -> Line:
     return tuple(pieces)
 
 
-_INDECISIVE: Final = re.compile(r"\A(?:[a-z_]\w*\.)+(?=[A-Z])|\[Errno -?\d+\] ")
-"""The module of an exception, and the number of a system error."""
-
-
-def _deciding(error: str) -> Clean:
-    """A type or message of an error, its deciding words first."""
-    return Clean(_INDECISIVE.sub("", one_line(error, 200)))
-
-
 def _cause(run: RunSummary) -> list[Piece]:
     error = run.first_error
     if error is None:
         return [Piece(one_line(run.result or run.status_word or "failed", 200), "status.error")]
     if run.result:
         return [Piece(one_line(run.result, 200), "status.error")]
-    if error.type is None:
-        return [Piece(_deciding(error.message or run.status_word or "failed"), "status.error")]
-    pieces = [Piece(_deciding(error.type), "status.error")]
-    detail = error.name if error.name and error.name != error.type else error.message
-    if detail:
-        pieces.append(Piece(Clean(" " + one_line(detail, 200)), "sec"))
+    pieces = [Piece(deciding_words(error.words or run.status_word or "failed"), "status.error")]
+    if error.message in ("", error.type) and error.name and error.name != error.type:
+        pieces.append(Piece(Clean(f" {one_line(error.name, 200)}"), "sec"))
     return pieces
 
 

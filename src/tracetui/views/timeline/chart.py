@@ -37,6 +37,10 @@ def tokens_of(usage: Usage | None) -> int | None:
     return None if usage is None else usage.all_tokens
 
 
+_FEW: Final = 500
+"""Spans that are searched for a duration."""
+
+
 class Chart:
     """The time axis of a run and the position of each span on it.
 
@@ -182,6 +186,12 @@ class Chart:
         sums, counts = self._tokens_before
         end = position + self._run.sizes[position]
         return sums[end] - sums[position] if counts[end] > counts[position] else None
+
+    @property
+    def may_have_times(self) -> bool:
+        """False for a short run that records no duration."""
+        spans = self._run.spans
+        return len(spans) > _FEW or any(self.elapsed(span) is not None for span in spans)
 
     @property
     def has_tokens(self) -> bool:

@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING, Final
 
 from tracetui.analysis.liveness import Liveness, OpenCall, State, rounded, seconds
 from tracetui.masking import excerpt, one_line
-from tracetui.model import FirstError, Run, RunSummary, Status, StatusSource
+from tracetui.model import Run, RunSummary, Status, StatusSource
 from tracetui.model.build import CONTAINERS
 from tracetui.store.address import span_reference, span_title
 from tracetui.text import Clean, cells, cost, duration, grouped, measured, tokens, truncate
 from tracetui.views.bars import sparkline
 from tracetui.views.glyphs import UNICODE, Glyphs, kind_of, status_glyph
-from tracetui.views.labels import errors_inside, run_label, score_cell, short_model, standing_of, start_label
+from tracetui.views.labels import (
+    deciding_words,
+    errors_inside,
+    run_label,
+    score_cell,
+    short_model,
+    standing_of,
+    start_label,
+)
 from tracetui.views.rows import Line, Piece, fit, width_of
 from tracetui.views.timeline.chart import tokens_of
 
@@ -54,6 +62,8 @@ def ending(run: Run, glyphs: Glyphs = UNICODE) -> Line:
         return (words, Piece(Clean(f"  {cause(run)}"), "dim"))
     if summary.status is Status.CANCELLED:
         return (Piece(Clean(f"{glyphs.end} run stopped here"), "sec"), Piece(Clean(f"  {_word(summary)}"), "dim"))
+    if summary.is_session and summary.last is not None:
+        return ()  # sessions record no end: their state follows from the last event
     if summary.status is Status.RUNNING or (summary.status is Status.UNKNOWN and derived):
         more = "no end record yet" if summary.status is Status.RUNNING else "no end record"
         return (Piece(Clean(f"{glyphs.cut} {more}"), "dim"),)
@@ -71,7 +81,7 @@ def cause(run: Run) -> Clean:
     error = run.summary.first_error
     if run.body.limits and (error is None or error.span is not None):  # a call failed, and no limit stopped the run
         return Clean("no limit hit")
-    return _error(error) if error is not None else _word(run.summary)
+    return deciding_words(error.words) if error is not None else _word(run.summary)
 
 
 def _verdict(run: Run, glyphs: Glyphs, state: State, now: float | None) -> list[Piece]:
@@ -141,10 +151,6 @@ def cost_of(summary: RunSummary, assessment: Assessment | None) -> list[Clean]:
 
 def _word(summary: RunSummary) -> Clean:
     return one_line(summary.status_word or summary.status.value, 60)
-
-
-def _error(error: FirstError) -> Clean:
-    return one_line(error.words, 240)
 
 
 _TITLE, _MIN_TITLE = 28, 12

@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tracetui.analysis import navigation
+from tracetui.analysis.effects.actions import action_of
 from tracetui.masking import one_line
 from tracetui.model import Operation, Run, Span, Status
 from tracetui.model.build import CONTAINERS
@@ -20,10 +21,11 @@ from tracetui.store.address import step_number
 from tracetui.text import Clean, count, duration, pad, tokens, truncate
 from tracetui.views.bars import bar, on_grid
 from tracetui.views.glyphs import UNICODE, Glyphs, bar_style, kind
-from tracetui.views.labels import BLANK, Columns, argument, name_beside, short_name, time_cell, token_cell
+from tracetui.views.labels import BLANK, NO_TEXT, Columns, argument, name_beside, short_name, time_cell, token_cell
 from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
 from tracetui.views.timeline.chart import Chart, Growth, Keep, growth, update_visible, visible
 from tracetui.views.timeline.header import ending
+from tracetui.views.timeline.work import step_pieces
 
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment, Loop
@@ -31,8 +33,12 @@ if TYPE_CHECKING:
 END: Final = ("end of run",)
 """Key of the last row. Span ids are strings, so it is unique."""
 
+_TOLD_BAR_FROM: Final = 90
+"""Cells of rows that are told in words with room for bars too."""
 _BAR_FROM, _TOKENS_FROM, _TIME_FROM, _NUMBER_FROM = 56, 66, 30, 16
 _BOLD: Final = frozenset({Operation.INVOKE_AGENT, Operation.INVOKE_WORKFLOW})
+_INSTANT: Final = {Operation.MESSAGE, Operation.META, Operation.UNKNOWN}
+"""What takes no time, so that a missing duration says nothing."""
 _THIN: Final = CONTAINERS | {Operation.NODE}
 _QUIET: Final = {Operation.META: "dim", Operation.HOOK: "sec", Operation.UNKNOWN: "sec"}
 """Operations that aren't work of the agent are dimmed."""
@@ -46,8 +52,8 @@ class SpanRows:
     With `tree`, every span is below its parent, and the descendants of spans in `folded` are hidden. Otherwise the rows
     are flat, without non-empty containers, and only abandoned branches fold. `keep` filters spans (in a tree, ancestors
     stay). `longest_first` sorts the timeline by duration. `chart`, `shown` and `failed` (positions) are reused if
-    given. `folds` are the loops of a timeline without filter and sort order: a folded loop has one row, at its first
-    call.
+    given. A row is `told` in the words of a story. `folds` are the loops of a timeline without filter and sort order: a
+    folded loop has one row, at its first call.
     """
 
     def __init__(
@@ -64,6 +70,7 @@ class SpanRows:
         shown: Sequence[int] | None = None,
         failed: Sequence[int] | None = None,
         folds: Folds | None = None,
+        told: bool = False,
     ) -> None:
         self.run = run
         self.tree = tree
@@ -81,6 +88,7 @@ class SpanRows:
         """Positions of the span under the cursor of a tree and of those that contain it, from the root."""
         self._shown = visible(run, tree, self.folded, keep) if shown is None else shown
         self.folds = folds
+        self._told = told
         self._loops = folds if not (tree or keep is not None or self.longest_first) else None
         self._visible = self._longest() if self.longest_first else self._shown
         if self._loops is not None:
@@ -135,6 +143,7 @@ class SpanRows:
             "chart": self._chart,
             "failed": self._failed,
             "folds": self.folds,
+            "told": self._told,
         }
         return SpanRows(run or self.run, **{**same, **other})
 
@@ -323,10 +332,10 @@ class SpanRows:
         largest = max((len(_step(step.number)) for step in (steps[0], steps[-1])), default=1) if steps else 1
         number = max(3, min(largest, 6)) if width >= _NUMBER_FROM else 0
         bar = 0
-        if width >= _BAR_FROM and self.chart.total_ms > 0:
+        if width >= (_TOLD_BAR_FROM if self._told else _BAR_FROM) and self.chart.total_ms > 0:
             bar = max(12, int(width * (0.35 if width < 90 else 0.42)))
         tok = 5 if width >= _TOKENS_FROM and self.chart.has_tokens else 0
-        time = 5 if width >= _TIME_FROM else 0
+        time = 5 if width >= _TIME_FROM and self.chart.may_have_times else 0
         taken = sum(size + 1 for size in (number, tok, time, bar) if size)
         columns = Columns(number, max(0, width - taken), tok, time, bar)
         self._ticks = self.chart.axis(bar, self._glyphs).ticks if bar else ()
@@ -354,11 +363,17 @@ class SpanRows:
         if span.status in (Status.ERROR, Status.RUNNING):
             name_style = f"{style} bold"
         notes, given = self._notes(position, span, style), argument(span)
+        if not given and span.operation is Operation.MESSAGE:
+            given = NO_TEXT
         pieces += (Piece(sign, style), BLANK)
         room = width - width_of((*pieces, *notes))
-        pieces.append(Piece(name_beside(span, given, room) or self._glyphs.missing, name_style))
+        if self._told:
+            return [*pieces[:-2], *fit(step_pieces(span, action_of(span), room + 2, self._glyphs), room + 2), *notes]
         if span.operation is Operation.UNKNOWN:
-            pieces.append(Piece(Clean(" unknown kind"), "dim"))
+            kind_name = "" if span.name in ("", "?") else f": {short_name(span)}"
+            pieces.append(Piece(Clean(f"unknown kind of record{kind_name}"), "dim"))
+        else:
+            pieces.append(Piece(name_beside(span, given, room) or self._glyphs.missing, name_style))
         if given:
             room = width - width_of((*pieces, *notes))
             pieces += fit([Piece(Clean(" " + given), "dim")], room) if room > 3 or not notes else ()
@@ -426,7 +441,10 @@ class SpanRows:
             style = "status.error bold"
         elif span.status is Status.RUNNING:
             style = "status.running bold"
-        return time_cell(self.chart.elapsed(span), style, self._glyphs)
+        elapsed = self.chart.elapsed(span)
+        if elapsed is None and span.operation in _INSTANT:
+            return Piece(pad(Clean(""), 5))
+        return time_cell(elapsed, style, self._glyphs)
 
 
 _LOUD: Final = frozenset({Status.ERROR, Status.RUNNING, Status.PAUSED})

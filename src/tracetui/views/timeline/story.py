@@ -35,7 +35,7 @@ from tracetui.model import Operation, Run, Span, Status
 from tracetui.text import Clean, duration, grouped, pad
 from tracetui.views.bars import Bar, axis, bar, gap_axis, on_grid
 from tracetui.views.glyphs import UNICODE, Glyphs, bar_style, kind
-from tracetui.views.labels import BLANK, preview_text, time_cell
+from tracetui.views.labels import BLANK, NO_TEXT, preview_text, time_cell
 from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
 from tracetui.views.timeline.chart import growth
 from tracetui.views.timeline.header import ending
@@ -725,7 +725,7 @@ class StoryRows:
     def _turn(self, entry: Entry, span: Span, room: int) -> list[Piece]:
         quiet = span.taken_over or span.name == "command"
         words = preview_text(span) if is_prompt(span) else Clean("before the first prompt")
-        prompt = Piece(words or Clean("prompt without text"), "dim" if quiet or not is_prompt(span) else "role.user")
+        prompt = Piece(words or NO_TEXT, "dim" if quiet or not words or not is_prompt(span) else "role.user")
         return self._sentence([prompt], entry, room)
 
     def _lane(self, entry: Entry, span: Span, room: int) -> list[Piece]:
