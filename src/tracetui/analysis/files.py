@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
+from functools import cached_property
 from posixpath import basename
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
-from tracetui.analysis.effects import CHANGES, Certainty, Edit, Effect, Flag, Kind, Outcome, RunEffects, compare
+from tracetui.analysis.effects import CHANGES, Certainty, Edit, Effect, Flag, Kind, Outcome, RunEffects
 from tracetui.analysis.values import value_text
 from tracetui.model import Problem, RunRef, RunSummary
 
@@ -44,8 +45,8 @@ class Change(msgspec.Struct, frozen=True):
     at: float | None
     """Start of the call: UTC seconds."""
     effect: Effect
-    shown: str | None = None
-    """The whole text of the file, if the call showed it."""
+    shown: str = ""
+    """What a call that read the file returned."""
     net: dict[str, int] = {}
     """Lines without white space: how often it really added each, or removed it (below zero), as far as is recorded."""
 
@@ -54,8 +55,13 @@ class Change(msgspec.Struct, frozen=True):
         """Whether it counts."""
         return self.effect.outcome is Outcome.DONE
 
+    @property
+    def is_read(self) -> bool:
+        """Whether it only showed the file."""
+        return self.effect.kind is Kind.READ
 
-class FileHistory(msgspec.Struct, frozen=True):
+
+class FileHistory(msgspec.Struct, frozen=True, dict=True):
     """A file that agents changed."""
 
     path: str
@@ -65,9 +71,6 @@ class FileHistory(msgspec.Struct, frozen=True):
     root: str
     changes: tuple[Change, ...]
     """Done and tried, oldest first."""
-    added: int | None
-    """Lines; None if no change records them. If only some do, at least so many."""
-    removed: int | None
     content: str | None
     """The text after the last change; None if the traces don't have all of it."""
     lines: Counter[str]
@@ -79,6 +82,16 @@ class FileHistory(msgspec.Struct, frozen=True):
     def done(self) -> list[Change]:
         """The changes that count."""
         return [change for change in self.changes if change.is_done]
+
+    @cached_property
+    def added(self) -> int | None:
+        """Lines; None if no change records them. If only some do, at least so many."""
+        return _total(change.effect.added for change in self.done)
+
+    @cached_property
+    def removed(self) -> int | None:
+        """As `added`."""
+        return _total(change.effect.removed for change in self.done)
 
     @property
     def last(self) -> Change:
@@ -126,14 +139,14 @@ class FileChanges:
         """Add the changes of a run."""
         for call in effects.calls:
             for effect in call.effects:
-                shown = None
+                shown = ""
                 if (
                     effect.kind is Kind.READ
                     and effect.outcome is Outcome.DONE
                     and effect.certainty is Certainty.RECORDED
                 ):
-                    shown = shown_text(call.output)
-                    if shown is None:
+                    shown = value_text(call.output)
+                    if len(shown) > MAX_SHOWN or _NUMBERED.match(shown) is None:
                         continue
                 elif effect.kind not in CHANGES or Flag.NO_CONTENT in effect.flags:
                     continue
@@ -145,15 +158,13 @@ class FileChanges:
     @property
     def tried(self) -> int:
         """Number of changes that were not done, or are not known to be."""
-        return sum(
-            not change.is_done for changes in self._changes.values() for change in changes if change.shown is None
-        )
+        return sum(not change.is_done for changes in self._changes.values() for change in changes if not change.is_read)
 
     def histories(self) -> list[FileHistory]:
         """The files with a change that counts, by path."""
         histories = []
         for path, changes in sorted(self._changes.items()):
-            if any(change.is_done and change.shown is None for change in changes):
+            if any(change.is_done and not change.is_read for change in changes):
                 histories.append(self._history(path))
         return histories
 
@@ -168,8 +179,8 @@ class FileChanges:
         for change in self._ordered(source) if depth < _MOST_MOVES else ():
             if change.span == move.span and change.run == move.run and change.effect.kind is Kind.MOVE:
                 break
-            if change.shown is not None:
-                text.content = change.shown
+            if change.is_read:
+                text.show(change)
             elif change.is_done:
                 text.apply(change, self._moved_text(change, depth + 1))
         return text
@@ -186,22 +197,19 @@ def _history(
 ) -> FileHistory:
     text = _Text()
     counted: list[Change] = []
-    added: int | None = None
-    removed: int | None = None
     for change in changes:
-        if change.shown is not None:
-            text.content = change.shown
-            continue
-        if change.is_done:
-            change = text.apply(change, moved_text(change))
-            if change.effect.added is not None:
-                added = (added or 0) + change.effect.added
-            if change.effect.removed is not None:
-                removed = (removed or 0) + change.effect.removed
-        counted.append(change)
+        if change.is_read:
+            text.show(change)
+        else:
+            counted.append(text.apply(change, moved_text(change)) if change.is_done else change)
     fragments = frozenset(text.fragments)
     relative = relative_to(root, path)
-    return FileHistory(path, relative, root, tuple(counted), added, removed, text.content, text.lines, fragments)
+    return FileHistory(path, relative, root, tuple(counted), text.content, text.lines, fragments)
+
+
+def _total(numbers: Iterable[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
 
 
 def relative_to(root: str, path: str) -> str | None:
@@ -222,6 +230,11 @@ class _Text:
         self.fragments: set[str] = set()
         """Those among them that may be parts of lines."""
 
+    def show(self, change: Change) -> None:
+        """Take the text that a call showed, if that is all of it."""
+        if (shown := shown_text(change.shown)) is not None:
+            self.content = shown
+
     def apply(self, change: Change, moved: _Text | None = None) -> Change:
         """Apply a change, and return it with the lines that it really changed. `moved`: what a move brought here."""
         effect, edit = change.effect, change.effect.edit
@@ -238,20 +251,16 @@ class _Text:
             if before is None:
                 self.lines = Counter()
             else:  # count what differs from what is known
-                lines = compare(before, edit.new)
-                effect = msgspec.structs.replace(
-                    effect,
-                    added=sum(line.startswith("+") for line in lines),
-                    removed=sum(line.startswith("-") for line in lines),
-                )
+                edit = Edit(edit.path, edit.kind, old=before, new=edit.new)
+                effect = msgspec.structs.replace(effect, edit=edit)
             self.content = edit.new
-            net = net_of(before or "", edit.new)
+            net = net_of(before or "", edit.new or "")
         else:
             self.content = None if before is None else apply_edit(before, edit)
             if before is not None and self.content is not None:
                 net = net_of(before, self.content)
             else:
-                net = net_lines(edit.lines)
+                net = net_of(edit.old or "", edit.new or "") if edit.patch is None else net_lines(edit.patch)
                 if edit.old and edit.new:  # it may begin and end within a line
                     ends = edit.new.split("\n")
                     self.fragments |= {normalize(ends[0]), normalize(ends[-1])} - {""}
@@ -314,11 +323,8 @@ def _net(added: Counter[str], removed: Counter[str]) -> dict[str, int]:
     return {text: number for text, number in net.items() if number}
 
 
-def shown_text(output: Any) -> str | None:
+def shown_text(text: str) -> str | None:
     """The whole text of a file in the output of a tool that reads it, with numbered lines from 1; else None."""
-    text = value_text(output)
-    if not text or len(text) > MAX_SHOWN:
-        return None
     lines: list[str] = []
     end = 0
     for match in _NUMBERED.finditer(text):

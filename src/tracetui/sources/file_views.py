@@ -22,6 +22,7 @@ from tracetui.sources.base import (
     MOVING_SECONDS,
     SQLITE_MAGIC,
     TICK_NS,
+    BaseFile,
     BudgetSpent,
     Entry,
     File,
@@ -60,11 +61,11 @@ def unpacked(file: File) -> File:
     return UnpackedFile(file) if file.path.endswith(_NAME) else file
 
 
-def readable(file: File) -> File:
+def readable(file: BaseFile) -> File:
     """`unpacked`, and JSON lines in UTF-16 as UTF-8: PowerShell writes text so unless it is told otherwise."""
     if file.path.endswith(".jsonl"):
         try:
-            if encoding := utf16_of(file.head):
+            if encoding := utf16_of(file.begin):
                 return Utf8File(file, encoding)
         except OSError:  # whoever reads it gets the error
             pass

@@ -140,6 +140,10 @@ class LocalFile(BaseFile):
             changed = max(changed, _mtime(self._at + "-wal"))
         return time.time() - changed < MOVING_SECONDS
 
+    @property
+    def begin(self) -> bytes:
+        return self.read(0, 4)  # a body needs no more of the head
+
     def read(self, offset: int, size: int) -> bytes:
         fd = self._fd if self._fd >= 0 else self._open()
         try:
