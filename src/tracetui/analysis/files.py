@@ -22,7 +22,8 @@ _MOST_MOVES: Final = 8
 """Moves of a file in a row that are followed."""
 MAX_SHOWN: Final = 200_000
 """Characters of a file that is remembered from a call that read it."""
-_NUMBERED: Final = re.compile(r"^[^\S\n]*(\d{1,7})(?:→|\t|\| ?|: )(.*)$", re.MULTILINE)
+_NUMBERED: Final = re.compile(r"[^\S\n]*1(→|\t|\||: )")
+"""The first of numbered lines, with the mark after the number."""
 
 
 class State(StrEnum):
@@ -71,12 +72,8 @@ class FileHistory(msgspec.Struct, frozen=True, dict=True):
     root: str
     changes: tuple[Change, ...]
     """Done and tried, oldest first."""
-    content: str | None
-    """The text after the last change; None if the traces don't have all of it."""
-    lines: Counter[str]
-    """Lines of the agents that should stand, without white space."""
-    fragments: frozenset[str] = frozenset()
-    """Those among them that may be parts of lines: the file around them isn't recorded."""
+    text: FileText
+    """The text after the last change, and the lines of the agents in it."""
 
     @property
     def done(self) -> list[Change]:
@@ -173,19 +170,19 @@ class FileChanges:
         changes = self._changes.get(path, ())
         return sorted(changes, key=lambda change: (change.at is None, change.at or 0.0))
 
-    def _text_before(self, move: Change, depth: int) -> _Text:
+    def _text_before(self, move: Change, depth: int) -> FileText:
         """The text of the file that a call moved, before that."""
-        text, source = _Text(), move.effect.moved_from or ""
+        text, source = FileText(), move.effect.moved_from or ""
         for change in self._ordered(source) if depth < _MOST_MOVES else ():
             if change.span == move.span and change.run == move.run and change.effect.kind is Kind.MOVE:
                 break
             if change.is_read:
-                text.show(change)
+                text.show(change.shown)
             elif change.is_done:
                 text.apply(change, self._moved_text(change, depth + 1))
         return text
 
-    def _moved_text(self, change: Change, depth: int = 0) -> _Text | None:
+    def _moved_text(self, change: Change, depth: int = 0) -> FileText | None:
         return None if change.effect.moved_from is None else self._text_before(change, depth)
 
     def _history(self, path: str) -> FileHistory:
@@ -193,18 +190,16 @@ class FileChanges:
 
 
 def _history(
-    path: str, root: str, changes: Sequence[Change], moved_text: Callable[[Change], _Text | None]
+    path: str, root: str, changes: Sequence[Change], moved_text: Callable[[Change], FileText | None]
 ) -> FileHistory:
-    text = _Text()
+    text = FileText()
     counted: list[Change] = []
     for change in changes:
         if change.is_read:
-            text.show(change)
+            text.show(change.shown)
         else:
             counted.append(text.apply(change, moved_text(change)) if change.is_done else change)
-    fragments = frozenset(text.fragments)
-    relative = relative_to(root, path)
-    return FileHistory(path, relative, root, tuple(counted), text.content, text.lines, fragments)
+    return FileHistory(path, relative_to(root, path), root, tuple(counted), text)
 
 
 def _total(numbers: Iterable[int | None]) -> int | None:
@@ -220,22 +215,35 @@ def relative_to(root: str, path: str) -> str | None:
     return None if path.startswith(("/", "~", "..")) else path
 
 
-class _Text:
+class FileText:
     """The text of a file as far as its changes are recorded."""
 
     def __init__(self) -> None:
-        self.content: str | None = None
+        self._content: str | None = None
+        self._shown: list[str] = []
+        """What calls that read the file returned since."""
         self.lines: Counter[str] = Counter()
-        """Lines of the agents that should stand."""
+        """Lines of the agents that should stand, without white space."""
         self.fragments: set[str] = set()
-        """Those among them that may be parts of lines."""
+        """Those among them that may be parts of lines: the file around them isn't recorded."""
 
-    def show(self, change: Change) -> None:
-        """Take the text that a call showed, if that is all of it."""
-        if (shown := shown_text(change.shown)) is not None:
-            self.content = shown
+    def show(self, output: str) -> None:
+        """Take the text that a call returned, if that is all of the file."""
+        self._shown.append(output)
 
-    def apply(self, change: Change, moved: _Text | None = None) -> Change:
+    @property
+    def content(self) -> str | None:
+        """The text; None if not all of it is known."""
+        while self._shown:
+            if (shown := shown_text(self._shown.pop())) is not None:
+                self.content = shown
+        return self._content
+
+    @content.setter
+    def content(self, content: str | None) -> None:
+        self._content, self._shown = content, []
+
+    def apply(self, change: Change, moved: FileText | None = None) -> Change:
         """Apply a change, and return it with the lines that it really changed. `moved`: what a move brought here."""
         effect, edit = change.effect, change.effect.edit
         if moved is not None:
@@ -305,7 +313,24 @@ def normalize(line: str) -> str:
 
 def net_of(before: str, after: str) -> dict[str, int]:
     """The lines without white space that differ between two texts: how often each is added, or removed (below zero)."""
+    begin = before.rfind("\n", 0, _common(before, after)) + 1
+    before, after = before[begin:], after[begin:]
+    backward = before[::-1], after[::-1]
+    end = backward[0].rfind("\n", 0, _common(*backward)) + 1
+    before, after = before[: len(before) - end], after[: len(after) - end]
     return _net(Counter(after.split("\n")), Counter(before.split("\n")))
+
+
+def _common(one: str, other: str) -> int:
+    """Number of equal characters at the beginning."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one.startswith(other[low:middle], low):
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def net_lines(lines: Sequence[str]) -> dict[str, int]:
@@ -317,22 +342,24 @@ def net_lines(lines: Sequence[str]) -> dict[str, int]:
 def _net(added: Counter[str], removed: Counter[str]) -> dict[str, int]:
     net: dict[str, int] = {}
     for line in {**removed, **added}:
-        number = added[line] - removed[line]
-        if number and (text := normalize(line)):
+        if (number := added[line] - removed[line]) and (text := normalize(line)):
             net[text] = net.get(text, 0) + number
     return {text: number for text, number in net.items() if number}
 
 
 def shown_text(text: str) -> str | None:
     """The whole text of a file in the output of a tool that reads it, with numbered lines from 1; else None."""
+    first = _NUMBERED.match(text)
+    mark = "" if first is None else first[1]
     lines: list[str] = []
-    end = 0
-    for match in _NUMBERED.finditer(text):
-        if match.start() != end or int(match[1]) != len(lines) + 1:
+    rest = text
+    for number, rest in enumerate(text.split("\n") if mark else (), 1):
+        before, _, line = rest.partition(mark)
+        if line == rest or before.strip() != str(number):
             break
-        lines.append(match[2])
-        end = match.end() + 1
-    rest = text[end:].partition("\n")[0]
+        lines.append(line.removeprefix(" ") if mark == "|" else line)
+    else:
+        rest = ""
     if not lines or (rest.strip() and not rest.lstrip().startswith("<")):
         return None
     return "\n".join((*lines, ""))
@@ -403,15 +430,14 @@ def state_of(history: FileHistory, look: Look | None) -> FileState:
     if not _has_lines(history):
         return FileState(State.NOT_RECORDED)
     now = [text for line in data.decode("utf-8", "replace").split("\n") if (text := normalize(line))]
-    here = Counter(now)
+    here, then = Counter(now), history.text
     standing = sum(
-        min(number, here[text] or (number if text in history.fragments and any(text in line for line in here) else 0))
-        for text, number in history.lines.items()
+        min(number, here[text] or (number if text in then.fragments and any(text in line for line in here) else 0))
+        for text, number in then.lines.items()
     )
-    total = history.lines.total()
-    if history.content is not None:
-        then = [text for line in history.content.split("\n") if (text := normalize(line))]
-        is_same = then == now
+    total = then.lines.total()
+    if then.content is not None:
+        is_same = now == [text for line in then.content.split("\n") if (text := normalize(line))]
     else:
         is_same = standing == total
     return FileState(State.AS_WRITTEN if is_same else State.CHANGED, standing, total)
@@ -421,7 +447,7 @@ def _has_lines(history: FileHistory) -> bool:
     """Whether the traces have the lines that were written last."""
     if history.is_deleted:
         return True
-    return history.lines.total() > 0 or history.content is not None
+    return history.text.lines.total() > 0 or history.text.content is not None
 
 
 class FilesReport(NamedTuple):

@@ -106,8 +106,9 @@ class WrittenLines(msgspec.Struct, frozen=True, array_like=True):
 
 def has_information(line: str) -> bool:
     """Whether a line without white space has more than punctuation and keywords: braces and ``return nil`` don't."""
-    letters = _NOT_LETTERS.sub("", line).casefold()
-    return len(line) >= _LEAST_CHARACTERS and _ONLY_KEYWORDS.fullmatch(letters) is None
+    if len(line) < _LEAST_CHARACTERS:
+        return False
+    return _ONLY_KEYWORDS.fullmatch(_NOT_LETTERS.sub("", line).casefold()) is None
 
 
 def line_hash(text: str, key: bytes) -> bytes:
