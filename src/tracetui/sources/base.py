@@ -442,11 +442,6 @@ class BaseFile(Closable):
             self._head = self.read(0, HEAD_SIZE)
         return self._head
 
-    @property
-    def begin(self) -> bytes:
-        """The first bytes, at least four, which tell the encoding of a text."""
-        return self.head
-
     def read(self, offset: int, size: int) -> bytes:
         raise NotImplementedError
 

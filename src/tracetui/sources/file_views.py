@@ -22,7 +22,6 @@ from tracetui.sources.base import (
     MOVING_SECONDS,
     SQLITE_MAGIC,
     TICK_NS,
-    BaseFile,
     BudgetSpent,
     Entry,
     File,
@@ -61,11 +60,14 @@ def unpacked(file: File) -> File:
     return UnpackedFile(file) if file.path.endswith(_NAME) else file
 
 
-def readable(file: BaseFile) -> File:
-    """`unpacked`, and JSON lines in UTF-16 as UTF-8: PowerShell writes text so unless it is told otherwise."""
+def readable(file: File, begin: Callable[[], bytes] | None = None) -> File:
+    """`unpacked`, and JSON lines in UTF-16 as UTF-8: PowerShell writes text so unless it is told otherwise.
+
+    `begin` reads the first four bytes; without it they are those of the head.
+    """
     if file.path.endswith(".jsonl"):
         try:
-            if encoding := utf16_of(file.begin):
+            if encoding := utf16_of(file.head if begin is None else begin()):
                 return Utf8File(file, encoding)
         except OSError:  # whoever reads it gets the error
             pass

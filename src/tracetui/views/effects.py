@@ -8,6 +8,7 @@ from itertools import groupby
 from posixpath import basename, dirname
 from typing import Final, NamedTuple
 
+from tracetui import masking
 from tracetui.analysis.audit import RULES, Audit, Finding, Severity
 from tracetui.analysis.effects import Kind, Outcome, is_bypass
 from tracetui.analysis.effects.paths import is_temporary
@@ -16,6 +17,7 @@ from tracetui.masking import one_line
 from tracetui.model import RunRef, RunSummary
 from tracetui.text import Clean, age, count, grouped, truncate_middle
 from tracetui.views.bars import amount
+from tracetui.views.detail.transcript import edit_lines
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
 
@@ -24,6 +26,8 @@ Place = tuple[RunRef, "str | None"]
 OUTSIDE: Final = "outside the working directory"
 WIDE: Final = 100
 """Cells from which rows have titles and permission modes."""
+_MOST_DIFF: Final = 2_000
+"""Rows of the changes of a file, after which no other change is shown."""
 _MOST_OPEN: Final = 5
 """A severe rule with at most so many findings is unfolded at first."""
 _STATES: Final = {
@@ -297,6 +301,29 @@ def _change_row(number: int, change: Change, history: FileHistory, people: Peopl
 
     key = (history.path, change.run, change.span, number)
     return EffectRow(key, draw, f"{how} {effect.outcome}", (change.run, change.span), parent=parent)
+
+
+def file_diff(history: FileHistory, people: People, width: int, glyphs: Glyphs = UNICODE) -> list[Line]:
+    """All changes of a file that count, oldest first: a line that names the session, and the changed lines."""
+    redactor, lines = masking.current(), list[Line]()
+    for number, change in enumerate(history.done):
+        if len(lines) > _MOST_DIFF:
+            left = _number(len(history.done) - number, "more change")
+            return [*lines, (Piece(Clean(f"{glyphs.cut} {left}"), "dim"),)]
+        when = Clean(glyphs.missing if change.at is None else age(people.now - change.at))
+        edit = change.effect.edit
+        lines.append(
+            (
+                Piece(people.name(change.run), "accent"),
+                Piece(Clean(f"  {when:>4}  "), "dim"),
+                *fit([Piece(people.title(change.run), "sec")], max(8, width - 20)),
+            )
+        )
+        if edit is None:
+            lines.append((Piece(Clean(f"{change.effect.kind}: the lines aren't recorded"), "dim"),))
+        else:
+            lines += edit_lines([edit if redactor is None else redactor.value(edit)], width, glyphs)
+    return lines
 
 
 def files_sentence(report: FilesReport) -> Line:
