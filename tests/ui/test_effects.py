@@ -21,6 +21,7 @@ from tracetui.ui.screens.effects import AuditScreen, BlameScreen, EffectsScreen,
 from tracetui.views.effects import EffectRows
 
 SIZE = (120, 40)
+TOKEN = "ghp_" + "a1B2c3D4e5" * 4
 
 
 @pytest.fixture(autouse=True)
@@ -93,6 +94,36 @@ async def test_files_of_the_open_run(opened: Opener, tmp_path: Path) -> None:
         await screen_of(app, pilot, "A")
         assert "of run two" in line(app, 0)
         assert [row[1] for row in rows(app) if row[0] == "▸"] == ["b.py", "a.py"]
+
+
+async def test_all_edits_of_a_file_are_one_diff_without_secrets(opened: Opener, tmp_path: Path) -> None:
+    steps = [
+        write("src/a.py", "one\ntwo\n"),
+        edit("src/a.py", "two\n", f"token = '{TOKEN}'\n"),
+        bash("echo 3 >> src/a.py"),
+    ]
+    write_session(tmp_path / "runs" / "one.jsonl", steps)
+    async with opened(tmp_path / "runs", size=SIZE) as (app, pilot):
+        await screen_of(app, pilot, "A")
+        await press(pilot, "d")
+        preview = text_of(app).partition(" Preview")[2]
+        assert [words for words in ("+ one", "− two", "+ token = '", "aren't recorded") if words not in preview] == []
+        assert TOKEN not in preview
+        await press(pilot, "d")
+        await until(pilot, lambda: " Preview step" in text_of(app), what="the step again")
+
+
+async def test_a_query_about_other_runs_leaves_the_files_of_the_open_run(opened: Opener, tmp_path: Path) -> None:
+    async with opened(write_runs(tmp_path / "runs"), size=SIZE) as (app, pilot):
+        await press(pilot, "enter")
+        screen = await screen_of(app, pilot, "A")
+        shown = rows(app)
+        await press(pilot, "f", *"does:push-force", "enter")
+        await until(pilot, lambda: all(app.surveys.facts_of(run)[1] for run in app.store.runs.values()), what="facts")
+        await settle(pilot)
+        await press(pilot, "escape")
+        assert app.screen is screen
+        assert rows(app) == shown
 
 
 async def test_files_are_compared_with_the_repository_of_the_current_folder(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
+from functools import cached_property
 from posixpath import basename
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
-from tracetui.analysis.effects import CHANGES, Certainty, Edit, Effect, Flag, Kind, Outcome, RunEffects, compare
+from tracetui.analysis.effects import CHANGES, Certainty, Edit, Effect, Flag, Kind, Outcome, RunEffects
 from tracetui.analysis.values import value_text
 from tracetui.model import Problem, RunRef, RunSummary
 
@@ -21,7 +22,8 @@ _MOST_MOVES: Final = 8
 """Moves of a file in a row that are followed."""
 MAX_SHOWN: Final = 200_000
 """Characters of a file that is remembered from a call that read it."""
-_NUMBERED: Final = re.compile(r"^[^\S\n]*(\d{1,7})(?:→|\t|\| ?|: )(.*)$", re.MULTILINE)
+_NUMBERED: Final = re.compile(r"[^\S\n]*1(→|\t|\||: )")
+"""The first of numbered lines, with the mark after the number."""
 
 
 class State(StrEnum):
@@ -44,8 +46,8 @@ class Change(msgspec.Struct, frozen=True):
     at: float | None
     """Start of the call: UTC seconds."""
     effect: Effect
-    shown: str | None = None
-    """The whole text of the file, if the call showed it."""
+    shown: str = ""
+    """What a call that read the file returned."""
     net: dict[str, int] = {}
     """Lines without white space: how often it really added each, or removed it (below zero), as far as is recorded."""
 
@@ -54,8 +56,13 @@ class Change(msgspec.Struct, frozen=True):
         """Whether it counts."""
         return self.effect.outcome is Outcome.DONE
 
+    @property
+    def is_read(self) -> bool:
+        """Whether it only showed the file."""
+        return self.effect.kind is Kind.READ
 
-class FileHistory(msgspec.Struct, frozen=True):
+
+class FileHistory(msgspec.Struct, frozen=True, dict=True):
     """A file that agents changed."""
 
     path: str
@@ -65,20 +72,23 @@ class FileHistory(msgspec.Struct, frozen=True):
     root: str
     changes: tuple[Change, ...]
     """Done and tried, oldest first."""
-    added: int | None
-    """Lines; None if no change records them. If only some do, at least so many."""
-    removed: int | None
-    content: str | None
-    """The text after the last change; None if the traces don't have all of it."""
-    lines: Counter[str]
-    """Lines of the agents that should stand, without white space."""
-    fragments: frozenset[str] = frozenset()
-    """Those among them that may be parts of lines: the file around them isn't recorded."""
+    text: FileText
+    """The text after the last change, and the lines of the agents in it."""
 
     @property
     def done(self) -> list[Change]:
         """The changes that count."""
         return [change for change in self.changes if change.is_done]
+
+    @cached_property
+    def added(self) -> int | None:
+        """Lines; None if no change records them. If only some do, at least so many."""
+        return _total(change.effect.added for change in self.done)
+
+    @cached_property
+    def removed(self) -> int | None:
+        """As `added`."""
+        return _total(change.effect.removed for change in self.done)
 
     @property
     def last(self) -> Change:
@@ -126,14 +136,14 @@ class FileChanges:
         """Add the changes of a run."""
         for call in effects.calls:
             for effect in call.effects:
-                shown = None
+                shown = ""
                 if (
                     effect.kind is Kind.READ
                     and effect.outcome is Outcome.DONE
                     and effect.certainty is Certainty.RECORDED
                 ):
-                    shown = shown_text(call.output)
-                    if shown is None:
+                    shown = value_text(call.output)
+                    if len(shown) > MAX_SHOWN or _NUMBERED.match(shown) is None:
                         continue
                 elif effect.kind not in CHANGES or Flag.NO_CONTENT in effect.flags:
                     continue
@@ -145,15 +155,13 @@ class FileChanges:
     @property
     def tried(self) -> int:
         """Number of changes that were not done, or are not known to be."""
-        return sum(
-            not change.is_done for changes in self._changes.values() for change in changes if change.shown is None
-        )
+        return sum(not change.is_done for changes in self._changes.values() for change in changes if not change.is_read)
 
     def histories(self) -> list[FileHistory]:
         """The files with a change that counts, by path."""
         histories = []
         for path, changes in sorted(self._changes.items()):
-            if any(change.is_done and change.shown is None for change in changes):
+            if any(change.is_done and not change.is_read for change in changes):
                 histories.append(self._history(path))
         return histories
 
@@ -162,19 +170,19 @@ class FileChanges:
         changes = self._changes.get(path, ())
         return sorted(changes, key=lambda change: (change.at is None, change.at or 0.0))
 
-    def _text_before(self, move: Change, depth: int) -> _Text:
+    def _text_before(self, move: Change, depth: int) -> FileText:
         """The text of the file that a call moved, before that."""
-        text, source = _Text(), move.effect.moved_from or ""
+        text, source = FileText(), move.effect.moved_from or ""
         for change in self._ordered(source) if depth < _MOST_MOVES else ():
             if change.span == move.span and change.run == move.run and change.effect.kind is Kind.MOVE:
                 break
-            if change.shown is not None:
-                text.content = change.shown
+            if change.is_read:
+                text.show(change.shown)
             elif change.is_done:
                 text.apply(change, self._moved_text(change, depth + 1))
         return text
 
-    def _moved_text(self, change: Change, depth: int = 0) -> _Text | None:
+    def _moved_text(self, change: Change, depth: int = 0) -> FileText | None:
         return None if change.effect.moved_from is None else self._text_before(change, depth)
 
     def _history(self, path: str) -> FileHistory:
@@ -182,26 +190,21 @@ class FileChanges:
 
 
 def _history(
-    path: str, root: str, changes: Sequence[Change], moved_text: Callable[[Change], _Text | None]
+    path: str, root: str, changes: Sequence[Change], moved_text: Callable[[Change], FileText | None]
 ) -> FileHistory:
-    text = _Text()
+    text = FileText()
     counted: list[Change] = []
-    added: int | None = None
-    removed: int | None = None
     for change in changes:
-        if change.shown is not None:
-            text.content = change.shown
-            continue
-        if change.is_done:
-            change = text.apply(change, moved_text(change))
-            if change.effect.added is not None:
-                added = (added or 0) + change.effect.added
-            if change.effect.removed is not None:
-                removed = (removed or 0) + change.effect.removed
-        counted.append(change)
-    fragments = frozenset(text.fragments)
-    relative = relative_to(root, path)
-    return FileHistory(path, relative, root, tuple(counted), added, removed, text.content, text.lines, fragments)
+        if change.is_read:
+            text.show(change.shown)
+        else:
+            counted.append(text.apply(change, moved_text(change)) if change.is_done else change)
+    return FileHistory(path, relative_to(root, path), root, tuple(counted), text)
+
+
+def _total(numbers: Iterable[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
 
 
 def relative_to(root: str, path: str) -> str | None:
@@ -212,17 +215,35 @@ def relative_to(root: str, path: str) -> str | None:
     return None if path.startswith(("/", "~", "..")) else path
 
 
-class _Text:
+class FileText:
     """The text of a file as far as its changes are recorded."""
 
     def __init__(self) -> None:
-        self.content: str | None = None
+        self._content: str | None = None
+        self._shown: list[str] = []
+        """What calls that read the file returned since."""
         self.lines: Counter[str] = Counter()
-        """Lines of the agents that should stand."""
+        """Lines of the agents that should stand, without white space."""
         self.fragments: set[str] = set()
-        """Those among them that may be parts of lines."""
+        """Those among them that may be parts of lines: the file around them isn't recorded."""
 
-    def apply(self, change: Change, moved: _Text | None = None) -> Change:
+    def show(self, output: str) -> None:
+        """Take the text that a call returned, if that is all of the file."""
+        self._shown.append(output)
+
+    @property
+    def content(self) -> str | None:
+        """The text; None if not all of it is known."""
+        while self._shown:
+            if (shown := shown_text(self._shown.pop())) is not None:
+                self.content = shown
+        return self._content
+
+    @content.setter
+    def content(self, content: str | None) -> None:
+        self._content, self._shown = content, []
+
+    def apply(self, change: Change, moved: FileText | None = None) -> Change:
         """Apply a change, and return it with the lines that it really changed. `moved`: what a move brought here."""
         effect, edit = change.effect, change.effect.edit
         if moved is not None:
@@ -238,20 +259,16 @@ class _Text:
             if before is None:
                 self.lines = Counter()
             else:  # count what differs from what is known
-                lines = compare(before, edit.new)
-                effect = msgspec.structs.replace(
-                    effect,
-                    added=sum(line.startswith("+") for line in lines),
-                    removed=sum(line.startswith("-") for line in lines),
-                )
+                edit = Edit(edit.path, edit.kind, old=before, new=edit.new)
+                effect = msgspec.structs.replace(effect, edit=edit)
             self.content = edit.new
-            net = net_of(before or "", edit.new)
+            net = net_of(before or "", edit.new or "")
         else:
             self.content = None if before is None else apply_edit(before, edit)
             if before is not None and self.content is not None:
                 net = net_of(before, self.content)
             else:
-                net = net_lines(edit.lines)
+                net = net_of(edit.old or "", edit.new or "") if edit.patch is None else net_lines(edit.patch)
                 if edit.old and edit.new:  # it may begin and end within a line
                     ends = edit.new.split("\n")
                     self.fragments |= {normalize(ends[0]), normalize(ends[-1])} - {""}
@@ -296,7 +313,24 @@ def normalize(line: str) -> str:
 
 def net_of(before: str, after: str) -> dict[str, int]:
     """The lines without white space that differ between two texts: how often each is added, or removed (below zero)."""
+    begin = before.rfind("\n", 0, _common(before, after)) + 1
+    before, after = before[begin:], after[begin:]
+    backward = before[::-1], after[::-1]
+    end = backward[0].rfind("\n", 0, _common(*backward)) + 1
+    before, after = before[: len(before) - end], after[: len(after) - end]
     return _net(Counter(after.split("\n")), Counter(before.split("\n")))
+
+
+def _common(one: str, other: str) -> int:
+    """Number of equal characters at the beginning."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one.startswith(other[low:middle], low):
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def net_lines(lines: Sequence[str]) -> dict[str, int]:
@@ -308,25 +342,24 @@ def net_lines(lines: Sequence[str]) -> dict[str, int]:
 def _net(added: Counter[str], removed: Counter[str]) -> dict[str, int]:
     net: dict[str, int] = {}
     for line in {**removed, **added}:
-        number = added[line] - removed[line]
-        if number and (text := normalize(line)):
+        if (number := added[line] - removed[line]) and (text := normalize(line)):
             net[text] = net.get(text, 0) + number
     return {text: number for text, number in net.items() if number}
 
 
-def shown_text(output: Any) -> str | None:
+def shown_text(text: str) -> str | None:
     """The whole text of a file in the output of a tool that reads it, with numbered lines from 1; else None."""
-    text = value_text(output)
-    if not text or len(text) > MAX_SHOWN:
-        return None
+    first = _NUMBERED.match(text)
+    mark = "" if first is None else first[1]
     lines: list[str] = []
-    end = 0
-    for match in _NUMBERED.finditer(text):
-        if match.start() != end or int(match[1]) != len(lines) + 1:
+    rest = text
+    for number, rest in enumerate(text.split("\n") if mark else (), 1):
+        before, _, line = rest.partition(mark)
+        if line == rest or before.strip() != str(number):
             break
-        lines.append(match[2])
-        end = match.end() + 1
-    rest = text[end:].partition("\n")[0]
+        lines.append(line.removeprefix(" ") if mark == "|" else line)
+    else:
+        rest = ""
     if not lines or (rest.strip() and not rest.lstrip().startswith("<")):
         return None
     return "\n".join((*lines, ""))
@@ -397,15 +430,14 @@ def state_of(history: FileHistory, look: Look | None) -> FileState:
     if not _has_lines(history):
         return FileState(State.NOT_RECORDED)
     now = [text for line in data.decode("utf-8", "replace").split("\n") if (text := normalize(line))]
-    here = Counter(now)
+    here, then = Counter(now), history.text
     standing = sum(
-        min(number, here[text] or (number if text in history.fragments and any(text in line for line in here) else 0))
-        for text, number in history.lines.items()
+        min(number, here[text] or (number if text in then.fragments and any(text in line for line in here) else 0))
+        for text, number in then.lines.items()
     )
-    total = history.lines.total()
-    if history.content is not None:
-        then = [text for line in history.content.split("\n") if (text := normalize(line))]
-        is_same = then == now
+    total = then.lines.total()
+    if then.content is not None:
+        is_same = now == [text for line in then.content.split("\n") if (text := normalize(line))]
     else:
         is_same = standing == total
     return FileState(State.AS_WRITTEN if is_same else State.CHANGED, standing, total)
@@ -415,7 +447,7 @@ def _has_lines(history: FileHistory) -> bool:
     """Whether the traces have the lines that were written last."""
     if history.is_deleted:
         return True
-    return history.lines.total() > 0 or history.content is not None
+    return history.text.lines.total() > 0 or history.text.content is not None
 
 
 class FilesReport(NamedTuple):

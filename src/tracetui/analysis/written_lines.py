@@ -23,9 +23,8 @@ HASH_BYTES: Final = 6
 _MOST_COPIES: Final = 3
 """A change counts equal lines so often at most."""
 _LEAST_CHARACTERS: Final = 6
-_NOT_LETTERS: Final = re.compile(r"[\W\d_]+")
 _ONLY_KEYWORDS: Final = re.compile(
-    """(?:
+    r"""(?: [\W\d_]+ |
     endfunction | interface | undefined | continue | function | override | default | finally | package | endfor |
     except | import | rescue | return | select | static | struct | switch | await | begin | break | catch | const
     | defer | endif | error | false | raise | super | throw | until | using | while | yield | case | done | elif |
@@ -106,8 +105,7 @@ class WrittenLines(msgspec.Struct, frozen=True, array_like=True):
 
 def has_information(line: str) -> bool:
     """Whether a line without white space has more than punctuation and keywords: braces and ``return nil`` don't."""
-    letters = _NOT_LETTERS.sub("", line).casefold()
-    return len(line) >= _LEAST_CHARACTERS and _ONLY_KEYWORDS.fullmatch(letters) is None
+    return len(line) >= _LEAST_CHARACTERS and _ONLY_KEYWORDS.fullmatch(line.casefold()) is None
 
 
 def line_hash(text: str, key: bytes) -> bytes:

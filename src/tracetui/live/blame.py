@@ -20,7 +20,7 @@ from tracetui.analysis.effects import CHANGES, Kind, run_effects
 from tracetui.analysis.files import FileChanges, place_in, standing_roots
 from tracetui.analysis.written_lines import KEY_BYTES, WrittenLines, line_hash, written_lines
 from tracetui.errors import UsageError
-from tracetui.live.effects import oldest_first, repository_for
+from tracetui.live.effects import effects_of, oldest_first, repository_for
 from tracetui.live.jobs import Job, Step, read_steps
 from tracetui.live.scan_cache import Reading, RunValues, version
 from tracetui.model import Problem, Run, RunRef, RunSummary
@@ -82,7 +82,7 @@ def _read(reading: Reading, summary: RunSummary, key: bytes) -> Generator[Step, 
     run = yield from read_steps(reading.source, summary.ref, reading.cache)
     if run is None:
         return None
-    page = _Page(written_lines(run, run_effects(run), key), run.problems)
+    page = _Page(written_lines(run, effects_of(reading.source, run, reading.cache), key), run.problems)
     reading.store(page)
     return page
 

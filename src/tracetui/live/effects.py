@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tracetui.analysis.audit import Audit, Finding, effect_facts
 from tracetui.analysis.effects import RunEffects, run_effects
 from tracetui.analysis.files import FileChanges, FileHistory, FilesReport, Look, look_in, standing_roots, state_of
 from tracetui.live.jobs import GROWTH, Job, Step, by_file, read_steps
-from tracetui.live.load import FileCaches, read_run
-from tracetui.model import Problem, RunRef, RunSummary
+from tracetui.live.load import FileCaches, kept_open, read_run
+from tracetui.model import Problem, Run, RunRef, RunSummary
 from tracetui.sources.base import Source
 from tracetui.sources.checkout import Checkout, repository_of
 from tracetui.sources.local import STDIN, is_confined
@@ -34,10 +34,17 @@ def effects_of_runs(
     """
     caches, known = FileCaches(), set(problems)
     for summary in oldest_first(runs):
-        run = read_run(source, summary.ref, caches.for_run(summary.ref))
+        cache = caches.for_run(summary.ref)
+        run = read_run(source, summary.ref, cache)
         problems += [problem for problem in run.problems if problem not in known]
         if run.spans or not run.problems:
-            yield summary, run_effects(run)
+            yield summary, effects_of(source, run, cache)
+
+
+def effects_of(source: Source, run: Run, cache: dict[str, Any] | None = None) -> RunEffects:
+    """The effects of a run; `cache` as in `live.load.Reader`."""
+    with kept_open(source, run, cache) as opened:
+        return run_effects(opened)
 
 
 def record_lines(source: Source, findings: Sequence[Finding]) -> dict[tuple[RunRef, str], int]:
@@ -98,7 +105,7 @@ def look_for(repo: str | None, places: Sequence[str], histories: Sequence[FileHi
 
 def read_facts(source: Source, ref: RunRef) -> EffectFacts:
     """Read a run, and return what queries ask about its effects. Raises `LinkLost`."""
-    return effect_facts(ref, run_effects(read_run(source, ref)))
+    return effect_facts(ref, effects_of(source, read_run(source, ref)))
 
 
 class EffectsResult(NamedTuple):
@@ -148,13 +155,13 @@ def effects_job(runs: Sequence[RunSummary], places: Sequence[str]) -> Job:
 
 
 def _read(
-    source: Source, summary: RunSummary, cache: dict[str, object], problems: list[Problem]
+    source: Source, summary: RunSummary, cache: dict[str, Any], problems: list[Problem]
 ) -> Generator[Step, None, RunEffects | None]:
     steps = read_steps(source, summary.ref, cache)
     while True:
         try:
             step = next(steps)
         except StopIteration as stop:
-            return None if stop.value is None else run_effects(stop.value)
+            return None if stop.value is None else effects_of(source, stop.value, cache)
         problems += [problem for problem in step.new if isinstance(problem, Problem)]
         yield step

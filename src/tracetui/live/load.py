@@ -5,7 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from tracetui.errors import FormatError
 from tracetui.formats import guard, registry
@@ -16,7 +20,7 @@ from tracetui.model import Body, Problem, Run, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
 from tracetui.model.masked import masked_bodies, masked_run_body
 from tracetui.redact import Redactor
-from tracetui.sources.base import CACHE, SHARED, LinkLost, Source
+from tracetui.sources.base import CACHE, SHARED, File, LinkLost, Source
 
 GROWTH: Final = 1.5
 """A long run is rebuilt each time it has grown by this factor: all builds together cost a few full ones."""
@@ -173,9 +177,29 @@ class Reader:
         try:
             with self._source.open(self.ref.path) as file:
                 file.memo[CACHE] = self._cache
-                return guard.body(self._format, file, self.ref, span)
-        except (OSError, FormatError) as error:  # as in read()
-            return Body(attributes={"problem": problem_of(self.ref.path, error).reason})
+                return _load(self._format, file, self.ref, span)
+        except OSError as error:
+            return _unread(self.ref, error)
+
+
+def _load(fmt: Format, file: File, ref: RunRef, span: Span) -> Body:
+    try:
+        return guard.body(fmt, file, ref, span)
+    except (OSError, FormatError) as error:  # as in `Reader.read`
+        return _unread(ref, error)
+
+
+def _unread(ref: RunRef, error: OSError | FormatError) -> Body:
+    return Body(attributes={"problem": problem_of(ref.path, error).reason})
+
+
+@contextmanager
+def kept_open(source: Source, run: Run, cache: dict[str, Any] | None = None) -> Iterator[Run]:
+    """The run, whose exact bodies are loaded from a file that stays open meanwhile; `cache` as in `Reader`."""
+    ref = run.summary.ref
+    with source.open(ref.path) as file:
+        file.memo[CACHE] = {} if cache is None else cache
+        yield replace(run, load=partial(_load, registry.load(ref.format), file, ref))
 
 
 class FileCaches:

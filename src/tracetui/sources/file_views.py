@@ -65,11 +65,14 @@ def is_packed(file: File) -> bool:
     return file.path.endswith(_NAME)
 
 
-def readable(file: File) -> File:
-    """`unpacked`, and JSON lines in UTF-16 as UTF-8: PowerShell writes text so unless it is told otherwise."""
+def readable(file: File, begin: Callable[[], bytes] | None = None) -> File:
+    """`unpacked`, and JSON lines in UTF-16 as UTF-8: PowerShell writes text so unless it is told otherwise.
+
+    `begin` reads the first four bytes; without it they are those of the head.
+    """
     if file.path.endswith(".jsonl"):
         try:
-            if encoding := utf16_of(file.head):
+            if encoding := utf16_of(file.head if begin is None else begin()):
                 return Utf8File(file, encoding)
         except OSError:  # whoever reads it gets the error
             pass

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from types import TracebackType
 from typing import BinaryIO, Final, Self
 
@@ -190,7 +190,7 @@ class LocalFile(BaseFile):
     def other(self, path: str, stat: Stat | None = None) -> File:
         if stat is not None:
             self._newest = max(self._newest, stat.mtime)
-        return readable(LocalFile(resolve_relative(self.path, path, os.path.dirname, os.path.join)[0], stat))
+        return _readable(LocalFile(resolve_relative(self.path, path, os.path.dirname, os.path.join)[0], stat))
 
     def _database_arguments(self) -> tuple[str]:
         check_allowed(self._at)
@@ -217,11 +217,15 @@ class LocalFile(BaseFile):
         return fd
 
 
+def _readable(file: LocalFile) -> File:
+    return readable(file, partial(file.read, 0, 4))  # reading a body needs no more of the head
+
+
 class LocalSource:
     """The file system; see `tracetui.sources.base.Source`."""
 
     def open(self, path: str, stat: Stat | None = None) -> File:
-        return readable(LocalFile(path, stat))
+        return _readable(LocalFile(path, stat))
 
     def is_file(self, path: str) -> bool:
         return _is_allowed(path) and os.path.isfile(path)

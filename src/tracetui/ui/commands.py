@@ -177,6 +177,7 @@ COMMANDS: Final = (
     Command("next-appearance", ("]v",), "next appearance", "Next appearance, in the run, of the value whose origin was looked for.", "appearance(1)", frozenset({STEPS, DETAIL}), group="find"),
     Command("previous-appearance", ("[v",), "previous appearance", "Previous appearance of that value.", "appearance(-1)", frozenset({STEPS, DETAIL}), group="find"),
     Command("diff", ("d",), "diff", "Compare the two marked runs, or the marked one with this run; open the tree of more.", "diff", MAIN, group="go"),
+    Command("file-diff", ("d",), "all edits", "Show all edits of the file as one diff, or its step again.", "file_diff", frozenset({FILES}), hint=4, group="go"),
     Command("diff-branch", ("d",), "diff", "Compare a trial of this branch with one of the most different branch.", "diff", frozenset({TREE}), hint=4, group="go"),
     Command("diff-original", ("D",), "diff original", "Compare with the original; on an original, with its replays.", "diff_original", MAIN | TRIAGE, hint=5, group="go"),
     Command("context", ("c",), "context", "Compare the input of this model call with that of the previous call.", "context", RUN | CONTEXT, group="go"),

@@ -8,14 +8,18 @@ from itertools import groupby
 from posixpath import basename, dirname
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
+from tracetui import masking
 from tracetui.analysis.audit import RULES, Audit, Finding, Severity
-from tracetui.analysis.effects import Kind, Outcome, is_bypass
+from tracetui.analysis.effects import Edit, Kind, Outcome, is_bypass
 from tracetui.analysis.effects.paths import is_temporary
 from tracetui.analysis.files import Change, FileHistory, FilesReport, FileState, State
 from tracetui.masking import one_line
 from tracetui.model import RunRef, RunSummary
 from tracetui.text import Clean, age, count, grouped, quantity, truncate_middle
 from tracetui.views.bars import amount
+from tracetui.views.detail.transcript import changed_lines
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
 
@@ -24,6 +28,8 @@ Place = tuple[RunRef, "str | None"]
 OUTSIDE: Final = "outside the working directory"
 WIDE: Final = 100
 """Cells from which rows have titles and permission modes."""
+_MOST_DIFF: Final = 2_000
+"""Rows of the changes of a file, after which no other change is shown."""
 _MOST_OPEN: Final = 5
 """A severe rule with at most so many findings is unfolded at first."""
 _STATES: Final = {
@@ -211,7 +217,7 @@ def file_rows(
             if history.path in unfolded:
                 parent = len(rows) - 1
                 rows += [
-                    _change_row(number, change, history, people, parent)
+                    _change_row(number, change, history, people, parent, glyphs)
                     for number, change in enumerate(history.changes)
                 ]
     if folded:
@@ -235,8 +241,7 @@ def _file_row(
             *fill([Piece(truncate_middle(one_line(label, 200), room - 3), "text")], room - 2),
             column(grouped(history.runs), 6, "text" if history.runs > 1 else "sec", right=True),
             column(grouped(len(history.done)), 7, "text", right=True),
-            column(_lines(history.added, glyphs), 7, "diff.add" if history.added else "dim", right=True),
-            column(_lines(history.removed, glyphs), 7, "diff.rem" if history.removed else "dim", right=True),
+            *_lines(history.added, history.removed, glyphs),
             Piece(Clean("  ")),
         ]
         if title:
@@ -255,19 +260,25 @@ def _file_row(
     return EffectRow(history.path, draw, one_line(label, 400), (last.run, last.span), fold=history.path, mark=mark)
 
 
-def _lines(number: int | None, glyphs: Glyphs) -> Clean:
-    return glyphs.zero if number == 0 else count(number)
+def _lines(added: int | None, removed: int | None, glyphs: Glyphs) -> list[Piece]:
+    """Two columns: lines added and removed."""
+    return [
+        column(glyphs.zero if number == 0 else count(number), 7, style if number else "dim", right=True)
+        for number, style in ((added, "diff.add"), (removed, "diff.rem"))
+    ]
 
 
 def _state_words(state: FileState) -> Clean:
     if state.state is State.CHANGED and state.total is not None:
         if state.standing == state.total:
-            return Clean(f"all {grouped(state.total)} stand; added to")
+            return Clean(f"added to; {grouped(state.total)} stand")
         return Clean(f"{state.standing} of {state.total} stand")
     return Clean(state.state)
 
 
-def _change_row(number: int, change: Change, history: FileHistory, people: People, parent: int) -> EffectRow:
+def _change_row(
+    number: int, change: Change, history: FileHistory, people: People, parent: int, glyphs: Glyphs
+) -> EffectRow:
     effect = change.effect
     how = {Kind.WRITE: "write", Kind.DELETE: "delete", Kind.MOVE: "move"}.get(effect.kind, "edit")
 
@@ -277,8 +288,7 @@ def _change_row(number: int, change: Change, history: FileHistory, people: Peopl
             Piece(Clean("    ")),
             *fill([Piece(Clean(how), "kind.tool"), Piece(Clean(f"  {effect.certainty}"), "dim")], room - 4),
             column(Clean(""), 13, "dim"),
-            column(count(effect.added) if change.is_done else Clean(""), 7, "diff.add", right=True),
-            column(count(effect.removed) if change.is_done else Clean(""), 7, "diff.rem", right=True),
+            *(_lines(effect.added, effect.removed, glyphs) if change.is_done else [column(Clean(""), 14, "dim")]),
             Piece(Clean("  ")),
         ]
         if title:
@@ -293,6 +303,41 @@ def _change_row(number: int, change: Change, history: FileHistory, people: Peopl
 
     key = (history.path, change.run, change.span, number)
     return EffectRow(key, draw, f"{how} {effect.outcome}", (change.run, change.span), parent=parent)
+
+
+def file_diff(history: FileHistory, people: People, width: int, glyphs: Glyphs = UNICODE) -> list[Line]:
+    """All changes of a file that count, oldest first: a line that names the session, and the changed lines."""
+    lines: list[Line] = []
+    for number, change in enumerate(history.done):
+        if len(lines) > _MOST_DIFF:
+            left = _number(len(history.done) - number, "more change")
+            return [*lines, (Piece(Clean(f"{glyphs.cut} {left}"), "dim"),)]
+        when = Clean(glyphs.missing if change.at is None else age(people.now - change.at))
+        edit = change.effect.edit
+        lines.append(
+            (
+                Piece(people.name(change.run), "accent"),
+                Piece(Clean(f"  {when:>4}"), "dim"),
+                *_lines(change.effect.added, change.effect.removed, glyphs),
+                *fit([Piece(Clean("  ")), Piece(people.title(change.run), "text bold")], max(8, width - 30)),
+            )
+        )
+        if edit is None:
+            lines.append((Piece(Clean(f"{change.effect.kind}: the lines aren't recorded"), "dim"),))
+        else:
+            lines += changed_lines(_masked(edit), width, glyphs)
+    return lines
+
+
+def _masked(edit: Edit) -> Edit:
+    """An edit whose secrets are masked, also those of several lines."""
+    redactor = masking.current()
+    if redactor is None:
+        return edit
+    if edit.patch is not None:
+        return replace(edit, patch=(*redactor.text("\n".join(edit.patch)).split("\n"),))
+    old, new = (text and redactor.text(text) for text in (edit.old, edit.new))
+    return replace(edit, old=old, new=new)
 
 
 def files_sentence(report: FilesReport) -> Line:
@@ -469,7 +514,7 @@ def _finding_row(number: int, finding: Finding, people: People, parent: int, *, 
 
     def draw(width: int) -> Line:
         room = _what_room(width)
-        what = evidence(finding, "dim" if is_quiet else "text")
+        what = evidence(finding, room - 1, "dim" if is_quiet else "text")
         pieces = [
             Piece(Clean(" " * 22)),
             column(Clean(state), 18, "dim" if is_quiet else "sec", right=True),
@@ -490,8 +535,10 @@ def is_bypassing(finding: Finding) -> bool:
     return finding.mode is not None and is_bypass(finding.mode)
 
 
-def evidence(finding: Finding, style: str = "text") -> Line:
-    """The command with the evidence underlined, else the target."""
+def evidence(finding: Finding, room: int, style: str = "text") -> Line:
+    """The command with the evidence underlined, else the target. What is before the evidence is cut if it ends beyond
+    `room` cells.
+    """
     command, span = finding.command, finding.range
     if command is None:
         return (Piece(one_line(finding.target, 300), style),)
@@ -503,7 +550,7 @@ def evidence(finding: Finding, style: str = "text") -> Line:
             at = masked.find(part, at + 1)
     if at < 0:
         return (Piece(masked, style),)
-    begin = max(0, at - 30) if at > 40 else 0
+    begin = max(0, at - 30) if at + len(part) > room and at > 40 else 0
     return (
         Piece(Clean(("…" if begin else "") + masked[begin:at]), style),
         Piece(part, "status.warn underline"),

@@ -4,7 +4,8 @@ A trace can claim what never happened; nothing here is checked against the world
 """
 
 from tracetui.analysis.effects.calls import Call, RunEffects, is_bypass, run_effects
-from tracetui.analysis.effects.edits import compare, edits_of
+from tracetui.analysis.effects.edits import edits_of
+from tracetui.analysis.effects.text_diff import compare
 from tracetui.analysis.effects.tools import call_effects
 from tracetui.analysis.effects.vocabulary import CHANGES, Certainty, Edit, Effect, Flag, Kind, Outcome
 

@@ -88,10 +88,11 @@ def is_bypass(mode: str) -> bool:
 
 def run_effects(run: Run) -> RunEffects:
     """Derive the effects of all tool calls of a run. Loads the bodies of calls and prompts."""
-    root = _directory_in(run.body.attributes) or ""
+    recorded = _levels(run.body.attributes)
+    root = _directory_in(recorded) or ""
     directories: dict[str | None, str] = {}
     """By agent: each has a working directory of its own."""
-    modes = dict.fromkeys(_modes_in(run.body.attributes))
+    modes = dict.fromkeys(_modes_in(recorded))
     opened: dict[str | None, str] = {}
     """The file that each agent opened last, for edits without a path."""
     prompts: dict[str, None] = {}
@@ -101,14 +102,15 @@ def run_effects(run: Run) -> RunEffects:
         if not _is_of_interest(span):
             continue
         body = run.load(span)
-        for recorded in _modes_in(body.attributes):
-            prompts[recorded], mode = None, recorded
+        recorded = _levels(body.attributes)
+        for mode in _modes_in(recorded):
+            prompts[mode] = None
         if span.operation is not Operation.EXECUTE_TOOL:
-            root = root or _directory_in(body.attributes) or ""
+            root = root or _directory_in(recorded) or ""
             continue
         agent = _agent_of(run, position)
         place = Place(root, directories.get(agent, root))
-        directories[agent] = _directory_in(body.attributes) or directories.get(agent, root)
+        directories[agent] = _directory_in(recorded) or directories.get(agent, root)
         root = root or directories[agent]
         if (call := _call(span, body, place, mode, opened.get(agent) or None)) is not None:
             calls.append(call)
@@ -211,9 +213,9 @@ def _agent_of(run: Run, position: int) -> str | None:
     return None
 
 
-def _directory_in(attributes: Mapping[str, Any]) -> str | None:
-    """The working directory among the fields of a record, or one level below."""
-    for fields in _levels(attributes):
+def _directory_in(levels: Sequence[Mapping[str, Any]]) -> str | None:
+    """The working directory in a record; `levels` as returned by `_levels`."""
+    for fields in levels:
         for name in _DIRECTORIES:
             value = fields.get(name)
             if (isinstance(value, str) and value.startswith(("/", "~"))) or _is_drive(value):
@@ -221,19 +223,18 @@ def _directory_in(attributes: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _levels(attributes: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _levels(attributes: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """The fields of a record, and those one level below."""
-    yield attributes
-    yield from (value for value in attributes.values() if isinstance(value, dict))
+    return [attributes, *[value for value in attributes.values() if type(value) is dict]]
 
 
 def _is_drive(value: Any) -> bool:
     return isinstance(value, str) and value[1:3] in (":\\", ":/")
 
 
-def _modes_in(attributes: Mapping[str, Any]) -> Iterator[str]:
-    """The permission modes among the fields of a record, or one level below."""
-    for fields in _levels(attributes):
+def _modes_in(levels: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The permission modes in a record; `levels` as returned by `_levels`."""
+    for fields in levels:
         if _MODE_FIELDS.isdisjoint(fields):
             continue
         for name in _MODES:

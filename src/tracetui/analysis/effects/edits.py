@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import unified_diff
 from typing import Any, Final
 
 from tracetui.analysis.effects.vocabulary import Edit, Kind
@@ -22,10 +21,6 @@ _EDITS: Final = ("edits", "ReplacementChunks", "replacements")
 _PATCH: Final = ("input", "patch", "patchText", "diff")
 _BEGIN: Final = "*** Begin Patch"
 _END: Final = "*** End Patch"
-_MAX_LINES: Final = 600
-"""More lines between the first and last change are removed and added as a whole."""
-_CONTEXT: Final = 3
-"""Equal lines that are shown around a change."""
 _KINDS: Final = {"*** Add": Kind.WRITE, "*** Update": Kind.EDIT, "*** Delete": Kind.DELETE}
 
 
@@ -47,20 +42,20 @@ def edits_of(arguments: Any) -> list[Edit]:
         return [_replacement(path, *pair, replaces_all=replaces_all)]
     if arguments.get("command") == "insert" and path:
         inserted = text_of(arguments, INSERTED)
-        return [] if inserted is None else [Edit(path, compare("", inserted), Kind.EDIT, None, "", inserted)]
+        return [] if inserted is None else [Edit(path, old="", new=inserted)]
     if path and isinstance(replacement := arguments.get("replacement_text"), str):  # of lines by their numbers
-        return [Edit(path, compare("", replacement), Kind.EDIT, None, None, replacement)]
+        return [Edit(path, new=replacement)]
     content = text_of(arguments, CONTENT)
     if content is None or not path:
         return []
     kind = Kind.EDIT if "notebook_path" in arguments else Kind.WRITE
-    return [Edit(path, compare("", content), kind, None, None, content)]
+    return [Edit(path, kind, new=content)]
 
 
 def text_of(arguments: Mapping[Any, Any], names: Sequence[str]) -> str | None:
     """The first of these arguments that is a text."""
     for name in names:
-        if isinstance(value := arguments.get(name), str):
+        if name in arguments and isinstance(value := arguments[name], str):
             return value
     return None
 
@@ -70,7 +65,7 @@ def _is_list(value: Any) -> bool:
 
 
 def _replacement(path: str, old: str, new: str, *, replaces_all: bool = False) -> Edit:
-    return Edit(path, compare(old, new), Kind.EDIT, None, old, new, replaces_all)
+    return Edit(path, old=old, new=new, replaces_all=replaces_all)
 
 
 def _pair(arguments: Mapping[Any, Any]) -> tuple[str, str] | None:
@@ -105,7 +100,7 @@ def _of_patch(patch: str) -> list[Edit]:
         elif files and not line.startswith("***"):
             files[-1][2].append(line)
     return [
-        Edit(path, tuple(lines), _KINDS[head], moves.get(number), None, _content_of(head, lines))
+        Edit(path, _KINDS[head], moves.get(number), new=_content_of(head, lines), patch=tuple(lines))
         for number, (head, path, lines) in enumerate(files)
     ]
 
@@ -113,36 +108,3 @@ def _of_patch(patch: str) -> list[Edit]:
 def _content_of(head: str, lines: Sequence[str]) -> str | None:
     """The text of an added file."""
     return "".join(f"{line[1:]}\n" for line in lines if line.startswith("+")) if head == "*** Add" else None
-
-
-def compare(old: str, new: str) -> tuple[str, ...]:
-    """The lines of the unified diff of two texts, without its file headers."""
-    before, after = (text.split("\n") if text else [] for text in (old, new))
-    if after and after[-1] == "" and (not before or before[-1] == ""):  # both end with a newline
-        before, after = before[:-1], after[:-1]
-    head, tail = _common(before, after)
-    removed, added = before[head : len(before) - tail], after[head : len(after) - tail]
-    if not before or not removed or not added or len(removed) > _MAX_LINES or len(added) > _MAX_LINES:
-        if not removed and not added:
-            return ()
-        context = before[max(0, head - _CONTEXT) : head], after[len(after) - tail :][:_CONTEXT]
-        return (
-            *(f" {line}" for line in context[0]),
-            *(f"-{line}" for line in removed),
-            *(f"+{line}" for line in added),
-            *(f" {line}" for line in context[1]),
-        )
-    begin, end = max(0, head - _CONTEXT), max(0, tail - _CONTEXT)
-    changed = before[begin : len(before) - end], after[begin : len(after) - end]
-    lines = list(unified_diff(*changed, lineterm="", n=_CONTEXT))[2:]
-    if sum(line.startswith("@@") for line in lines) == 1:
-        return tuple(lines[1:])
-    return tuple(lines if not begin else list(unified_diff(before, after, lineterm="", n=_CONTEXT))[2:])
-
-
-def _common(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
-    """Number of equal lines at the beginning and at the end."""
-    most = min(len(before), len(after))
-    head = next((i for i in range(most) if before[i] != after[i]), most)
-    tail = next((i for i in range(most - head) if before[-1 - i] != after[-1 - i]), most - head)
-    return head, tail

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from posixpath import join, normpath
 from typing import Final
 
@@ -103,6 +104,7 @@ def is_secret(path: str) -> bool:
     return bool(_SECRET.search(path))
 
 
+@lru_cache(maxsize=1_024)
 def file_effect(kind: Kind, path: str, place: Place, *flags: Flag, certainty: Certainty) -> Effect | None:
     """Return the effect on a file, with the flags that follow from its path; None for ``/dev/null`` and the like."""
     target = place.resolve(path)

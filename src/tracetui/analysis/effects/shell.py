@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import takewhile
 from posixpath import basename
 from typing import Final
@@ -15,7 +16,6 @@ import msgspec
 
 from tracetui.analysis.effects import shell_tables as tables
 from tracetui.analysis.effects.code import code_effects
-from tracetui.analysis.effects.edits import compare
 from tracetui.analysis.effects.git import run_git
 from tracetui.analysis.effects.paths import Place, file_effect, is_secret
 from tracetui.analysis.effects.shell_words import Command, NotParsed, Word, parse_commands
@@ -29,7 +29,8 @@ _VARIABLE: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _PYTHON: Final = re.compile(r"python[\d.]*|pypy[\d.]*")
 
 
-def shell_effects(text: str, place: Place) -> list[Effect]:
+@lru_cache(maxsize=256)
+def shell_effects(text: str, place: Place) -> tuple[Effect, ...]:
     """Return the effects of a command line.
 
     The range of each is that of its simple command in `text`. A text beyond the limits of `shell_words` has one effect,
@@ -39,10 +40,9 @@ def shell_effects(text: str, place: Place) -> list[Effect]:
     try:
         line.read(text)
     except NotParsed:
-        return [
-            Effect(Kind.RUN, "shell", frozenset({Flag.NOT_PARSED}), range=(0, len(text)), certainty=Certainty.PATTERN)
-        ]
-    return line.effects
+        marks = frozenset({Flag.NOT_PARSED})
+        return (Effect(Kind.RUN, "shell", marks, range=(0, len(text)), certainty=Certainty.PATTERN),)
+    return (*line.effects,)
 
 
 class _Scope(msgspec.Struct):
@@ -95,6 +95,8 @@ class Program:
         """Its last operands come from standard input (xargs)."""
         self.name = ""
         self.words: list[Word] = []
+        self._arguments: tuple[list[Word], Arguments] | None = None
+        """The parsed words."""
 
     def within(self, directory: str | None) -> Program:
         """The same in another directory."""
@@ -136,8 +138,6 @@ class Program:
             flagged = effect.flags | self.flags
             source = None if moved_from is None else self.place.resolve(moved_from)
             effect = msgspec.structs.replace(effect, flags=flagged, range=self.range, edit=edit, moved_from=source)
-            if edit is not None:
-                effect = msgspec.structs.replace(effect, added=edit.added, removed=edit.removed)
             self.line.effects.append(effect)
 
     def move(self, sources: Sequence[Word], target: Word | None) -> None:
@@ -211,7 +211,10 @@ class Program:
 
     def arguments(self) -> Arguments:
         """The parsed arguments."""
-        return Arguments.parse(self.words, tables.VALUES.get(self.name, ""), tables.LONG_VALUES.get(self.name, ()))
+        if self._arguments is None or self._arguments[0] is not self.words:
+            short, long = tables.VALUES.get(self.name, ""), tables.LONG_VALUES.get(self.name, ())
+            self._arguments = self.words, Arguments.parse(self.words, short, long)
+        return self._arguments[1]
 
     def _assign(self) -> None:
         for word in self.command.assignments:
@@ -248,7 +251,7 @@ class Program:
         if program not in ("cat", "tee") or (program == "cat" and operands):
             return None
         text = f"{heredocs[0].body}\n"
-        return Edit(path, compare("", text), Kind.EDIT if appends else Kind.WRITE, None, "" if appends else None, text)
+        return Edit(path, Kind.EDIT, old="", new=text) if appends else Edit(path, Kind.WRITE, new=text)
 
     def _unwrap(self, words: list[Word]) -> list[Word]:
         """The words of the command that wrappers (``sudo``, ``timeout 5``, ``uv run``) execute."""

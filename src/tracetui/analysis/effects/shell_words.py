@@ -372,7 +372,10 @@ class _Parser:
             character = self.text[self.at]
             if character in _BREAKS or (character == "`" and self._closes_backtick):
                 break
-            if character == "\\":
+            if plain := _PLAIN.match(self.text, self.at, self.end):
+                pieces.append(plain[0])
+                self.at = plain.end()
+            elif character == "\\":
                 if not self.text.startswith("\n", self.at + 1):
                     pieces.append(self.text[self.at + 1 : self.at + 2])
                     is_quoted = True
@@ -395,9 +398,6 @@ class _Parser:
                     self.at += 1
                 pieces.append(self.text[before : self.at])
                 is_literal = False
-            elif plain := _PLAIN.match(self.text, self.at, self.end):
-                pieces.append(plain[0])
-                self.at = plain.end()
             else:
                 is_literal &= character not in "*?["
                 pieces.append(character)

@@ -180,7 +180,7 @@ def call_effects(name: str, arguments: Any, place: Place) -> list[Effect]:
         and str(arguments["command"]).split(None, 1)[:1] == [name]
     ):
         tool = Tool.SHELL  # a command line that is recorded with its program as the name of the tool
-    edits = edits_of(arguments)
+    edits = [] if tool is Tool.READ else edits_of(arguments)
     if edits and (tool in (Tool.PATCH, Tool.EDIT, Tool.WRITE, Tool.SHELL) or _is_patch(arguments)):
         return [effect for edit in edits for effect in _edit_effects(edit, place, certainty)]
     if tool in (Tool.EDIT, Tool.SHELL, None) and text_of(arguments, PATH) is not None:
@@ -257,15 +257,7 @@ def _edit_effects(edit: Edit, place: Place, certainty: Certainty) -> Iterator[Ef
     effect = file_effect(edit.kind, edit.path, place, certainty=certainty)
     if effect is None:
         return
-    is_deleted = edit.kind is Kind.DELETE
-    is_replaced = edit.kind is Kind.EDIT and edit.old is None and edit.new is not None  # by unknown lines
-    yield msgspec.structs.replace(
-        effect,
-        added=None if is_deleted else edit.added,
-        removed=None if is_deleted or is_replaced else edit.removed,
-        argument="path",
-        edit=edit,
-    )
+    yield msgspec.structs.replace(effect, argument="path", edit=edit)
     if edit.moved_to:
         for kind, path in ((Kind.MOVE, edit.path), (Kind.WRITE, edit.moved_to)):
             yield from _moved(kind, path, edit.path, place, certainty)
@@ -286,10 +278,10 @@ def _shell(name: str, arguments: Mapping[Any, Any], place: Place, certainty: Cer
     directory = text_of(arguments, DIRECTORY)
     effects = shell_effects(command[1], place.enter(directory) if directory else place)
     if certainty is Certainty.ARGUMENTS:
-        effects = [
+        effects = tuple(
             msgspec.structs.replace(effect, certainty=certainty) if effect.certainty is Certainty.PARSED else effect
             for effect in effects
-        ]
+        )
     return (msgspec.structs.replace(effect, argument=command[0]) for effect in effects)
 
 

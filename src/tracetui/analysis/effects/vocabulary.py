@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import cached_property
 
 import msgspec
+
+from tracetui.analysis.effects.text_diff import compare
 
 
 def names(text: str) -> frozenset[str]:
@@ -90,11 +93,10 @@ class Outcome(StrEnum):
     """The trace doesn't record how the call ended."""
 
 
-class Edit(msgspec.Struct, frozen=True, gc=False):
-    """The change of one file, as lines of a unified diff without headers."""
+class Edit(msgspec.Struct, frozen=True, dict=True):
+    """The change of one file."""
 
     path: str
-    lines: tuple[str, ...]
     kind: Kind = Kind.EDIT
     """`WRITE`: the file is written as a whole, and all lines are added."""
     moved_to: str | None = None
@@ -104,6 +106,13 @@ class Edit(msgspec.Struct, frozen=True, gc=False):
     """The new text: of the file if it is written as a whole, else of the part."""
     replaces_all: bool = False
     """All places of the old text are replaced."""
+    patch: tuple[str, ...] | None = None
+    """The change as it is recorded, if not as texts: lines of a unified diff without headers."""
+
+    @cached_property
+    def lines(self) -> tuple[str, ...]:
+        """The lines of a unified diff without headers."""
+        return compare(self.old or "", self.new or "") if self.patch is None else self.patch
 
     @property
     def added(self) -> int:
@@ -126,9 +135,6 @@ class Effect(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     In a `Call` without the secrets of its arguments, which it is a part of.
     """
     flags: frozenset[Flag] = frozenset()
-    added: int | None = None
-    """Lines; None if not recorded."""
-    removed: int | None = None
     at: str | None = None
     """Id of the span of the call."""
     argument: str | None = None
@@ -141,3 +147,17 @@ class Effect(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The normalized path that the file had before a move."""
     edit: Edit | None = None
     """The change of the text; None if the call doesn't have it."""
+
+    @property
+    def added(self) -> int | None:
+        """Lines; None if not recorded."""
+        return None if self.edit is None or self.edit.kind is Kind.DELETE else self.edit.added
+
+    @property
+    def removed(self) -> int | None:
+        """Lines; None if not recorded."""
+        edit = self.edit
+        if edit is None or edit.kind is Kind.DELETE:
+            return None
+        is_of_unknown = edit.kind is Kind.EDIT and edit.old is None and edit.patch is None
+        return None if is_of_unknown else edit.removed

@@ -93,7 +93,10 @@ def _call(main: File, records: list[Record], at: SpanRef, raw: bytes) -> Body:
         output = result.get("content")
         for prefix, fields in (("result.", without(result, "content")), ("record.", _envelope(record))):
             for key, value in fields.items():
-                _add(attributes, f"{prefix}{key}" if key in attributes else key, value)
+                if key in attributes:
+                    _add(attributes, f"{prefix}{key}", value)
+                elif value is not None and value != {}:
+                    attributes[key] = value
     spilled = _spilled(main, output)
     if spilled is not None:
         attributes["result.content"] = output

@@ -10,6 +10,7 @@ from textual import on
 
 from tracetui.analysis.arrangement import Arrangement, Choices
 from tracetui.analysis.audit import Audit, Finding
+from tracetui.analysis.files import FileHistory
 from tracetui.errors import TracetuiError
 from tracetui.live.blame import FileBlame, Subject, file_job
 from tracetui.live.effects import EffectsResult
@@ -39,6 +40,7 @@ from tracetui.views.effects import (
     audit_rows,
     audit_sentence,
     audit_totals,
+    file_diff,
     file_rows,
     files_heading,
     files_sentence,
@@ -129,6 +131,9 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
         """Whether the user moved the cursor; until then it stays on the first row."""
         self._previewed: tuple[Place, bool] | None = None
         """The step whose detail is requested, and whether it is shown."""
+        self._job: Job | None = None
+        self._progress: JobProgress | None = None
+        """The progress of the job, until it has some that of the job before."""
 
     # ---- data
 
@@ -139,24 +144,29 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
 
     def on_screen_resume(self) -> None:
         """Read, or read on after another screen."""
-        if self._progress is None or not self._progress.finished:
+        if self._is_reading:
             self.begin()
 
     def begin(self, *, again: bool = False) -> None:
         """Have the runs read."""
-        runs = self.app.store.runs
-        self.app.surveys.find_effects([runs[ref] for ref in self._refs if ref in runs], self.app.roots, again=again)
+        runs, surveys = self.app.store.runs, self.app.surveys
+        listed = [runs[ref] for ref in self._refs if ref in runs]
+        self._job = surveys.find_effects(listed, self.app.roots, again=again)
+        if surveys.effects is not None:
+            self._progress = surveys.effects
 
     def receive(self, mail: Mail) -> None:
-        if mail.progress is not None and mail.progress is self._progress:
+        if mail.progress is not None and mail.progress.job is self._job:
+            self._progress = mail.progress
             self.show_rows()
         place = self.effects.place
         if place is not None and (place[0] in mail.runs or place in mail.bodies):
             self._show_preview()
 
     @property
-    def _progress(self) -> JobProgress | None:
-        return self.app.surveys.effects
+    def _is_reading(self) -> bool:
+        progress = self._progress
+        return progress is None or progress.job is not self._job or not progress.finished
 
     @property
     def _result(self) -> _R | None:
@@ -176,8 +186,7 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
             if self.list.cursor == self._go_to:
                 self._go_to = None
         else:
-            is_done = self._progress is not None and self._progress.finished
-            words = self.nothing if is_done else "reading …"
+            words = "reading …" if self._is_reading else self.nothing
             line: Line = (Piece(Clean(words), "dim"),)
             self.list.show(ListRows([line], headings=[0]), title=self.title_words(), heading=lambda width: [])
         self._lay_out()
@@ -312,7 +321,7 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
     def summary(self) -> Line:
         progress, result = self._progress, self._result
         pieces = [*self.sentence(result)] if result is not None else []
-        if progress is None or not progress.finished:
+        if progress is None or self._is_reading:
             done = f"{grouped(progress.done)} of {grouped(progress.total)} runs" if progress is not None else "…"
             pieces.append(Piece(Clean(f"{'   ' if pieces else ''}reading {done}"), "status.running"))
         elif progress.lost:
@@ -354,6 +363,12 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
     def on_mount(self) -> None:
         super().on_mount()
         self.mount(self.hint, after=self._sentence)
+
+    def receive(self, mail: Mail) -> None:
+        super().receive(mail)
+        if mail.progress is not None and mail.progress.job is not self._job and mail.progress.finished:
+            self._matching = None  # the filter may have waited for what the runs did
+            self.show_rows()
 
     def matching(self, result: EffectsResult) -> EffectsResult:
         """The part of the result that the filter shows."""
@@ -455,13 +470,43 @@ class FilesScreen(RecordedScreen):
     view_type = FilesView
     empty = "no file changed"
     usual_order = "by folder"
-    hints = (("↵", "open the step"), ("l", "edits"), ("B", "blame"), ("U", "audit"))
+    hints = (("↵", "open the step"), ("d", "all edits"), ("l", "edits"), ("B", "blame"), ("U", "audit"))
+    _diff_of: FileHistory | None = None
+    """The file whose edits the preview shows."""
 
     @property
     def blamed(self) -> str | None:
         key = self.list.cursor
         path = key[0] if isinstance(key, tuple) else key
         return path if isinstance(path, str) else None
+
+    def action_file_diff(self) -> None:
+        """Show all edits of the file under the cursor as one diff, or the step again."""
+        self._shows_diff, self._diff_of, self._previewed = not self._shows_diff, None, None
+        self._preview.nothing()
+        self._load_preview()
+
+    _shows_diff = False
+
+    def _load_preview(self) -> None:
+        result, path = self._result, self.blamed
+        if not self._shows_diff or result is None:
+            super()._load_preview()
+            return
+        history = next((history for history, _ in result.files.files if history.path == path), None)
+        if history is None or history is self._diff_of or not self._preview.display:
+            return
+        self._diff_of = history
+        width = max(20, self._preview.outer_size.width - 2)
+        lines = file_diff(history, self._people, width, self.app.look.glyphs)
+        title = (Piece(one_line(history.path, 100), "sec"), Piece(Clean("  all edits"), "dim"))
+        self._preview.nothing()
+        self._preview.show(ListRows(lines), title=title, keep=False)
+        self._lay_out()
+
+    def _show_preview(self) -> None:
+        if not self._shows_diff:
+            super()._show_preview()
 
     def rows_of(self, result: EffectsResult) -> EffectRows:
         arrangement = self.arrangement
@@ -609,17 +654,11 @@ class BlameScreen(EffectsScreen[FileBlame]):
     def __init__(self, subject: Subject, commands: Sequence[Command], cursor: Hashable = None) -> None:
         super().__init__(BLAME, (subject.run,), "this run", commands, cursor=cursor)
         self._subject = subject
-        self._job: Job | None = None
 
     def begin(self, *, again: bool = False) -> None:
         runs = [*self.app.store.runs.values()]
         self._job = file_job(self._subject, runs, self.app.roots, self.app.engine.cache_limit)
         self.app.surveys.ask(self._job)
-
-    @property
-    def _progress(self) -> JobProgress | None:
-        latest = self.app.surveys.latest
-        return latest if latest is not None and latest.job is self._job else None
 
     def rows_of(self, result: FileBlame) -> EffectRows:
         if self._go_to is None and not self._moved:

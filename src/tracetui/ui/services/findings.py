@@ -253,18 +253,23 @@ class JobService:
             if progress.finished:
                 self._compared[_fingerprint(refs)] = refs
 
-    def find_effects(self, runs: Sequence[RunSummary], places: Sequence[str], *, again: bool = False) -> None:
-        """Find what these runs did, unless the last result is of them as they are now; see `effects_job`."""
+    def find_effects(self, runs: Sequence[RunSummary], places: Sequence[str], *, again: bool = False) -> Job:
+        """Find what these runs did, unless the last result is of them as they are now; see `effects_job`.
+
+        The progress of the job is `effects` until other runs are asked about.
+        """
         from tracetui.live.effects import effects_job
 
         state = tuple((run.ref, run.modified_at) for run in runs)
-        known = self._effects_of is not None and self._effects_of[0] == state
-        if known and not again and self.effects is not None and self.effects.finished and not self.effects.lost:
-            return
+        latest = self.effects
+        is_current = self._effects_of is not None and self._effects_of[0] == state and not again
+        if is_current and latest is not None and latest.finished and not latest.lost:
+            return latest.job
         job = effects_job(runs, places)
         self._effects_of, self.effects = (state, job), None
         self._effects_runs = [*runs]
         self.ask(job)
+        return job
 
     def facts_of(self, run: RunSummary) -> tuple[EffectFacts | None, bool]:
         """(What a run did, None if it wasn't read; whether that is about the run as it is now)."""

@@ -464,9 +464,13 @@ def edit_lines(edits: Sequence[Edit], width: int, glyphs: Glyphs = UNICODE) -> l
         counts = f"  +{grouped(edit.added)} {glyphs.only_a}{grouped(edit.removed)}"
         path = truncate(one_line(edit.path, 300) or glyphs.missing, max(8, width - len(counts)))
         lines.append((Piece(path, "text bold"), Piece(Clean(counts), "dim")))
-        for line in edit.lines:
-            lines += _edit_line(line, width, glyphs)
+        lines += changed_lines(edit, width, glyphs)
     return lines
+
+
+def changed_lines(edit: Edit, width: int, glyphs: Glyphs = UNICODE) -> list[Line]:
+    """The changed lines of a file, with some around them."""
+    return [row for line in edit.lines for row in _edit_line(line, width, glyphs)]
 
 
 def _edit_line(line: str, width: int, glyphs: Glyphs) -> Iterator[Line]:
