@@ -18,7 +18,7 @@ from tracetui.model import Problem, TaskKey
 from tracetui.model.masked import masked_problem
 from tracetui.redact import Redactor
 from tracetui.text import Clean, clean, cost, count, duration, grouped, one_line, tokens
-from tracetui.views.tasks import labels_of, notes, number_of, percent
+from tracetui.views.tasks import chance_note, labels_of, notes, number_of, percent
 
 TASKS: Final = "tracetui/tasks/1"
 _COLUMNS: Final = (
@@ -81,7 +81,7 @@ def sentences(matrix: Matrix, unreadable: int = 0) -> Iterator[str]:
     counts, rates = matrix.rates.counts, matrix.rates
     hats = [f"pass^{k} {percent(value)} ({number_of(rates.pass_hat_tasks[k], 'task')})" for k, value in _shown(rates)]
     yield " · ".join([f"{number_of(len(matrix.tasks), 'task')}, {number_of(counts.runs, 'trial')}", *hats])
-    yield from notes(matrix, unreadable)
+    yield from filter(None, (*notes(matrix, unreadable), chance_note(matrix.tasks)))
 
 
 def _shown(rates: Rates) -> list[tuple[int, float]]:

@@ -310,7 +310,7 @@ def file_diff(history: FileHistory, people: People, width: int, glyphs: Glyphs =
     lines: list[Line] = []
     for number, change in enumerate(history.done):
         if len(lines) > _MOST_DIFF:
-            left = _number(len(history.done) - number, "more change")
+            left = quantity(len(history.done) - number, "more change")
             return [*lines, (Piece(Clean(f"{glyphs.cut} {left}"), "dim"),)]
         when = Clean(glyphs.missing if change.at is None else age(people.now - change.at))
         edit = change.effect.edit

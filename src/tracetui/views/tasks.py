@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from tracetui import text
 from tracetui.analysis.liveness import recorded_liveness
+from tracetui.analysis.run_tree import decisive_by_chance
 from tracetui.analysis.tasks import ORIGINAL, Group, Matrix, Result, Task, Trial
 from tracetui.masking import one_line
 from tracetui.model import Status
@@ -59,6 +60,12 @@ def notes(matrix: Matrix, unreadable: int = 0) -> list[str]:
         (unreadable, "unreadable file", "; `tracetui doctor` lists them"),
     )
     return [number_of(number, word) + words for number, word, words in found if number]
+
+
+def chance_note(tasks: Iterable[Task]) -> str:
+    """How many decisive forks chance alone gives over these tasks; empty if it gives none."""
+    by_chance = decisive_by_chance(tasks)
+    return f"up to {by_chance:.2g} decisive forks in their run trees by chance alone" if by_chance else ""
 
 
 def number_of(number: int, word: str) -> str:
@@ -645,5 +652,5 @@ def outcome_signs(matrix: Matrix, glyphs: Glyphs = UNICODE) -> Line:
 
 def note_lines(matrix: Matrix, unreadable: int, width: int) -> list[Line]:
     """The notes, wrapped."""
-    words = " · ".join(notes(matrix, unreadable))
+    words = " · ".join(filter(None, (*notes(matrix, unreadable), chance_note(matrix.tasks))))
     return [(Piece(part, "dim"),) for part in wrap(Clean(words), max(20, width))] if words else []
