@@ -129,6 +129,27 @@ def test_notes_and_repeated_thinking_of_atif_are_no_contents(tmp_path: Path) -> 
     assert [file.file for file in made.files()] == ["/w/a.py"]
 
 
+def test_a_recorded_output_of_atif_covers_the_tool_calls_of_later_steps(tmp_path: Path) -> None:
+    def step(number: int) -> Record:
+        call = {"tool_call_id": f"c{number}", "function_name": "Bash", "arguments": {"command": words(300)}}
+        results = [{"source_call_id": f"c{number}", "content": words(900)}]
+        return {"source": "agent", "message": "", "tool_calls": [call], "observation": {"results": results}}
+
+    usage = {"prompt_tokens": 5_000, "completion_tokens": 700, "cached_tokens": 0}
+    made = atif_ledger(
+        tmp_path,
+        {"source": "user", "message": words(100)},
+        {"source": "agent", "message": words(70), "metrics": usage},
+        step(1),
+        step(2),
+        {"source": "agent", "message": "done", "metrics": {**usage, "prompt_tokens": 7_700}},
+    )
+    arrivals = made.calls[1].arrivals
+    assert sum(text.tokens for text in arrivals if text.content in ("reply", "tool call")) == 700
+    assert [text.content for text in arrivals if text.exact] == ["reply", "tool call", "tool call"]
+    assert sum(text.tokens for text in arrivals if text.content == "result:Bash") == 2_000
+
+
 def opencode_ledger(folder: Path, tokens: list[Record]) -> Ledger:
     """A session that reads a file with each call but the last."""
     path = folder / "opencode.db"

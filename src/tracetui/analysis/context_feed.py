@@ -278,7 +278,8 @@ class Feed:
         if usage is None or not usage.input_tokens:
             # a further part of an answer may repeat its thinking
             parts = [item for item in answer if not body.input_messages and item not in chain.answered]
-            chain.take(facts, parts, None, span.id, inherited=inherited)
+            chain.take(facts, (), None)
+            chain.answer_more(parts, span.id, inherited=inherited)
             return
         whole = self._continue(agent, body.input_messages) if body.input_messages else None
         chain = chain if whole is None else whole.chain
