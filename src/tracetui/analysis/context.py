@@ -164,6 +164,7 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     usd: float | None = None
     usd_new: float | None = None
     missed: Break | None = None
+    rates: Rates | None = None
 
     def brought(self, *, by_file: bool) -> list[Arrival]:
         """What it brought in, by content, or by content and file; most tokens first."""
@@ -422,7 +423,7 @@ class Chain:
         return Call(
             call.number, call.id, call.span, self.agent, call.started_at, call.model, size, call.read, call.written,
             call.written_1h, call.output, by, size - before, round(change.estimated), change.rest, change.removed,
-            change.note, arrivals, inherited, usd, usd_new, missed,
+            change.note, arrivals, inherited, usd, usd_new, missed, rates,
         )  # fmt: skip
 
     def _finish(self, call: ModelCall, read: int, written: int) -> None:
