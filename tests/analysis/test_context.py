@@ -211,6 +211,16 @@ def test_the_cause_of_a_break_has_a_basis(
     assert (missed.cause, missed.basis, missed.missed, missed.where) == (cause, basis, 30_000, "everything")
 
 
+def test_a_mode_that_changed_within_a_turn_coincides(session: ClaudeSession) -> None:
+    session.prompt("hello", permissionMode="default")
+    session.answer("m1", tool_use("t1", "Read", file_path="/w/a.py"), written=30_000)
+    session.result("t1", words(50))
+    session.add("permission-mode", permissionMode="plan")
+    session.answer("m2", text("hello"), written=30_100)
+    missed = only_break(ledger(session.write()))
+    assert (missed.cause, missed.basis) == (Cause.MODE, "coincides")
+
+
 @pytest.mark.parametrize(
     ("read", "where"), [(0, "everything"), (12_000, "all after the start"), (28_900, "all after the start")]
 )

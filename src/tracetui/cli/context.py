@@ -75,8 +75,12 @@ def _print(opened: Run, ledger: Ledger, by: str) -> None:
         span = opened.span(span_id)
         return None if span is None else step_number(opened, span)
 
+    if by == "break" and not ledger.breaks:  # a sentence says so
+        return
     write_lines([Clean("")])
-    if by == "break":
+    if by == "file" and not ledger.files():
+        write_lines([Clean("No text in the context is known to be a file.")])
+    elif by == "break":
         write_lines(break_table(ledger, width, step_of))
         write_lines([Clean(""), *(Clean(f"call {missed.call}: {explanation(missed)}") for missed in ledger.breaks)])
     else:
