@@ -20,7 +20,7 @@ from tracetui.model import Run
 from tracetui.redact import Redactor
 from tracetui.store.address import step_number
 from tracetui.text import Clean
-from tracetui.views.context import explanation, sentences
+from tracetui.views.context import explanation, no_breaks, sentences
 
 HELP = "show what fills the context of a run, what that costs, and why the cache was missed"
 EXAMPLES = """\
@@ -67,7 +67,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _print(opened: Run, ledger: Ledger, by: str) -> None:
     redactor, width = Redactor(), terminal_width()
-    write_lines([title(opened.summary, ledger, redactor), *sentences(ledger, redactor)])
+    said = [*sentences(ledger, redactor)]
+    write_lines([title(opened.summary, ledger, redactor), *said])
     if not ledger.calls:
         return
 
@@ -75,7 +76,8 @@ def _print(opened: Run, ledger: Ledger, by: str) -> None:
         span = opened.span(span_id)
         return None if span is None else step_number(opened, span)
 
-    if by == "break" and not ledger.breaks:  # a sentence says so
+    if by == "break" and not ledger.breaks:
+        write_lines({no_breaks(ledger)} - {*said})
         return
     write_lines([Clean("")])
     if by == "file" and not ledger.files():
