@@ -90,6 +90,14 @@ def test_opentelemetry_messages_that_left_are_a_changed_prefix(tmp_path: Path) -
     assert only_break(made).missed == 2_900  # the reads of the call before are all that is recorded as cached
 
 
+@pytest.mark.parametrize(("ident", "cause", "basis"), [(400, Cause.IDLE, "inferred"), (200, Cause.UNKNOWN, "unknown")])
+def test_a_request_of_opentelemetry_that_came_late_idled(tmp_path: Path, ident: int, cause: str, basis: str) -> None:
+    first = otel_call(2, QUESTION, READS, size=10_000, read=9_000, output=70)
+    late = otel_call(ident, [*QUESTION, READS, RESULT], READS, size=11_000, read=0, output=20)
+    missed = only_break(otel_ledger(tmp_path, first, late))
+    assert (missed.cause, missed.basis, missed.idle) == (cause, basis, ident - 2)
+
+
 def test_messages_of_a_call_without_usage_enter_with_the_next(tmp_path: Path) -> None:
     unused = otel_call(2, QUESTION, READS, size=0, read=0, output=0)
     done = said("assistant", otel_text("done"))
