@@ -371,7 +371,7 @@ class Chain:
 
     def restore(self, before: tuple[Any, ...]) -> None:
         """Go back to an earlier context: its later calls are abandoned."""
-        entries, pending, self.last, self.settled = before
+        (entries, pending, self.last, self.settled), self.output = before, None
         self._replace(entries)
         self.pending, self.size = [copy(entry) for entry in pending], sum(entry.tokens for entry in entries)
         self.went_back = self.latest is not self.last
