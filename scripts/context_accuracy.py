@@ -15,13 +15,11 @@ from collections.abc import Sequence
 from statistics import median, quantiles
 from typing import Final
 
-from tracetui.analysis.context import Call, Chain, Ledger
-from tracetui.analysis.context_estimate import estimate
+from tracetui.analysis.context import Call, Chain, Ledger, ModelCall
 from tracetui.analysis.context_feed import ledger_of
 from tracetui.formats import registry
 from tracetui.live.load import read_run
 from tracetui.live.scan import scan
-from tracetui.model.context import ContextItem
 from tracetui.sources.local import LocalSource
 
 LEAST: Final = 200
@@ -74,14 +72,17 @@ def errors(values: Sequence[float]) -> str:
 def main(folders: Sequence[str]) -> None:
     """Print the table."""
     source, by_format = LocalSource(), defaultdict[str, Measures](Measures)
-    answer, current = Chain.answer, Measures()
+    take_call, current = Chain.call, Measures()
 
-    def measured(chain: Chain, items: Sequence[ContextItem], output: int | None, origin: str = "") -> None:
-        if output and output > LEAST and items:
-            current.answers.append(abs(sum(map(estimate, items)) - output) / output)
-        answer(chain, items, output, origin)
+    def compare_answer(chain: Chain) -> None:
+        if chain.output and chain.output > LEAST and chain.sizes:
+            current.answers.append(abs(sum(chain.sizes) - chain.output) / chain.output)
 
-    Chain.answer = measured  # type: ignore[method-assign, assignment]
+    def measured(chain: Chain, call: ModelCall) -> Call:
+        compare_answer(chain)
+        return take_call(chain, call)
+
+    Chain.call = measured  # type: ignore[method-assign, assignment]
     seen = set[str]()
     for found in scan(source, folders, deep=True):
         for run in found.runs:
@@ -89,7 +90,9 @@ def main(folders: Sequence[str]) -> None:
                 continue
             seen |= {run.identity} if run.identity is not None else set()
             current = by_format[run.ref.format]
-            current.add(ledger_of(read_run(source, run.ref)))
+            current.add(ledger := ledger_of(read_run(source, run.ref)))
+            for chain in ledger._chains.values():
+                compare_answer(chain)
     print(HEADING)
     for name, measures in sorted(by_format.items(), key=lambda item: (-item[1].calls, item[0])):
         if measures.calls:

@@ -14,6 +14,7 @@ from tests.formats import codex_build as codex
 from tracetui.analysis.context import Break, Call, Ledger
 from tracetui.analysis.context_estimate import _PIECE, apportion, count_pieces
 from tracetui.analysis.context_feed import GrowingLedger, ledger_of
+from tracetui.analysis.context_hour import hour_cache
 from tracetui.export.context import context_value
 from tracetui.live.load import read_run
 from tracetui.model import Run, RunRef
@@ -210,6 +211,16 @@ def test_the_cause_of_a_break_has_a_basis(
     assert (missed.cause, missed.basis, missed.missed, missed.where) == (cause, basis, 30_000, "everything")
 
 
+def test_a_mode_that_changed_within_a_turn_coincides(session: ClaudeSession) -> None:
+    session.prompt("hello", permissionMode="default")
+    session.answer("m1", tool_use("t1", "Read", file_path="/w/a.py"), written=30_000)
+    session.result("t1", words(50))
+    session.add("permission-mode", permissionMode="plan")
+    session.answer("m2", text("hello"), written=30_100)
+    missed = only_break(ledger(session.write()))
+    assert (missed.cause, missed.basis) == (Cause.MODE, "coincides")
+
+
 @pytest.mark.parametrize(
     ("read", "where"), [(0, "everything"), (12_000, "all after the start"), (28_900, "all after the start")]
 )
@@ -257,6 +268,24 @@ def test_a_break_of_an_hour_cache_costs_its_price(session: ClaudeSession) -> Non
     pytest.importorskip("genai_prices")
     missed = two_calls(session, read=6_000, hour=30_000, seconds=1200)
     assert missed.usd == pytest.approx(24_000 * (6.25 - 0.5) / 1e6)  # the second call writes for five minutes
+
+
+def test_a_cache_of_an_hour_saves_idle_breaks_and_makes_other_writes_dearer(session: ClaudeSession) -> None:
+    pytest.importorskip("genai_prices")
+    two_calls(session, read=0, seconds=1200)
+    session.prompt("and more", seconds=4000)
+    session.answer("m3", text("hello"), written=30_200)
+    hour = hour_cache(ledger(session.write()).calls)
+    assert hour is not None
+    assert hour.breaks == 1
+    assert hour.saved == pytest.approx(30_000 * (6.25 - 0.5) / 1e6)
+    assert hour.extra == pytest.approx((30_000 + 100 + 30_200) * (10 - 6.25) / 1e6)
+
+
+@pytest.mark.parametrize("facts", [{"seconds": 4000}, {"seconds": 20}, {"seconds": 4000, "hour": 30_000}])
+def test_a_cache_of_an_hour_saves_nothing_else(session: ClaudeSession, facts: dict[str, Any]) -> None:
+    two_calls(session, read=0, **facts)
+    assert hour_cache(ledger(session.path).calls) is None
 
 
 # ---- other formats

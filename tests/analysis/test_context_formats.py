@@ -90,6 +90,14 @@ def test_opentelemetry_messages_that_left_are_a_changed_prefix(tmp_path: Path) -
     assert only_break(made).missed == 2_900  # the reads of the call before are all that is recorded as cached
 
 
+@pytest.mark.parametrize(("ident", "cause", "basis"), [(400, Cause.IDLE, "inferred"), (200, Cause.UNKNOWN, "unknown")])
+def test_a_request_of_opentelemetry_that_came_late_idled(tmp_path: Path, ident: int, cause: str, basis: str) -> None:
+    first = otel_call(2, QUESTION, READS, size=10_000, read=9_000, output=70)
+    late = otel_call(ident, [*QUESTION, READS, RESULT], READS, size=11_000, read=0, output=20)
+    missed = only_break(otel_ledger(tmp_path, first, late))
+    assert (missed.cause, missed.basis, missed.idle) == (cause, basis, ident - 2)
+
+
 def test_messages_of_a_call_without_usage_enter_with_the_next(tmp_path: Path) -> None:
     unused = otel_call(2, QUESTION, READS, size=0, read=0, output=0)
     done = said("assistant", otel_text("done"))
@@ -127,6 +135,27 @@ def test_notes_and_repeated_thinking_of_atif_are_no_contents(tmp_path: Path) -> 
     assert entered["thinking"] == 354
     assert 900 < entered["result:Read"] < 1_000
     assert [file.file for file in made.files()] == ["/w/a.py"]
+
+
+def test_a_recorded_output_of_atif_covers_the_tool_calls_of_later_steps(tmp_path: Path) -> None:
+    def step(number: int) -> Record:
+        call = {"tool_call_id": f"c{number}", "function_name": "Bash", "arguments": {"command": words(300)}}
+        results = [{"source_call_id": f"c{number}", "content": words(900)}]
+        return {"source": "agent", "message": "", "tool_calls": [call], "observation": {"results": results}}
+
+    usage = {"prompt_tokens": 5_000, "completion_tokens": 700, "cached_tokens": 0}
+    made = atif_ledger(
+        tmp_path,
+        {"source": "user", "message": words(100)},
+        {"source": "agent", "message": words(70), "metrics": usage},
+        step(1),
+        step(2),
+        {"source": "agent", "message": "done", "metrics": {**usage, "prompt_tokens": 7_700}},
+    )
+    arrivals = made.calls[1].arrivals
+    assert sum(text.tokens for text in arrivals if text.content in ("reply", "tool call")) == 700
+    assert [text.content for text in arrivals if text.exact] == ["reply", "tool call", "tool call"]
+    assert sum(text.tokens for text in arrivals if text.content == "result:Bash") == 2_000
 
 
 def opencode_ledger(folder: Path, tokens: list[Record]) -> Ledger:

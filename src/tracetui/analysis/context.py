@@ -25,6 +25,7 @@ from tracetui.analysis.prices import Rates
 from tracetui.model.context import (
     AFTER_COMPACTION,
     ATTACHMENT,
+    CAUSES,
     NO_FACTS,
     NOT_RECORDED,
     PROMPT,
@@ -163,6 +164,7 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     usd: float | None = None
     usd_new: float | None = None
     missed: Break | None = None
+    rates: Rates | None = None
 
     def brought(self, *, by_file: bool) -> list[Arrival]:
         """What it brought in, by content, or by content and file; most tokens first."""
@@ -233,6 +235,8 @@ class _Entry(msgspec.Struct, eq=False):
     inherited: bool = False
     """Another run brought it in."""
     tokens: int = 0
+    answers: bool = False
+    """Part of the last answer, counted in its recorded output."""
 
 
 _Key = tuple[str, str | None]
@@ -295,6 +299,10 @@ class Chain:
         self.seen: set[str] = set()
         self.answered: Sequence[ContextItem] = ()
         """The last answer."""
+        self.output: int | None = None
+        """The recorded tokens of the last answer."""
+        self.sizes: list[float] = []
+        """The estimated tokens of its parts."""
         self.went_back = False
         """The next call follows an earlier one than the last."""
 
@@ -335,14 +343,25 @@ class Chain:
 
     def answer(self, items: Sequence[ContextItem], output: int | None, origin: str = "") -> None:
         """Take the answer of a call, which enters with the next one; `output` is its recorded size in tokens."""
-        self.answered = items
-        entries = [_Entry(item.content, estimate(item), key=item.key, origin=origin) for item in items]
-        if output and entries:
-            for entry, tokens in zip(
-                entries, apportion(output, [pending.estimate for pending in entries]), strict=True
-            ):
-                entry.estimate, entry.exact = float(tokens), True
+        self.answered, self.output, self.sizes = items, output or None, []
+        self.answer_more(items, origin, is_counted=bool(output))
+
+    def answer_more(
+        self, items: Sequence[ContextItem], origin: str, *, inherited: bool = False, is_counted: bool = False
+    ) -> None:
+        """Take a further part of the last answer. Its recorded size includes the part if `is_counted`, or if that
+        comes closer to it.
+        """
+        entries = [_Entry(item.content, estimate(item), None, item.key, origin, inherited=inherited) for item in items]
+        sizes = [*self.sizes, *(entry.estimate for entry in entries)]
+        parts = [entry for entry in self.pending if entry.answers]
         self.pending += entries
+        if not entries or self.output is None or len(parts) != len(self.sizes):
+            return
+        if is_counted or abs(self.output - sum(sizes)) < abs(self.output - sum(self.sizes)):
+            self.sizes = sizes
+            for entry, tokens in zip([*parts, *entries], apportion(self.output, sizes), strict=True):
+                entry.estimate, entry.exact, entry.answers = float(tokens), True, True
 
     # ---- branches
 
@@ -352,7 +371,7 @@ class Chain:
 
     def restore(self, before: tuple[Any, ...]) -> None:
         """Go back to an earlier context: its later calls are abandoned."""
-        entries, pending, self.last, self.settled = before
+        (entries, pending, self.last, self.settled), self.output = before, None
         self._replace(entries)
         self.pending, self.size = [copy(entry) for entry in pending], sum(entry.tokens for entry in entries)
         self.went_back = self.latest is not self.last
@@ -372,7 +391,7 @@ class Chain:
 
     def call(self, call: ModelCall) -> Call:
         """Take a model call: what is pending enters with it. An inherited one changes no account."""
-        new, self.pending, counts = self.pending, [], not call.inherited
+        new, self.pending, self.output, counts = self.pending, [], None, not call.inherited
         for entry in new:
             entry.inherited |= call.inherited
         blocks = len(new)
@@ -404,7 +423,7 @@ class Chain:
         return Call(
             call.number, call.id, call.span, self.agent, call.started_at, call.model, size, call.read, call.written,
             call.written_1h, call.output, by, size - before, round(change.estimated), change.rest, change.removed,
-            change.note, arrivals, inherited, usd, usd_new, missed,
+            change.note, arrivals, inherited, usd, usd_new, missed, rates,
         )  # fmt: skip
 
     def _finish(self, call: ModelCall, read: int, written: int) -> None:
@@ -655,28 +674,14 @@ class Chain:
             return facts.cause or facts.reported, Basis.RECORDED
         if change.note == SHRUNK:
             return Cause.COMPACTION, Basis.INFERRED
-        cause = Cause.UNKNOWN
-        signs = self.signs | facts.signs | self._changed_settings(facts)
-        if change.note in (Cause.COMPACTION, Cause.CLEARED):
-            cause = change.note
-        elif Cause.CLEARED in signs:
-            cause = Cause.CLEARED
-        elif latest.model != call.model:
-            cause = Cause.MODEL
-        elif self.went_back:
-            cause = Cause.EDITED
-        elif idle is not None and idle > latest.cache_seconds:
-            return Cause.IDLE, Basis.RULE if latest.cache_known else Basis.INFERRED
-        elif Cause.TOOLS in signs:
-            cause = Cause.TOOLS
-        elif Cause.THINKING_SETTING in signs:
-            cause = Cause.THINKING_SETTING
-        elif change.note == Cause.THINKING_DROPPED:
-            cause = Cause.THINKING_DROPPED
-        else:
-            signs |= {Cause.LONG_STEP} if blocks > _LOOKBACK and call.written is not None else set()
-            order = (Cause.RESUME, Cause.MODE, Cause.INTERRUPTED, Cause.LONG_STEP)
-            cause = next((sign for sign in order if sign in signs), Cause.UNKNOWN)
+        signs = self.signs | facts.signs | self._changed_settings(facts) | {change.note, Cause.UNKNOWN}
+        signs |= {Cause.MODEL} if latest.model != call.model else set()
+        signs |= {Cause.EDITED} if self.went_back else set()
+        signs |= {Cause.IDLE} if idle is not None and idle > latest.cache_seconds else set()
+        signs |= {Cause.LONG_STEP} if blocks > _LOOKBACK and call.written is not None else set()
+        cause = next(cause for cause in CAUSES if cause in signs)
+        if cause == Cause.IDLE and not latest.cache_known:
+            return cause, Basis.INFERRED
         return cause, _BASES.get(cause, Basis.COINCIDES)
 
     def _changed_settings(self, facts: ContextFacts) -> set[str]:

@@ -278,10 +278,13 @@ class Feed:
         if usage is None or not usage.input_tokens:
             # a further part of an answer may repeat its thinking
             parts = [item for item in answer if not body.input_messages and item not in chain.answered]
-            chain.take(facts, parts, None, span.id, inherited=inherited)
+            chain.take(facts, (), None)
+            chain.answer_more(parts, span.id, inherited=inherited)
             return
         whole = self._continue(agent, body.input_messages) if body.input_messages else None
-        chain = chain if whole is None else whole.chain
+        if whole is not None:
+            chain = whole.chain
+            chain.pending_at = span.started_at
         ident = next((message.id for message in body.output_messages if message.id), None) or span.id
         if ident in self._idents:  # one message, several calls
             ident = span.id

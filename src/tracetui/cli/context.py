@@ -20,7 +20,7 @@ from tracetui.model import Run
 from tracetui.redact import Redactor
 from tracetui.store.address import step_number
 from tracetui.text import Clean
-from tracetui.views.context import explanation, sentences
+from tracetui.views.context import explanation, no_breaks, sentences
 
 HELP = "show what fills the context of a run, what that costs, and why the cache was missed"
 EXAMPLES = """\
@@ -67,7 +67,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _print(opened: Run, ledger: Ledger, by: str) -> None:
     redactor, width = Redactor(), terminal_width()
-    write_lines([title(opened.summary, ledger, redactor), *sentences(ledger, redactor)])
+    said = [*sentences(ledger, redactor)]
+    write_lines([title(opened.summary, ledger, redactor), *said])
     if not ledger.calls:
         return
 
@@ -75,8 +76,13 @@ def _print(opened: Run, ledger: Ledger, by: str) -> None:
         span = opened.span(span_id)
         return None if span is None else step_number(opened, span)
 
+    if by == "break" and not ledger.breaks:
+        write_lines({no_breaks(ledger)} - {*said})
+        return
     write_lines([Clean("")])
-    if by == "break":
+    if by == "file" and not ledger.files():
+        write_lines([Clean("No text in the context is known to be a file.")])
+    elif by == "break":
         write_lines(break_table(ledger, width, step_of))
         write_lines([Clean(""), *(Clean(f"call {missed.call}: {explanation(missed)}") for missed in ledger.breaks)])
     else:

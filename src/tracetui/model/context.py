@@ -54,6 +54,7 @@ CAUSES: Final = (
     Cause.THINKING_SETTING, Cause.THINKING_DROPPED, Cause.RESUME, Cause.MODE, Cause.INTERRUPTED, Cause.LONG_STEP,
     Cause.OTHER, Cause.UNKNOWN,
 )  # fmt: skip
+"""The best known cause first."""
 
 
 class Hidden(msgspec.Struct, frozen=True, gc=False):

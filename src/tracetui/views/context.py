@@ -18,6 +18,7 @@ from tracetui.analysis.context import (
     Ledger,
     Totals,
 )
+from tracetui.analysis.context_hour import hour_cache
 from tracetui.analysis.context_totals import ContextBy, ContextSums
 from tracetui.masking import clean, masked_line, one_line
 from tracetui.model.context import (
@@ -136,6 +137,8 @@ def sentences(ledger: Ledger, redactor: Redactor | None) -> Iterator[Clean]:
     if money := _money(totals):
         yield money
     yield from _breaks(ledger)
+    if hour := hour_sentence(ledger):
+        yield hour
     if (worst := worst_file(ledger)) is not None:
         paid = f", {usd_label(worst.usd)}" if totals.usd is not None else ""
         yield Clean(
@@ -200,6 +203,19 @@ def _breaks(ledger: Ledger) -> Iterator[Clean]:
         causes = ", ".join(f"{cause_name(cause)} ×{count}" for cause, count in counts.most_common())
         paid = "" if totals.usd_breaks is None else f" ({usd_label(totals.usd_breaks)})"
         yield Clean(f"{number_of(len(breaks), 'cache break')} missed {tokens(totals.missed)} tokens{paid}: {causes}.")
+
+
+def hour_sentence(ledger: Ledger) -> Clean | None:
+    """What a cache of an hour would have saved and cost; None where that is unknown, or nothing."""
+    hour = hour_cache(ledger.calls)
+    if hour is None:
+        return None
+    gain = hour.saved - hour.extra
+    worth = f"{usd_label(gain)} less in all" if gain > 0 else "not worth it in this run"
+    return Clean(
+        f"A 1-hour cache would have saved {number_of(hour.breaks, 'idle break')}, {usd_label(hour.saved)}, and cost "
+        f"{usd_label(hour.extra)} more for its writes: {worth}."
+    )
 
 
 def cause_name(cause: str) -> Clean:

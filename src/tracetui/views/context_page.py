@@ -43,6 +43,7 @@ from tracetui.views.context import (
     content_label,
     explanation,
     file_label,
+    hour_sentence,
     no_breaks,
     no_price,
     number_of,
@@ -599,6 +600,12 @@ def explanation_lines(missed: Break, width: int) -> list[Line]:
     words = f"{explanation(missed)} ({missed.basis})"
     lines = wrap(clean(f"Call {missed.call}: {words}"), max(10, width))
     return [(Piece(line, "sec"),) for line in lines]
+
+
+def hour_lines(ledger: Ledger, width: int) -> list[Line]:
+    """What a cache of an hour would have saved and cost, where that is known."""
+    words = hour_sentence(ledger)
+    return [] if words is None else [(Piece(line, "sec"),) for line in wrap(words, max(10, width))]
 
 
 # ---- one call

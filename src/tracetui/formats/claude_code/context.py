@@ -173,6 +173,7 @@ def _notes(records: dict[str, Any]) -> ContextFacts | None:
     items: list[ContextItem] = []
     signs: set[str] = set()
     cleared: set[str] = set()
+    settings: tuple[tuple[str, str], ...] = ()
     compacts, at = False, None
     for record in map(mapping, records.values()):
         kind, when = record.get("type"), moment(text(record.get("timestamp")))
@@ -185,6 +186,8 @@ def _notes(records: dict[str, Any]) -> ContextFacts | None:
             is_change = attachment.get("type") in _TOOL_LISTS and not attachment.get("isInitial")
             if is_change and (attachment.get("addedNames") or attachment.get("removedNames")):
                 signs.add(Cause.TOOLS)
+        elif kind == "permission-mode":
+            settings = _settings(record, "permissionMode", Cause.MODE)
         elif kind == "system":
             subtype, content = record.get("subtype"), text(record.get("content")) or ""
             compacts |= subtype == "compact_boundary"
@@ -195,10 +198,15 @@ def _notes(records: dict[str, Any]) -> ContextFacts | None:
                 signs.add(Cause.RESUME)
             elif subtype == "local_command" and ("/mcp" in content or "/plugin" in content):
                 signs.add(Cause.TOOLS)
-    if not (items or signs or cleared or compacts or at):
+    if not (items or signs or cleared or compacts or settings or at):
         return None
     return ContextFacts(
-        tuple(items), compacts=compacts, cleared=frozenset(cleared), signs=frozenset(signs), entered_at=at
+        tuple(items),
+        compacts=compacts,
+        cleared=frozenset(cleared),
+        settings=settings,
+        signs=frozenset(signs),
+        entered_at=at,
     )
 
 

@@ -24,6 +24,7 @@ from tracetui.views.context_page import (
     explanation_lines,
     footnote,
     full_bar,
+    hour_lines,
     river_lines,
 )
 from tracetui.views.rows import Line, ListRows, Piece
@@ -128,12 +129,12 @@ class Breaks(DrawnPane):
             tail += [(), *explanation_lines(shown, width)]
         count = len(lines)
         room = self.outer_size.height - 2 - count - len(tail)
-        for other in breaks:
-            words = [] if other is shown else [(), *explanation_lines(other, width)]
-            if len(words) > room:
+        others = [explanation_lines(other, width) for other in breaks if other is not shown]
+        for words in filter(None, (hour_lines(ledger, width), *others)):
+            if len(words) >= room:
                 break
-            tail += words
-            room -= len(words)
+            tail += [(), *words]
+            room -= len(words) + 1
         keys += [("tail", i) for i in range(len(tail))]
         rows = ListRows([*lines, *tail], keys=keys, headings=range(count, count + len(tail)))
         number = (Piece(Clean(grouped(count)), "sec"),)
