@@ -150,7 +150,7 @@ def expect_all(terminal: Terminal, address: str) -> None:
 def tree_rows(text: str) -> list[str]:
     """The rows of the spans, without what is noted below them."""
     lines = text.split("\n")
-    top = next((number for number, line in enumerate(lines) if re.match(r"\s+#\s+span ", line)), len(lines))
+    top = next((number for number, line in enumerate(lines) if re.match(r"\s+#\s+span\b", line)), len(lines))
     rows = []
     for line in lines[top + 1 :]:
         if not line.strip() or line.lstrip().startswith(("─", "↵", "◐ running")):

@@ -46,7 +46,7 @@ async def test_rows_of_unknown_kinds_are_there_and_can_be_asked_for(opened: Open
     async with opened(tmp_path) as (app, pilot):
         await press(pilot, "enter")
         await until(pilot, lambda: "gale" in text_of(app), what="rows of unknown kinds")
-        assert text_of(app).count("gale unknown kind") == 2
+        assert text_of(app).count("unknown kind of record: gale") == 2
         await press(pilot, "f", *keys("op:unknown"), "enter")
         await until(pilot, lambda: shown(app) == ["gale", "gale"], what="only these")
 
