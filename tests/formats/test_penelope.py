@@ -361,7 +361,11 @@ def test_the_cause_of_a_failed_run(
     ("findings", "evaluation", "message"),
     [
         (["✗ Test error", "Error: no route to host"], None, "no route to host"),
-        (["Error: no route to host"], {"criteria_evaluations": [{"criterion": "Polite", "met": False}]}, "no route to host"),
+        (
+            ["Error: no route to host"],
+            {"criteria_evaluations": [{"criterion": "Polite", "met": False}]},
+            "no route to host",
+        ),
         (["Error: no route to host"], {"reason": "There is no conversation.", "score": 0.0}, "no route to host"),
         ([], {"reason": "There is no conversation."}, "There is no conversation."),
     ],
