@@ -22,7 +22,7 @@ REPLAY: Final = "replay"
 """Name of the agent of the replay: its row of the list is found by it."""
 LINES: Final = 1_000
 """Lines of a text of about 100 kB."""
-_WORDS: Final = re.compile(r"\+ +\d+ changed 0\.")
+_WORDS: Final = re.compile(r"[+−] +\d+ changed 0\.")
 _GOING_ON: Final = "comparing, "
 _CURSOR: Final = re.compile(r"^▌ *(\d+) ", re.MULTILINE)
 
