@@ -17,8 +17,8 @@ from tracetui.masking import masked_line
 from tracetui.model import Problem, TaskKey
 from tracetui.model.masked import masked_problem
 from tracetui.redact import Redactor
-from tracetui.text import Clean, clean, cost, count, duration, grouped, one_line, tokens
-from tracetui.views.tasks import chance_note, labels_of, notes, number_of, percent
+from tracetui.text import Clean, clean, cost, count, duration, grouped, one_line, quantity, tokens
+from tracetui.views.tasks import chance_note, labels_of, notes, percent
 
 TASKS: Final = "tracetui/tasks/1"
 _COLUMNS: Final = (
@@ -79,8 +79,8 @@ def _group_cell(counts: Counts | None) -> Clean:
 def sentences(matrix: Matrix, unreadable: int = 0) -> Iterator[str]:
     """The rates of all tasks, then one sentence about each kind of trial that does not count."""
     counts, rates = matrix.rates.counts, matrix.rates
-    hats = [f"pass^{k} {percent(value)} ({number_of(rates.pass_hat_tasks[k], 'task')})" for k, value in _shown(rates)]
-    yield " · ".join([f"{number_of(len(matrix.tasks), 'task')}, {number_of(counts.runs, 'trial')}", *hats])
+    hats = [f"pass^{k} {percent(value)} ({quantity(rates.pass_hat_tasks[k], 'task')})" for k, value in _shown(rates)]
+    yield " · ".join([f"{quantity(len(matrix.tasks), 'task')}, {quantity(counts.runs, 'trial')}", *hats])
     yield from filter(None, (*notes(matrix, unreadable), chance_note(matrix.tasks)))
 
 

@@ -108,7 +108,7 @@ class Readers:
             self._followed.pop(path, None)
             for ref in [ref for ref in self._readers if ref.path == path]:
                 self._opened.pop(ref, None)
-                del self._readers[ref]
+                self._readers.pop(ref, None)  # it may be gone with the last that had it
             if self._attended is not None and self._attended.ref.path == path:
                 self._attended = None
 

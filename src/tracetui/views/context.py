@@ -37,7 +37,7 @@ from tracetui.model.context import (
     Cause,
 )
 from tracetui.redact import Redactor
-from tracetui.text import Clean, cost, duration, grouped, tokens
+from tracetui.text import Clean, cost, duration, quantity, tokens
 
 _LABELS: Final = {
     START: "start (system, tools)",
@@ -103,12 +103,7 @@ def headline(ledger: Ledger) -> Clean:
     """``61 calls · 3.5M input · ~$3.45``."""
     totals = ledger.totals
     money = "" if totals.usd is None else f" · {usd_label(totals.usd)} of input"
-    return Clean(f"{number_of(totals.calls, 'model call')} · {tokens(totals.input)} input tokens{money}")
-
-
-def number_of(count: int, noun: str) -> Clean:
-    """``1 call``, ``12 calls``."""
-    return Clean(f"{grouped(count)} {noun}{'' if count == 1 else 's'}")
+    return Clean(f"{quantity(totals.calls, 'model call')} · {tokens(totals.input)} input tokens{money}")
 
 
 def worst_file(ledger: Ledger) -> Account | None:
@@ -202,7 +197,7 @@ def _breaks(ledger: Ledger) -> Iterator[Clean]:
         counts = Counter(missed.cause for missed in breaks)
         causes = ", ".join(f"{cause_name(cause)} ×{count}" for cause, count in counts.most_common())
         paid = "" if totals.usd_breaks is None else f" ({usd_label(totals.usd_breaks)})"
-        yield Clean(f"{number_of(len(breaks), 'cache break')} missed {tokens(totals.missed)} tokens{paid}: {causes}.")
+        yield Clean(f"{quantity(len(breaks), 'cache break')} missed {tokens(totals.missed)} tokens{paid}: {causes}.")
 
 
 def hour_sentence(ledger: Ledger) -> Clean | None:
@@ -213,7 +208,7 @@ def hour_sentence(ledger: Ledger) -> Clean | None:
     gain = hour.saved - hour.extra
     worth = f"{usd_label(gain)} less in all" if gain > 0 else "not worth it in this run"
     return Clean(
-        f"A 1-hour cache would have saved {number_of(hour.breaks, 'idle break')}, {usd_label(hour.saved)}, and cost "
+        f"A 1-hour cache would have saved {quantity(hour.breaks, 'idle break')}, {usd_label(hour.saved)}, and cost "
         f"{usd_label(hour.extra)} more for its writes: {worth}."
     )
 

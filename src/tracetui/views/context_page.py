@@ -34,7 +34,7 @@ from tracetui.model.context import (
     Cause,
 )
 from tracetui.redact import Redactor
-from tracetui.text import Clean, cells, grouped, pad, tokens, truncate, truncate_middle, wrap
+from tracetui.text import Clean, cells, grouped, pad, quantity, tokens, truncate, truncate_middle, wrap
 from tracetui.views.bars import sparkline
 from tracetui.views.context import (
     ERROR,
@@ -46,7 +46,6 @@ from tracetui.views.context import (
     hour_sentence,
     no_breaks,
     no_price,
-    number_of,
     share_label,
     usd_label,
     worst_file,
@@ -119,7 +118,7 @@ def sentence(ledger: Ledger, redactor: Redactor | None, *, done: str = "") -> Li
         return (*pieces[:1],)
     whole = "" if totals.usd is None else f" of {usd_label(totals.usd)}"
     if breaks:
-        number = number_of(len(breaks), "cache break")
+        number = quantity(len(breaks), "cache break")
         paid = f"cost {usd_label(totals.usd_breaks)}" if totals.usd is not None else f"missed {tokens(totals.missed)}"
         pieces.append(Piece(Clean(f"{number} {paid}"), "status.warn bold"))
         cause, count = Counter(missed.cause for missed in breaks).most_common(1)[0]
@@ -128,7 +127,7 @@ def sentence(ledger: Ledger, redactor: Redactor | None, *, done: str = "") -> Li
         pieces += [_DOT, Piece(Clean("]k"), "key bold"), Piece(Clean(" next break"), "sec")]
     else:
         read = "no cache breaks" if totals.read is not None else "no cache reads recorded"
-        calls = number_of(totals.calls, "model call")
+        calls = quantity(totals.calls, "model call")
         paid = "" if totals.usd is None else f" for {usd_label(totals.usd)}"
         pieces.append(Piece(Clean(f"{calls}, {tokens(totals.input)} input tokens{paid}"), "text bold"))
         if totals.calls > 1:
@@ -586,7 +585,7 @@ def break_line(missed: Break, width: int) -> Line:
 def break_total(ledger: Ledger, width: int) -> Line:
     """The sum of the breaks."""
     totals = ledger.totals
-    number = number_of(totals.breaks, "break")
+    number = quantity(totals.breaks, "break")
     return (
         Piece(Clean(" " * 8)),
         Piece(pad(number, max(6, width - 25)), "text bold"),
@@ -753,7 +752,7 @@ def panel_lines(ledger: Ledger, width: int, redactor: Redactor | None, glyphs: G
             )
         )
     if breaks := ledger.breaks:
-        number = number_of(len(breaks), "break")
+        number = quantity(len(breaks), "break")
         paid = "" if totals.usd is None else f" {usd_label(totals.usd_breaks)}"
         counts = Counter(missed.cause for missed in breaks).most_common()
         causes = f" {glyphs.dot} ".join(f"{cause_name(cause)} {count}" for cause, count in counts)
@@ -769,4 +768,4 @@ def panel_title(ledger: Ledger) -> Clean:
     if not totals.calls:
         return Clean("")
     paid = "" if totals.usd is None else f" · {usd_label(totals.usd)}"
-    return Clean(f"{number_of(totals.calls, 'call')} · {tokens(totals.input)} in{paid}")
+    return Clean(f"{quantity(totals.calls, 'call')} · {tokens(totals.input)} in{paid}")

@@ -19,7 +19,7 @@ from tracetui.analysis.run_tree import Branch, Fork, RunTree, StepRef
 from tracetui.analysis.tasks import Result, Trial
 from tracetui.masking import mask, one_line
 from tracetui.model import Span
-from tracetui.text import Clean, grouped, pad
+from tracetui.text import Clean, grouped, pad, quantity
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
 from tracetui.views.labels import BLANK, argument, name_beside, outcome_word, run_sign, short_id, status_word
 from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
@@ -264,7 +264,7 @@ class TreeRows:
         name = one_line(run.trial or "", 40) or short_id(run.id)
         facts = [outcome_word(run, self._glyphs)] if run.outcome is not None else [status_word(run)]
         facts += [Clean(trial.excluded)] if trial.excluded is not None else []
-        facts.append(Clean(_count(steps, "step")))
+        facts.append(Clean(quantity(steps, "step")))
         rest = f" {self._glyphs.dot} ".join(facts)
         return [
             Piece(Clean(f"{self._glyphs.folded} "), "accent"),
@@ -429,9 +429,10 @@ def tree_sentence(tree: RunTree, glyphs: Glyphs = UNICODE, by_chance: float = 0.
     """The forks of the whole tree. `by_chance`: decisive forks that chance alone gives over all tasks shown."""
     runs, forks = len(tree.runs), len(tree.forks)
     if not forks:
-        return (Piece(Clean(f"no forks: {_count(runs, 'trial')} with the same {_count(tree.nodes, 'step')}"), "sec"),)
+        steps = quantity(tree.nodes, "step")
+        return (Piece(Clean(f"no forks: {quantity(runs, 'trial')} with the same {steps}"), "sec"),)
     decisive = sum(fork.is_decisive for fork in tree.forks)
-    pieces = [Piece(Clean(f"{_count(runs, 'trial')}, {_count(forks, 'fork')}"), "sec")]
+    pieces = [Piece(Clean(f"{quantity(runs, 'trial')}, {quantity(forks, 'fork')}"), "sec")]
     if any(fork.p is not None for fork in tree.forks):
         words = f"{grouped(decisive)} decisive" if decisive else "none decisive: all could be chance"
         pieces += [_dot(glyphs), Piece(Clean(words), "accent bold" if decisive else "sec")]
@@ -461,10 +462,6 @@ def trials_sentence(tree: RunTree, left_out: int = 0, glyphs: Glyphs = UNICODE) 
         if number:
             pieces += [*([_dot(glyphs)] if pieces else []), Piece(Clean(f"{grouped(number)} {words}"), style)]
     return tuple(pieces)
-
-
-def _count(number: int, word: str) -> str:
-    return f"{grouped(number)} {word}{'s' if number != 1 else ''}"
 
 
 def _dot(glyphs: Glyphs) -> Piece:

@@ -16,7 +16,7 @@ from tracetui.analysis.tasks import ORIGINAL, Group, Matrix, Result, Task, Trial
 from tracetui.masking import one_line
 from tracetui.model import Status
 from tracetui.store.facts import total_tokens
-from tracetui.text import Clean, cells, grouped, wrap
+from tracetui.text import Clean, cells, grouped, quantity, wrap
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.labels import WRONG_ANSWER, WRONG_STYLE, StateOf, status_now, value_of
@@ -59,18 +59,13 @@ def notes(matrix: Matrix, unreadable: int = 0) -> list[str]:
         (len(matrix.without_task), "run", " without a task"),
         (unreadable, "unreadable file", "; `tracetui doctor` lists them"),
     )
-    return [number_of(number, word) + words for number, word, words in found if number]
+    return [quantity(number, word) + words for number, word, words in found if number]
 
 
 def chance_note(tasks: Iterable[Task]) -> str:
     """How many decisive forks chance alone gives over these tasks; empty if it gives none."""
     by_chance = decisive_by_chance(tasks)
     return f"up to {by_chance:.2g} decisive forks in their run trees by chance alone" if by_chance else ""
-
-
-def number_of(number: int, word: str) -> str:
-    """A number with its noun: ``1 task``, ``2 tasks``."""
-    return f"{grouped(number)} {word if number == 1 else word + 's'}"
 
 
 def labels_of(groups: Iterable[Group]) -> dict[Group, str]:
@@ -152,7 +147,7 @@ def trial_line(
         f"{text.tokens(used)} tok" if (used := total_tokens(run)) is not None else "",
         text.cost(run.usage.cost_usd) if run.usage is not None and run.usage.cost_usd is not None else "",
         text.duration(run.duration_ms) if run.duration_ms is not None else "",
-        number_of(run.steps, "step") if run.steps is not None else "",
+        quantity(run.steps, "step") if run.steps is not None else "",
     ]
     right = [Piece(Clean(" · ".join(filter(None, facts))), "sec")]
     room = width - width_of((*left, *right)) - 4
@@ -450,7 +445,7 @@ class TaskRows:
     @property
     def _title(self) -> Clean:
         """Name of the row of totals."""
-        return Clean(number_of(len(self.tasks), "task"))
+        return Clean(quantity(len(self.tasks), "task"))
 
     @property
     def _ranks(self) -> list[str]:
@@ -620,7 +615,7 @@ def conclusion(matrix: Matrix) -> Line:
         return (Piece(Clean("1 rated task: "), "text bold"), Piece(Clean(share), style))
     style = "status.warn bold" if mixed else "text bold"
     return (
-        Piece(Clean(f"{grouped(mixed)} of {number_of(len(scored), 'task')} passed sometimes"), style),
+        Piece(Clean(f"{grouped(mixed)} of {quantity(len(scored), 'task')} passed sometimes"), style),
         Piece(Clean("  ·  "), "dim"),
         Piece(Clean(f"{grouped(always)} always"), "status.ok"),
         Piece(Clean("  ·  "), "dim"),
@@ -635,7 +630,7 @@ def outcome_signs(matrix: Matrix, glyphs: Glyphs = UNICODE) -> Line:
         trial.run.is_wrong for task in matrix.tasks for trial in task.trials
         if trial.excluded is None and trial.result is Result.FAILED
     )  # fmt: skip
-    pieces = [Piece(Clean(number_of(counts.runs, "trial")), "sec")]
+    pieces = [Piece(Clean(quantity(counts.runs, "trial")), "sec")]
     for number, sign, style in (
         (counts.passed, glyphs.ok, "status.ok"),
         (wrong, glyphs.wrong, WRONG_STYLE),
