@@ -29,6 +29,7 @@ from tracetui.diff.values import INPUT, changes_of
 from tracetui.model import Body, Operation, Reasoning, Run, RunRef, RunSummary, Span, Status, Text, ToolResult
 from tracetui.model.build import is_taken_over
 from tracetui.redact import masks
+from tracetui.text import quantity
 
 MAX_LINKS: Final = 200
 """Most links of a run."""
@@ -177,9 +178,9 @@ class _Reader:
     def hidden(self) -> Iterator[str]:
         """What could hide a value."""
         if self._empty:
-            yield f"{self._empty} step{'s' if self._empty > 1 else ''} without text"
+            yield f"{quantity(self._empty, 'step')} without text"
         if self._masked:
-            yield f"{self._masked} text{'s' if self._masked > 1 else ''} with masked secrets"
+            yield f"{quantity(self._masked, 'text')} with masked secrets"
         if self.left < 0:
             yield f"text after {MAX_SEARCHED:,} characters not searched".replace(",", " ")
         if not self.run.complete:

@@ -70,7 +70,7 @@ class Format(Protocol):
     def sniff(self, file: File) -> int:
         """How surely `file` is of this format: 0 = no … 100 = certain. May look at `file.head` and `file.tables`.
 
-        Of a file that is larger than its head and that nobody is certain of, `head` is then the first records with
+        Of a file that is larger than its head and that no format is certain of, `head` is then the first records with
         long texts and lists cut (`tracetui.formats.opening`).
         Never depends on the order of JSON keys. May cache decoded values in `file.memo`. Never raises for any bytes.
         """

@@ -66,7 +66,7 @@ def is_packed(file: File) -> bool:
 
 
 def readable(file: File, begin: Callable[[], bytes] | None = None) -> File:
-    """`unpacked`, and JSON lines in UTF-16 as UTF-8: PowerShell writes text so unless it is told otherwise.
+    """`unpacked`, and JSON lines in UTF-16 as UTF-8: PowerShell writes text so by default.
 
     `begin` reads the first four bytes; without it they are those of the head.
     """

@@ -531,7 +531,7 @@ def _finding_row(number: int, finding: Finding, people: People, parent: int, *, 
 
 
 def is_bypassing(finding: Finding) -> bool:
-    """Whether nobody was asked for the call."""
+    """Whether no person was asked for the call."""
     return finding.mode is not None and is_bypass(finding.mode)
 
 

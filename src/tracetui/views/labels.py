@@ -396,13 +396,13 @@ def status_word(run: RunSummary) -> Clean:
 
 
 def state_word(run: RunSummary, now: float) -> Clean:
-    """The state of a run that nobody watches, at `now` (UTC seconds); empty where its status says it."""
+    """The state of a run that isn't followed, at `now` (UTC seconds); empty where its status says it."""
     state = state_of_summary(run, now).state
     return Clean("" if state in (None, RunState.ENDED, run.status.value) else state)
 
 
 def ending_words(run: RunSummary, now: float) -> list[Clean]:
-    """The status and the state of a run that nobody watches; a state alone where no status is known."""
+    """The status and the state of a run that isn't followed; a state alone where no status is known."""
     status, state = status_word(run), state_word(run, now)
     return [word for word in (status, state) if word and not (state and word == Status.UNKNOWN.value)]
 

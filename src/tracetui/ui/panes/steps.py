@@ -358,8 +358,8 @@ class Steps(LineView):
                 return shown.refold(self.folded)
             if shown.run.summary.ref == run.summary.ref:
                 return shown.with_run(run, now=now)
-        glyphs, told = self.look.glyphs, not self.has_story
-        rows = spans.SpanRows(run, tree=self.as_tree, folded=self.folded, glyphs=glyphs, now=now, told=told)
+        glyphs, as_story = self.look.glyphs, not self.has_story
+        rows = spans.SpanRows(run, tree=self.as_tree, folded=self.folded, glyphs=glyphs, now=now, as_story=as_story)
         arranged = self._predicate is not None or self.longest_first
         return rows.with_filter(self._predicate, longest_first=self.longest_first) if arranged else rows
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 END: Final = ("end of run",)
 """Key of the last row. Span ids are strings, so it is unique."""
 
-_TOLD_BAR_FROM: Final = 90
-"""Cells of rows that are told in words with room for bars too."""
+_STORY_BAR_FROM: Final = 90
+"""Cells of rows in the words of a story that have room for bars too."""
 _BAR_FROM, _TOKENS_FROM, _TIME_FROM, _NUMBER_FROM = 56, 66, 30, 16
 _BOLD: Final = frozenset({Operation.INVOKE_AGENT, Operation.INVOKE_WORKFLOW})
 _INSTANT: Final = {Operation.MESSAGE, Operation.META, Operation.UNKNOWN}
@@ -52,8 +52,8 @@ class SpanRows:
     With `tree`, every span is below its parent, and the descendants of spans in `folded` are hidden. Otherwise the rows
     are flat, without non-empty containers, and only abandoned branches fold. `keep` filters spans (in a tree, ancestors
     stay). `longest_first` sorts the timeline by duration. `chart`, `shown` and `failed` (positions) are reused if
-    given. A row is `told` in the words of a story. `folds` are the loops of a timeline without filter and sort order: a
-    folded loop has one row, at its first call.
+    given. Rows are in the words of a story if `as_story`. `folds` are the loops of a timeline without filter and sort
+    order: a folded loop has one row, at its first call.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class SpanRows:
         shown: Sequence[int] | None = None,
         failed: Sequence[int] | None = None,
         folds: Folds | None = None,
-        told: bool = False,
+        as_story: bool = False,
     ) -> None:
         self.run = run
         self.tree = tree
@@ -88,7 +88,7 @@ class SpanRows:
         """Positions of the span under the cursor of a tree and of those that contain it, from the root."""
         self._shown = visible(run, tree, self.folded, keep) if shown is None else shown
         self.folds = folds
-        self._told = told
+        self._as_story = as_story
         self._loops = folds if not (tree or keep is not None or self.longest_first) else None
         self._visible = self._longest() if self.longest_first else self._shown
         if self._loops is not None:
@@ -143,7 +143,7 @@ class SpanRows:
             "chart": self._chart,
             "failed": self._failed,
             "folds": self.folds,
-            "told": self._told,
+            "as_story": self._as_story,
         }
         return SpanRows(run or self.run, **{**same, **other})
 
@@ -332,7 +332,7 @@ class SpanRows:
         largest = max((len(_step(step.number)) for step in (steps[0], steps[-1])), default=1) if steps else 1
         number = max(3, min(largest, 6)) if width >= _NUMBER_FROM else 0
         bar = 0
-        if width >= (_TOLD_BAR_FROM if self._told else _BAR_FROM) and self.chart.total_ms > 0:
+        if width >= (_STORY_BAR_FROM if self._as_story else _BAR_FROM) and self.chart.total_ms > 0:
             bar = max(12, int(width * (0.35 if width < 90 else 0.42)))
         tok = 5 if width >= _TOKENS_FROM and self.chart.has_tokens else 0
         time = 5 if width >= _TIME_FROM and self.chart.may_have_times else 0
@@ -367,7 +367,7 @@ class SpanRows:
             given = NO_TEXT
         pieces += (Piece(sign, style), BLANK)
         room = width - width_of((*pieces, *notes))
-        if self._told:
+        if self._as_story:
             return [*pieces[:-2], *fit(step_pieces(span, action_of(span), room + 2, self._glyphs), room + 2), *notes]
         if span.operation is Operation.UNKNOWN:
             kind_name = "" if span.name in ("", "?") else f": {short_name(span)}"
