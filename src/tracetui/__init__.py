@@ -36,11 +36,11 @@ def load(path: str | os.PathLike[str], run: str | None = None) -> Run:
     runs = list(_runs_at(source, path))
     if not runs:
         raise NothingReadable(f"no run could be read in {os.fspath(path)}")
-    selected = [one for one in runs if run in (one.id, one.ref.key)]
+    selected = [summary for summary in runs if run in (summary.id, summary.ref.key)]
     if run is None and len(runs) == 1:
         selected = runs
     if len(selected) != 1:
-        ids = ", ".join(one.id for one in runs[:5])
+        ids = ", ".join(summary.id for summary in runs[:5])
         raise UsageError(f"{os.fspath(path)} contains {len(runs)} runs ({ids} …); pass the id of one as `run`")
     return read_run(source, selected[0].ref)
 
@@ -57,5 +57,5 @@ def load_all(path: str | os.PathLike[str]) -> list[Run]:
 def _runs_at(source: Source, path: str | os.PathLike[str]) -> Iterator[RunSummary]:
     from tracetui.live.scan import scan
 
-    for found in scan(source, [os.fspath(path)], deep=False):
-        yield from found.runs
+    for scanned in scan(source, [os.fspath(path)], deep=False):
+        yield from scanned.runs

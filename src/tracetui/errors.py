@@ -53,5 +53,5 @@ def nearest(word: str, words: Collection[str]) -> str | None:
     """The most similar of `words`, as a suggestion in an error; None if none is close."""
     from difflib import get_close_matches
 
-    found = next((one for one in sorted(words) if len(word) > 2 and one.startswith(word)), None)
-    return found or next(iter(get_close_matches(word, words, 1, 0.6)), None)
+    longer = next((known for known in sorted(words) if len(word) > 2 and known.startswith(word)), None)
+    return longer or next(iter(get_close_matches(word, words, 1, 0.6)), None)

@@ -109,10 +109,10 @@ class Redactor:
         """Mask every secret in a value: mappings, sequences and structs of any depth."""
         if isinstance(value, str):
             return self.text(value)
-        found = _contents(value)
-        if found is None:
+        contents = _contents(value)
+        if contents is None:
             return value
-        names, doubtful = found
+        names, doubtful = contents
         return self._walk(value, doubtful) if doubtful or any(map(classify_name, names)) else value
 
     def raw(self, data: bytes) -> bytes:
@@ -163,19 +163,19 @@ class Redactor:
         scanned = scan(decoded) if places else None
         if scanned is None:
             return text
-        found = sorted(match for find in finders(scanned.signs) for match in find(scanned))
-        return self._replace(text, (SecretMatch(places[a], places[b], rule) for a, b, rule, _ in found))
+        matches = sorted(match for find in finders(scanned.signs) for match in find(scanned))
+        return self._replace(text, (SecretMatch(places[a], places[b], rule) for a, b, rule, _ in matches))
 
     def _cut(self, text: str) -> str:
-        found = truncated_secret(text)
-        return text if found is None else self._replace(text, [found])
+        secret = truncated_secret(text)
+        return text if secret is None else self._replace(text, [secret])
 
-    def _replace(self, text: str, found: Iterable[SecretMatch], colors: list[tuple[int, str]] | None = None) -> str:
-        """Replace the found secrets by masks; `colors` move along."""
+    def _replace(self, text: str, secrets: Iterable[SecretMatch], colors: list[tuple[int, str]] | None = None) -> str:
+        """Replace the secrets by masks; `colors` move along."""
         pieces: list[str] = []
         edits: list[tuple[int, int, int]] = []
         done = 0
-        for start, end, rule, quoted in found:
+        for start, end, rule, quoted in secrets:
             if is_mask(text[start:end]) or start < done:
                 continue
             mask = self._count(text[start:end], rule)
@@ -211,7 +211,8 @@ class Redactor:
             return done
         exact = scanned.text.split(_BETWEEN)
         return [
-            new.replace(_BLANK, " ") if new != old else one for one, old, new in zip(done, exact, made, strict=True)
+            new.replace(_BLANK, " ") if new != old else argument
+            for argument, old, new in zip(done, exact, made, strict=True)
         ]
 
     # ---- values
@@ -357,11 +358,11 @@ def pair_name(container: Any) -> str:
 
 def command_line(container: Any) -> str:
     """A list of command arguments as one line; empty if the list isn't one."""
-    if not 1 < len(container) < _MOST_ARGUMENTS or not all(isinstance(one, str) for one in container):
+    if not 1 < len(container) < _MOST_ARGUMENTS or not all(isinstance(argument, str) for argument in container):
         return ""
-    if not any(one[:1] == "-" for one in container):
+    if not any(argument[:1] == "-" for argument in container):
         return ""
-    return _BETWEEN.join(one.replace(" ", _BLANK).replace(_BETWEEN, _BLANK) for one in container)
+    return _BETWEEN.join(argument.replace(" ", _BLANK).replace(_BETWEEN, _BLANK) for argument in container)
 
 
 def _is(a: object, b: object) -> bool:
@@ -442,12 +443,12 @@ def _contents(value: Any) -> tuple[set[str], dict[str, ScannedText]] | None:
         data = msgspec.json.encode(value, enc_hook=repr)
     except (ValueError, TypeError, RecursionError, OverflowError):
         data = None
-    found = _collect(value, _FEW) if data is None or len(data) > _LARGE else None
-    if found is None:
+    contents = _collect(value, _FEW) if data is None or len(data) > _LARGE else None
+    if contents is None:
         if data is not None and not find_signs(data, encoded=True):
             return None
-        found = _collect(value, sys.maxsize)
-    names, texts = found or (set(), [])
+        contents = _collect(value, sys.maxsize)
+    names, texts = contents or (set(), [])
     return names, _doubtful([*names, *texts])
 
 
@@ -491,7 +492,7 @@ def _collect(root: Any, most: int) -> tuple[set[str], list[str]] | None:
 
 def _doubtful(texts: list[str]) -> dict[str, ScannedText]:
     """The texts with signs of secrets, and these signs. If there are none, one scan suffices."""
-    found: dict[str, ScannedText] = {}
+    doubtful: dict[str, ScannedText] = {}
     groups = [texts]
     for group in groups:  # grows
         if len(group) > 1:
@@ -499,8 +500,8 @@ def _doubtful(texts: list[str]) -> dict[str, ScannedText]:
                 size = -(-len(group) // _PARTS)
                 groups += (group[start : start + size] for start in range(0, len(group), size))
         elif group and (scanned := scan(group[0])) is not None:
-            found[group[0]] = scanned
-    return found
+            doubtful[group[0]] = scanned
+    return doubtful
 
 
 def _has_every_field(value: Any, text: str) -> bool:

@@ -76,7 +76,7 @@ Finder = Callable[[ScannedText], Iterator[SecretMatch]]
 
 def finders(signs: list[str]) -> list[Finder]:
     """The functions that find the secrets for these signs."""
-    shapes: list[Finder] = [partial(find_shape, one) for one in SHAPES if one.sign in signs]
+    shapes: list[Finder] = [partial(find_shape, shape) for shape in SHAPES if shape.sign in signs]
     others = {"token": _tokens, "option": _options, "name": find_assigned}
     return shapes + [find for sign, find in others.items() if sign in signs]
 
@@ -249,14 +249,14 @@ _RARE: Final = 2_000
 def _matches(pattern: re.Pattern[bytes], letter: bytes, data: bytes) -> Iterable[re.Match[bytes]]:
     """The matches of a pattern that starts with `letter`."""
     place = data.find(letter)
-    found: list[re.Match[bytes]] = []
+    matches: list[re.Match[bytes]] = []
     for _ in range(len(data) // _RARE):
         if place < 0:
             break
         if match := pattern.match(data, place):
-            found.append(match)
+            matches.append(match)
         place = data.find(letter, place + 1)
-    return chain(found, pattern.finditer(data, place)) if place >= 0 else found
+    return chain(matches, pattern.finditer(data, place)) if place >= 0 else matches
 
 
 def _has(pattern: re.Pattern[bytes], letter: bytes, data: bytes) -> bool:
@@ -294,7 +294,7 @@ _MARKED: Final = {
 def _after_prefix(mark: str) -> str:
     """A pattern for the context of the mark at the end of a prefix."""
     endings = [prefix[-4:] for prefix in (*PREFIXES, "sg.") if prefix[-1] == mark]
-    longer, words = ([one for one in endings if (len(one) == 4) is long] for long in (True, False))
+    longer, words = ([ending for ending in endings if (len(ending) == 4) is long] for long in (True, False))
     return (
         rf"(?=[a-z0-9_-]{{16}})(?!{re.escape(mark) * 2})(?:(?<={_tree(longer)})"
         rf"|(?<={_tree(words)})(?<![acdeg-mo-qsu-z0-9]{_tree(words)}))(?P<token>)"
@@ -393,7 +393,7 @@ def find_signs(data: bytes, *, encoded: bool = False) -> list[str]:
     if encoded and escapes:
         data = _ESCAPED_CONTROL.sub(b" ", data)  # else its digits would look like the start of a word
     low = data.lower()
-    found = {
+    signs = {
         sign
         for sign, letter, literal, pattern in _EXACT_SIGNS
         if letter in data and literal in data and _has(pattern, letter, data)
@@ -401,35 +401,35 @@ def find_signs(data: bytes, *, encoded: bool = False) -> list[str]:
     passwords = [*_PASSWORDS.finditer(low)]
     words = {match.lastgroup for match in passwords} if passwords else set()
     if "hex" in words:
-        found.add("hex")
+        signs.add("hex")
     is_password = not words.issubset(("hex",))
     is_salt = False
     if is_password:
-        found |= _password_signs(low, [match.start() for match in passwords])
+        signs |= _password_signs(low, [match.start() for match in passwords])
     if b"-" in data:
-        found |= _dash_signs(data, low)
+        signs |= _dash_signs(data, low)
     for mark in "_.":
         for match in _matches(_token_search(mark), mark.encode(), low) if mark.encode() in data else ():
             if match.lastgroup == "dots" or low.endswith(b"sg.", 0, match.end()):
-                found.add("dots")
+                signs.add("dots")
             elif match.lastgroup == "mark":
-                found.add("mark")
+                signs.add("mark")
             elif match.lastgroup == "salt":
                 is_salt = True
-            elif "token" not in found and _is_token(data, low, match.start()):
-                found.add("token")
+            elif "token" not in signs and _is_token(data, low, match.start()):
+                signs.add("token")
     if _WORDS_WITH_B.search(low):
-        found.update(str(match.lastgroup) for match in _WORDS_WITH_B.finditer(low))
+        signs.update(str(match.lastgroup) for match in _WORDS_WITH_B.finditer(low))
     if b"@" in data and _has(_ADDRESS, b":", data):
-        found.add("address")
+        signs.add("address")
     if escaped:
-        found.add("escape")
+        signs.add("escape")
     names = _names(is_salt=is_salt, is_password=is_password)
     if _has_name(low, names, is_quoted="quoted" in words) or _has_command(data, low):
-        found.add("name")
-    if found and colors is not None:
-        found.add("color")
-    return [*found]
+        signs.add("name")
+    if signs and colors is not None:
+        signs.add("color")
+    return [*signs]
 
 
 def _colors_in(data: bytes, *, escapes: bool) -> re.Pattern[bytes] | None:
@@ -496,7 +496,7 @@ def _separators(low: bytes, *, elements: bool, is_quoted: bool) -> tuple[_Mark, 
 def _near(low: bytes, separators: Iterable[_Mark]) -> bytes:
     """The surroundings of the separators of a text; the text itself if they are many."""
     places = _places(low, separators, len(low) // (2 * _NEAR))
-    return low if places is None else b"\0".join(low[max(0, one - _NEAR) : one + _NEAR] for one in places)
+    return low if places is None else b"\0".join(low[max(0, place - _NEAR) : place + _NEAR] for place in places)
 
 
 _AFTER_WORDS: Final = _Mark(b"'", re.compile(rb"'(?<= ')"))
@@ -531,35 +531,35 @@ def _places(data: bytes, marks: Iterable[_Mark], most: int) -> list[int] | None:
 def _password_signs(low: bytes, places: list[int]) -> set[str]:
     """Signs of shapes that have a word for a password, at one of the places."""
     few = len(places) <= len(low) // (2 * _BEFORE_PASSWORD)
-    near = b"\0".join(low[max(0, one - _BEFORE_PASSWORD) : one + 16] for one in places) if few else low
-    found = {"literal"} if any(literal in near for literal in _BY_PASSWORD) else set()
+    near = b"\0".join(low[max(0, place - _BEFORE_PASSWORD) : place + 16] for place in places) if few else low
+    signs = {"literal"} if any(literal in near for literal in _BY_PASSWORD) else set()
     if (b"machine" in near or b"default" in near) and _NETRC.search(near):
-        found.add("machine")
-    return found
+        signs.add("machine")
+    return signs
 
 
 def _dash_signs(data: bytes, low: bytes) -> set[str]:
     """Signs of options, of blocks, and of tokens with a dash."""
-    found: set[str] = set()
+    signs: set[str] = set()
     flags: list[int] = []
     for match in _matches(_dashed(), b"-", low):
         sign = str(match.lastgroup)
         if sign == "flag":
             flags.append(match.start())
         elif sign in ("mark", "marked"):
-            found.add("mark")
+            signs.add("mark")
         elif sign == "value":
             if b"securestring" in low or b"keyvault secret" in low:
-                found.add("literal")
-        elif sign not in found and (sign != "token" or _is_token(data, low, match.start())):
-            found.add(sign)
-    if "block" in found and b"private key" not in low:
-        found.remove("block")
+                signs.add("literal")
+        elif sign not in signs and (sign != "token" or _is_token(data, low, match.start())):
+            signs.add(sign)
+    if "block" in signs and b"private key" not in low:
+        signs.remove("block")
     few = len(flags) <= len(data) // _LONGEST_COMMAND
-    before = b"\0".join(low[max(0, one - _LONGEST_COMMAND) : one + 1] for one in flags) if few else low
+    before = b"\0".join(low[max(0, flag - _LONGEST_COMMAND) : flag + 1] for flag in flags) if few else low
     if before and (any(program in before for program in _IN_PROGRAMS) or _OTHER_PROGRAMS(before)):
-        found.add("option")
-    return found
+        signs.add("option")
+    return signs
 
 
 _ESCAPED_LETTER: Final = rb"\\{1,8}u[0-9a-f]{4}"
@@ -735,15 +735,15 @@ _IN_NAME: Final = ascii_letters + digits + "_-"
 def find_assigned(scanned: ScannedText) -> Iterator[SecretMatch]:
     """Values that follow a name: ``KEY=…``, ``"key": "…"`` (escaped or not), ``--key …``, elements, header lines."""
     end = 0
-    for name, match in sorted(assignments(scanned), key=lambda found: found[1].start()):
-        found = _value(scanned.text, match, name) if match.end() >= end else None
-        listed = found is not None and (match["sep"] or "")[-1:] in ("[", "(")
-        while found is not None:
-            end = found.end
-            yield found
+    for name, match in sorted(assignments(scanned), key=lambda assignment: assignment[1].start()):
+        secret = _value(scanned.text, match, name) if match.end() >= end else None
+        listed = secret is not None and (match["sep"] or "")[-1:] in ("[", "(")
+        while secret is not None:
+            end = secret.end
+            yield secret
             following = _NEXT_VALUE.match(scanned.text, end) if listed else None
             value = following and _VALUE.match(scanned.text, following.end())
-            found = value and SecretMatch(*value.span(value.lastgroup or 0), FIELD_RULE)
+            secret = value and SecretMatch(*value.span(value.lastgroup or 0), FIELD_RULE)
 
 
 def _value(text: str, match: re.Match[str], name: str) -> SecretMatch | None:
@@ -773,10 +773,10 @@ def _value(text: str, match: re.Match[str], name: str) -> SecretMatch | None:
             return None
         if not header and ("\n" in sep or prose or not _bare(text[start:end], text[end : end + 1], name)):
             return None
-    found = text[start:end]
-    if start == end or is_placeholder(found) or _IN_LOGPROBS.match(text, end):
+    secret = text[start:end]
+    if start == end or is_placeholder(secret) or _IN_LOGPROBS.match(text, end):
         return None
-    if group != "bare" and is_label(found) and classify_name(name) is NameClass.TEXT:
+    if group != "bare" and is_label(secret) and classify_name(name) is NameClass.TEXT:
         return None
     return SecretMatch(start, end, FIELD_RULE, quoted=group == "bare" and '"' in quote and "\\" not in quote)
 
@@ -794,11 +794,11 @@ def _in_table(text: str, value: re.Match[str], *, pair: bool) -> bool:
     start, end = value.span(value.lastgroup or 0)
     if (_AFTER_PAIR if pair else _AFTER_CELL).match(text, end) is None:
         return False
-    found = text[start:end]
+    content = text[start:end]
     return (
-        len(found) >= 4
-        and (_WORDS.fullmatch(found) is None or _HUMPS.search(found) is not None)
-        and not is_label(found)
+        len(content) >= 4
+        and (_WORDS.fullmatch(content) is None or _HUMPS.search(content) is not None)
+        and not is_label(content)
     )
 
 

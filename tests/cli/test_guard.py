@@ -207,7 +207,7 @@ def _check_all_uses(folder: Path, method: str, how: Callable[[], Any]) -> None:
     assert any(isinstance(one, Outcome) for one in grep_runs(LocalSource(), refs, Needle("needle")))
 
     programs.variables()
-    programs.found(LocalSource(), {}, folder)
+    programs.homes(LocalSource(), {}, folder)
     told = programs.fault(registry.load(NAME), {}, folder)
     assert right or bool(told) == (method in ("homes", "home_variables"))
 

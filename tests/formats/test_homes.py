@@ -47,7 +47,7 @@ def test_places_are_counted_where_they_are_there(tmp_path: Path) -> None:
     (tmp_path / ".codex/archived_sessions").mkdir()
     write(tmp_path / ".pi/agent/sessions/notes.txt", 2000, "no session of pi")
 
-    found = programs.found(LocalSource(), {}, tmp_path)
+    found = programs.homes(LocalSource(), {}, tmp_path)
 
     assert [(one.path, one.files, one.more, one.changed_at) for one in found] == [
         (str(tmp_path / ".claude/projects"), 2, False, 3000),
@@ -72,7 +72,7 @@ def test_no_more_is_counted_than_somebody_waits_for(tmp_path: Path, monkeypatch:
     for number in range(5):
         write(tmp_path / f".claude/projects/p/{number}.jsonl", 1000)
     monkeypatch.setattr(programs, "MOST_FILES", 3)
-    (found,) = programs.found(LocalSource(), {}, tmp_path)
+    (found,) = programs.homes(LocalSource(), {}, tmp_path)
     assert (found.files, found.more, found.counted) == (3, True, "over 3 files")
 
 
@@ -81,6 +81,6 @@ def test_a_plugin_names_places_and_one_that_fails_names_none(tmp_path: Path, mon
     monkeypatch.setattr(registry, "formats", lambda: (Plugin(),))
     assert programs.variables() == ["PLUGIN_HOME"]
     assert [
-        one.title for one in programs.found(LocalSource(), {"PLUGIN_HOME": str(tmp_path / "plugged")}, tmp_path)
+        one.title for one in programs.homes(LocalSource(), {"PLUGIN_HOME": str(tmp_path / "plugged")}, tmp_path)
     ] == ["plugin"]
-    assert programs.found(LocalSource(), {}, tmp_path) == []
+    assert programs.homes(LocalSource(), {}, tmp_path) == []

@@ -123,10 +123,10 @@ def _expression(pattern: str, flags: int) -> Callable[[str], Iterator[Match]]:
     import regex  # 20 ms, and most searches are for plain text
 
     try:
-        found = regex.compile(pattern, flags)
+        expression = regex.compile(pattern, flags)
     except (regex.error, RecursionError, OverflowError) as error:
         raise UsageError(f"invalid regular expression: {error}; without -e the pattern is plain text") from error
-    return partial(found.finditer, timeout=MAX_SECONDS, concurrent=True)
+    return partial(expression.finditer, timeout=MAX_SECONDS, concurrent=True)
 
 
 class _Scan:
@@ -229,13 +229,13 @@ def _required(pattern: str, flags: int) -> str:
         return ""  # valid for `regex` only
     if tree.state.flags & re.IGNORECASE and not flags & re.IGNORECASE:
         return ""  # an inline flag
-    found = [""]
+    literals = [""]
     for kind, value in tree.data:
         if kind is parser.LITERAL:
-            found[-1] += chr(value)
+            literals[-1] += chr(value)
         else:
-            found.append("")
-    return max(found, key=len)
+            literals.append("")
+    return max(literals, key=len)
 
 
 # ---- hits

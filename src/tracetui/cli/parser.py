@@ -286,9 +286,9 @@ def exists(path: str) -> bool:
 
 def other_directories() -> list[Home]:
     """The trace directories of other programs found on this machine."""
-    from tracetui.formats.programs import found  # loads every format, plug-ins included
+    from tracetui.formats.programs import homes  # loads every format, plug-ins included
 
-    return found(LocalSource(), os.environ, PurePath(os.path.expanduser("~")))
+    return homes(LocalSource(), os.environ, PurePath(os.path.expanduser("~")))
 
 
 def no_path_error(others: Sequence[Home]) -> UsageError:
@@ -296,7 +296,7 @@ def no_path_error(others: Sequence[Home]) -> UsageError:
     problem = f"no path given, and {default_label()} doesn't exist; "
     if not others:
         return UsageError(f"{problem}`tracetui --help` shows examples, `tracetui demo` opens samples")
-    listed = "".join(f"\n  {one.path}  ({one.title}, {one.counted})" for one in others)
+    listed = "".join(f"\n  {home.path}  ({home.title}, {home.counted})" for home in others)
     return UsageError(f"{problem}found on this machine:{listed}")
 
 

@@ -121,8 +121,8 @@ def _hashes(attributes: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def pair_judgments(a: Run, b: Run) -> list[JudgmentPair]:
     """Criteria and metrics of both runs, paired by name, those of A first."""
-    found = _by_name(a.body.criteria, b.body.criteria, "text")
-    return found + _by_name(a.body.metrics, b.body.metrics, "name")
+    criteria = _by_name(a.body.criteria, b.body.criteria, "text")
+    return criteria + _by_name(a.body.metrics, b.body.metrics, "name")
 
 
 def _by_name(a: tuple[Any, ...], b: tuple[Any, ...], field: str) -> list[JudgmentPair]:

@@ -439,8 +439,8 @@ def encode_without_noise(value: Any, flags: int = 0, folder: str | None = None) 
         return without_noise(_field(path), scalar, command=bool(flags & SHELL))
 
     try:
-        found = encoded(_canonical(value, None, flags, leaf))
-        return repr(value).encode("utf-8", "replace") if found is None else found
+        data = encoded(_canonical(value, None, flags, leaf))
+        return repr(value).encode("utf-8", "replace") if data is None else data
     except RecursionError:
         return encoded(value)
 

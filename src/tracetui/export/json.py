@@ -264,7 +264,7 @@ def span_value(span: Span, depth: int, body: Body, *, zone: str | None = "UTC") 
 
 def _derived(span: Span, body: Body) -> dict[str, Any]:
     """Return derived values without a field in the contract, under names that no trace uses."""
-    found = {
+    values = {
         "note": span.note,
         "bindings": body.bindings,
         "links": body.links,
@@ -272,7 +272,7 @@ def _derived(span: Span, body: Body) -> dict[str, Any]:
         "state": body.state,
         "traceback": body.traceback,
     }
-    return {f"tracetui.{name}": value for name, value in found.items() if value not in ((), "", None)}
+    return {f"tracetui.{name}": value for name, value in values.items() if value not in ((), "", None)}
 
 
 def ledger_value(ledger: Ledger) -> schemas.Ledger:
@@ -444,17 +444,17 @@ def page(value: Any, pages: Sequence[str], *, offset: int, size: int) -> Page:
 
 def _fill(items: list[Any], longest: int, where: str, cuts: list[str], room: int) -> tuple[list[Any], int]:
     """Return the first items that fit into `room` bytes, at least one, and their size."""
-    found: list[Any] = []
+    kept: list[Any] = []
     used = 0
     for item in items:
         notes: list[str] = []
         short = _cut(item, longest, where, notes)
         used += len(encode(short)) + 1
-        if found and used > room:
+        if kept and used > room:
             break
-        found.append(short)
+        kept.append(short)
         cuts.extend(note for note in notes if note not in cuts)
-    return found, used
+    return kept, used
 
 
 def _cut(value: Any, longest: int, where: str, cuts: list[str]) -> Any:

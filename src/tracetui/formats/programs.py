@@ -49,7 +49,7 @@ def variables() -> list[str]:
     return list(dict.fromkeys(name for fmt in registry.formats() for name in _variables(fmt)))
 
 
-def found(source: Source, environ: Mapping[str, str], home: PurePath) -> list[Home]:
+def homes(source: Source, environ: Mapping[str, str], home: PurePath) -> list[Home]:
     """Directories with at least one file of the format that names them, in the order of the formats."""
     there: dict[str, Home] = {}
     for candidate in registry.formats():

@@ -440,7 +440,7 @@ def _session(copy: _Copy, group: Sequence[_Copy], commits: Mapping[str, Sequence
     facts = Facts(
         (f"checkpoint:{copy.checkpoint}", *(f"commit:{name}" for name in own[:1])),
         {"entire": {name: value for name, value in attributes.items() if value}},
-        tuple((name, one.created) for one in copies for name in commits.get(one.checkpoint, ())),
+        tuple((name, other.created) for other in copies for name in commits.get(other.checkpoint, ())),
     )
     objects = tuple(copy.parts[part] for part in sorted(copy.parts))
     version = crc32(msgspec.json.encode(facts))

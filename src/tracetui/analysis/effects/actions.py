@@ -161,9 +161,9 @@ def _action_of(span: Span, body: Body | None) -> Action:
         given = "" if is_list else next((todo.text for todo in todos), text_of(fields, _TITLE) or "")
         return Action(word, _short(given), todos=todos if is_list else ())
     if tool is Tool.SEARCH:
-        found = _MATCHES.match(output)
+        matches = _MATCHES.match(output)
         return Action(
-            word, _short(text_of(fields, _PATTERN) or _object_in(preview, tool)), result=found[1] if found else ""
+            word, _short(text_of(fields, _PATTERN) or _object_in(preview, tool)), result=matches[1] if matches else ""
         )
     given = _object_in(preview, tool) or _values_in(fields)
     return Action(word, _short(given), exit_code=code)

@@ -63,16 +63,16 @@ def parse(path: str) -> tuple[Database, list[str]]:
 
     Raises `UsageError`.
     """
-    found = _URL.match(path)
-    if found is None or int(found["port"] or 1) > 65_535:
+    match = _URL.match(path)
+    if match is None or int(match["port"] or 1) > 65_535:
         shown = path.rpartition("@")[2].partition("://")[2] or "…"
         raise UsageError(f"{shown!r} isn't the address of a database; write clickhouse://USER@HOST:8123/DATABASE")
-    name, _, table = unquote(found["database"]).partition(".")
-    secure = bool(found["secure"])
-    port = int(found["port"] or _PORTS[secure])
-    user = unquote(found["user"] or "")
-    database = Database(found["folder"], found["host"].strip("[]"), port, secure, user, name, table or _TABLE)
-    return database, [unquote(part) for part in found["below"].split("/") if part]
+    name, _, table = unquote(match["database"]).partition(".")
+    secure = bool(match["secure"])
+    port = int(match["port"] or _PORTS[secure])
+    user = unquote(match["user"] or "")
+    database = Database(match["folder"], match["host"].strip("[]"), port, secure, user, name, table or _TABLE)
+    return database, [unquote(part) for part in match["below"].split("/") if part]
 
 
 # ---- passwords
@@ -82,9 +82,9 @@ def take_passwords(words: Sequence[str]) -> list[str]:
     """Return the words of a command line without the passwords in addresses, which `credentials` then finds."""
     clean = []
     for word in words:
-        if (found := _SECRET.search(word)) is not None:
-            _given[found[1]] = unquote(found[2])
-            word = f"{word[: found.end(1)]}@{word[found.end() :]}"
+        if (match := _SECRET.search(word)) is not None:
+            _given[match[1]] = unquote(match[2])
+            word = f"{word[: match.end(1)]}@{word[match.end() :]}"
         clean.append(word)
     return clean
 
@@ -121,7 +121,7 @@ def _netrc_login(host: str) -> tuple[str, str] | None:
     try:
         if not os.path.isfile(path) or os.path.getsize(path) > _NETRC_BYTES:  # a pipe would never end
             return None
-        found = netrc(path).authenticators(host)
+        login = netrc(path).authenticators(host)
     except (OSError, ValueError, NetrcParseError):
         return None
-    return None if found is None else (found[0] or "", found[2] or "")
+    return None if login is None else (login[0] or "", login[2] or "")

@@ -167,8 +167,8 @@ class Client:
             return Refused(f"{database.server} redirects to another address; name that one")
         if isinstance(error, AnswerTooLarge):
             return Refused(f"{database.server}/{database.name}: {_REFUSED[_TOO_LARGE]}")
-        found = _CODE.search(text)
-        code = int(found[1]) if found is not None else 0
+        match = _CODE.search(text)
+        code = int(match[1]) if match is not None else 0
         if code in _NO_LOGIN:
             user = credentials(database)[0]
             return Refused(
@@ -336,17 +336,17 @@ class ClickHouseSource(Closable):
     def cost(self) -> tuple[int, int]:
         """Return how many runs are listed, and how many spans they have."""
         traces = self._newest()
-        return len(traces), sum(one.spans for one in traces)
+        return len(traces), sum(trace.spans for trace in traces)
 
     def unlisted(self) -> dict[str, int]:
-        """Return how many more runs failed with the error of a listed one, by the path of the newest one with it."""
-        found: dict[str, int] = {}
+        """Return how many more runs failed with the error of a listed trace, by the path of its newest trace."""
+        more: dict[str, int] = {}
         newest: dict[str, str] = {}
-        for one in self._traces:
-            if one.failed:
-                path = newest.setdefault(one.error, self._database.path(one.trace))
-                found[path] = found.get(path, one.alike) - 1
-        return {path: number for path, number in found.items() if number > 0}
+        for trace in self._traces:
+            if trace.failed:
+                path = newest.setdefault(trace.error, self._database.path(trace.trace))
+                more[path] = more.get(path, trace.alike) - 1
+        return {path: number for path, number in more.items() if number > 0}
 
     # ---- files
 
@@ -383,13 +383,13 @@ class ClickHouseSource(Closable):
 
     def list(self, path: str) -> Folder:
         below = parse(path)[1]
-        traces = self._newest() if not below else [one for one in self._traces if [one.trace] == below]
+        traces = self._newest() if not below else [trace for trace in self._traces if [trace.trace] == below]
         if below and not traces:
             rows = self._rows(below[0])
             if not rows.data:
                 raise FileNotFoundError(f"no trace {below[0]} in {self._database.folder}")
             traces = [_Trace(below[0], len(rows.spans), 0, 0, rows.ended_ns)]
-        return Folder([self._entry(one) for one in traces], [])
+        return Folder([self._entry(trace) for trace in traces], [])
 
     def open(self, path: str, stat: Stat | None = None) -> File:
         below = parse(path)[1]
@@ -412,8 +412,8 @@ class ClickHouseSource(Closable):
         """Return the tables. Raises `Refused` if they are not the exporter's."""
         with self._checking:
             if self._schema is None:
-                found = _decoded(self._query(sql.columns(self._database)), _Column)
-                types = {one.name: one.type for one in found if one.table == self._database.table}
+                columns = _decoded(self._query(sql.columns(self._database)), _Column)
+                types = {column.name: column.type for column in columns if column.table == self._database.table}
                 if missing := [name for name in sql.COLUMNS if name not in types]:
                     table = f"{self._database.name}.{self._database.table}"
                     reason = f"has no column {missing[0]}" if types else "doesn't exist, or your user may not read it"
@@ -422,7 +422,9 @@ class ClickHouseSource(Closable):
                         f"(another name: clickhouse://{self._database.host}/DATABASE.TABLE)"
                     )
                 typed = types["SpanAttributes"].startswith("JSON")
-                self._schema = Schema(self._database, typed, any(one.table != self._database.table for one in found))
+                self._schema = Schema(
+                    self._database, typed, any(column.table != self._database.table for column in columns)
+                )
             return self._schema
 
     def _newest(self) -> Sequence[_Trace]:
@@ -431,66 +433,68 @@ class ClickHouseSource(Closable):
             wanted, began = self._wanted, time.monotonic()
             if self._listed is not None and self._listed[0] == wanted and began < self._listed[1]:
                 return self._traces
-            self._lists = {one: self._lists.get(one) or _List() for one in wanted}
-            found = {one.trace: one for condition in wanted for one in self._search(condition)}
+            self._lists = {condition: self._lists.get(condition) or _List() for condition in wanted}
+            by_id = {trace.trace: trace for condition in wanted for trace in self._search(condition)}
             ended = time.monotonic()
-            self._traces = sorted(found.values(), key=lambda one: -one.last) if len(wanted) > 1 else [*found.values()]
-            self._counts = {one.trace: one.spans for one in self._traces}
-            for trace in [one for one in self._rows_listed if one not in self._counts]:
-                self._rows_listed.pop(trace, None)  # in place: another thread may be adding to it
+            self._traces = (
+                sorted(by_id.values(), key=lambda trace: -trace.last) if len(wanted) > 1 else [*by_id.values()]
+            )
+            self._counts = {trace.trace: trace.spans for trace in self._traces}
+            for name in [name for name in self._rows_listed if name not in self._counts]:
+                self._rows_listed.pop(name, None)  # in place: another thread may be adding to it
             self._listed = wanted, ended + max(LIST_FRESH_SECONDS, LIST_REST * (ended - began))
             return self._traces
 
     def _search(self, condition: Condition) -> Sequence[_Trace]:
         """Return the newest traces that may meet a condition: all from the database, or only those that changed."""
-        schema, one, began = self._checked(), self._lists[condition], time.monotonic()
-        whole = isinstance(condition, EachError) or began - one.read >= WHOLE_LIST_SECONDS
-        if whole or not one.traces:
-            found = self._read_list(schema, condition)
-            traces = [trace.merge(one.traces.get(trace.trace)) for trace in found]
-            one.read = began
+        schema, known, began = self._checked(), self._lists[condition], time.monotonic()
+        whole = isinstance(condition, EachError) or began - known.read >= WHOLE_LIST_SECONDS
+        if whole or not known.traces:
+            new = self._read_list(schema, condition)
+            traces = [trace.merge(known.traces.get(trace.trace)) for trace in new]
+            known.read = began
         else:
-            last = min(time.time_ns(), max(trace.end for trace in one.traces.values()))  # a clock may be ahead
+            last = min(time.time_ns(), max(trace.end for trace in known.traces.values()))  # a clock may be ahead
             ended = last - OVERLAP_NS
-            active = (trace.first for trace in one.traces.values() if trace.end >= ended and trace.first)
+            active = (trace.first for trace in known.traces.values() if trace.end >= ended and trace.first)
             bound = max(0, min([ended - LONGEST_NS, *active]))
-            found = _decoded(self._query(sql.changed(schema, self._limit, bound, ended, condition)), _Trace)
-            traces = [trace.merge(one.traces.pop(trace.trace, None)) for trace in found]
-            traces = sorted([*traces, *one.traces.values()], key=lambda trace: (-trace.last, trace.trace))
-        one.traces = {trace.trace: trace for trace in traces[: self._limit]}
+            new = _decoded(self._query(sql.changed(schema, self._limit, bound, ended, condition)), _Trace)
+            traces = [trace.merge(known.traces.pop(trace.trace, None)) for trace in new]
+            traces = sorted([*traces, *known.traces.values()], key=lambda trace: (-trace.last, trace.trace))
+        known.traces = {trace.trace: trace for trace in traces[: self._limit]}
         return traces[: self._limit]
 
     def _read_list(self, schema: Schema, condition: Condition) -> Sequence[_Trace]:
-        found: Sequence[_Trace] = ()
+        traces: Sequence[_Trace] = ()
         # with a condition, what meets it may be older than the window
         for window in (*WINDOWS, 0) if condition == EVERYTHING else (0,):
-            found = _decoded(self._query(sql.newest(schema, self._limit, window, condition)), _Trace)
-            if len(found) >= self._limit:
+            traces = _decoded(self._query(sql.newest(schema, self._limit, window, condition)), _Trace)
+            if len(traces) >= self._limit:
                 break
-        return found
+        return traces
 
     def _listed_row(self, trace: str) -> bytes:
         """Return a trace as the list shows it; read along with the next ones."""
         spans = self._counts.get(trace, 0)
         _check_count(spans)
-        found = self._rows_listed.get(trace)
-        if found is None or found[0] != spans:
+        row = self._rows_listed.get(trace)
+        if row is None or row[0] != spans:
             with self._showing:
-                found = self._rows_listed.get(trace)
-                if found is None or found[0] != spans:
+                row = self._rows_listed.get(trace)
+                if row is None or row[0] != spans:
                     self._read_listed(trace)
-                    found = self._rows_listed.get(trace)
-        if found is None:
+                    row = self._rows_listed.get(trace)
+        if row is None:
             raise FileNotFoundError(f"no trace {trace} in {self._database.folder}")
-        return found[1]
+        return row[1]
 
     def _read_listed(self, trace: str) -> None:
         traces, before = self._traces, self._rows_listed
-        at = next((i for i, one in enumerate(traces) if one.trace == trace), len(traces))
+        at = next((i for i, listed in enumerate(traces) if listed.trace == trace), len(traces))
         counts = {
-            one.trace: one.spans
-            for one in traces[at : at + (FIRST_BATCH if at < FIRST_BATCH else BATCH)]
-            if one.spans <= MAX_SPANS and before.get(one.trace, (0, b""))[0] != one.spans
+            listed.trace: listed.spans
+            for listed in traces[at : at + (FIRST_BATCH if at < FIRST_BATCH else BATCH)]
+            if listed.spans <= MAX_SPANS and before.get(listed.trace, (0, b""))[0] != listed.spans
         } or {trace: self._counts.get(trace, 0)}
         for line in filter(None, self._query(sql.listed(self._checked(), [*counts])).split(b"\n")):
             name = _decoded(line, _Id)[0].trace
@@ -499,8 +503,8 @@ class ClickHouseSource(Closable):
 
     def _versions(self, traces: Sequence[str]) -> dict[str, _Version]:
         """Return the state of each existing trace."""
-        found = _decoded(self._query(sql.versions(self._checked(), traces)), _Version)
-        return {one.trace: one for one in found}
+        versions = _decoded(self._query(sql.versions(self._checked(), traces)), _Version)
+        return {version.trace: version for version in versions}
 
     def _rows(self, trace: str, *, ahead: bool = False) -> Rows:
         """Return the rows of a trace, with those that arrived since it was read. `ahead`: prefetch it."""
@@ -546,12 +550,14 @@ class ClickHouseSource(Closable):
 
     def _batch(self, trace: str) -> Sequence[str]:
         traces = self._traces
-        at = next((i for i, one in enumerate(traces) if one.trace == trace), None)
+        at = next((i for i, listed in enumerate(traces) if listed.trace == trace), None)
         if at is None:
             return [trace]
         _check_count(traces[at].spans)
         most = FIRST_BATCH if at < FIRST_BATCH else BATCH
-        missing = [(one.trace, one.spans) for one in traces[at : at + most] if not self._cache.has(one.trace)]
+        missing = [
+            (listed.trace, listed.spans) for listed in traces[at : at + most] if not self._cache.has(listed.trace)
+        ]
         return batches(missing, BATCH_SPANS)
 
     def _fetched(self, traces: Sequence[str], versions: Collection[_Version]) -> bytes:
@@ -569,9 +575,9 @@ class ClickHouseSource(Closable):
         schema, version = self._checked(), self._versions([trace]).get(trace)
         if version is not None and version != rows.version:
             bounds = _bounds([version])
-            found = _decoded(self._query(sql.spans(schema, trace, MAX_SPANS + 1, bounds)), _Span)
-            _check_count(len(found))
-            new = sorted({one.span for one in found} - rows.spans)
+            spans = _decoded(self._query(sql.spans(schema, trace, MAX_SPANS + 1, bounds)), _Span)
+            _check_count(len(spans))
+            new = sorted({span.span for span in spans} - rows.spans)
             for at in range(0, len(new), NEW_SPANS):
                 rows.add(self._query(sql.rows(schema, [trace], MAX_ROWS, bounds, new[at : at + NEW_SPANS])))
                 self._cache.keep(trace, rows)
@@ -580,7 +586,7 @@ class ClickHouseSource(Closable):
 
 
 def _bounds(versions: Collection[_Version]) -> Bounds:
-    return min(one.begin for one in versions), max(one.end for one in versions)
+    return min(version.begin for version in versions), max(version.end for version in versions)
 
 
 def _check_count(spans: int) -> None:
@@ -683,10 +689,10 @@ class RowCache:
     def of(self, trace: str) -> Rows:
         """Return the rows of a trace; empty ones that are not in the cache yet if it has none."""
         with self._lock:
-            found = self._rows.get(trace)
-            if found is not None:
+            rows = self._rows.get(trace)
+            if rows is not None:
                 self._rows.move_to_end(trace)
-                return found
+                return rows
             self._generation += 1
             return Rows(self._generation)
 
@@ -700,7 +706,7 @@ class RowCache:
         with self._lock:
             self._rows[trace] = rows
             self._rows.move_to_end(trace)
-            size = sum(len(one.data) for one in self._rows.values())
+            size = sum(len(cached.data) for cached in self._rows.values())
             while size > self._limit and len(self._rows) > 1:
                 size -= len(self._rows.popitem(last=False)[1].data)
 

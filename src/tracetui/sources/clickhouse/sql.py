@@ -106,11 +106,11 @@ def newest(schema: Schema, limit: int, window: int, condition: Condition = EVERY
         where.append(_not_before("{bound:Int64}"))
     if not each:
         return Statement(_traces(schema, where, having, "LIMIT {limit:UInt64}"), values)
-    found = _traces(
+    traces = _traces(
         schema, where, having, "", f"{_error(schema)} AS error", f"countIf({_ROOT} AND {_FAILED}) > 0 AS failed"
     )
     return Statement(
-        f"SELECT *, countIf(failed) OVER (PARTITION BY error) AS alike FROM ({found}) "
+        f"SELECT *, countIf(failed) OVER (PARTITION BY error) AS alike FROM ({traces}) "
         "ORDER BY last DESC, TraceId LIMIT {most:UInt64} BY error, failed LIMIT {limit:UInt64}",
         values,
     )
@@ -172,7 +172,7 @@ def listed(schema: Schema, traces: Sequence[str]) -> Statement:
     if not schema.has_lookup:
         lookup, begin, end = schema.table, "min(Timestamp)", "max(Timestamp)"
     some = "TraceId IN {traces:Array(String)}"
-    begin, end = (f"(SELECT {one} FROM {lookup} WHERE {some})" for one in (begin, end))
+    begin, end = (f"(SELECT {column} FROM {lookup} WHERE {some})" for column in (begin, end))
     where = f"{some} AND Timestamp >= {begin} AND Timestamp <= toDateTime64({end}, 9) + toIntervalSecond(1)"
     return Statement(
         f"SELECT {', '.join(_listed(attributes, typed=schema.typed))} FROM {schema.table} WHERE {where} "
@@ -198,9 +198,9 @@ def _listed(attributes: _Attributes, *, typed: bool) -> Iterator[str]:
         f"uniqExactArray(if({call}, [SpanId, ParentSpanId], [ParentSpanId]))"
     )
     tokens = "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"
-    used = f"arrayFilter(one -> match(one, '(?i)token|usage|cost'), {names})"
+    used = f"arrayFilter(name -> match(name, '(?i)token|usage|cost'), {names})"
     models = "gen_ai.response.model", "gen_ai.request.model"
-    modeled = f"arrayFilter(one -> match(one, '(?i)model'), {names})"
+    modeled = f"arrayFilter(name -> match(name, '(?i)model'), {names})"
     yield "TraceId"
     yield "count() AS Spans"
     yield "uniqExact(SpanId) AS Ids"
@@ -211,7 +211,7 @@ def _listed(attributes: _Attributes, *, typed: bool) -> Iterator[str]:
     begun, timed = f"minIf({_START}, {root})", f"NOT {root} AND {_START} > 0"  # a start of 0 is unknown
     before = f"{begun} > 0 AND (countIf({timed}) = 0 OR {begun} < minIf({_START}, {timed}))"
     yield f"countIf(NOT {root}) = 0 OR ({before}) AS RootFirst"
-    yield f"anyIf(tuple({', '.join(one.partition(' AS ')[0] for one in _row(typed=typed))}), {root}) AS Root"
+    yield f"anyIf(tuple({', '.join(column.partition(' AS ')[0] for column in _row(typed=typed))}), {root}) AS Root"
     yield (
         f"countIf(NOT {call} AND NOT {agent} AND notEmpty({used})) "
         f"+ countIf({call} AND (notEmpty(arrayFilter(one -> one NOT IN {tokens}, {used})) "
@@ -347,9 +347,9 @@ def _may_fail(attributes: _Attributes) -> str:
 
 
 def _may_be_scored(attributes: _Attributes) -> str:
-    events = "arrayExists(one -> startsWith(one, 'gen_ai.evaluation.'), Events.Name)"
-    found = " OR ".join(f"position(one, '{part}') > 0" for part in ("evaluation", "annotation"))
-    return f"{events} OR arrayExists(one -> {found}, {attributes.names})"
+    events = "arrayExists(name -> startsWith(name, 'gen_ai.evaluation.'), Events.Name)"
+    parts = " OR ".join(f"position(name, '{part}') > 0" for part in ("evaluation", "annotation"))
+    return f"{events} OR arrayExists(name -> {parts}, {attributes.names})"
 
 
 class _Having:
@@ -390,20 +390,20 @@ class _Having:
         return self._mentions(self._bind("String", condition.text))
 
     def _mentions(self, text: str) -> str:
-        def found(value: str) -> str:
+        def contains(value: str) -> str:
             return f"positionCaseInsensitiveUTF8({value}, {text}) > 0"
 
-        places = [found(name) for name in ("SpanName", "ServiceName", "ScopeName", "StatusMessage", "TraceId")]
+        places = [contains(name) for name in ("SpanName", "ServiceName", "ScopeName", "StatusMessage", "TraceId")]
         if self._schema.typed:
-            places += [found(f"toString({name})") for name in ("SpanAttributes", "ResourceAttributes")]
-            places.append(f"arrayExists(one -> {found('toString(one)')}, Events.Attributes)")
+            places += [contains(f"toString({name})") for name in ("SpanAttributes", "ResourceAttributes")]
+            places.append(f"arrayExists(value -> {contains('toString(value)')}, Events.Attributes)")
         else:
             places += [
-                f"arrayExists(one -> {found('one')}, mapValues({name}))"
+                f"arrayExists(value -> {contains('one')}, mapValues({name}))"
                 for name in ("SpanAttributes", "ResourceAttributes")
             ]
             places.append(
-                f"arrayExists(each -> arrayExists(one -> {found('one')}, mapValues(each)), Events.Attributes)"
+                f"arrayExists(each -> arrayExists(value -> {contains('one')}, mapValues(each)), Events.Attributes)"
             )
         return " OR ".join(places)
 
