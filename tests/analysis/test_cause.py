@@ -288,11 +288,11 @@ def test_a_text_loses_its_noise(text: str, normalized: str) -> None:
 
 
 def test_the_noise_is_returned_in_order() -> None:
-    found = normalize("'a b' after 30s, 5 > 4: HTTP 502")
+    normalized = normalize("'a b' after 30s, 5 > 4: HTTP 502")
 
-    assert found.text == "<quoted> after <time>, <n> > <n>: HTTP 502"
-    assert found.replaced == (("quoted", "'a b'"), ("time", "30s"), ("n", "5"), ("n", "4"))
-    assert found.template.codes == ("502",)
+    assert normalized.text == "<quoted> after <time>, <n> > <n>: HTTP 502"
+    assert normalized.replaced == (("quoted", "'a b'"), ("time", "30s"), ("n", "5"), ("n", "4"))
+    assert normalized.template.codes == ("502",)
 
 
 @settings(max_examples=examples(1000))
@@ -303,10 +303,10 @@ def test_the_noise_is_returned_in_order() -> None:
 @example("failed with exit code 7654321 (job-42)")
 def test_a_text_of_a_familiar_shape_is_normalized_as_any_other(text: str) -> None:
     text = " ".join(text.split())
-    alone, found = template_of(text), normalize(text)
+    alone, normalized = template_of(text), normalize(text)
 
-    assert (found.text, found.template.codes) == (alone.text, alone.codes)
-    assert found.replaced == tuple((kind, text[start:end]) for kind, start, end in alone.noise)
+    assert (normalized.text, normalized.template.codes) == (alone.text, alone.codes)
+    assert normalized.replaced == tuple((kind, text[start:end]) for kind, start, end in alone.noise)
 
 
 def test_texts_that_differ_in_ids_and_numbers_share_a_template() -> None:
@@ -432,8 +432,8 @@ def test_an_error_counts_before_a_wrong_answer() -> None:
 
 def test_a_title_prints_what_all_failures_share() -> None:
     def title(*texts: str, kind: str | None = None) -> str:
-        found = [failure for text in texts if (failure := failure_of(failed(text, type=kind))) is not None]
-        titles = {shared_cause(found[0].cause, each).title for each in (found, found[::-1])}
+        failures = [failure for text in texts if (failure := failure_of(failed(text, type=kind))) is not None]
+        titles = {shared_cause(failures[0].cause, each).title for each in (failures, failures[::-1])}
         assert len(titles) == 1
         return titles.pop()
 

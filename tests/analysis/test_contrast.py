@@ -162,16 +162,16 @@ def test_a_difference_that_chance_explains_is_no_finding() -> None:
 @given(st.lists(runs(), min_size=1, max_size=3), st.lists(runs(), max_size=3), st.randoms())
 def test_the_order_of_runs_changes_nothing_but_the_example(a: list[Run], b: list[Run], chance: random.Random) -> None:
     left, right = side("a", a), side("b", b)
-    found = contrast(left, right)
+    findings = contrast(left, right)
     chance.shuffle(left)
     chance.shuffle(right)
 
     again = contrast(left, right)
 
-    assert [(one.features, one.in_a, one.in_b) for one in again] == [
-        (one.features, one.in_a, one.in_b) for one in found
+    assert [(finding.features, finding.in_a, finding.in_b) for finding in again] == [
+        (finding.features, finding.in_a, finding.in_b) for finding in findings
     ]
-    assert len(found) <= MAX_FINDINGS
+    assert len(findings) <= MAX_FINDINGS
 
 
 @settings(max_examples=examples(20))

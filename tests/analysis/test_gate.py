@@ -94,12 +94,12 @@ def test_a_loss_is_a_regression_and_a_gain_is_none() -> None:
 
 
 def test_a_wide_interval_is_inconclusive() -> None:
-    found = compared([2, 0, 2, 1, 2, 0, 1, 2] * 3, [0, 2, 1, 2, 2, 1, 0, 1] * 3, 2)
-    assert found.verdict is Verdict.INCONCLUSIVE
-    assert found.interval.low < -0.1
-    assert "points is possible" in found.reason
-    assert found.trials_per_task is not None
-    assert found.trials_per_task > 2
+    comparison = compared([2, 0, 2, 1, 2, 0, 1, 2] * 3, [0, 2, 1, 2, 2, 1, 0, 1] * 3, 2)
+    assert comparison.verdict is Verdict.INCONCLUSIVE
+    assert comparison.interval.low < -0.1
+    assert "points is possible" in comparison.reason
+    assert comparison.trials_per_task is not None
+    assert comparison.trials_per_task > 2
     assert compared([2, 0, 2, 1, 2, 0, 1, 2] * 3, [0, 2, 1, 2, 2, 1, 0, 1] * 3, 2, 0.9).verdict is Verdict.NO_REGRESSION
 
 
@@ -107,12 +107,12 @@ def test_tasks_without_a_counterpart_are_listed() -> None:
     base = [*trials_of("both", 1, 2), *trials_of("old", 1, 2), summary("unscored", 0), summary(None, 3)]
     candidate = [*trials_of("both", 2, 3), *trials_of("new10", 1, 1), *trials_of("new9", 1, 1)]
     candidate += trials_of("unscored", 1, 1)
-    found = gate(matrix(base), matrix(candidate))
-    assert [pair.name for pair in found.pairs] == ["both"]
-    assert found.pairs[0].difference == Fraction(1, 6)
-    assert [task.name for task in found.only_base] == ["old"]
-    assert [task.name for task in found.only_candidate] == ["new9", "new10"]
-    assert [(a.name, b.counts.scored) for a, b in found.unscored] == [("unscored", 1)]
+    comparison = gate(matrix(base), matrix(candidate))
+    assert [pair.name for pair in comparison.pairs] == ["both"]
+    assert comparison.pairs[0].difference == Fraction(1, 6)
+    assert [task.name for task in comparison.only_base] == ["old"]
+    assert [task.name for task in comparison.only_candidate] == ["new9", "new10"]
+    assert [(a.name, b.counts.scored) for a, b in comparison.unscored] == [("unscored", 1)]
 
 
 @pytest.mark.parametrize(
@@ -139,14 +139,14 @@ def test_metrics_are_reported_and_never_set_the_verdict() -> None:
     passed = [4, 4, 4, 4, 0] * 4
     base = set_of(passed, 4, usage=Usage(total_tokens=100), duration_ms=5.0)
     candidate = set_of(passed, 4, usage=Usage(total_tokens=200), duration_ms=5.0)
-    found = gate(matrix(base), matrix(candidate))
-    assert found.verdict is Verdict.NO_REGRESSION
-    tokens, duration = found.metrics["tokens"], found.metrics["duration_ms"]
+    comparison = gate(matrix(base), matrix(candidate))
+    assert comparison.verdict is Verdict.NO_REGRESSION
+    tokens, duration = comparison.metrics["tokens"], comparison.metrics["duration_ms"]
     assert (tokens.tasks, tokens.base, tokens.candidate, tokens.interval) == (20, 100, 200, (100, 100))
     assert tokens.p < 0.001
     assert tokens.adjusted_p == pytest.approx(2 * tokens.p)
     assert (duration.p, duration.adjusted_p) == (1.0, 1.0)
-    assert [*found.metrics] == ["tokens", "duration_ms"]
+    assert [*comparison.metrics] == ["tokens", "duration_ms"]
     single = gate(matrix(base[:1]), matrix(candidate[:1]))
     assert single.metrics["tokens"].interval.low <= 0
 
@@ -166,11 +166,11 @@ def test_the_first_divergence_compares_a_passed_with_a_failed_trial() -> None:
     (pair,) = gate(base, matrix([scored("c0", False)])).lower
     assert first_divergence(pair, runs.get) is None, "the same steps"
     (pair,) = gate(base, matrix([scored("c1", False)])).lower
-    found = first_divergence(pair, runs.get)
-    assert found is not None
-    assert (found.base.path, found.candidate.path) == ("/traces/b1.json", "/traces/c1.json")
-    assert found.base_span is not None
-    assert (found.step, found.base_span.id, found.candidate_span) == (3, "s2", None)
+    divergence = first_divergence(pair, runs.get)
+    assert divergence is not None
+    assert (divergence.base.path, divergence.candidate.path) == ("/traces/b1.json", "/traces/c1.json")
+    assert divergence.base_span is not None
+    assert (divergence.step, divergence.base_span.id, divergence.candidate_span) == (3, "s2", None)
     (pair,) = gate(matrix([scored("b0", False)]), matrix([scored("d", True)])).higher
     divergence = first_divergence(pair, runs.get)
     assert divergence is not None
@@ -185,13 +185,13 @@ def test_the_first_divergence_is_that_of_usual_trials() -> None:
     runs = {run.summary.ref: run for run in (calls(name, path) for name, path in steps.items())}
 
     def scored(letter: str, outcome: Outcome) -> list[RunSummary]:
-        found = [run.summary for ref, run in runs.items() if ref.path[8] == letter]
-        return [one.replace(task="t", trial=str(i), outcome=outcome) for i, one in enumerate(found)]
+        summaries = [run.summary for ref, run in runs.items() if ref.path[8] == letter]
+        return [summary.replace(task="t", trial=str(i), outcome=outcome) for i, summary in enumerate(summaries)]
 
-    found = gate(matrix(scored("b", Outcome.PASSED)), matrix(scored("c", Outcome.FAILED)))
-    divergence = first_divergence(found.pairs[0], runs.get)
+    comparison = gate(matrix(scored("b", Outcome.PASSED)), matrix(scored("c", Outcome.FAILED)))
+    divergence = first_divergence(comparison.pairs[0], runs.get)
     assert divergence is not None
     assert (divergence.base.path, divergence.candidate.path) == ("/traces/b1.json", "/traces/c1.json")
     assert divergence.step == 2
     only_base = {ref: run for ref, run in runs.items() if ref.path[8] == "b"}
-    assert first_divergence(found.pairs[0], only_base.get) is None
+    assert first_divergence(comparison.pairs[0], only_base.get) is None

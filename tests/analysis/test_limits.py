@@ -39,8 +39,8 @@ def course(run: Run) -> Trajectory:
 
 
 def doom(run: Run) -> tuple[str, str] | None:
-    found = find_point_of_no_return(run, loops(run, lambda span: Body(input=span.preview)))
-    return None if found is None else (found.span, found.reason)
+    point = find_point_of_no_return(run, loops(run, lambda span: Body(input=span.preview)))
+    return None if point is None else (point.span, point.reason)
 
 
 @pytest.mark.parametrize(
@@ -61,11 +61,11 @@ def doom(run: Run) -> tuple[str, str] | None:
 def test_a_limit_counts_what_its_name_says(
     limit: Limit, measure: str | None, values: list[float], crossed: int | None
 ) -> None:
-    found = course(limited(limit))
-    assert found.measure == measure
-    assert list(found.values) == pytest.approx(values)
-    assert len(found.positions) == len(values)
-    assert found.crossed == crossed
+    trajectory = course(limited(limit))
+    assert trajectory.measure == measure
+    assert list(trajectory.values) == pytest.approx(values)
+    assert len(trajectory.positions) == len(values)
+    assert trajectory.crossed == crossed
 
 
 def test_a_step_that_was_refused_is_where_the_policy_says_so() -> None:
@@ -123,10 +123,10 @@ LIMITS = st.builds(
 def test_any_run_with_any_limits_has_a_course(run: Run, limits: list[Limit]) -> None:
     spans = list(run.spans)
     limited = make_run(spans, status=Status.ERROR, body=RunBody(limits=tuple(limits)))
-    for found in trajectories(limited):
-        assert list(found.values) == sorted(set(found.values))
-        assert list(found.positions) == sorted(set(found.positions))
-        assert found.crossed is None or 0 <= found.crossed < len(spans)
+    for trajectory in trajectories(limited):
+        assert list(trajectory.values) == sorted(set(trajectory.values))
+        assert list(trajectory.positions) == sorted(set(trajectory.positions))
+        assert trajectory.crossed is None or 0 <= trajectory.crossed < len(spans)
     end = find_point_of_no_return(limited, loops(limited, lambda span: Body(input=span.name)))
     assert end is None or (end.span in limited.index and not UNSAFE.search(end.reason))
 
@@ -151,9 +151,9 @@ def test_real_runs_that_a_policy_stopped(version: str) -> None:
 
 def test_the_samples_that_a_policy_stopped(tmp_path: Path) -> None:
     demo.write(tmp_path, datetime(2026, 11, 21, 10, 0, tzinfo=UTC))
-    found = [named(run) for run in load_all(str(tmp_path)) if any(limit.violated for limit in run.body.limits)]
+    names = [named(run) for run in load_all(str(tmp_path)) if any(limit.violated for limit in run.body.limits)]
 
-    assert sorted(filter(None, found)) == [
+    assert sorted(filter(None, names)) == [
         ("exceeded max_steps 11 > 10", 10),
         ("exceeded max_steps 4 > 3", 3),
         ("exceeded max_tokens 13 394 > 12 000", 7),

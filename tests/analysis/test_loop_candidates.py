@@ -61,11 +61,11 @@ def test_repetitions_have_their_shortest_period(names: str, expected: list[tuple
 @given(st.text("abc", max_size=40))
 def test_loops_are_disjoint_whole_and_leave_no_repetition_of_one_call(names: str) -> None:
     run = calls(names)
-    found = find(run, always)
-    covered = [call for loop in found for call in loop.calls]
+    loops = find(run, always)
+    covered = [call for loop in loops for call in loop.calls]
 
     assert covered == sorted(set(covered))
-    for loop in found:
+    for loop in loops:
         said = "".join(names[call] for call in loop.calls)
         assert said == said[: loop.period] * loop.times
         assert loop.times >= 2
@@ -145,11 +145,11 @@ def cut(run: Run, others: set[tuple[str, str]], calls: set[tuple[str, str]] = fr
 
 
 def test_a_candidate_is_cut_where_a_call_is_another() -> None:
-    found = cut(calls("aaaaaa"), {("2", "3")}, {("4", "5")})
-    assert [(loop.first, loop.last, loop.identical) for loop in found] == [(0, 2, True), (3, 5, False)]
+    loops = cut(calls("aaaaaa"), {("2", "3")}, {("4", "5")})
+    assert [(loop.first, loop.last, loop.identical) for loop in loops] == [(0, 2, True), (3, 5, False)]
     assert cut(calls("aa"), {("0", "1")}) == []
-    found = cut(calls("abababab"), {("4", "6")})
-    assert [(loop.first, loop.last, loop.times) for loop in found] == [(0, 5, 3)]
+    loops = cut(calls("abababab"), {("4", "6")})
+    assert [(loop.first, loop.last, loop.times) for loop in loops] == [(0, 5, 3)]
 
 
 def test_a_hundred_thousand_calls_take_a_moment() -> None:
@@ -157,8 +157,12 @@ def test_a_hundred_thousand_calls_take_a_moment() -> None:
     best = 9.0
     for _ in range(5):
         begun = time.process_time()
-        found = candidates(run)
+        repetitions = candidates(run)
         best = min(best, time.process_time() - begun)
 
-    assert [(one.period, len(one.calls)) for one in found] == [(2, 40_000), (4, 20_000), (1, 40_000)]
+    assert [(repetition.period, len(repetition.calls)) for repetition in repetitions] == [
+        (2, 40_000),
+        (4, 20_000),
+        (1, 40_000),
+    ]
     assert best < 1  # 0.05 on an idle machine

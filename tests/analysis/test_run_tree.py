@@ -42,16 +42,16 @@ def tree_of_calls(runs: Sequence[Sequence[str]], passed: Sequence[bool | None] =
 
 
 def facts(tree: RunTree) -> list[ForkFacts]:
-    found = [
+    facts = [
         ForkFacts(fork.step, sorted((len(one.branch.runs), *one.scored) for one in fork.sides), fork.p)
         for fork in tree.forks
     ]
-    return sorted(found, key=repr)
+    return sorted(facts, key=repr)
 
 
-def same_facts(found: list[ForkFacts], expected: list[ForkFacts]) -> bool:
-    return [one[:2] for one in found] == [one[:2] for one in expected] and [one.p for one in found] == [
-        None if one.p is None else pytest.approx(one.p) for one in expected
+def same_facts(facts: list[ForkFacts], expected: list[ForkFacts]) -> bool:
+    return [fact[:2] for fact in facts] == [fact[:2] for fact in expected] and [fact.p for fact in facts] == [
+        None if fact.p is None else pytest.approx(fact.p) for fact in expected
     ]
 
 
@@ -305,12 +305,14 @@ def test_the_trees_of_tau_bench_are_those_of_the_definition(tmp_path: Path) -> N
     for one in json.loads(source.read_bytes()):
         by_task.setdefault(one["task_id"], []).append(one)
     nodes = 0
-    for task, found in by_task.items():
-        runs = [load(tmp_path / f"airline-{task:02d}__t{one['trial']}" / "agent" / "trajectory.json") for one in found]
-        steps, passed = [tau_steps(one["traj"]) for one in found], [one["reward"] == 1 for one in found]
+    for task, trials in by_task.items():
+        runs = [
+            load(tmp_path / f"airline-{task:02d}__t{trial['trial']}" / "agent" / "trajectory.json") for trial in trials
+        ]
+        steps, passed = [tau_steps(trial["traj"]) for trial in trials], [trial["reward"] == 1 for trial in trials]
         tree = tree_of(runs, passed)
         assert tree.nodes == nodes_of(steps)
         assert same_facts(facts(tree), forks_of(steps, passed))
         assert not any(fork.is_decisive for fork in tree.forks)
         nodes += tree.nodes
-    assert 0 < nodes < sum(len(tau_steps(one["traj"])) for found in by_task.values() for one in found)
+    assert 0 < nodes < sum(len(tau_steps(trial["traj"])) for trials in by_task.values() for trial in trials)

@@ -19,9 +19,9 @@ DAY = 8 * 3600.0
 def summary_of(made: Session, folder: Path, ago: float) -> RunSummary:
     path = made.write(folder, NOW, ago)
     with LocalSource().open(str(path)) as file:
-        (found,) = ClaudeCode().summarize(file, deep=True)
-    assert isinstance(found, RunSummary)
-    return found
+        (summary,) = ClaudeCode().summarize(file, deep=True)
+    assert isinstance(summary, RunSummary)
+    return summary
 
 
 def stands(made: Session, folder: Path, ago: float) -> tuple[State, CurrentState]:
@@ -50,8 +50,8 @@ def stands(made: Session, folder: Path, ago: float) -> tuple[State, CurrentState
 def test_the_last_event_and_the_silence_decide(
     end: str, ago: float, state: State, turn: RunState, tmp_path: Path
 ) -> None:
-    found, stand = stands(session("s", end), tmp_path, ago)
-    assert (found, stand.state) == (state, turn)
+    actual, stand = stands(session("s", end), tmp_path, ago)
+    assert (actual, stand.state) == (state, turn)
 
 
 def test_an_open_call_has_its_name_and_age(tmp_path: Path) -> None:

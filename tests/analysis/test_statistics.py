@@ -40,11 +40,11 @@ def inherited(span: Span) -> bool:
 @settings(max_examples=examples(20))
 @given(st.lists(runs(), max_size=3))
 def test_tools_equal_a_plain_recount(whole: list[Run]) -> None:
-    found = of(By.TOOL, *whole)
+    rows = of(By.TOOL, *whole)
 
     calls = [(run, span) for run in whole for span in run.spans if span.operation is TOOL and not inherited(span)]
-    assert {*found} == {span.name for _, span in calls}
-    for name, row in found.items():
+    assert {*rows} == {span.name for _, span in calls}
+    for name, row in rows.items():
         mine = [(run, span) for run, span in calls if span.name == name]
         assert row.count == len(mine)
         assert row.errors == sum(span.status is Status.ERROR for _, span in mine)

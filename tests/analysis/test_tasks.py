@@ -33,9 +33,9 @@ SCORES = st.lists(st.integers(0, 5).flatmap(lambda n: st.tuples(st.integers(0, n
 @given(st.integers(0, 40).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_pass_hat_by_k_equals_its_definition(numbers: tuple[int, int]) -> None:
     passed, scored = numbers
-    found = Counts(scored, passed, scored - passed).pass_hat
-    assert [*found] == [*range(1, scored + 1)]
-    assert all(isclose(value, comb(passed, k) / comb(scored, k), abs_tol=1e-12) for k, value in found.items())
+    rates = Counts(scored, passed, scored - passed).pass_hat
+    assert [*rates] == [*range(1, scored + 1)]
+    assert all(isclose(value, comb(passed, k) / comb(scored, k), abs_tol=1e-12) for k, value in rates.items())
 
 
 @given(st.integers(1, 8).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
@@ -59,10 +59,10 @@ def test_overall_pass_hat_is_the_mean_over_tasks_with_enough_trials(scores: list
 @needs_shared
 @pytest.mark.shared
 def test_pass_hat_of_tau_bench_equals_the_share_of_all_draws() -> None:
-    found = json.loads(sample("tau-bench", "gpt-4o-airline-even.json").read_bytes())
+    records = json.loads(sample("tau-bench", "gpt-4o-airline-even.json").read_bytes())
     passed: dict[str, list[bool]] = {}
-    for one in found:
-        passed.setdefault(str(one["task_id"]), []).append(one["reward"] == 1)
+    for record in records:
+        passed.setdefault(str(record["task_id"]), []).append(record["reward"] == 1)
     rates = matrix(summary(task, i, passed=p) for task, trials in passed.items() for i, p in enumerate(trials)).rates
     assert rates.pass_hat_tasks == dict.fromkeys(range(1, 5), 25)
     for k in range(1, 5):
@@ -81,12 +81,12 @@ def test_the_matrix_does_not_depend_on_the_order_of_runs() -> None:
 def test_a_task_is_recorded_or_derived() -> None:
     runs = [summary("a", 0, repeats="r"), summary("a", 1, repeats="s"), summary(None, 0, repeats="r", prompt="Book it")]
     runs.append(summary(None, 5))
-    found = matrix(runs)
-    assert [(task.key, task.name, task.source, len(task.trials)) for task in found.tasks] == [
+    by_task = matrix(runs)
+    assert [(task.key, task.name, task.source, len(task.trials)) for task in by_task.tasks] == [
         (TaskKey("r", derived=True), "Book it", "inferred: same name and first input", 1),
         (TaskKey("a"), "a", "recorded in the trace", 2),
     ]
-    assert found.without_task == (runs[-1],)
+    assert by_task.without_task == (runs[-1],)
 
 
 def test_forks_belong_to_the_task_of_their_original_and_count_in_no_rate() -> None:
@@ -96,11 +96,11 @@ def test_forks_belong_to_the_task_of_their_original_and_count_in_no_rate() -> No
     replay = summary("a", 3, passed=False, replay_of="gone")
     student = summary("a", 4, passed=False, replay_of=first.id, relation="student")
     lost = summary(None, 6, replay_of="gone", relation="fork")
-    found = matrix([lost, student, replay, retry, fork, first])
-    (task,) = found.tasks
+    by_task = matrix([lost, student, replay, retry, fork, first])
+    (task,) = by_task.tasks
     assert [trial.excluded for trial in task.trials] == [None, "fork", "retry", "replay", None]
-    assert task.counts == found.rates.counts == Counts(runs=5, passed=1, failed=1, excluded=3)
-    assert found.without_task == (lost,)
+    assert task.counts == by_task.rates.counts == Counts(runs=5, passed=1, failed=1, excluded=3)
+    assert by_task.without_task == (lost,)
     assert task.counted == [task.trials[0], task.trials[4]]
 
 
@@ -114,15 +114,15 @@ def test_runs_without_a_task_that_inherit_from_each_other_are_a_family_without_r
         summary(None, 4).replace(id="lost", replay_of="gone", relation="fork"),
         summary(None, 5).replace(id="later", replay_of="lost", relation="fork"),
     ]
-    found = matrix(runs)
-    assert found == matrix(runs[::-1])
-    families = {tuple(trial.run.id for trial in task.trials): task for task in found.tasks}
+    by_task = matrix(runs)
+    assert by_task == matrix(runs[::-1])
+    families = {tuple(trial.run.id for trial in task.trials): task for task in by_task.tasks}
     assert {*families} == {("first", "fork", "again"), ("lost", "later")}
     family = families["first", "fork", "again"]
     assert (family.name, family.source) == ("Plant an ash", "inferred: replays, forks and retries of one run")
     assert [trial.excluded for trial in family.trials] == ["original", "fork", "retry"]
-    assert (family.counts.scored, found.rates.counts.pass_rate) == (0, None)
-    assert [run.id for run in found.without_task] == ["alone"]
+    assert (family.counts.scored, by_task.rates.counts.pass_rate) == (0, None)
+    assert [run.id for run in by_task.without_task] == ["alone"]
 
 
 def test_a_selected_fork_keeps_the_task_of_its_unselected_original() -> None:
@@ -135,10 +135,10 @@ def test_a_selected_fork_keeps_the_task_of_its_unselected_original() -> None:
 
 def test_directories_are_column_groups() -> None:
     runs = trials_of("a", 1, 2, "new/") + trials_of("a", 2, 2, "old/") + trials_of("a", 1, 1, "old/inner/")
-    found = matrix(runs, directories=["/traces/old", "/traces/new/", "/traces/old/inner"])
-    assert [group.directory for group in found.groups] == ["/traces/old", "/traces/new/", "/traces/old/inner"]
-    assert [rates.counts.pass_rate for rates in found.groups.values()] == [1.0, 0.5, 1.0]
-    (task,) = found.tasks
+    by_task = matrix(runs, directories=["/traces/old", "/traces/new/", "/traces/old/inner"])
+    assert [group.directory for group in by_task.groups] == ["/traces/old", "/traces/new/", "/traces/old/inner"]
+    assert [rates.counts.pass_rate for rates in by_task.groups.values()] == [1.0, 0.5, 1.0]
+    (task,) = by_task.tasks
     assert sum(counts.runs for counts in task.groups.values()) == len(task.trials) == 5
 
 
@@ -203,16 +203,16 @@ def test_unscored_and_running_trials_are_counted_apart() -> None:
 
 def test_the_least_stable_task_comes_first() -> None:
     rates = {"stable": (4, 4), "broken": (0, 4), "mixed": (2, 4), "nearly": (3, 4)}
-    found = matrix(run for task, (passed, scored) in rates.items() for run in trials_of(task, passed, scored))
-    assert [task.name for task in found.tasks] == ["mixed", "nearly", "broken", "stable"]
-    assert [task.instability for task in found.tasks] == [pytest.approx(4 / 6), 0.5, 0.0, 0.0]
+    by_task = matrix(run for task, (passed, scored) in rates.items() for run in trials_of(task, passed, scored))
+    assert [task.name for task in by_task.tasks] == ["mixed", "nearly", "broken", "stable"]
+    assert [task.instability for task in by_task.tasks] == [pytest.approx(4 / 6), 0.5, 0.0, 0.0]
 
 
 def test_the_difference_of_two_models_is_no_instability() -> None:
     apart = trials_of("apart", 3, 3, model="m") + trials_of("apart", 0, 3, folder="n/", model="n")
     mixed = trials_of("mixed", 2, 3, model="m") + trials_of("mixed", 3, 3, folder="n/", model="n")
-    found = matrix(apart + mixed + trials_of("single", 1, 1, model="m") + trials_of("single", 0, 1, "n/", model="n"))
-    assert [(task.name, task.instability) for task in found.tasks] == [
+    by_task = matrix(apart + mixed + trials_of("single", 1, 1, model="m") + trials_of("single", 0, 1, "n/", model="n"))
+    assert [(task.name, task.instability) for task in by_task.tasks] == [
         ("mixed", pytest.approx(2 / 6)),
         ("apart", 0.0),
         ("single", None),
@@ -242,13 +242,13 @@ def test_metrics_that_are_no_sensible_numbers_count_as_not_stated(value: float) 
 def test_agents_and_models_have_rates_of_their_own() -> None:
     runs = trials_of("a", 2, 2, agent="x", model="m") + trials_of("a", 0, 2, folder="o/", agent="x", model="n")
     runs += trials_of("b", 1, 3, agent="x", model="n")
-    found = matrix(runs)
+    by_task = matrix(runs)
     first, second = Group("x", "m"), Group("x", "n")
-    assert [*found.groups] == [first, second]
-    assert found.groups[first].pass_hat == {1: 1.0, 2: 1.0}
-    assert found.groups[second].pass_hat_tasks == {1: 2, 2: 2, 3: 1}
-    assert found.groups[second].counts.pass_rate == 1 / 5
-    assert next(task for task in found.tasks if task.name == "a").groups[first].passed == 2
+    assert [*by_task.groups] == [first, second]
+    assert by_task.groups[first].pass_hat == {1: 1.0, 2: 1.0}
+    assert by_task.groups[second].pass_hat_tasks == {1: 2, 2: 2, 3: 1}
+    assert by_task.groups[second].counts.pass_rate == 1 / 5
+    assert next(task for task in by_task.tasks if task.name == "a").groups[first].passed == 2
 
 
 def test_numbers_in_trial_names_sort_as_numbers() -> None:

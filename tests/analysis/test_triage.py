@@ -35,7 +35,7 @@ def run(key: str, message: str | None = "boom", **more: Any) -> RunSummary:
 
 def listed(folder: Path) -> list[RunSummary]:
     """All runs below a folder, counted."""
-    return [one for found in scan(LocalSource(), [str(folder)], deep=True) for one in found.runs]
+    return [run for scanned in scan(LocalSource(), [str(folder)], deep=True) for run in scanned.runs]
 
 
 def keys(group: Group) -> list[str | None]:
@@ -77,9 +77,9 @@ def test_waste_of_a_child_counts_once() -> None:
     below = run("batch/2/a", "two", parent="batch/2", duration_ms=15.0)
     lost = run("lost", "three", parent="nobody", duration_ms=7.0)
     fine = run("batch/3", None, parent="batch", duration_ms=20.0)
-    found = groups([below, batch, fine, same, other, lost])
+    causes = groups([below, batch, fine, same, other, lost])
 
-    assert [(keys(group), group.wasted_ms, group.wasted_tokens) for group in found] == [
+    assert [(keys(group), group.wasted_ms, group.wasted_tokens) for group in causes] == [
         (["batch", "batch/1"], 60.0, 50),
         (["batch/2", "batch/2/a"], 40.0, None),
         (["lost"], 7.0, None),
@@ -90,9 +90,9 @@ def test_waste_below_a_passed_run_counts_once() -> None:
     batch = run("batch", "one", duration_ms=100.0)
     fine = run("batch/1", None, parent="batch", duration_ms=40.0)
     below = run("batch/1/a", "two", parent="batch/1", duration_ms=15.0)
-    found = groups([below, fine, batch])
+    causes = groups([below, fine, batch])
 
-    assert [(keys(group), group.wasted_ms) for group in found] == [(["batch"], 85.0), (["batch/1/a"], 15.0)]
+    assert [(keys(group), group.wasted_ms) for group in causes] == [(["batch"], 85.0), (["batch/1/a"], 15.0)]
 
 
 def test_a_run_that_is_its_own_parent_wastes_what_it_took() -> None:
@@ -129,25 +129,25 @@ def test_the_order_in_which_runs_arrive_does_not_matter(given_runs: list[RunSumm
 def test_a_night_of_five_hundred_failures_has_its_twelve_causes(tmp_path: Path) -> None:
     night = Night(tmp_path)
     night.fill(500, 100)
-    found = groups(listed(tmp_path))
-    causes = [{night.causes[ref.path] for ref in group.runs} for group in found]
+    triaged = groups(listed(tmp_path))
+    causes = [{night.causes[ref.path] for ref in group.runs} for group in triaged]
 
-    assert sum(len(group.runs) for group in found) == 500
+    assert sum(len(group.runs) for group in triaged) == 500
     assert sorted(cause for named in causes for cause in named) == sorted(CAUSES)
     assert all(len(named) == 1 for named in causes)
-    assert len({group.id for group in found}) == len(found)
+    assert len({group.id for group in triaged}) == len(triaged)
     wasted = [night.wasted_ms[cause] for (cause,) in causes]
-    assert [group.wasted_ms for group in found] == pytest.approx(wasted)
+    assert [group.wasted_ms for group in triaged] == pytest.approx(wasted)
     assert wasted == sorted(wasted, reverse=True)
 
 
 @needs_shared
 def test_the_causes_of_the_real_samples() -> None:
-    found = {}
+    titles = {}
     for name in ("paprika", "ccpa", "hypergraph", "penelope", "latticeflow"):
-        found[name] = {group.title.exact: len(group.runs) for group in groups(listed(sample(name)))}
+        titles[name] = {group.title.exact: len(group.runs) for group in groups(listed(sample(name)))}
 
-    assert found == {
+    assert titles == {
         "paprika": {
             "tool exploded: connection reset · fail": 2,
             "max_steps: Step limit exceeded: 11 > 10": 2,
@@ -166,9 +166,9 @@ def test_the_causes_of_the_real_samples() -> None:
 
 def test_the_causes_of_the_built_in_samples(tmp_path: Path) -> None:
     demo.write(tmp_path, datetime(2026, 3, 2, 12, tzinfo=UTC))
-    found = groups(listed(tmp_path))
+    causes = groups(listed(tmp_path))
 
-    assert [(group.id, len(group.runs), group.title.exact) for group in found] == [
+    assert [(group.id, len(group.runs), group.title.exact) for group in causes] == [
         ("F-1642", 1, "timeout: ended after 2 of 8 turns"),
         ("F-c50f", 3, "TimeoutError: search timed out after 30s · search"),
         ("F-0d46", 2, "exit 101: panic: thread 'parse_empty' · Bash (src/parse.rs)"),
@@ -345,7 +345,7 @@ def test_ten_thousand_runs_are_grouped_at_once() -> None:
         for i in range(10_000)
     ]
     began = time.process_time()
-    found = groups(many)
+    causes = groups(many)
 
-    assert [len(group.runs) for group in found] == [1_000]
+    assert [len(group.runs) for group in causes] == [1_000]
     assert time.process_time() - began < 1  # measured: 0.02 s

@@ -114,16 +114,16 @@ def growths(draw: st.DrawFn) -> list[list[Span]]:
 def test_every_span_is_in_one_turn_and_growing_gives_the_same_turns(chunks: list[list[Span]]) -> None:
     builder = RunBuilder(RunRef("any", "a"), lambda span: None)  # type: ignore[arg-type,return-value]
     before: Run | None = None
-    found: list[navigation.Turn] = []
+    turns: list[navigation.Turn] = []
     for chunk in chunks:
         builder.add(chunk, header=Header(id="a", name="a"))
         run = builder.build()
         delta = growth(before, run) if before is not None else None
         if before is None or delta is None:
-            found = turns_of(run)
+            turns = turns_of(run)
         else:
-            found = navigation.grow(found, before, run, delta.start, delta.changed)
-        assert found == turns_of(run)
-        assert [i for turn in found for i in range(turn.start, turn.stop)] == list(range(len(run.spans)))
-        assert all(turn.start <= turn.head < turn.stop for turn in found)
+            turns = navigation.grow(turns, before, run, delta.start, delta.changed)
+        assert turns == turns_of(run)
+        assert [i for turn in turns for i in range(turn.start, turn.stop)] == list(range(len(run.spans)))
+        assert all(turn.start <= turn.head < turn.stop for turn in turns)
         before = run

@@ -74,8 +74,8 @@ def test_a_result_that_is_of_another_call_is_shown() -> None:
         run_of([Did(Operation.CHAT, "m")], bodies={"s0": one}, ident=name) for name, one in (("a", a), ("b", b))
     )
     comparison = Comparison(run, other)
-    *_, found = comparison.steps()
-    sections = step_sections(a, b, comparison.changes(found.rows[0]))
+    *_, last_step = comparison.steps()
+    sections = step_sections(a, b, comparison.changes(last_step.rows[0]))
 
-    assert not found.same
+    assert not last_step.same
     assert [(one.path, one.sign.value) for one in sections if one.differs] == [("messages[1].content[0].id", "edited")]

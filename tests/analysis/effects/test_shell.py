@@ -22,12 +22,12 @@ KINDS = {Kind.DELETE: "delete", Kind.INSTALL: "install", Kind.KILL: "kill"}
 
 def labels(command: str, place: Place = HERE) -> set[str]:
     """The effects of a command in the words of the labels."""
-    found: set[str] = set()
+    names: set[str] = set()
     for effect in shell_effects(command, place):
-        found |= {flag.value for flag in FLAGS if flag in effect.flags}
-        found |= {KINDS[effect.kind]} if effect.kind in KINDS else set()
-        found |= {"net"} if effect.kind is Kind.NET and Flag.LOCAL not in effect.flags else set()
-    return found
+        names |= {flag.value for flag in FLAGS if flag in effect.flags}
+        names |= {KINDS[effect.kind]} if effect.kind in KINDS else set()
+        names |= {"net"} if effect.kind is Kind.NET and Flag.LOCAL not in effect.flags else set()
+    return names
 
 
 def only(command: str, kind: Kind, place: Place = HERE) -> Effect:
@@ -45,8 +45,8 @@ def test_commands_have_the_labeled_effects(row: dict[str, object]) -> None:
 def test_shared_labels_reach_95_percent_precision_and_90_percent_recall() -> None:
     rows = [json.loads(line) for line in sample("effects", "labels.jsonl").read_text().splitlines()]
     pairs = [(labels(row["command"], Place(row["cwd"], row["cwd"])), set(row["labels"])) for row in rows]
-    right = sum(len(found & expected) for found, expected in pairs)
-    assert right / sum(len(found) for found, _ in pairs) >= 0.95
+    right = sum(len(actual & expected) for actual, expected in pairs)
+    assert right / sum(len(actual) for actual, _ in pairs) >= 0.95
     assert right / sum(len(expected) for _, expected in pairs) >= 0.9
 
 
