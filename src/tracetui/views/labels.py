@@ -103,7 +103,7 @@ def arrangement_title(arrangement: Arrangement, words: str, *, ungrouped: str, s
 
 def errors_inside(run: RunSummary) -> Clean:
     """How many spans failed in a run that did not fail itself: ``3 errors inside``."""
-    return Clean(f"{grouped(run.errors or 0)} error{'' if run.errors == 1 else 's'} inside")
+    return Clean(f"{text.quantity(run.errors or 0, 'error')} inside")
 
 
 def number(value: float | None, glyphs: Glyphs = UNICODE) -> Clean:
@@ -268,7 +268,7 @@ def _commonest(counted: Kinds, glyphs: Glyphs, most: int) -> str:
 def _writers(writers: tuple[str, ...], most: int) -> str:
     """The latest versions."""
     if not most:
-        return f"{grouped(len(writers))} writer version{'s' if len(writers) > 1 else ''}"
+        return text.quantity(len(writers), "writer version")
     named = ", ".join(one_line(writer, _KIND_NAME) for writer in writers[-most:])
     more = len(writers) - most
     return f"writer version{'s' if len(writers) > 1 else ''} {named}" + (f" and {more} more" if more > 0 else "")
@@ -301,7 +301,7 @@ def no_hits(words: str, files: int) -> list[Line]:
         (),
         (Piece(Clean("No matches for "), "text bold"), Piece(one_line(words, 60), "hit")),
         (),
-        (Piece(Clean(f"Searched inputs, outputs, messages and errors in {grouped(files)} files."), "sec"),),
+        (Piece(Clean(f"Searched inputs, outputs, messages and errors in {text.quantity(files, 'file')}."), "sec"),),
         (Piece(Clean("Case-insensitive unless you type a capital."), "sec"),),
         (),
         (*_key("&", "    search again"),),

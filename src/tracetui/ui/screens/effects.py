@@ -19,7 +19,7 @@ from tracetui.live.mailbox import Mail
 from tracetui.masking import one_line
 from tracetui.model import RunRef
 from tracetui.store.query import parse_prefix
-from tracetui.text import Clean, grouped
+from tracetui.text import Clean, grouped, quantity
 from tracetui.ui.commands import AUDIT, BLAME, FILES, Command
 from tracetui.ui.layout import NARROW
 from tracetui.ui.panes.run_list import QUERY_LABEL
@@ -322,7 +322,7 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
         progress, result = self._progress, self._result
         pieces = [*self.sentence(result)] if result is not None else []
         if progress is None or self._is_reading:
-            done = f"{grouped(progress.done)} of {grouped(progress.total)} runs" if progress is not None else "…"
+            done = f"{grouped(progress.done)} of {quantity(progress.total, 'run')}" if progress is not None else "…"
             pieces.append(Piece(Clean(f"{'   ' if pieces else ''}reading {done}"), "status.running"))
         elif progress.lost:
             pieces.append(Piece(one_line(f"{'  ·  ' if pieces else ''}{progress.lost}", 200), "status.warn"))

@@ -18,7 +18,7 @@ from tracetui.live.mailbox import Mail
 from tracetui.masking import one_line
 from tracetui.model import RunRef, quote_key
 from tracetui.store.relations import counted
-from tracetui.text import Clean, grouped
+from tracetui.text import Clean, grouped, quantity
 from tracetui.ui import layout
 from tracetui.ui import state as states
 from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, STEPS, Command
@@ -241,7 +241,7 @@ class MainScreen(RunsScreen):
         if not contrast:
             return Scope(refs, "the filtered runs" if self.state.arrangement.words else "all runs")
         if marked:
-            return Scope(marked, f"{len(marked)} marked run{'s' if len(marked) != 1 else ''}")
+            return Scope(marked, quantity(len(marked), "marked run"))
         failed = [run for one in refs if (run := store.runs[one]).failed]
         if failed:  # the runs inside a run that failed are part of it
             chosen = [run.ref for run in counted(failed) or failed]

@@ -498,7 +498,7 @@ def _same(sheet: Sheet, same: SameFailure, now: float | None) -> None:
     """The newest runs that the same cause made fail."""
     group, glyphs = same.group, sheet.glyphs
     number = len(group.runs)
-    sheet.title("Same failure", f"{one_line(group.id)} in {grouped(number)} run{'' if number == 1 else 's'}")
+    sheet.title("Same failure", f"{one_line(group.id)} in {text.quantity(number, 'run')}")
     room = max(8, sheet.width - 28)
     for run in same.runs:
         sign, style = run_sign(run, run.status, glyphs)

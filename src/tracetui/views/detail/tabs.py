@@ -24,7 +24,7 @@ from tracetui.masking import clean, mask, one_line, record
 from tracetui.model import INHERITED, Binding, Body, Check, Link, Message, Run, Span, Status, StatusSource, Usage
 from tracetui.model.tally import CONTAINERS
 from tracetui.store.address import span_label, span_title
-from tracetui.text import Clean, cells, count, duration, grouped, pad
+from tracetui.text import Clean, cells, count, duration, grouped, pad, quantity
 from tracetui.views.bars import amount
 from tracetui.views.detail.run import (
     add_doom,
@@ -574,7 +574,7 @@ def node_title(run: Run) -> Clean:
     if run.body.layout == "Workflow":
         word = one_line(summary.status_word or summary.status.value, NAME_LIMIT)
         status = word.upper() if summary.status is Status.ERROR else word
-        size = _items(run) or _plural(summary.steps or 0, "step")
+        size = _items(run) or quantity(summary.steps or 0, "step")
         return Clean(f"Workflow: {one_line(summary.id)} | {status} | {size} | {_total(summary.duration_ms)}")
     name = " ".join(one_line(part) for part in (summary.name, summary.label) if part)
     spans, items = node_spans(run), _items(run)
@@ -585,7 +585,7 @@ def node_title(run: Run) -> Clean:
 def _items(run: Run) -> str:
     """The result of a map: ``7 of 200 failed``, or ``200 items``; empty for other runs."""
     items = 0 if run.summary.steps else sum(depth == 0 for depth in run.depths)
-    return (one_line(run.summary.result) or _plural(items, "item")) if items else ""
+    return (one_line(run.summary.result) or quantity(items, "item")) if items else ""
 
 
 def node_summary(run: Run) -> Clean:
@@ -655,15 +655,11 @@ def _decision(span: Span) -> Clean:
 
 
 def _nodes(spans: list[Span]) -> str:
-    return _plural(len({span.name for span in spans}), "node")
+    return quantity(len({span.name for span in spans}), "node")
 
 
 def _errors(spans: list[Span]) -> str:
-    return _plural(sum(span.status is Status.ERROR for span in spans), "error")
-
-
-def _plural(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
+    return quantity(sum(span.status is Status.ERROR for span in spans), "error")
 
 
 def _milliseconds(ms: float | None) -> str:
