@@ -14,6 +14,7 @@ from math import floor
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tracetui import text
+from tracetui.analysis import spending
 from tracetui.analysis.liveness import CurrentState, State, current_state, state_of_summary
 from tracetui.formats import registry
 from tracetui.masking import clean, clean_lines, one_line
@@ -32,6 +33,7 @@ from tracetui.model import (
 )
 from tracetui.model.ledger import Kinds
 from tracetui.model.span import PREVIEW
+from tracetui.store.facts import total_tokens
 from tracetui.text import Clean, age, cells, duration, grouped, pad, size, tokens, truncate_middle, wrap
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.rows import Line, ListRows, Piece
@@ -421,6 +423,24 @@ def value_of(score: Score, glyphs: Glyphs = UNICODE) -> Clean:
     if score.value is None and score.passed is not None:
         return _VERDICTS[score.passed]
     return number(score.value, glyphs)
+
+
+def tokens_label(run: RunSummary) -> Clean:
+    """All tokens of a run: ``84.1k``, ``≥84k`` if an output was cut off, ``—`` if not recorded."""
+    return tokens(total_tokens(run), at_least=run.usage is not None and run.usage.output_at_least)
+
+
+def cost_text(spent: spending.Spending) -> Clean:
+    """The cost: ``~$0.12`` if estimated; empty where nothing was used, ``—`` if no price is known."""
+    if spent.usd is None and not spent.tokens:
+        return Clean("")
+    return text.cost(spent.usd, estimated=spent.estimated)
+
+
+def spent_words(spent: spending.Spending) -> str:
+    """Tokens and cost of many runs: ``1.2M tok  ~$3.40``."""
+    words = [f"{text.tokens(spent.tokens)} tok"] if spent.tokens else []
+    return "  ".join([*words, *([cost_text(spent)] if spent.usd else [])])
 
 
 def score_cell(run: RunSummary, glyphs: Glyphs = UNICODE) -> Clean:

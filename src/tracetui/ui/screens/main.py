@@ -30,7 +30,7 @@ from tracetui.ui.state import MainState, SearchTarget
 from tracetui.ui.widgets.frame import Shown, footer, header, idle, sentence
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
-from tracetui.views.list.runs import hidden_columns
+from tracetui.views.list.columns import hidden_columns
 
 if TYPE_CHECKING:
     from tracetui.analysis.links import End, Origin

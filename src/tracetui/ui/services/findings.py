@@ -16,7 +16,7 @@ from tracetui.store.store import OPEN_RUNS, Store
 from tracetui.text import Clean, grouped, one_line, quantity
 from tracetui.ui.commands import Command
 from tracetui.views.glyphs import Glyphs
-from tracetui.views.list.runs import Relationship
+from tracetui.views.list.result import Relationship
 from tracetui.views.rows import Line, Piece
 
 if TYPE_CHECKING:

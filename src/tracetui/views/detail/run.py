@@ -44,7 +44,7 @@ from tracetui.views.labels import (
     source_words,
     start_label,
 )
-from tracetui.views.list.runs import result_phrase
+from tracetui.views.list.result import result_phrase
 from tracetui.views.rows import Line, Piece, fill
 from tracetui.views.sheet import Each, Sheet
 from tracetui.views.stack import Stack
