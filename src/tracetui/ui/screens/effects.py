@@ -533,15 +533,8 @@ class FilesScreen(RecordedScreen):
             super()._show_preview()
 
     def rows_of(self, result: EffectsResult) -> EffectRows:
-        arrangement = self.arrangement
-        return file_rows(
-            self.matching(result).files,
-            self.effects.toggled,
-            self._people,
-            self.app.look.glyphs,
-            sort=arrangement.sort,
-            reverse=arrangement.reverse,
-        )
+        shown, toggled, glyphs = self.matching(result).files, self.effects.toggled, self.app.look.glyphs
+        return file_rows(shown, toggled, self._people, glyphs, self.arrangement)
 
     def items(self, result: EffectsResult) -> Collection[object]:
         return result.files.files
@@ -565,16 +558,8 @@ class AuditScreen(RecordedScreen):
     hints = (("↵", "open the step"), ("]r", "next finding"), ("Space", "allow"))
 
     def rows_of(self, result: EffectsResult) -> EffectRows:
-        arrangement = self.arrangement
-        return audit_rows(
-            self.matching(result).audit,
-            self.effects.toggled,
-            self._people,
-            self._allowed,
-            self.app.look.glyphs,
-            sort=arrangement.sort,
-            reverse=arrangement.reverse,
-        )
+        shown, toggled, glyphs = self.matching(result).audit, self.effects.toggled, self.app.look.glyphs
+        return audit_rows(shown, toggled, self._people, self._allowed, glyphs, self.arrangement)
 
     def items(self, result: EffectsResult) -> Collection[object]:
         return result.audit.findings

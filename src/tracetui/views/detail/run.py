@@ -78,8 +78,6 @@ def run_rows(
     sheet = Sheet("run", width, opened=opened, glyphs=glyphs)
     add_outcome(sheet, run, now, zone, assessment, stands)
     if assessment is not None and assessment.work is not None:
-        from tracetui.views.detail.run import add_work  # loaded by the assessment
-
         add_work(sheet, assessment.work)
     sheet.blank()
     add_origin(sheet, run)

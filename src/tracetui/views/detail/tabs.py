@@ -397,6 +397,15 @@ class _Tab(NamedTuple):
     """Whether it shows the assessment of the run."""
 
 
+def _field(name: str) -> _Tab:
+    """The tab of a field of the body."""
+
+    def rows(view: _View) -> Rows:
+        return view.document(name, getattr(view.body, name))
+
+    return _Tab(name, lambda run, span, body: getattr(body, name) not in (None, {}), rows)
+
+
 TABS: Final = {
     tab.name: tab
     for tab in (
@@ -404,27 +413,11 @@ TABS: Final = {
         _Tab("edit", lambda run, span, body: bool(edits_of(body.input)), _edit),
         _Tab("overview", lambda run, span, body: span is not None and not _failed(span), _overview, assessed=True),
         _Tab("messages", lambda run, span, body: bool(body.input_messages or body.output_messages), _messages),
-        _Tab(
-            "input",
-            lambda run, span, body: body.input is not None,
-            lambda view: view.document("input", view.body.input),
-        ),
-        _Tab(
-            "output",
-            lambda run, span, body: body.output is not None,
-            lambda view: view.document("output", view.body.output),
-        ),
-        _Tab(
-            "state",
-            lambda run, span, body: body.state is not None,
-            lambda view: view.document("state", view.body.state),
-        ),
+        _field("input"),
+        _field("output"),
+        _field("state"),
         _Tab("inputs", lambda run, span, body: bool(body.bindings), _inputs),
-        _Tab(
-            "attributes",
-            lambda run, span, body: bool(body.attributes),
-            lambda view: view.document("attributes", view.body.attributes),
-        ),
+        _field("attributes"),
         _Tab("raw", lambda run, span, body: bool(body.raw), _raw),
         _Tab(
             "goal",
