@@ -397,13 +397,16 @@ class _Tab(NamedTuple):
     """Whether it shows the assessment of the run."""
 
 
+_NO_BODY: Final = Body()
+
+
 def _field(name: str) -> _Tab:
     """The tab of a field of the body."""
 
     def rows(view: _View) -> Rows:
         return view.document(name, getattr(view.body, name))
 
-    return _Tab(name, lambda run, span, body: getattr(body, name) not in (None, {}), rows)
+    return _Tab(name, lambda run, span, body: getattr(body, name) != getattr(_NO_BODY, name), rows)
 
 
 TABS: Final = {
