@@ -154,6 +154,20 @@ def keys() -> str:
     return "\n".join(sections)
 
 
+def run_list() -> str:
+    """What the settings of the list accept: its sort orders, groups and columns."""
+    from tracetui.analysis.arrangement import GROUPS, SORTS
+    from tracetui.views.list.columns import COLUMNS
+
+    choices = [
+        (f"`{name}`", ", ".join(f"`{one}`" for one in names)) for name, names in (("sort", SORTS), ("group", GROUPS))
+    ]
+    columns = [
+        (f"`{column.name}`", column.about, f"`{column.sort}`" if column.sort else "") for column in COLUMNS.values()
+    ]
+    return f"{_table('setting values', choices)}\n{_table('column shows sort', columns)}"
+
+
 def query_kinds() -> str:
     """The values that a key of each kind takes."""
     from tracetui.store.query.keys import ABOUT_KINDS
@@ -284,6 +298,7 @@ PARTS: Final[dict[str, Callable[[], str]]] = {
     "cli": cli,
     "formats": formats,
     "keys": keys,
+    "list": run_list,
     "package": package,
     "performance": performance,
     "query-kinds": query_kinds,

@@ -261,9 +261,9 @@ def grouped(number: int) -> Clean:
     return Clean(f"{number:,}".replace(",", " "))
 
 
-def quantity(number: int, noun: str) -> Clean:
-    """``1 call``, ``1 204 calls``: `noun` takes an s in the plural."""
-    return Clean(f"{grouped(number)} {noun}{'' if number == 1 else 's'}")
+def quantity(number: int | None, noun: str) -> Clean:
+    """``1 call``, ``1 204 calls``, ``— calls`` for None: `noun` takes an s in the plural."""
+    return Clean(f"{'—' if number is None else grouped(number)} {noun}{'' if number == 1 else 's'}")
 
 
 def number(value: float) -> Clean:

@@ -151,8 +151,8 @@ summaries = st.builds(
 
 @given(
     st.lists(summaries, max_size=12, unique_by=lambda one: one.ref),
-    st.sampled_from(SORTS),
-    st.sampled_from(GROUPS),
+    st.sampled_from([*SORTS]),
+    st.sampled_from([*GROUPS]),
     st.booleans(),
 )
 def test_every_run_is_shown_exactly_once_however_it_is_arranged(

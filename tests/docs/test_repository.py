@@ -32,6 +32,23 @@ def test_every_link_leads_somewhere() -> None:
     assert [(page.name, link) for page, link in links if "://" not in link and not (page.parent / link).exists()] == []
 
 
+def test_every_file_of_the_architecture_exists() -> None:
+    """A name of a file alone is in the folder named before it in its row."""
+    table = (ROOT / "docs" / "architecture.md").read_text("utf-8").partition("\n## ")[0]
+    rows = [
+        row.split(" | ")[1] for row in table.splitlines() if row.count(" | ") == 1 and not row.startswith("to change")
+    ]
+    missing, source = [], ROOT / "src" / "tracetui"
+    for row in rows:
+        folder = source
+        for name in re.findall(r"`([\w/]+(?:\.(?:py|tcss)|/\w+))`", row):
+            path = source / name if (source / name).exists() else folder / name
+            missing += [] if path.exists() or "NAME" in name else [name]
+            folder = path if path.is_dir() else path.parent
+    assert len(rows) > 20
+    assert missing == []
+
+
 def test_every_page_can_be_reached_from_the_index() -> None:
     index = (ROOT / "docs" / "index.md").read_text("utf-8")
     pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"index.md"}

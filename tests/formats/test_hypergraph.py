@@ -28,7 +28,7 @@ from tracetui.model import Error, FirstError, Operation, Problem, Run, RunRef, R
 from tracetui.model.build import RunBuilder
 from tracetui.sources.local import LocalFile
 from tracetui.testing.reading import Follower
-from tracetui.views.list.runs import result_phrase
+from tracetui.views.list.result import result_phrase
 
 FORMAT = Hypergraph()
 V6 = V2 + TO_V3 + TO_V4 + TO_V6

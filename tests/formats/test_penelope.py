@@ -31,7 +31,7 @@ from tracetui.model import (
 )
 from tracetui.model.summary import FIELDS
 from tracetui.sources.local import LocalSource
-from tracetui.views.list.runs import result_phrase
+from tracetui.views.list.result import result_phrase
 
 FIXTURES = Path(__file__).parent / "penelope"
 SOURCE = LocalSource()

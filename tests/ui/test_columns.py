@@ -11,12 +11,16 @@ from textual.pilot import Pilot
 
 from tests.store.build import make_summary
 from tests.ui.conftest import Opener, press, text_of, until
+from tracetui.analysis.arrangement import SORTS
 from tracetui.model import Usage
 from tracetui.ui import config
 from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.overlay import ColumnsScreen
 from tracetui.ui.state import arrange_runs
-from tracetui.views.list.runs import COLUMNS, RunRows, columns_for
+from tracetui.views.list.columns import COLUMNS, Column, columns_for
+from tracetui.views.list.runs import RunRows
+
+SETTINGS = Path(__file__).parents[2] / "docs" / "settings.md"
 
 
 async def choose(app: TraceApp, pilot: Pilot[int]) -> ColumnsScreen:
@@ -100,6 +104,23 @@ async def test_columns_and_width_are_saved(opened: Opener, samples: Path) -> Non
     assert (found.columns, found.share) == (("status", "name", "cost"), 60)
 
 
+@pytest.mark.parametrize("column", COLUMNS.values(), ids=str)
+def test_a_column_is_one_value(column: Column) -> None:
+    name = column.name
+    rows = RunRows([make_summary(deep=True)], now=4e9, chosen=(name,))
+    assert config.load_arrangement(config.Config(list=config.ListConfig(columns=name))).columns == (name,)
+    assert dict(rows.columns(300))[name] >= column.cells
+    assert name in "".join(piece.text for piece in rows.heading(300)) or name == "status"
+    assert column.sort in SORTS or name == "project"
+    assert f"\n`{name}` | {column.about} |" in SETTINGS.read_text("utf-8")
+
+
+def test_columns_are_dropped_in_one_order() -> None:
+    leaves = sorted(column.leaves for column in COLUMNS.values() if column.leaves)
+    assert leaves == [*range(1, len(leaves) + 1)]
+    assert {name for name, column in COLUMNS.items() if not column.leaves} == {"status", "name"}
+
+
 @pytest.mark.parametrize("chosen", [(), (*COLUMNS,), ("status", "name", "cost", "tok")])
 def test_columns_are_dropped_whole(chosen: tuple[str, ...]) -> None:
     for width in range(34, 200):
@@ -109,7 +130,7 @@ def test_columns_are_dropped_whole(chosen: tuple[str, ...]) -> None:
             assert size == (COLUMNS[name].cells or size)
         if chosen == (*COLUMNS,) and len(columns) < len(COLUMNS):
             dropped = [name for name in COLUMNS if name not in dict(columns)]
-            assert dropped == [*COLUMNS][-len(dropped) :]
+            assert sorted(COLUMNS[name].leaves for name in dropped) == [*range(1, len(dropped) + 1)]
 
 
 @given(

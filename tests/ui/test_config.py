@@ -11,7 +11,7 @@ from tracetui.errors import UsageError
 from tracetui.ui import config
 from tracetui.ui.commands import COMMANDS, of_pane
 from tracetui.ui.widgets.line_view import LineView
-from tracetui.views.list.runs import COLUMNS
+from tracetui.views.list.columns import COLUMNS
 
 
 @pytest.fixture(autouse=True)

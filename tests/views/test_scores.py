@@ -11,7 +11,8 @@ from tracetui.analysis.arrangement import Arrangement, arrange
 from tracetui.model import Outcome, RunSummary, Score, Status
 from tracetui.views.glyphs import ASCII, UNICODE
 from tracetui.views.labels import outcome_word, run_sign, score_cell, score_line, status_word
-from tracetui.views.list.runs import RunRows, columns_for
+from tracetui.views.list.columns import columns_for
+from tracetui.views.list.runs import RunRows
 
 OK, ERROR = Status.OK, Status.ERROR
 PASSED, FAILED = Outcome.PASSED, Outcome.FAILED

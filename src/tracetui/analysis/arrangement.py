@@ -25,24 +25,12 @@ if TYPE_CHECKING:
 Item = RunSummary | Problem | tuple[str, int]
 """A run, an unreadable file, or the (label, count) of a group heading."""
 
-SORTS: Final = (
-    "newest", "name", "outcome", "score", "time", "steps", "tokens", "cost", "errors", "id", "model", "format",
-)  # fmt: skip
-"""Sort orders; `Arrangement.reverse` reverses any of them."""
-GROUPS: Final = ("day", "agent", "source", "model", "format", "status", "task", "outcome", "cause", "none")
-"""Group-by criteria."""
-
 
 class Choices(NamedTuple):
     """The sort orders and group-by criteria of a list, each in the order in which its key cycles."""
 
     sorts: tuple[str, ...]
     groups: tuple[str, ...]
-
-
-RUN_CHOICES: Final = Choices(SORTS, GROUPS)
-_RATED: Final = ("agent", "task", "outcome")
-"""Groups with their pass rate, if any run has an outcome."""
 
 
 StateOf = Callable[[RunSummary], RunState | None]
@@ -67,6 +55,23 @@ class Arrangement(msgspec.Struct, frozen=True):
     """Percent of the screen's columns that the list takes, as dragged; 0: chosen by the layout."""
 
 
+class _Moment(NamedTuple):
+    """What the label of a group depends on beside its run."""
+
+    state: StateOf
+    context: query.Context | None
+    day: Callable[[float], str]
+    """See `day_label`."""
+
+
+class Group(NamedTuple):
+    """A group-by criterion."""
+
+    label: Callable[[RunSummary, _Moment], str]
+    rated: bool = False
+    """Whether groups have their pass rate, if any run has an outcome."""
+
+
 class Order:
     """Caches the last sorted list, because filters change letter by letter. Thread-safe."""
 
@@ -86,7 +91,7 @@ class Order:
 
 def _sorted(runs: list[RunSummary], by: str, reverse: bool) -> list[RunSummary]:
     """The runs in order; those of one time by path, which is compared only if there are any."""
-    key = _SORT_KEYS[by]
+    key = SORTS[by]
     ordered = sorted(runs, key=key, reverse=reverse)
     if by == "newest" and any(starmap(eq, pairwise(map(key, ordered)))):
         ordered.sort(key=lambda run: (run.ref.path, run.ref.key or ""), reverse=reverse)
@@ -128,8 +133,9 @@ def arrange(
     nested = _nest(selected, above)
     if arrangement.group == "none" or (arrangement.group == "day" and arrangement.sort != "newest"):
         return [*nested, *broken]
-    rated = arrangement.group in _RATED and any(run.outcome is not None for run in nested)
-    return _grouped(nested, broken, above, _group_label(arrangement.group, now, state, context), rated=rated)
+    group, moment = GROUPS[arrangement.group], _Moment(state, context, day_label(now))
+    rated = group.rated and any(run.outcome is not None for run in nested)
+    return _grouped(nested, broken, above, lambda run: group.label(run, moment), rated=rated)
 
 
 def row_key_of(
@@ -137,16 +143,13 @@ def row_key_of(
 ) -> Callable[[RunSummary], Any]:
     """A key of a run that decides its row: while no run's key changes, the arrangement stays the same."""
     wanted = _query(arrangement, now, state, context).matches if arrangement.words else None
-    key, label, failures = (
-        _SORT_KEYS[arrangement.sort],
-        _group_label(arrangement.group, now, state, context),
-        arrangement.failures,
-    )
+    key, label, failures = SORTS[arrangement.sort], GROUPS[arrangement.group].label, arrangement.failures
+    moment = _Moment(state, context, day_label(now))
 
     def shown(run: RunSummary) -> bool:
         return (not failures or run.failed) and (wanted is None or wanted(run))
 
-    return lambda run: (shown(run), key(run), label(run), run.parent, run.outcome, run.failed)
+    return lambda run: (shown(run), key(run), label(run, moment), run.parent, run.outcome, run.failed)
 
 
 def _query(
@@ -255,30 +258,10 @@ def _by_cause(runs: list[RunSummary], problems: list[Problem], decisions: Sideca
     return [*items, ("unreadable", len(problems)), *problems] if problems else items
 
 
-def _group_label(group: str, now: float, state: StateOf, context: query.Context | None) -> Callable[[RunSummary], str]:
-    if group == "task":
-        return lambda run: _task_label(run, context)
-    if group == "outcome":
-        return _outcome_label
-    if group == "cause":
-        return _cause_label
-    if group == "agent":
-        return lambda run: run.agent or run.name
-    if group == "model":
-        return lambda run: run.model or "no model"
-    if group == "source":
-        return lambda run: run.source or "no source"
-    if group == "format":
-        return lambda run: run.ref.format
-    if group == "status":
-        return lambda run: _status_label(run, state)
-    return _day_label(now, state)
-
-
-def _task_label(run: RunSummary, context: query.Context | None) -> str:
+def _task_label(run: RunSummary, moment: _Moment) -> str:
     """The name of the task; of a derived one its first input and the name of the run."""
     key = run.task_key
-    name = context.task(run) if context is not None else None if key is None else key.name
+    name = moment.context.task(run) if moment.context is not None else None if key is None else key.name
     if name is None:
         return "no task"
     if key is None or not key.derived or name != key.name:
@@ -286,7 +269,7 @@ def _task_label(run: RunSummary, context: query.Context | None) -> str:
     return f"{run.prompt or key.name} · {run.name} (derived)"
 
 
-def _outcome_label(run: RunSummary) -> str:
+def _outcome_label(run: RunSummary, moment: _Moment) -> str:
     if run.is_wrong:
         return "wrong answer"
     if run.status is Status.ERROR:
@@ -294,34 +277,29 @@ def _outcome_label(run: RunSummary) -> str:
     return "no outcome" if run.outcome is None else run.outcome.value
 
 
-def _cause_label(run: RunSummary) -> str:
+def _cause_label(run: RunSummary, moment: _Moment) -> str:
     from tracetui.analysis.cause import cause_digest
 
     return cause_digest(run) or ""
 
 
-def _status_label(run: RunSummary, state: StateOf) -> str:
+def _status_label(run: RunSummary, moment: _Moment) -> str:
     if run.status not in (Status.RUNNING, Status.UNKNOWN):
         return run.status.value
-    return (Status.RUNNING if state(run) in RUNNING_STATES else Status.UNKNOWN).value
+    return (Status.RUNNING if moment.state(run) in RUNNING_STATES else Status.UNKNOWN).value
 
 
 UNDATED: Final = "undated"
 """Label of runs without a recorded start."""
 
 
-def _day_label(now: float, state: StateOf) -> Callable[[RunSummary], str]:
-    """Label a run ``live`` or by its day."""
-    day = day_label(now)
-
-    def label(run: RunSummary) -> str:
-        status = run.shared.status
-        if (status is _RUNNING or status is _UNKNOWN) and state(run) in RUNNING_STATES:
-            return "live"
-        start = start_of(run)
-        return UNDATED if start is None else day(start)
-
-    return label
+def _day_label(run: RunSummary, moment: _Moment) -> str:
+    """``live`` or the day of the run."""
+    status = run.shared.status
+    if (status is _RUNNING or status is _UNKNOWN) and moment.state(run) in RUNNING_STATES:
+        return "live"
+    start = start_of(run)
+    return UNDATED if start is None else moment.day(start)
 
 
 def day_label(now: float) -> Callable[[float], str]:
@@ -366,7 +344,7 @@ def _descending(value: float | int | None) -> float:
 _STATUS_ORDER: Final = {
     Status.ERROR: 0, Status.RUNNING: 1, Status.PAUSED: 2, Status.UNKNOWN: 3, Status.CANCELLED: 4, Status.OK: 5,
 }  # fmt: skip
-_SORT_KEYS: Final[dict[str, Callable[[RunSummary], Any]]] = {
+SORTS: Final[Mapping[str, Callable[[RunSummary], Any]]] = {
     "newest": lambda run: -run_time(run),
     "name": lambda run: (run.name.lower(), -run_time(run)),
     "outcome": lambda run: (
@@ -385,3 +363,18 @@ _SORT_KEYS: Final[dict[str, Callable[[RunSummary], Any]]] = {
     "model": lambda run: (run.model is None, run.model or ""),
     "format": lambda run: run.ref.format,
 }
+"""Sort keys by name, in the order in which their key cycles; `Arrangement.reverse` reverses any of them."""
+GROUPS: Final[Mapping[str, Group]] = {
+    "day": Group(_day_label),
+    "agent": Group(lambda run, _: run.agent or run.name, rated=True),
+    "source": Group(lambda run, _: run.source or "no source"),
+    "model": Group(lambda run, _: run.model or "no model"),
+    "format": Group(lambda run, _: run.ref.format),
+    "status": Group(_status_label),
+    "task": Group(_task_label, rated=True),
+    "outcome": Group(_outcome_label, rated=True),
+    "cause": Group(_cause_label),
+    "none": Group(lambda run, _: ""),
+}
+"""Group-by criteria by name, in the order in which their key cycles."""
+RUN_CHOICES: Final = Choices(tuple(SORTS), tuple(GROUPS))

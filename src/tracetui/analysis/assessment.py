@@ -26,7 +26,7 @@ from tracetui.diff.step import Kind, difference, documents
 from tracetui.diff.values import INPUT, changes_of
 from tracetui.model import Body, Limit, Message, Operation, Run, Span, Status, Text
 from tracetui.model.build import CONTAINERS
-from tracetui.text import Clean, measured, one_line
+from tracetui.text import Clean, measured, one_line, quantity
 
 MAX_PERIOD: Final = 4
 """Maximum calls in a cycle."""
@@ -403,7 +403,7 @@ def _work_positions(run: Run) -> list[int]:
 
 def _repeats_words(loop: Loop) -> str:
     what = "same result" if loop.identical else "same call"
-    return f"{what} {loop.times - 1} more time{'s' if loop.times > 2 else ''}"
+    return f"{what} {quantity(loop.times - 1, 'more time')}"
 
 
 def _point(run: Run, position: int, why: str) -> PointOfNoReturn:

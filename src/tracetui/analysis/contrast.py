@@ -26,6 +26,7 @@ from tracetui.analysis.error_text import PLACEHOLDER, normalize
 from tracetui.model import Body, Operation, Outcome, Run, RunRef, RunSummary, Span
 from tracetui.model.build import own_spans
 from tracetui.model.run import GOING_ON
+from tracetui.text import quantity
 
 ALPHA: Final = 0.05
 """The level of significance: p below it is decisive."""
@@ -379,7 +380,7 @@ def _sequences(spans: Sequence[Span]) -> Iterator[tuple[Kind, str, str | None]]:
 def _steps(count: int) -> str:
     """The step count, in powers of two: ``5–8 steps``."""
     if count <= 2:
-        return f"{count} step{'' if count == 1 else 's'}"
+        return quantity(count, "step")
     top = 1 << (count - 1).bit_length()
     return f"{top // 2 + 1}–{top} steps"
 

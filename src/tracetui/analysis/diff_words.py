@@ -24,7 +24,7 @@ from tracetui.masking import one_line
 from tracetui.model import Body, Message, Operation, RunSummary, Span, Status, Text, ToolCall, ToolResult
 from tracetui.redact import MASK
 from tracetui.store.address import step_number
-from tracetui.text import Clean, count, grouped, truncate
+from tracetui.text import Clean, count, grouped, quantity, truncate
 
 Changes = Callable[[Row], Difference]
 """The differences of a row as messages (`Comparison.messages`)."""
@@ -123,8 +123,8 @@ def ignored_words(diff: Diff) -> list[Clean]:
 
 def rest_lines(summary: DiffWords) -> list[Clean]:
     """The numbers of differing steps that aren't described."""
-    lines = [Clean(f"{_several(summary.following, 'later step')} differ as a consequence")] if summary.following else []
-    return lines + ([Clean(f"{_several(summary.rest, 'other step')} differ")] if summary.rest else [])
+    lines = [Clean(f"{quantity(summary.following, 'later step')} differ as a consequence")] if summary.following else []
+    return lines + ([Clean(f"{quantity(summary.rest, 'other step')} differ")] if summary.rest else [])
 
 
 def phrase_steps(diff: Diff, phrase: Phrase) -> Clean:
@@ -315,7 +315,7 @@ def _message_phrases(
         if prompts:
             yield Phrase(Kind.INPUT, Clean(f"system prompt {verb}"), detail=_quoted(_text(prompts[0])))
         if rest:
-            number = "one message" if len(rest) == 1 else _several(len(rest), "message")
+            number = "one message" if len(rest) == 1 else quantity(len(rest), "message")
             yield Phrase(Kind.INPUT, Clean(f"{number} {more}"), detail=_quoted(_text(rest[0])))
     if moved:
         yield Phrase(Kind.INPUT, Clean("messages in another order"))
@@ -422,15 +422,11 @@ def text_change(a: str, b: str) -> Clean:
     if not pairs:
         return Clean(secrets)
     left, right = pairs[0]
-    more = f", and {_several(len(pairs) - 1, 'other place')}" if len(pairs) > 1 else ""
+    more = f", and {quantity(len(pairs) - 1, 'other place')}" if len(pairs) > 1 else ""
     more += f" · {secrets}" if secrets else ""
     if not left or not right:
         return Clean(f"{_quoted(left or right)} {'added' if right else 'removed'}{more}")
     return Clean(f"{_quoted(left)} → {_quoted(right)}{more}")
-
-
-def _several(number: int, noun: str) -> str:
-    return f"{grouped(number)} {noun}{'s' if number != 1 else ''}"
 
 
 def _changed(lines: Sequence[Sequence[Piece]]) -> tuple[str, str]:

@@ -35,6 +35,7 @@ from tracetui.analysis.run_tree import run_tree
 from tracetui.analysis.tasks import METRICS, Matrix, Result, Task, Trial, natural
 from tracetui.errors import UsageError
 from tracetui.model import Run, RunRef, Span, TaskKey
+from tracetui.text import quantity
 
 MIN_EFFECT: Final = 0.10
 """The smallest loss of pass rate that matters: 10 points."""
@@ -231,12 +232,9 @@ def _rate(task: Task) -> Fraction:
 
 def _nothing_to_pair(both: int, base: int, candidate: int) -> str:
     if both:
-        return f"no task to compare: none of {_tasks(both)} in both sets has scored runs in both"
-    return f"no task to compare: none is in both sets (base: {_tasks(base)}, candidate: {_tasks(candidate)})"
-
-
-def _tasks(number: int) -> str:
-    return f"{number} task{'' if number == 1 else 's'}"
+        return f"no task to compare: none of {quantity(both, 'task')} in both sets has scored runs in both"
+    sizes = f"base: {quantity(base, 'task')}, candidate: {quantity(candidate, 'task')}"
+    return f"no task to compare: none is in both sets ({sizes})"
 
 
 def _by_change(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
@@ -252,7 +250,7 @@ def judge(
         return Verdict.REGRESSION, f"pass rate fell by {_points(-change)} points ({p_text(p)})"
     fewest, needed = fewest_trials(counts), trials_to_exclude(min_effect, alpha)
     if fewest < needed:
-        trials = f"{fewest} trial{'' if fewest == 1 else 's'} can't exclude a loss of {_points(min_effect)} points"
+        trials = f"{quantity(fewest, 'trial')} can't exclude a loss of {_points(min_effect)} points"
         return Verdict.INCONCLUSIVE, f"{trials}; at least {needed} in each set are needed"
     if interval.low > -min_effect:
         return (

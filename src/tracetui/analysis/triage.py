@@ -40,11 +40,6 @@ MAX_REASONS: Final = 3
 NOT_FAILURES: Final = "ungraded: the grader did not grade; not failures"
 NEW_SECONDS: Final = 24 * 3600.0
 """A cause is new for so long after its first run started."""
-CAUSE_CHOICES: Final = Choices(
-    ("lost", "runs", "newest", "first seen", "tokens", "name", "id"),
-    ("none", "kind", "who", "agent", "verdict", "format", "day"),
-)
-"""How causes can be sorted and grouped; ``day`` is the one on which a cause was first seen."""
 CAUSES: Final = Arrangement(sort="lost", group="none")
 """The order of `groups`."""
 
@@ -698,3 +693,5 @@ _SORT_KEYS: Final[dict[str, Callable[[Group], Any]]] = {
     "name": lambda cause: (cause.title.exact.lower(), cause.digest),
     "id": lambda cause: cause.digest,
 }
+CAUSE_CHOICES: Final = Choices(tuple(_SORT_KEYS), ("none", "kind", "who", "agent", "verdict", "format", "day"))
+"""How causes can be sorted and grouped; ``day`` is the one on which a cause was first seen."""

@@ -21,7 +21,8 @@ from tracetui.cli.output import (
 from tracetui.cli.parser import add_paths_and_runs, add_query, default_directory, named, roots
 from tracetui.cli.reading import aim_of, check_found, listing_at, narrow, sources_at
 from tracetui.cli.tasks import hint_folder
-from tracetui.export.audit import AuditReport, audit_lines, audit_value, export_audit, form_of, summary
+from tracetui.export.audit import FORMS, AuditReport, audit_lines, audit_value, export_audit, summary
+from tracetui.export.document import form_among
 from tracetui.export.json import encode
 from tracetui.live.effects import effects_of_runs, record_lines
 from tracetui.redact import Redactor
@@ -78,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the findings. Raises `NothingReadable` if there is no run, `UsageError` for unknown rules."""
     hint_folder("audit", named(args))
     rules, allows = parse_conditions(args.fail_on), [Allow.parse(text) for text in args.allow]
-    forms = {path: form_of(path) for path in args.to}
+    forms = {path: form_among(path, FORMS) for path in args.to}
     for path in forms:
         check_new(path, force=args.force)
     places = roots(args)

@@ -20,7 +20,8 @@ from tracetui.cli.parser import add_cache, add_pass, add_redact, default_directo
 from tracetui.cli.reading import check_found, check_rule, list_runs, rule_of, source_of
 from tracetui.cli.tasks import hint_folder, reader
 from tracetui.errors import TracetuiError, UsageError
-from tracetui.export.gate import GateReport, export_gate, form_of, gate_lines, gate_value
+from tracetui.export.document import form_among
+from tracetui.export.gate import FORMS, GateReport, export_gate, gate_lines, gate_value
 from tracetui.export.triage import json_lines
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
@@ -81,7 +82,7 @@ def _run(args: argparse.Namespace) -> int:
     hint_folder("gate", args.paths)
     if len(args.paths) != 2:
         raise UsageError("gate takes two paths, BASE and CANDIDATE; `tracetui gate --help` shows examples")
-    forms = {path: form_of(path) for path in args.to}
+    forms = {path: form_among(path, FORMS) for path in args.to}
     for path in forms:
         check_new(path, force=args.force)
     with source_of(args.paths) as source:

@@ -13,7 +13,7 @@ from typing import Final, Self
 
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.model import Problem
-from tracetui.text import Clean, clean, clean_lines, grouped, size
+from tracetui.text import Clean, clean, clean_lines, grouped, quantity, size
 
 _PROGRESS_SECONDS: Final = 0.2
 
@@ -67,7 +67,7 @@ class ProgressLine:
         now = time.monotonic()
         if now - self._shown_at >= _PROGRESS_SECONDS:
             self._shown_at = now
-            self._write(f"{grouped(self._done)} of {grouped(self._total)} runs read")
+            self._write(f"{grouped(self._done)} of {quantity(self._total, 'run')} read")
 
     def _write(self, text: str) -> None:
         if self._is_shown:

@@ -5,7 +5,7 @@ content, file and cause of a cache break.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -56,18 +56,28 @@ examples:
 """
 SCHEMA: Final = "tracetui/stats/1"
 CONTEXT_SCHEMA: Final = "tracetui/context-stats/1"
-_NUMBERS: Final = (
-    Column("COUNT", right=True),
-    Column("ERRORS", right=True),
-    Column("RUNS", right=True, leaves=2),
-    Column("P50", right=True),
-    Column("P95", right=True),
-    Column("TOTAL", right=True),
-    Column("TOKENS", right=True),
-    Column("CACHE READ", right=True, leaves=1),
-    Column("CACHE WRITE", right=True, leaves=1),
-    Column("COST", right=True),
+_Number = tuple[Column, Callable[[Row], Clean]]
+_NUMBERS: Final[tuple[_Number, ...]] = (
+    (Column("COUNT", right=True), lambda row: count(row.count)),
+    (Column("ERRORS", right=True), lambda row: count(row.errors)),
+    (Column("RUNS", right=True, leaves=2), lambda row: count(row.runs)),
+    (Column("P50", right=True), lambda row: duration(row.p50_ms)),
+    (Column("P95", right=True), lambda row: duration(row.p95_ms)),
+    (Column("TOTAL", right=True), lambda row: duration(row.total_ms)),
+    (Column("TOKENS", right=True), lambda row: tokens(row.usage.all_tokens)),
+    (Column("CACHE READ", right=True, leaves=1), lambda row: tokens(row.usage.cache_read_tokens)),
+    (Column("CACHE WRITE", right=True, leaves=1), lambda row: tokens(row.usage.cache_creation_tokens)),
+    (Column("COST", right=True), lambda row: cost(row.cost_usd, estimated=row.estimated_cost_usd is not None)),
 )
+_OUTCOMES: Final[tuple[_Number, ...]] = (
+    (Column("PASSED", right=True, leaves=3), lambda row: count(row.passed)),
+    (Column("FAILED", right=True, leaves=4), lambda row: count(row.failed)),
+    (
+        Column("PASS RATE", right=True, leaves=5),
+        lambda row: Clean("—" if row.pass_rate is None else f"{row.pass_rate:.0%}"),
+    ),
+)
+"""Only where a run has an outcome."""
 _NAMES: Final = (*By, *ContextBy)
 _CONTEXT: Final = (
     Column("RUNS", right=True, leaves=6),
@@ -87,12 +97,6 @@ _BREAKS: Final = (
     Column("SHARE", right=True),
     Column("COST", right=True),
 )
-_OUTCOMES: Final = (
-    Column("PASSED", right=True, leaves=3),
-    Column("FAILED", right=True, leaves=4),
-    Column("PASS RATE", right=True, leaves=5),
-)
-"""Only where a run has an outcome."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -234,19 +238,17 @@ def _table(statistics: Statistics) -> Iterator[Clean]:
     redactor = Redactor()
     name = Column(statistics.by.value.upper(), 48, least=16, middle=True)
     groups = statistics.rows()
-    rated = any(row.passed is not None for row in groups)
+    numbers = (*_NUMBERS, *(_OUTCOMES if any(row.passed is not None for row in groups) else ()))
+
+    def cells(name: str, row: Row) -> tuple[Clean, ...]:
+        return Clean(name), *(cell(row) for _, cell in numbers)
+
     rows = [
-        (
-            truncate(masked_line(row.prompt or row.name, redactor, 200), name.most) or Clean("—"),
-            *_cells(row),
-            *(_outcome_cells(row) if rated else ()),
-        )
-        for row in groups
+        cells(truncate(masked_line(row.prompt or row.name, redactor, 200), name.most) or "—", row) for row in groups
     ]
     if len(rows) > 1:
-        total = statistics.total()
-        rows.append((Clean("total"), *_cells(total), *(_outcome_cells(total) if rated else ())))
-    return TextTable((name, *_NUMBERS, *(_OUTCOMES if rated else ())), rows).lines(terminal_width())
+        rows.append(cells("total", statistics.total()))
+    return TextTable((name, *(column for column, _ in numbers)), rows).lines(terminal_width())
 
 
 def _context_table(contexts: ContextSums, by: ContextBy) -> Iterator[Clean]:
@@ -262,26 +264,6 @@ def _context_table(contexts: ContextSums, by: ContextBy) -> Iterator[Clean]:
         rows.append((label(row.name, redactor), count(row.runs), count(row.count), *cells))
     head = Column(by.value.upper(), 60, least=16, middle=True)
     return TextTable((head, *(_BREAKS if by is ContextBy.BREAK else _CONTEXT)), rows).lines(terminal_width())
-
-
-def _outcome_cells(row: Row) -> tuple[Clean, ...]:
-    rate = Clean("—" if row.pass_rate is None else f"{row.pass_rate:.0%}")
-    return count(row.passed), count(row.failed), rate
-
-
-def _cells(row: Row) -> tuple[Clean, ...]:
-    return (
-        count(row.count),
-        count(row.errors),
-        count(row.runs),
-        duration(row.p50_ms),
-        duration(row.p95_ms),
-        duration(row.total_ms),
-        tokens(row.usage.all_tokens),
-        tokens(row.usage.cache_read_tokens),
-        tokens(row.usage.cache_creation_tokens),
-        cost(row.cost_usd, estimated=row.estimated_cost_usd is not None),
-    )
 
 
 def _rows(

@@ -13,7 +13,6 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from urllib.parse import quote
 
 from tracetui.analysis.audit import RULES, Audit, Finding, Rule, Severity
-from tracetui.errors import UsageError
 from tracetui.export.json import encode, problem_value
 from tracetui.export.junit import Suite
 from tracetui.export.page import Block, Heading, Prose, Table, markdown, masked_note
@@ -27,7 +26,7 @@ from tracetui.text import Clean, clean, grouped, one_line, quantity
 AUDIT: Final = "tracetui/audit/1"
 SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 Form: TypeAlias = Literal["sarif", "xml", "md", "json"]
-_FORMS: Final[Mapping[str, Form]] = {"sarif": "sarif", "xml": "xml", "md": "md", "json": "json"}
+FORMS: Final[tuple[Form, ...]] = ("sarif", "xml", "md", "json")
 _MAX_TARGETS: Final = 3
 """Targets of a rule that a line names."""
 _MAX_ROWS: Final = 500
@@ -52,14 +51,6 @@ class AuditReport(NamedTuple):
     """Of this program."""
     lines: Mapping[tuple[RunRef, str], int] = MappingProxyType({})
     """Line of the record in its file, from 1, by run and span, where known; for SARIF."""
-
-
-def form_of(path: str) -> Form:
-    """The document format for a file extension. Raises `UsageError` for another one."""
-    form = _FORMS.get(path.rpartition(".")[2].lower())
-    if form is None:
-        raise UsageError(f"{path}: name a file that ends in .sarif, .xml (JUnit), .md or .json")
-    return form
 
 
 def export_audit(report: AuditReport, form: Form) -> Iterator[bytes]:

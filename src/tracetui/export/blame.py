@@ -220,8 +220,8 @@ def summary(report: BlameReport, sessions: int, oldest: float | None) -> Clean:
     read = f"{quantity(sessions, 'session')} read"
     since = f", oldest {(moment(oldest) or '')[:10]}" if oldest is not None else ""
     if not single and not several:
-        return Clean(f"none: no session wrote any of its {grouped(len(lines))} lines ({read}{since})")
-    parts = [f"{grouped(single)} of {grouped(len(lines))} lines by one session"]
+        return Clean(f"none: no session wrote any of its {quantity(len(lines), 'line')} ({read}{since})")
+    parts = [f"{grouped(single)} of {quantity(len(lines), 'line')} by one session"]
     parts += [f"{grouped(several)} of several"] if several else []
     parts += [f"{grouped(len(lines) - single - several)} of none"] if len(lines) > single + several else []
     return Clean(f"{', '.join(parts)} · {read}{since}")

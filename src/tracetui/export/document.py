@@ -15,7 +15,7 @@ from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from secrets import token_hex
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, TypeVar
 
 from tracetui.analysis.context_feed import ledger_of
 from tracetui.analysis.diff_words import Changes, DiffWords, describe
@@ -348,6 +348,19 @@ def form_of(path: str) -> Form:
     """The document format for a file extension; Markdown for an unknown one."""
     end = path.rpartition(".")[2].lower()
     return "html" if end in ("html", "htm") else "json" if end == "json" else "md"
+
+
+_F = TypeVar("_F", bound=str)
+
+
+def form_among(path: str, forms: Sequence[_F]) -> _F:
+    """The one of these formats that a file extension names. Raises `UsageError` for another extension."""
+    end = path.rpartition(".")[2].lower()
+    for form in forms:
+        if form == ("html" if end == "htm" else end):
+            return form
+    *most, last = (".xml (JUnit)" if form == "xml" else f".{form}" for form in forms)
+    raise UsageError(f"{path}: name a file that ends in {', '.join(most)} or {last}")
 
 
 def redactor_for(*, compared: bool = False) -> Redactor:

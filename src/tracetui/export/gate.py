@@ -15,7 +15,6 @@ from tracetui.analysis.contrast import Interval
 from tracetui.analysis.gate import Divergence, Gate, MetricTest, Pair, Verdict, ends
 from tracetui.analysis.gate_statistics import MOST_TRIALS
 from tracetui.analysis.tasks import Task
-from tracetui.errors import UsageError
 from tracetui.export.json import encode
 from tracetui.export.junit import Suite
 from tracetui.export.page import Block, Code, Facts, Heading, Link, Prose, Table, html, markdown, masked_note
@@ -228,16 +227,8 @@ def _interval(interval: Interval) -> list[float | None]:
 
 
 Form: TypeAlias = Literal["md", "html", "xml", "json"]
-_FORMS: Final[Mapping[str, Form]] = {"md": "md", "html": "html", "htm": "html", "xml": "xml", "json": "json"}
+FORMS: Final[tuple[Form, ...]] = ("md", "html", "xml", "json")
 _NUMBERS: Final = frozenset({1, 2, 3, 4})
-
-
-def form_of(path: str) -> Form:
-    """The document format for a file extension. Raises `UsageError` for another one."""
-    form = _FORMS.get(path.rpartition(".")[2].lower())
-    if form is None:
-        raise UsageError(f"{path}: name a file that ends in .md, .html, .xml (JUnit) or .json")
-    return form
 
 
 def export_gate(report: GateReport, form: Form) -> Iterator[bytes]:

@@ -590,7 +590,7 @@ def _steps(run: Run, chart: Chart, *, full: bool, contents: bool) -> Iterator[St
     if len(run.spans) > before + 1:
         yield _gap(len(run.spans) - before - 1)
     if allowance.skipped:
-        yield Clean(f"… contents of {grouped(allowance.skipped)} steps left out (size limit; export with --full) …")
+        yield Clean(f"… contents of {quantity(allowance.skipped, 'step')} left out (size limit; export with --full) …")
 
 
 def _gap(number: int) -> Clean:
@@ -753,7 +753,7 @@ def _take(lines: Sequence[Clean]) -> list[Clean]:
     for line in lines[: MAX_LINES // 2]:
         if room <= 0:
             break
-        cut = f"{line[:room]} … [{grouped(len(line))} characters; export with --full]"
+        cut = f"{line[:room]} … [{quantity(len(line), 'character')}; export with --full]"
         taken.append(line if len(line) <= room else Clean(cut))
         room -= len(line)
     return taken

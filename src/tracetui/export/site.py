@@ -31,8 +31,7 @@ from tracetui.model.masked import masked_summary
 from tracetui.redact import Redactor
 from tracetui.store.relations import Pair, pairs_of
 from tracetui.text import Clean, clean, duration, grouped, one_line, quantity, size, tokens
-from tracetui.views.labels import ending_words, run_label, run_sign, score_cell, start_label
-from tracetui.views.list.runs import cost_text
+from tracetui.views.labels import cost_text, ending_words, run_label, run_sign, score_cell, start_label
 from tracetui.views.timeline.chart import tokens_of
 
 MAX_PAGES: Final = 500

@@ -83,7 +83,7 @@ def story_page(
     for block in blocks:
         yield from block_html(block)
     yield "</details>\n"
-    steps = f"{grouped(len(run.spans))} records, all shown or folded" if not page.left_out else page.left_out
+    steps = f"{quantity(len(run.spans), 'record')}, all shown or folded" if not page.left_out else page.left_out
     yield (
         f"<footer>Made by tracetui from {steps}. {escape(masked_words(redactor))} ~ marks estimates. "
         "This page has no script and loads nothing.</footer>\n</body></html>\n"
@@ -213,15 +213,15 @@ class _Page:
             else:
                 yield entry
         if self._skipped:
-            words = f"contents of {grouped(self._skipped)} rows left out (size limit; export with --full)"
-            self.left_out = f"{grouped(len(self._run.spans))} records; {words}"
+            words = f"contents of {quantity(self._skipped, 'row')} left out (size limit; export with --full)"
+            self.left_out = f"{quantity(len(self._run.spans), 'record')}; {words}"
 
     def prompts(self) -> Iterator[str]:
         """The list of prompts."""
         turns = [entry for entry in self._rows.entries if entry.what == "turn" and not entry.depth]
         if len(turns) < 2:
             return
-        count = f"{grouped(len(turns))} prompts"
+        count = f"{quantity(len(turns), 'prompt')}"
         more = f", the first {grouped(_MAX_PROMPTS)}" if len(turns) > _MAX_PROMPTS else ""
         yield f'<nav aria-label="Prompts"><span class="dim">{count}{more}</span><ol>\n'
         for entry in turns[:_MAX_PROMPTS]:

@@ -9,7 +9,7 @@ from shlex import quote
 from typing import Final, NamedTuple
 
 from tracetui.model import Problem, RunRef, RunSummary
-from tracetui.store.facts import OutcomeCounts, total_tokens
+from tracetui.store.facts import OutcomeCounts
 from tracetui.store.relations import counted, split_traces
 from tracetui.text import (
     Clean,
@@ -21,12 +21,11 @@ from tracetui.text import (
     one_line,
     pad,
     quantity,
-    tokens,
     truncate,
     truncate_middle,
 )
-from tracetui.views.labels import run_label, score_cell, start_label, status_word
-from tracetui.views.list.runs import result_phrase
+from tracetui.views.labels import run_label, score_cell, start_label, status_word, tokens_label
+from tracetui.views.list.result import result_phrase
 
 _GAP: Final = 2
 
@@ -225,7 +224,7 @@ def _run_cells(run: RunSummary, notes: Mapping[RunRef, str]) -> tuple[Clean, ...
         started(run),
         duration(run.duration_ms),
         count(run.steps),
-        tokens(total_tokens(run), at_least=run.usage is not None and run.usage.output_at_least),
+        tokens_label(run),
         truncate(run_label(run), _NAME.most),
         clean(run.ref.address),
         _result(run, notes),

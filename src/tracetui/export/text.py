@@ -340,7 +340,7 @@ def _given(body: Body) -> Clean:
     """The input; of a conversation its last message, which is the new one."""
     if body.input_messages:
         before = len(body.input_messages) - 1
-        more = f" (after {before} message{'s' if before > 1 else ''})" if before else ""
+        more = f" (after {quantity(before, 'message')})" if before else ""
         return Clean(short_text(one_of_messages(body.input_messages[-1:])) + more)
     return short(body.input) if body.input is not None else Clean("")
 

@@ -13,6 +13,7 @@ import msgspec
 from tracetui.model import FirstError, Outcome, RunState, RunSummary, Status
 from tracetui.model.run import GOING_ON
 from tracetui.model.summary import SharedFacts
+from tracetui.text import grouped, quantity
 
 
 class EffectFacts(msgspec.Struct, frozen=True):
@@ -181,7 +182,7 @@ class OutcomeCounts(msgspec.Struct):
     @property
     def failures(self) -> str:
         """``51 of 100 runs failed (3 errors, 48 wrong answers)``; without the parenthesis where all are errors."""
-        return f"{self.failed} of {self.runs} run{'' if self.runs == 1 else 's'} failed{self.kinds}{self.not_graded}"
+        return f"{grouped(self.failed)} of {quantity(self.runs, 'run')} failed{self.kinds}{self.not_graded}"
 
     @property
     def not_graded(self) -> str:
@@ -192,8 +193,8 @@ class OutcomeCounts(msgspec.Struct):
     @property
     def kinds(self) -> str:
         """`` (3 errors, 48 wrong answers)``; empty if all failures are errors."""
-        parts = [_number(self.errors, "error")] if self.errors else []
-        return f" ({', '.join([*parts, _number(self.wrong, 'wrong answer')])})" if self.wrong else ""
+        parts = [quantity(self.errors, "error")] if self.errors else []
+        return f" ({', '.join([*parts, quantity(self.wrong, 'wrong answer')])})" if self.wrong else ""
 
     @property
     def passes(self) -> str:
@@ -201,7 +202,3 @@ class OutcomeCounts(msgspec.Struct):
         if self.ungraded:
             return f"{self.passed} of {self.rated} graded passed, of {self.rated + self.ungraded}"
         return f"{self.passed} of {self.rated} passed" if self.rated else ""
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -34,7 +34,7 @@ from tracetui.sources.locations import DATABASES
 from tracetui.store import address
 from tracetui.store.facts import NO_EFFECTS, ContextUse, EffectFacts
 from tracetui.store.store import Store
-from tracetui.text import clean_lines, grouped
+from tracetui.text import clean_lines, quantity
 from tracetui.ui import config
 from tracetui.ui.base_app import HostApp, run_to_exit
 from tracetui.ui.commands import COMMANDS as TABLE
@@ -477,7 +477,7 @@ class TraceApp(HostApp):
     def search_cost(self) -> str:
         runs = map(self.store.runs.__getitem__, self.main.runs.refs() if self.engine.has_database else ())
         spans = [run.spans or 0 for run in runs if run.ref.path.startswith(DATABASES)]
-        return f" ({grouped(sum(spans))} spans of the database)" if spans else ""
+        return f" ({quantity(sum(spans), 'span')} of the database)" if spans else ""
 
     def search_runs(self, words: str) -> None:
         from tracetui.ui.screens.lists import HitsScreen

@@ -30,7 +30,7 @@ from tracetui.model import PassRule
 from tracetui.store import settings
 from tracetui.store.settings import THEMES, pass_rule, read_own_file, read_settings, settings_file
 from tracetui.ui.commands import COMMANDS, Command
-from tracetui.views.list.runs import COLUMNS
+from tracetui.views.list.columns import COLUMNS
 
 
 class ListConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

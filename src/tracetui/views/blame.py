@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tracetui.analysis.blame import NOBODY, LineAnswer
 from tracetui.masking import clean
-from tracetui.text import Clean, age, grouped
+from tracetui.text import Clean, age, grouped, quantity
 from tracetui.views.effects import WIDE, EffectRow, EffectRows, People
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.rows import Line, Piece, column, fill, fit
@@ -92,8 +92,8 @@ def blame_sentence(lines: Sequence[LineAnswer]) -> Line:
     single = sum(answer.step is not None for answer in counted)
     several = sum(bool(answer.candidates) for answer in counted)
     if not single and not several:
-        return (Piece(Clean(f"none: no session wrote any of its {grouped(len(counted))} lines"), "text bold"),)
-    pieces = [Piece(Clean(f"{grouped(single)} of {grouped(len(counted))} lines by a session"), "text bold")]
+        return (Piece(Clean(f"none: no session wrote any of its {quantity(len(counted), 'line')}"), "text bold"),)
+    pieces = [Piece(Clean(f"{grouped(single)} of {quantity(len(counted), 'line')} by a session"), "text bold")]
     if several:
         pieces.append(Piece(Clean(f", {grouped(several)} with several candidates"), "status.warn"))
     return tuple(pieces)

@@ -251,7 +251,7 @@ def _life(seconds: int) -> str:
     for unit, size in (("hour", 3600), ("minute", 60)):
         if seconds >= size and seconds % size == 0:
             count = seconds // size
-            return f"{count} {unit}{'' if count == 1 else 's'}"
+            return quantity(count, unit)
     return f"{seconds} seconds"
 
 

@@ -465,7 +465,7 @@ def content_rows(
             name = Clean(f"{name} {account.times}×") if account.times > 1 and file else name
             rows.append(ContentRow((band.name, content, file), name, account, band, depth=1))
         if rest := [account for account, _ in inner[_MOST_FILES:]]:
-            name = Clean(f"{grouped(len(rest))} others")
+            name = quantity(len(rest), "other")
             rows.append(ContentRow((band.name, "", ""), name, total(rest), band, depth=1))
     return rows
 

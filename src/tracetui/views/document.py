@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from tracetui.analysis.values import is_container, scalar_text, value_leaves, value_text
-from tracetui.text import Clean, cells, clean, clean_lines, grouped, one_line, size, truncate, wrap
+from tracetui.text import Clean, cells, clean, clean_lines, grouped, one_line, quantity, size, truncate, wrap
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.rows import Fold, Line, Piece, fit, width_of
 from tracetui.views.stack import Block, TextRows
@@ -32,7 +32,7 @@ def json_string(value: str, room: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
     if len(value) <= room and cells(head) + 2 <= room:
         return [Piece(Clean(f'"{head}"'), "json.string")]
     lines = value.count("\n") + 1 if len(value) < 1 << 20 else 1
-    what = Clean(f" {grouped(lines)} lines" if lines > 1 else f" {size(len(value))}")
+    what = Clean(f" {quantity(lines, 'line')}" if lines > 1 else f" {size(len(value))}")
     left = max(4, room - cells(what) - 1)
     first = clean(value[: left + 1].split("\n", 1)[0])
     cut = truncate(Clean(first + glyphs.cut), left) if cells(first) < left else truncate(first, left)
@@ -43,8 +43,8 @@ def json_summary(value: Any, glyphs: Glyphs = UNICODE) -> Clean:
     """A folded container: ``{… 12 keys}`` or ``[… 300 items]``."""
     number = len(value)
     if isinstance(value, Mapping):
-        return Clean(f"{{{glyphs.cut} {grouped(number)} key{'' if number == 1 else 's'}}}" if number else "{}")
-    return Clean(f"[{glyphs.cut} {grouped(number)} item{'' if number == 1 else 's'}]" if number else "[]")
+        return Clean(f"{{{glyphs.cut} {quantity(number, 'key')}}}" if number else "{}")
+    return Clean(f"[{glyphs.cut} {quantity(number, 'item')}]" if number else "[]")
 
 
 def json_compact(value: Any, room: int, glyphs: Glyphs = UNICODE, depth: int = 0) -> list[Piece] | None:
@@ -303,9 +303,9 @@ class DocumentRows:
     def _extent(self, value: Any) -> Clean:
         if isinstance(value, str):
             lines = value.count("\n") + 1
-            return Clean(f"{grouped(lines)} line{'' if lines == 1 else 's'}")
+            return quantity(lines, "line")
         what = "key" if isinstance(value, Mapping) else "item"
-        return Clean(f"{grouped(len(value))} {what}{'' if len(value) == 1 else 's'}")
+        return quantity(len(value), what)
 
     def selectable(self, index: int) -> bool:
         return True

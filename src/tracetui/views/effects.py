@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from tracetui import masking
+from tracetui.analysis.arrangement import Arrangement
 from tracetui.analysis.audit import RULES, Audit, Finding, Severity
 from tracetui.analysis.effects import Edit, Kind, Outcome, is_bypass
 from tracetui.analysis.effects.paths import is_temporary
@@ -181,23 +182,23 @@ def file_rows(
     report: FilesReport,
     unfolded: Set[Hashable],
     people: People,
-    glyphs: Glyphs = UNICODE,
-    *,
-    sort: str = "file",
-    reverse: bool = False,
+    glyphs: Glyphs,
+    arrangement: Arrangement,
 ) -> EffectRows:
     """A row per file; unfolded files have a row per change. Files in temporary folders are left out.
 
-    `sort`: one of `FILE_SORTS`; the usual one has a heading per folder.
+    The sort is one of `FILE_SORTS`; the usual one has a heading per folder.
     """
     rows: list[EffectRow] = []
     shown = [
         (report.name(history), history, state) for history, state in report.files if not is_temporary(history.path)
     ]
     shown.sort(key=lambda file: (file[1].is_outside, dirname(file[0]) != "", dirname(file[0]), file[0]))
-    by_folder, folded = sort == "file", len(report.files) - len(shown)
-    shown.sort(key=lambda file: FILE_SORTS[sort](file[1], file[2]), reverse=reverse and not by_folder)
-    if by_folder and reverse:
+    by_folder, folded = arrangement.sort == "file", len(report.files) - len(shown)
+    shown.sort(
+        key=lambda file: FILE_SORTS[arrangement.sort](file[1], file[2]), reverse=arrangement.reverse and not by_folder
+    )
+    if by_folder and arrangement.reverse:
         shown.reverse()
 
     def folder_of(file: tuple[str, FileHistory, FileState]) -> str | None:
@@ -419,15 +420,13 @@ def audit_rows(
     unfolded: Set[Hashable],
     people: People,
     allowed: Allowed,
-    glyphs: Glyphs = UNICODE,
-    *,
-    sort: str = "rule",
-    reverse: bool = False,
+    glyphs: Glyphs,
+    arrangement: Arrangement,
 ) -> EffectRows:
     """A row per rule, worst first, and one per finding of an unfolded rule. Folded and allowed ones are counted only.
 
     `unfolded` has the names of rules that differ from the default: severe rules with few findings are unfolded.
-    `sort`: one of `RULE_SORTS`, for the rules of each severity.
+    The sort is one of `RULE_SORTS`, for the rules of each severity.
     """
     rows: list[EffectRow] = []
     by_rule = {name: [finding for finding in audit.findings if finding.rule.name == name] for name in RULES}
@@ -438,9 +437,11 @@ def audit_rows(
         if not group:
             continue
         group.sort(
-            key=lambda rule: RULE_SORTS[sort]([one for one in rule[1] if not one.is_folded and not allowed(one)])
+            key=lambda rule: RULE_SORTS[arrangement.sort](
+                [one for one in rule[1] if not one.is_folded and not allowed(one)]
+            )
         )
-        group = group[::-1] if reverse else group
+        group = group[::-1] if arrangement.reverse else group
         listed = [one for _, findings in group for one in findings if not one.is_folded and not allowed(one)]
         done = sum(one.is_done for one in listed)
         tried = f" + {grouped(len(listed) - done)} tried" if len(listed) > done else ""

@@ -14,6 +14,7 @@ from math import floor
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tracetui import text
+from tracetui.analysis import spending
 from tracetui.analysis.liveness import CurrentState, State, current_state, state_of_summary
 from tracetui.formats import registry
 from tracetui.masking import clean, clean_lines, one_line
@@ -32,6 +33,7 @@ from tracetui.model import (
 )
 from tracetui.model.ledger import Kinds
 from tracetui.model.span import PREVIEW
+from tracetui.store.facts import total_tokens
 from tracetui.text import Clean, age, cells, duration, grouped, pad, size, tokens, truncate_middle, wrap
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.rows import Line, ListRows, Piece
@@ -103,7 +105,7 @@ def arrangement_title(arrangement: Arrangement, words: str, *, ungrouped: str, s
 
 def errors_inside(run: RunSummary) -> Clean:
     """How many spans failed in a run that did not fail itself: ``3 errors inside``."""
-    return Clean(f"{grouped(run.errors or 0)} error{'' if run.errors == 1 else 's'} inside")
+    return Clean(f"{text.quantity(run.errors or 0, 'error')} inside")
 
 
 def number(value: float | None, glyphs: Glyphs = UNICODE) -> Clean:
@@ -268,7 +270,7 @@ def _commonest(counted: Kinds, glyphs: Glyphs, most: int) -> str:
 def _writers(writers: tuple[str, ...], most: int) -> str:
     """The latest versions."""
     if not most:
-        return f"{grouped(len(writers))} writer version{'s' if len(writers) > 1 else ''}"
+        return text.quantity(len(writers), "writer version")
     named = ", ".join(one_line(writer, _KIND_NAME) for writer in writers[-most:])
     more = len(writers) - most
     return f"writer version{'s' if len(writers) > 1 else ''} {named}" + (f" and {more} more" if more > 0 else "")
@@ -301,7 +303,7 @@ def no_hits(words: str, files: int) -> list[Line]:
         (),
         (Piece(Clean("No matches for "), "text bold"), Piece(one_line(words, 60), "hit")),
         (),
-        (Piece(Clean(f"Searched inputs, outputs, messages and errors in {grouped(files)} files."), "sec"),),
+        (Piece(Clean(f"Searched inputs, outputs, messages and errors in {text.quantity(files, 'file')}."), "sec"),),
         (Piece(Clean("Case-insensitive unless you type a capital."), "sec"),),
         (),
         (*_key("&", "    search again"),),
@@ -421,6 +423,24 @@ def value_of(score: Score, glyphs: Glyphs = UNICODE) -> Clean:
     if score.value is None and score.passed is not None:
         return _VERDICTS[score.passed]
     return number(score.value, glyphs)
+
+
+def tokens_label(run: RunSummary) -> Clean:
+    """All tokens of a run: ``84.1k``, ``≥84k`` if an output was cut off, ``—`` if not recorded."""
+    return tokens(total_tokens(run), at_least=run.usage is not None and run.usage.output_at_least)
+
+
+def cost_text(spent: spending.Spending) -> Clean:
+    """The cost: ``~$0.12`` if estimated; empty where nothing was used, ``—`` if no price is known."""
+    if spent.usd is None and not spent.tokens:
+        return Clean("")
+    return text.cost(spent.usd, estimated=spent.estimated)
+
+
+def spent_words(spent: spending.Spending) -> str:
+    """Tokens and cost of many runs: ``1.2M tok  ~$3.40``."""
+    words = [f"{text.tokens(spent.tokens)} tok"] if spent.tokens else []
+    return "  ".join([*words, *([cost_text(spent)] if spent.usd else [])])
 
 
 def score_cell(run: RunSummary, glyphs: Glyphs = UNICODE) -> Clean:

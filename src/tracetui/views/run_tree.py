@@ -264,7 +264,7 @@ class TreeRows:
         name = one_line(run.trial or "", 40) or short_id(run.id)
         facts = [outcome_word(run, self._glyphs)] if run.outcome is not None else [status_word(run)]
         facts += [Clean(trial.excluded)] if trial.excluded is not None else []
-        facts.append(Clean(quantity(steps, "step")))
+        facts.append(quantity(steps, "step"))
         rest = f" {self._glyphs.dot} ".join(facts)
         return [
             Piece(Clean(f"{self._glyphs.folded} "), "accent"),
@@ -295,7 +295,7 @@ class TreeRows:
         if trials is None:
             return line
         would = "would be " if room >= _ROOMIEST else ""
-        return *line, _dot(self._glyphs), Piece(Clean(f"{would}decisive at {grouped(trials)} trials"), "dim")
+        return *line, _dot(self._glyphs), Piece(Clean(f"{would}decisive at {quantity(trials, 'trial')}"), "dim")
 
     def _text(self, node: Node, room: int) -> list[Piece]:
         """Range of steps, fold mark, glyph, name and argument, and what is folded."""

@@ -18,8 +18,9 @@ from tracetui.model import RUNNING_STATES, Run, RunRef, RunState, RunSummary, Sp
 from tracetui.store.facts import run_time, total_tokens
 from tracetui.text import Clean, tokens, truncate_middle
 from tracetui.views.glyphs import UNICODE, Glyphs, kind_of
-from tracetui.views.labels import StateOf, run_label
-from tracetui.views.list.runs import MessageOf, RunRows, cost_text, no_message
+from tracetui.views.labels import StateOf, cost_text, run_label
+from tracetui.views.list.result import MessageOf, no_message
+from tracetui.views.list.runs import RunRows
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
 from tracetui.views.timeline.story import is_record
 from tracetui.views.timeline.work import step_pieces

@@ -395,7 +395,7 @@ def _title_pieces(group: Group, *, quiet: bool, new: bool) -> list[Piece]:
     if cause.wrong:
         tasks = len(group.tasks)
         pieces = [Piece(excerpt(cause.kind, 200), loud), *([_NEW] if new else [])]
-        pieces.append(Piece(Clean(f"  {tasks} task{'s' if tasks != 1 else ''}"), "dim"))
+        pieces.append(Piece(Clean(f"  {text.quantity(tasks, 'task')}"), "dim"))
         if cause.kind != cause.title:
             pieces += [Piece(Clean("  ")), Piece(Clean(f"{WRONG_ANSWER} · {excerpt(cause.type, 40)}"), "dim")]
         return pieces
@@ -575,7 +575,7 @@ def _headline(group: Group, width: int) -> list[Line]:
         pieces.append(Piece(Clean(f"{WRONG_ANSWER} · {excerpt(cause.type, 60)}"), "sec"))
     if group.merged:
         count = len(group.merged)
-        pieces.append(Piece(Clean(f"with {count} merged cause{'s' if count != 1 else ''}"), "sec"))
+        pieces.append(Piece(Clean(f"with {text.quantity(count, 'merged cause')}"), "sec"))
     return [*lines, *(_flow(pieces, width) if pieces else [])]
 
 
@@ -592,7 +592,7 @@ def _numbers(group: Group, width: int, now: float, zone: tzinfo) -> list[Line]:
     runs = len(group.runs)
     agents = ", ".join(group.agents[:MAX_AGENTS]) + (" …" if len(group.agents) > MAX_AGENTS else "")
     agent = f" of {one_line(agents, 80)}" if agents else ""
-    pieces = [Piece(Clean(f"{text.grouped(runs)} run{'s' if runs != 1 else ''}{agent}   "), "sec")]
+    pieces = [Piece(Clean(f"{text.quantity(runs, 'run')}{agent}   "), "sec")]
     lost = [f"time lost {text.duration(group.wasted_ms)}"] if group.wasted_ms is not None else []
     lost += [f"{text.tokens(group.wasted_tokens)} tokens"] if group.wasted_tokens is not None else []
     if lost:

@@ -13,7 +13,7 @@ from tracetui.model import FirstError, RunRef, RunSummary, Status
 from tracetui.text import Clean
 from tracetui.views.diff.steps import ReplayRows
 from tracetui.views.glyphs import UNICODE
-from tracetui.views.list.runs import result_phrase
+from tracetui.views.list.result import result_phrase
 
 
 class Told(NamedTuple):

@@ -14,7 +14,8 @@ from tracetui.analysis.liveness import State
 from tracetui.model import FirstError, Operation, RunSummary, Score, Status
 from tracetui.model.run import LastEvent
 from tracetui.views.labels import deciding_words
-from tracetui.views.list.runs import RunRows, columns_for
+from tracetui.views.list.columns import columns_for
+from tracetui.views.list.runs import RunRows
 
 ASKED = "count the lines in notes.txt and write the number down"
 

@@ -14,7 +14,7 @@ from tracetui.ui.base_app import HostApp
 from tracetui.ui.state import SearchTarget
 from tracetui.ui.widgets.line_view import FoldingView
 from tracetui.views.detail.run import SameFailure, panel_rows
-from tracetui.views.detail.tabs import tab_names, tab_rows
+from tracetui.views.detail.tabs import RUN_TABS, tab_names, tab_rows
 from tracetui.views.detail.transcript import earlier_messages
 from tracetui.views.glyphs import kind
 from tracetui.views.goal import has_turns
@@ -168,7 +168,7 @@ class Detail(FoldingView):
         if has_turns(run):
             return "goal"
         if run.summary.status is Status.ERROR and not run.summary.errors:
-            return next(tab for tab in ("goal", "nodes", "run") if tab in self.tabs)
+            return next(tab for tab in self.tabs if tab in RUN_TABS)
         speaks = span is not None and span.operation in MESSAGE_OPERATIONS and span.status is not Status.ERROR
         return "messages" if speaks and "messages" in self.tabs else self.tabs[0]
 

@@ -9,7 +9,7 @@ from tracetui.analysis.step_diff import Look, Sign
 from tracetui.diff.comparison import Diff, Row
 from tracetui.diff.step import ContextDiff, MessageChange
 from tracetui.masking import one_line
-from tracetui.text import Clean, tokens
+from tracetui.text import Clean, quantity, tokens
 from tracetui.ui.widgets.line_view import FoldingView, LineView
 from tracetui.views.diff.steps import PREFIX, PairKey, PairRows, left_out, run_rows, summary
 from tracetui.views.diff.text import ComparedRows, Folds, unified
@@ -31,7 +31,7 @@ class Phrases(LineView):
         """Show the changes of a comparison."""
         rows = PhraseRows(diff, words, glyphs=self.look.glyphs)
         number = len(words.phrases)
-        title = (Piece(Clean(f"in words · {number} change{'s' if number != 1 else ''}"), "sec"),)
+        title = (Piece(Clean(f"in words · {quantity(number, 'change')}"), "sec"),)
         self.show(rows, title=title, keep=bool(self.rows))
 
     @property
@@ -267,7 +267,7 @@ class Change(FoldingView):
         number, count = self._change_number()
         if count:
             of = " of " if self._drawn_width >= SIDE_BY_SIDE else "/"
-            where = f"  change {number}{of}{count}" if number else f"  {count} change{'s' if count != 1 else ''}"
+            where = f"  change {number}{of}{count}" if number else f"  {quantity(count, 'change')}"
             pieces.append(Piece(Clean(where), "sec"))
         self.title, self.title_right = tuple(pieces), self._tabs()
         self.redraw_title()

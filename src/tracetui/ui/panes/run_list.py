@@ -20,9 +20,11 @@ from tracetui.ui.base_app import HostApp
 from tracetui.ui.widgets.line_view import SIDEWAYS, LineView
 from tracetui.ui.widgets.prompt import Prompter
 from tracetui.views.glyphs import Glyphs
-from tracetui.views.labels import arrangement_title, empty
+from tracetui.views.labels import arrangement_title, empty, spent_words
 from tracetui.views.list import runs
+from tracetui.views.list.columns import COLUMNS, columns_for, heading
 from tracetui.views.list.histogram import MIN_BARS, Strip
+from tracetui.views.list.result import Relationship
 from tracetui.views.rows import Line, ListRows, Piece
 
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ class RunList(LineView):
 
     app: HostApp
 
-    sorts: ClassVar[Mapping[str, str]] = {name: column.sort for name, column in runs.COLUMNS.items() if column.sort}
+    sorts: ClassVar[Mapping[str, str]] = {name: column.sort for name, column in COLUMNS.items() if column.sort}
 
     class Dragged(Message):
         """The right edge of the list was dragged to a column of the screen."""
@@ -266,11 +268,11 @@ class RunList(LineView):
 
         return make
 
-    def ties(self, run: RunSummary, glyphs: Glyphs) -> runs.Relationship:
+    def ties(self, run: RunSummary, glyphs: Glyphs) -> Relationship:
         """Facts of a run that its trace doesn't have: mark, relations, verdict."""
         mark = self.mark(run.ref)
         if self.app.stage:  # relating runs as they arrive would delay the list
-            return runs.Relationship(mark)
+            return Relationship(mark)
         tied = self.app.comparisons.ties(run, mark, glyphs)
         judged = self.app.verdicts.words_of(run)
         return tied._replace(after=(*tied.after, *judged)) if judged else tied
@@ -458,7 +460,7 @@ class RunList(LineView):
     def columns(self) -> list[str]:
         """The columns that are shown."""
         width, rows = max(1, self.outer_size.width - 2), self.rows
-        shown = rows.columns(width) if isinstance(rows, runs.RunRows) else runs.columns_for(width)
+        shown = rows.columns(width) if isinstance(rows, runs.RunRows) else columns_for(width)
         return [name for name, _ in shown]
 
     @property
@@ -521,7 +523,7 @@ class RunList(LineView):
     @property
     def spent(self) -> str:
         """Total usage of the listed runs; empty if none has a cost."""
-        return runs.spent_words(self.rows.spent) if isinstance(self.rows, runs.RunRows) and self.rows.costed else ""
+        return spent_words(self.rows.spent) if isinstance(self.rows, runs.RunRows) and self.rows.costed else ""
 
     @property
     def filtered(self) -> runs.RunRows | None:
@@ -602,7 +604,7 @@ class RunList(LineView):
             bars = strip.histogram.bars
             lines = strip.lines(self._bar, rows.now, lambda bar: rows.common_error(bars[bar].failed))
             return [*lines, rows.heading(width)]
-        return [runs.heading(runs.columns_for(width, self.arrangement.columns), _sorted_by(self.arrangement))]
+        return [heading(columns_for(width, self.arrangement.columns), _sorted_by(self.arrangement))]
 
 
 def _sorted_by(arrangement: Arrangement) -> str:

@@ -27,6 +27,7 @@ from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.ui.widgets.prompt import Prompter
 from tracetui.views.detail.run import MAX_RUNS, SameFailure
+from tracetui.views.detail.tabs import ASSESSMENT_TABS
 from tracetui.views.labels import standing_of
 
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from tracetui.ui.widgets.prompt import Filter
 
 QUERY_LABEL: Final = "filter: words tool:… status:error dur>5s cached:true"
-ASSESSMENT_TABS: Final = frozenset({"run", "error", "overview"})
-"""Tabs of the detail that show the assessment."""
 
 
 class RunDialog(Dialog, Prompter, Protocol):

@@ -12,7 +12,7 @@ from tracetui.analysis.effects.actions import Action, action_of
 from tracetui.analysis.liveness import GOING, Liveness, State
 from tracetui.analysis.navigation import is_prompt, is_session
 from tracetui.model import Body, Problem, Run, Span, Status
-from tracetui.text import Clean, grouped
+from tracetui.text import Clean, grouped, quantity
 from tracetui.ui.base_app import HostApp
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.glyphs import status_glyph
@@ -617,10 +617,9 @@ class Steps(LineView):
         if self.longest_first:
             pieces.append(Piece(Clean(" by duration"), "accent"))
         if run.problems:
-            word = "note" if len(run.problems) == 1 else "notes"
-            pieces.append(Piece(Clean(f"  ! {len(run.problems)} {word}"), "status.warn"))
+            pieces.append(Piece(Clean(f"  ! {quantity(len(run.problems), 'note')}"), "status.warn"))
         if not run.complete:
-            pieces.append(Piece(Clean(f"  reading … {grouped(len(run.spans))} spans so far"), "status.running"))
+            pieces.append(Piece(Clean(f"  reading … {quantity(len(run.spans), 'span')} so far"), "status.running"))
         return tuple(pieces)
 
     def _heading_of(self, run: Run, rows: SpanView, now: float) -> Callable[[int], list[Line]]:

@@ -17,7 +17,7 @@ from tracetui.masking import clean, one_line
 from tracetui.model import RunRef
 from tracetui.model.run import quote_key
 from tracetui.store.address import step_number
-from tracetui.text import Clean, grouped
+from tracetui.text import Clean, grouped, quantity
 from tracetui.ui import context_state as states
 from tracetui.ui import layout
 from tracetui.ui.base_app import HostApp
@@ -253,7 +253,7 @@ class RunContextScreen(BaseScreen):
         if context is None:
             return (Piece(Clean("reading the context …"), "status.running"),)
         spans = len(context.run.spans)
-        done = "" if context.is_complete else f"reading, {grouped(context.done)} of {grouped(spans)} spans"
+        done = "" if context.is_complete else f"reading, {grouped(context.done)} of {quantity(spans, 'span')}"
         return sentence(context.ledger, masking.current(), done=done)
 
     # ---- the cursor

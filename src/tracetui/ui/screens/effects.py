@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import ClassVar, Generic, TypeVar
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from typing import ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 from textual import on
@@ -19,7 +19,7 @@ from tracetui.live.mailbox import Mail
 from tracetui.masking import one_line
 from tracetui.model import RunRef
 from tracetui.store.query import parse_prefix
-from tracetui.text import Clean, grouped
+from tracetui.text import Clean, grouped, quantity
 from tracetui.ui.commands import AUDIT, BLAME, FILES, Command
 from tracetui.ui.layout import NARROW
 from tracetui.ui.panes.run_list import QUERY_LABEL
@@ -107,6 +107,18 @@ class AuditView(EffectsView):
     sorts: ClassVar[Mapping[str, str]] = {name: name for name in RULE_SORTS}
 
 
+class SavedEffects(NamedTuple):
+    """What a screen of effects keeps when it is recreated."""
+
+    toggled: frozenset[Hashable] = frozenset()
+    cursor: Hashable = None
+    arrangement: Arrangement | None = None
+    """None: the usual one."""
+
+
+_UNCHANGED: Final = SavedEffects()
+
+
 class EffectsScreen(PreviewScreen, Generic[_R]):
     """What runs did, as rows that lead to steps."""
 
@@ -118,14 +130,13 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
         refs: Sequence[RunRef],
         of: str,
         commands: Sequence[Command],
-        toggled: frozenset[Hashable] = frozenset(),
-        cursor: Hashable = None,
+        saved: SavedEffects = _UNCHANGED,
     ) -> None:
         """`of`: which runs these are, in words."""
         self.effects = self.view_type(id=pane)
         super().__init__(pane, pane.capitalize(), commands, self.effects)
-        self.effects.toggled = toggled
-        self._refs, self._of, self._go_to = tuple(refs), of, cursor
+        self.effects.toggled = saved.toggled
+        self._refs, self._of, self._go_to = tuple(refs), of, saved.cursor
         self._names = short_names(())
         self._moved = False
         """Whether the user moved the cursor; until then it stays on the first row."""
@@ -293,7 +304,12 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
         self.begin(again=True)
 
     def again(self) -> EffectsScreen[_R]:
-        return type(self)(self.pane, self._refs, self._of, self.commands, self.effects.toggled, self.effects.cursor)
+        return type(self)(self.pane, self._refs, self._of, self.commands, self.saved)
+
+    @property
+    def saved(self) -> SavedEffects:
+        """What the screen keeps when it is recreated."""
+        return SavedEffects(self.effects.toggled, self.effects.cursor)
 
     def left(self) -> None:
         self.app.surveys.stop()
@@ -322,7 +338,7 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
         progress, result = self._progress, self._result
         pieces = [*self.sentence(result)] if result is not None else []
         if progress is None or self._is_reading:
-            done = f"{grouped(progress.done)} of {grouped(progress.total)} runs" if progress is not None else "…"
+            done = f"{grouped(progress.done)} of {quantity(progress.total, 'run')}" if progress is not None else "…"
             pieces.append(Piece(Clean(f"{'   ' if pieces else ''}reading {done}"), "status.running"))
         elif progress.lost:
             pieces.append(Piece(one_line(f"{'  ·  ' if pieces else ''}{progress.lost}", 200), "status.warn"))
@@ -348,13 +364,11 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
         refs: Sequence[RunRef],
         of: str,
         commands: Sequence[Command],
-        toggled: frozenset[Hashable] = frozenset(),
-        cursor: Hashable = None,
-        arrangement: Arrangement | None = None,
+        saved: SavedEffects = _UNCHANGED,
     ) -> None:
-        super().__init__(pane, refs, of, commands, toggled, cursor)
+        super().__init__(pane, refs, of, commands, saved)
         self.choices = Choices((*self.view_type.sorts,), ("none",))
-        self.arrangement = arrangement or Arrangement(sort=self.choices.sorts[0], group="none")
+        self.arrangement = saved.arrangement or Arrangement(sort=self.choices.sorts[0], group="none")
         self._matching: tuple[object, EffectsResult] | None = None
         """The part of the result that was shown last, and what decided it."""
         self.hint = LineBar("bg", id="hint")
@@ -439,19 +453,29 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
         """The part of the result that is shown, in a sentence."""
         raise NotImplementedError
 
-    def count(self) -> tuple[int, int, str]:
-        """(Rows that the filter shows, all of them, what they are)."""
-        raise NotImplementedError
-
     def step_back(self) -> None:
         if self.arrangement.words:
             self._arrange(replace(self.arrangement, words=""))
         else:
             super().step_back()
 
-    def again(self) -> RecordedScreen:
-        view = self.effects
-        return type(self)(self.pane, self._refs, self._of, self.commands, view.toggled, view.cursor, self.arrangement)
+    @property
+    def saved(self) -> SavedEffects:
+        return super().saved._replace(arrangement=self.arrangement)
+
+    def items(self, result: EffectsResult) -> Collection[object]:
+        """The files or findings of a result."""
+        raise NotImplementedError
+
+    def count(self) -> tuple[int, int, str]:
+        """(Items that the filter shows, all of them, what they are)."""
+        result = self._result
+        if result is None:
+            return 0, 0, self.noun
+        return len(self.items(self.matching(result))), len(self.items(result)), self.noun
+
+    noun = ""
+    """What the items are, in the plural."""
 
     @property
     def nothing(self) -> str:
@@ -468,7 +492,7 @@ class FilesScreen(RecordedScreen):
     """Files that agents changed, by folder; a file unfolds to its edits."""
 
     view_type = FilesView
-    empty = "no file changed"
+    noun, empty = "files", "no file changed"
     usual_order = "by folder"
     hints = (("↵", "open the step"), ("d", "all edits"), ("l", "edits"), ("B", "blame"), ("U", "audit"))
     _diff_of: FileHistory | None = None
@@ -509,23 +533,11 @@ class FilesScreen(RecordedScreen):
             super()._show_preview()
 
     def rows_of(self, result: EffectsResult) -> EffectRows:
-        arrangement = self.arrangement
-        return file_rows(
-            self.matching(result).files,
-            self.effects.toggled,
-            self._people,
-            self.app.look.glyphs,
-            sort=arrangement.sort,
-            reverse=arrangement.reverse,
-        )
+        shown, toggled, glyphs = self.matching(result).files, self.effects.toggled, self.app.look.glyphs
+        return file_rows(shown, toggled, self._people, glyphs, self.arrangement)
 
-    def count(self) -> tuple[int, int, str]:
-        result = self._result
-        return (
-            (0, 0, "files")
-            if result is None
-            else (len(self.matching(result).files.files), len(result.files.files), "files")
-        )
+    def items(self, result: EffectsResult) -> Collection[object]:
+        return result.files.files
 
     def heading(self, width: int) -> Line:
         return files_heading(width, self.arrangement.sort)
@@ -541,27 +553,16 @@ class AuditScreen(RecordedScreen):
     """Findings by rule, worst first."""
 
     view_type = AuditView
-    empty = "no findings"
+    noun, empty = "findings", "no findings"
     usual_order = "worst first"
     hints = (("↵", "open the step"), ("]r", "next finding"), ("Space", "allow"))
 
     def rows_of(self, result: EffectsResult) -> EffectRows:
-        arrangement = self.arrangement
-        return audit_rows(
-            self.matching(result).audit,
-            self.effects.toggled,
-            self._people,
-            self._allowed,
-            self.app.look.glyphs,
-            sort=arrangement.sort,
-            reverse=arrangement.reverse,
-        )
+        shown, toggled, glyphs = self.matching(result).audit, self.effects.toggled, self.app.look.glyphs
+        return audit_rows(shown, toggled, self._people, self._allowed, glyphs, self.arrangement)
 
-    def count(self) -> tuple[int, int, str]:
-        result = self._result
-        if result is None:
-            return 0, 0, "findings"
-        return len(self.matching(result).audit.findings), len(result.audit.findings), "findings"
+    def items(self, result: EffectsResult) -> Collection[object]:
+        return result.audit.findings
 
     def action_export(self) -> None:
         """Write the findings that are shown to a file."""
@@ -652,7 +653,7 @@ class BlameScreen(EffectsScreen[FileBlame]):
     hints = (("↵", "open the step"), ("A", "files"))
 
     def __init__(self, subject: Subject, commands: Sequence[Command], cursor: Hashable = None) -> None:
-        super().__init__(BLAME, (subject.run,), "this run", commands, cursor=cursor)
+        super().__init__(BLAME, (subject.run,), "this run", commands, SavedEffects(cursor=cursor))
         self._subject = subject
 
     def begin(self, *, again: bool = False) -> None:

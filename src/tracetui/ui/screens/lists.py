@@ -15,7 +15,7 @@ from tracetui.live.mailbox import FindDivergence, Mail
 from tracetui.masking import clean, one_line
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.query.complete import Facet
-from tracetui.text import Clean, grouped
+from tracetui.text import Clean, grouped, quantity
 from tracetui.ui.base_app import HostApp
 from tracetui.ui.commands import FACETS, FINDINGS, HITS, REPLAYS, STATISTICS, Command, shown
 from tracetui.ui.layout import FRAME
@@ -203,10 +203,12 @@ class HitsScreen(PreviewScreen):
     def summary(self) -> Line:
         search, progress = self._search, self._search.progress
         rows = search.rows
-        hits = f"{grouped(rows.hits)} hit{'s' if rows.hits != 1 else ''}"
-        pieces = [Piece(Clean(f"{hits} in {grouped(rows.runs)} of {grouped(search.runs)} runs"), "text bold")]
+        hits = quantity(rows.hits, "hit")
+        pieces = [Piece(Clean(f"{hits} in {grouped(rows.runs)} of {quantity(search.runs, 'run')}"), "text bold")]
         if progress is None or not progress.finished:
-            done = f"  ·  searching, {grouped(progress.done if progress else 0)} of {grouped(search.job.total)} files"
+            done = (
+                f"  ·  searching, {grouped(progress.done if progress else 0)} of {quantity(search.job.total, 'file')}"
+            )
             pieces.append(Piece(Clean(done), "status.running"))
         elif progress.lost:
             pieces.append(Piece(Clean(f"  ·  {one_line(progress.lost, 100)}"), "status.warn"))
@@ -272,7 +274,8 @@ class ContrastScreen(RunsListScreen):
     def summary(self) -> Line:
         contrast, progress = self._contrast, self._progress
         found = len(contrast.findings) if contrast is not None else 0
-        words = f"{grouped(found) if found else 'no'} factor{'s' if found != 1 else ''} over-represented in these runs"
+        factors = quantity(found, "factor") if found else "no factors"
+        words = f"{factors} over-represented in these runs"
         pieces = [Piece(Clean(words), "text bold")]
         if contrast is None or (progress is not None and not progress.finished):
             done = (
@@ -396,7 +399,7 @@ class StatisticsScreen(RunsListScreen):
     def summary(self) -> Line:
         counted, progress = self._counted, self._progress
         done = counted.runs if counted is not None else 0
-        pieces = [Piece(Clean(f"{grouped(done)} run{'s' if done != 1 else ''}, by {self.by.value}"), "text bold")]
+        pieces = [Piece(Clean(f"{quantity(done, 'run')}, by {self.by.value}"), "text bold")]
         if progress is None or not progress.finished:
             pieces.append(
                 Piece(Clean(f"  ·  reading, {grouped(done)} of {grouped(self._job.total)}"), "status.running")
@@ -510,7 +513,7 @@ class FacetsScreen(RunsListScreen):
 
     def summary(self) -> Line:
         if not self._chosen:
-            words = f"{grouped(self._total)} runs  ·  "
+            words = f"{quantity(self._total, 'run')}  ·  "
             return (
                 Piece(Clean(words), "sec"),
                 Piece(Clean(shown("enter")), "key bold"),

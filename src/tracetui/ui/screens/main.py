@@ -18,7 +18,7 @@ from tracetui.live.mailbox import Mail
 from tracetui.masking import one_line
 from tracetui.model import RunRef, quote_key
 from tracetui.store.relations import counted
-from tracetui.text import Clean, grouped
+from tracetui.text import Clean, grouped, quantity
 from tracetui.ui import layout
 from tracetui.ui import state as states
 from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, STEPS, Command
@@ -30,7 +30,7 @@ from tracetui.ui.state import MainState, SearchTarget
 from tracetui.ui.widgets.frame import Shown, footer, header, idle, sentence
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
-from tracetui.views.list.runs import hidden_columns
+from tracetui.views.list.columns import hidden_columns
 
 if TYPE_CHECKING:
     from tracetui.analysis.links import End, Origin
@@ -241,7 +241,7 @@ class MainScreen(RunsScreen):
         if not contrast:
             return Scope(refs, "the filtered runs" if self.state.arrangement.words else "all runs")
         if marked:
-            return Scope(marked, f"{len(marked)} marked run{'s' if len(marked) != 1 else ''}")
+            return Scope(marked, quantity(len(marked), "marked run"))
         failed = [run for one in refs if (run := store.runs[one]).failed]
         if failed:  # the runs inside a run that failed are part of it
             chosen = [run.ref for run in counted(failed) or failed]

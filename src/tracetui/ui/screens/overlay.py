@@ -34,7 +34,7 @@ from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, KeyClicked, LineBar
 from tracetui.views.glyphs import Glyphs
 from tracetui.views.labels import run_label, short_id
-from tracetui.views.list.runs import COLUMNS, FIXED
+from tracetui.views.list.columns import COLUMNS, FIXED
 from tracetui.views.rows import Line, ListRows, Piece, fill, fit, width_of
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from tracetui.live.jobs import Job, JobProgress, TreeResult, run_tree_job
 from tracetui.live.mailbox import Mail
 from tracetui.masking import one_line
 from tracetui.model import Problem, Run, RunRef, Span
-from tracetui.text import Clean, grouped
+from tracetui.text import Clean, grouped, quantity
 from tracetui.ui import state as states
 from tracetui.ui.commands import TREE, Command
 from tracetui.ui.screens.lists import PreviewScreen
@@ -349,7 +349,7 @@ class RunTreeScreen(PreviewScreen):
         if progress is None or not progress.finished:
             if result is None:
                 done = progress.done if progress is not None else 0
-                words = f"reading, {grouped(done)} of {grouped(len(self._trials))} trials"
+                words = f"reading, {grouped(done)} of {quantity(len(self._trials), 'trial')}"
                 return (Piece(Clean(words), "status.running"),)
         elif progress.lost:
             return (Piece(one_line(f"reading stopped: {progress.lost}", 200), "status.error"),)

@@ -27,8 +27,8 @@ from tracetui.ui.widgets.frame import short_path, with_hints
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.ui.widgets.prompt import QueryQuestion
-from tracetui.views.labels import arrangement_title
-from tracetui.views.list.runs import COLUMNS, spent_words
+from tracetui.views.labels import arrangement_title, spent_words
+from tracetui.views.list.columns import COLUMNS
 from tracetui.views.rows import Line, ListRows, Piece
 from tracetui.views.today import (
     CHOICES,

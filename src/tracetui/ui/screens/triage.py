@@ -27,7 +27,7 @@ from tracetui.live.mailbox import Mail
 from tracetui.masking import clean, one_line
 from tracetui.model import RunRef, Status
 from tracetui.store.judgement import Judgement
-from tracetui.text import Clean, grouped
+from tracetui.text import Clean, grouped, quantity
 from tracetui.ui import layout, triage_state
 from tracetui.ui import state as states
 from tracetui.ui.commands import CAUSE, FAILURE, QUEUE, Command
@@ -212,7 +212,7 @@ class TriageScreen(RunsScreen):
     @staticmethod
     def of_runs(group: Group) -> str:
         """How many runs a cause has, in words."""
-        return f"{grouped(len(group.runs))} run{'s' if len(group.runs) != 1 else ''}"
+        return quantity(len(group.runs), "run")
 
     def show_cause(self) -> None:
         """Show the facts of the cause or run under the cursor."""
@@ -403,7 +403,7 @@ class TriageScreen(RunsScreen):
         grouping = self._grouping
         if grouping is None:
             return ""
-        counts = f"{grouped(grouping.failed)} of {grouped(grouping.runs)} runs failed"
+        counts = f"{grouped(grouping.failed)} of {quantity(grouping.runs, 'run')} failed"
         if grouping.ungraded:
             counts += f"  {self.app.look.glyphs.ungraded} {grouped(grouping.ungraded)} ungraded"
             counts += f" ({grouped(grouping.both)} failed too)" if grouping.both else ""
@@ -425,8 +425,7 @@ class TriageScreen(RunsScreen):
             pieces += amount(decided, len(found), BAR, "bar.model", glyphs=self.app.look.glyphs)
         if left:
             runs = self._grouping.order.runs_before[-1] - reviewed if self._grouping is not None else 0
-            causes = f"{grouped(left)} cause{'s' if left != 1 else ''}"
-            words = f"  {causes} ({grouped(runs)} run{'s' if runs != 1 else ''}) to review"
+            words = f"  {quantity(left, 'cause')} ({quantity(runs, 'run')}) to review"
             pieces.append(Piece(Clean(words), "sec"))
             new = self._grouping.new_since(self.app.clock() - NEW_SECONDS) if self._grouping is not None else 0
             if new and self.app.size.width >= layout.NARROW:

@@ -79,10 +79,11 @@ class Exporter:
     def export_audit(self, audit: Audit, problems: Sequence[Problem], dialog: Dialog) -> None:
         """Export the findings of an audit."""
         import tracetui
-        from tracetui.export.audit import AuditReport, export_audit, form_of
+        from tracetui.export.audit import FORMS, AuditReport, export_audit
+        from tracetui.export.document import form_among
 
         def pieces(path: str) -> Iterable[bytes]:
-            form = form_of(path)
+            form = form_among(path, FORMS)
             lines = self._engine.record_lines(audit.findings) if form == "sarif" else {}
             report = AuditReport(audit, problems=problems, version=tracetui.__version__, lines=lines)
             return export_audit(report, form)

@@ -13,10 +13,10 @@ from tracetui.sources.local import is_confined
 from tracetui.store.facts import NO_EFFECTS, EffectFacts
 from tracetui.store.relations import COPY, Relations, has_original
 from tracetui.store.store import OPEN_RUNS, Store
-from tracetui.text import Clean, grouped, one_line
+from tracetui.text import Clean, grouped, one_line, quantity
 from tracetui.ui.commands import Command
 from tracetui.views.glyphs import Glyphs
-from tracetui.views.list.runs import Relationship
+from tracetui.views.list.result import Relationship
 from tracetui.views.rows import Line, Piece
 
 if TYPE_CHECKING:
@@ -325,7 +325,7 @@ class JobService:
             return "comparing …"
         if progress.lost:
             return f"comparison stopped: {progress.lost}"
-        return f"comparing, {grouped(progress.done)} of {grouped(progress.total)} runs read"
+        return f"comparing, {grouped(progress.done)} of {quantity(progress.total, 'run')} read"
 
     def contrast(self, refs: Sequence[RunRef]) -> None:
         """Start the contrast of runs with all comparable runs, which a thread looks for."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from tracetui.masking import clean, one_line
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.settings import verdicts_file
+from tracetui.text import quantity
 from tracetui.views.rows import Line, Piece
 
 if TYPE_CHECKING:  # loaded when the first thing is judged: the first screen does without
@@ -28,7 +29,7 @@ def named(subject: Subject) -> str:
     if isinstance(subject, RunSummary):
         return f"run {subject.id[:8] if len(subject.id) == UUID_LENGTH else subject.id}"
     runs = len(subject.runs)
-    return f"{subject.id} ({runs} run{'s' if runs != 1 else ''})"
+    return f"{subject.id} ({quantity(runs, 'run')})"
 
 
 class Verdicts:
@@ -88,7 +89,7 @@ class Verdicts:
         self.last = verdict
         if len(subjects) == 1 and not tasks:
             return named(subjects[0])
-        return f"{len(targets)} {'task' if tasks else 'row'}{'s' if len(targets) != 1 else ''}"
+        return quantity(len(targets), "task" if tasks else "row")
 
     def _targets(self, subjects: Sequence[Subject]) -> list[CauseRef | RunSummary]:
         targets: list[CauseRef | RunSummary] = []

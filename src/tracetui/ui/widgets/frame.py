@@ -138,7 +138,7 @@ def _watched(watching: WatchState, glyphs: Glyphs, width: int) -> list[_Part]:
     parts = [_Part((Piece(Clean("   ")), Piece(Clean(f"{glyphs.live} live"), "status.ok")))]
     if width >= NARROW_HEADER:
         number, word = (watching.folders, "folder") if watching.folders else (watching.files, "file")
-        what = f" {text.grouped(number)} {word}{'s' if number != 1 else ''}"
+        what = f" {text.quantity(number, word)}"
         parts.append(_Part((Piece(Clean(what), "dim"),), 6))
         if watching.mode != "events":
             why = f" ({watching.reason})" if watching.reason and width >= WIDE_HEADER else ""
@@ -176,10 +176,6 @@ def _run_status(run: RunSummary, vitals: Vitals, glyphs: Glyphs, width: int) -> 
     return [*named, _Part(tuple(pieces))]
 
 
-def _runs(number: int) -> str:
-    return f"{text.grouped(number)} run{'' if number == 1 else 's'}"
-
-
 def _list_status(
     store: Store, glyphs: Glyphs, standing: Counter[RunState | None], width: int, shown: Overview | None
 ) -> list[_Part]:
@@ -191,7 +187,7 @@ def _list_status(
         parts.append(_Part((*gap, Piece(Clean(words), "sec"), *more), drop))
 
     if shown is not None:
-        add(f"{text.grouped(shown.runs)} of {_runs(store.overview.runs)}", 0)
+        add(f"{text.grouped(shown.runs)} of {text.quantity(store.overview.runs, 'run')}", 0)
     elif width >= WIDE_HEADER:
         most = sorted(overview.by_format.items(), key=lambda pair: -pair[1])
         words = [f"{name} {number}" for name, number in most[:5]]
@@ -199,11 +195,11 @@ def _list_status(
             words.append(f"+{len(most) - 5} formats")
         add(f" {glyphs.dot} ".join(words), 0)
     else:
-        add(_runs(overview.runs), 0)
+        add(text.quantity(overview.runs, "run"), 0)
         if (children := len(store.runs) - overview.runs) and width >= ROOMY_HEADER:
             parts.append(_Part((Piece(Clean(f" + {text.grouped(children)} child runs"), "sec"),), 3))
         if len(overview.by_format) > 1 and width >= NARROW_HEADER:
-            add(f"{len(overview.by_format)} formats", 4)
+            add(text.quantity(len(overview.by_format), "format"), 4)
     if shown is None and store.problems and width >= NARROW_HEADER:
         add(f"{text.grouped(len(store.problems))} unreadable", 5)  # the sentence says it too
     if shown is None and store.ignored and width >= ROOMY_HEADER:
@@ -258,7 +254,7 @@ def sentence(
     elif runs and not outcomes.ungraded:
         words = "no failures" if not progress.stage else "no failures so far"
         pieces += [
-            Piece(Clean(f"{_runs(runs)}, {words}"), "text"),
+            Piece(Clean(f"{text.quantity(runs, 'run')}, {words}"), "text"),
             Piece(Clean("  ·  "), "dim"),
             *_key("↵", "open"),
         ]
@@ -273,9 +269,8 @@ def sentence(
         words = f"{text.grouped(vitals.standing[RunState.STALLED])} stalled?"
         pieces += [Piece(Clean("   ")), Piece(Clean(words), "status.warn bold")]
     if store.problems and shown is None:
-        word = "file" if len(store.problems) == 1 else "files"
         gap = Piece(Clean("   " if pieces else ""))
-        pieces += [gap, Piece(Clean(f"{text.grouped(len(store.problems))} {word} unreadable"), "status.warn")]
+        pieces += [gap, Piece(Clean(f"{text.quantity(len(store.problems), 'file')} unreadable"), "status.warn")]
     if progress.stage:
         pieces += [Piece(Clean("   " if pieces else "")), Piece(Clean(progress_words(progress)), "status.running")]
     if failed and causes is not None and width >= NARROW_HEADER:
@@ -288,8 +283,8 @@ def progress_words(progress: Progress) -> str:
     """How far the scan is."""
     doing = "scanning" if progress.stage == "list" else "counting"
     if progress.total:
-        return f"{doing} {text.grouped(progress.seen)} / {text.grouped(progress.total)} files"
-    return f"{doing} {text.grouped(progress.seen)} files"
+        return f"{doing} {text.grouped(progress.seen)} / {text.quantity(progress.total, 'file')}"
+    return f"{doing} {text.quantity(progress.seen, 'file')}"
 
 
 def _run_sentence(run: RunSummary, group: Group | None, opened: Opened, vitals: Vitals, width: int) -> Line:
@@ -320,18 +315,17 @@ def _run_sentence(run: RunSummary, group: Group | None, opened: Opened, vitals: 
 
 def _run_facts(run: RunSummary, group: Group | None, opened: Opened, vitals: Vitals) -> Iterator[Line]:
     """The facts of a run, then shorter and shorter lists: the status source is dropped first, the cause last."""
-    steps = "1 step" if run.steps == 1 else f"{text.count(run.steps)} steps"
     facts = [
         short_model(run.model or ""),
-        steps,
+        text.quantity(run.steps, "step"),
         f"{text.tokens(total)} tok" if (total := total_tokens(run)) is not None else "",
         *cost_of(run, opened.assessment),
     ]
     if opened.run is not None and opened.run.problems:
         notes = len(opened.run.problems)
-        facts.append(f"{notes} note{'' if notes == 1 else 's'} in run")
+        facts.append(f"{text.quantity(notes, 'note')} in run")
     if group is not None and len(group.runs) > 1:
-        facts.append(f"cause {group.id}: {_runs(len(group.runs))}")
+        facts.append(f"cause {group.id}: {text.quantity(len(group.runs), 'run')}")
     stands = standing_of(run, vitals.state, vitals.now)
     source = f" ({run.status_source.label})" if run.status_source is not None else ""
     status = f"status {run.status.value}{source}" if stands.says_status(run) else f"state {stands.basis}"
@@ -395,7 +389,7 @@ def footer(
         hinted = [c for c in hinted if c.id != "back"]
     right = [Piece(Clean("?"), "key bold"), Piece(Clean(" all keys"), "dim")]
     if pane == RUNS and hidden and width < 180:
-        columns = f" {hidden} hidden column{'s' if hidden > 1 else ''}   "
+        columns = f" {text.quantity(hidden, 'hidden column')}   "
         right = [Piece(Clean("W"), "key bold"), Piece(Clean(columns), "dim"), *right]
     room = width - width_of(right) - 3
     pieces: list[Piece] = []

@@ -44,7 +44,7 @@ from tracetui.views.labels import (
     source_words,
     start_label,
 )
-from tracetui.views.list.runs import result_phrase
+from tracetui.views.list.result import result_phrase
 from tracetui.views.rows import Line, Piece, fill
 from tracetui.views.sheet import Each, Sheet
 from tracetui.views.stack import Stack
@@ -78,8 +78,6 @@ def run_rows(
     sheet = Sheet("run", width, opened=opened, glyphs=glyphs)
     add_outcome(sheet, run, now, zone, assessment, stands)
     if assessment is not None and assessment.work is not None:
-        from tracetui.views.detail.run import add_work  # loaded by the assessment
-
         add_work(sheet, assessment.work)
     sheet.blank()
     add_origin(sheet, run)
@@ -498,7 +496,7 @@ def _same(sheet: Sheet, same: SameFailure, now: float | None) -> None:
     """The newest runs that the same cause made fail."""
     group, glyphs = same.group, sheet.glyphs
     number = len(group.runs)
-    sheet.title("Same failure", f"{one_line(group.id)} in {grouped(number)} run{'' if number == 1 else 's'}")
+    sheet.title("Same failure", f"{one_line(group.id)} in {text.quantity(number, 'run')}")
     room = max(8, sheet.width - 28)
     for run in same.runs:
         sign, style = run_sign(run, run.status, glyphs)

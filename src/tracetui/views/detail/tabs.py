@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from tracetui.masking import clean, mask, one_line, record
 from tracetui.model import INHERITED, Binding, Body, Check, Link, Message, Run, Span, Status, StatusSource, Usage
 from tracetui.model.tally import CONTAINERS
 from tracetui.store.address import span_label, span_title
-from tracetui.text import Clean, cells, count, duration, grouped, pad
+from tracetui.text import Clean, cells, count, duration, grouped, pad, quantity
 from tracetui.views.bars import amount
 from tracetui.views.detail.run import (
     add_doom,
@@ -87,29 +87,7 @@ _MAX_ROWS: Final = 12
 
 def tab_names(run: Run, span: Span | None, body: Body | None) -> list[str]:
     """The tabs with content, most relevant first, run tabs last."""
-    found = []
-    if span is not None:
-        found.append("error" if span.error is not None or span.status is Status.ERROR else "overview")
-        if body is not None:
-            found += [tab for tab, has in _HAS.items() if has(body)]
-            if edits_of(body.input):
-                found.insert(1 if found[0] == "error" else 0, "edit")
-    if has_goal(run.body):
-        found.append("goal")
-    if has_nodes(run):
-        found.append("nodes")
-    return [*found, "run"]
-
-
-_HAS: Final[dict[str, Callable[[Body], bool]]] = {
-    "messages": lambda body: bool(body.input_messages or body.output_messages),
-    "input": lambda body: body.input is not None,
-    "output": lambda body: body.output is not None,
-    "state": lambda body: body.state is not None,
-    "inputs": lambda body: bool(body.bindings),
-    "attributes": lambda body: bool(body.attributes),
-    "raw": lambda body: bool(body.raw),
-}
+    return [tab.name for tab in TABS.values() if tab.has(run, span, body or Body())]
 
 
 def tab_rows(
@@ -132,38 +110,31 @@ def tab_rows(
 
     `before` is the body of the model call before a failed span: what the model had seen. `links` are of this span.
     """
-    if tab == "run" or span is None:
-        return run_rows(
-            run,
-            width=width,
-            opened=opened,
-            glyphs=glyphs,
-            now=now,
-            zone=zone,
-            assessment=assessment,
-            stands=stands,
-        )
-    if tab == "goal":
-        return goal_rows(run, width=width, opened=opened, glyphs=glyphs)
-    if tab == "nodes":
-        return node_rows(run, width=width, glyphs=glyphs)
-    view = _View(run, span, body or Body(), width, opened, glyphs, zone, assessment, before, links)
-    return _TABS[tab](view) if tab in _TABS else _overview(view)
+    view = _View(run, span, body or Body(), width, opened, glyphs, now, zone, assessment, before, links, stands)
+    return TABS[tab if span is not None or tab in RUN_TABS else "run"].rows(view)
 
 
 class _View(msgspec.Struct, frozen=True):
-    """Input of a tab."""
+    """Input of a tab; see `tab_rows`."""
 
     run: Run
-    span: Span
+    selected: Span | None
     body: Body
     width: int
     opened: frozenset[Hashable]
     glyphs: Glyphs
+    now: float | None
     zone: tzinfo
-    assessment: Assessment | None = None
-    before: Body | None = None
-    links: Sequence[StepLink] = ()
+    assessment: Assessment | None
+    before: Body | None
+    links: Sequence[StepLink]
+    stands: Standing | None
+
+    @property
+    def span(self) -> Span:
+        """The span, which every tab has but those of the run."""
+        assert self.selected is not None
+        return self.selected
 
     def sheet(self, name: str) -> Sheet:
         return Sheet(name, self.width, opened=self.opened, glyphs=self.glyphs)
@@ -396,18 +367,79 @@ def _json_line(line: str) -> Line:
 _JSON_KEY: Final = re.compile(r'("(?:[^"\\]|\\.)*"): ')
 
 
-_TABS: Final[dict[str, Callable[[_View], Rows]]] = {
-    "error": _error,
-    "overview": _overview,
-    "messages": _messages,
-    "input": lambda view: view.document("input", view.body.input),
-    "output": lambda view: view.document("output", view.body.output),
-    "state": lambda view: view.document("state", view.body.state),
-    "inputs": _inputs,
-    "attributes": lambda view: view.document("attributes", view.body.attributes),
-    "raw": _raw,
-    "edit": _edit,
+def _run(view: _View) -> Rows:
+    return run_rows(
+        view.run,
+        width=view.width,
+        opened=view.opened,
+        glyphs=view.glyphs,
+        now=view.now,
+        zone=view.zone,
+        assessment=view.assessment,
+        stands=view.stands,
+    )
+
+
+def _failed(span: Span) -> bool:
+    return span.error is not None or span.status is Status.ERROR
+
+
+class _Tab(NamedTuple):
+    """A tab of the detail."""
+
+    name: str
+    has: Callable[[Run, Span | None, Body], bool]
+    """Whether the tab has content; the body is empty where there is none."""
+    rows: Callable[[_View], Rows]
+    of_run: bool = False
+    """Whether it is the same for every span of a run."""
+    assessed: bool = False
+    """Whether it shows the assessment of the run."""
+
+
+_NO_BODY: Final = Body()
+
+
+def _field(name: str) -> _Tab:
+    """The tab of a field of the body."""
+
+    def rows(view: _View) -> Rows:
+        return view.document(name, getattr(view.body, name))
+
+    return _Tab(name, lambda run, span, body: getattr(body, name) != getattr(_NO_BODY, name), rows)
+
+
+TABS: Final = {
+    tab.name: tab
+    for tab in (
+        _Tab("error", lambda run, span, body: span is not None and _failed(span), _error, assessed=True),
+        _Tab("edit", lambda run, span, body: bool(edits_of(body.input)), _edit),
+        _Tab("overview", lambda run, span, body: span is not None and not _failed(span), _overview, assessed=True),
+        _Tab("messages", lambda run, span, body: bool(body.input_messages or body.output_messages), _messages),
+        _field("input"),
+        _field("output"),
+        _field("state"),
+        _Tab("inputs", lambda run, span, body: bool(body.bindings), _inputs),
+        _field("attributes"),
+        _Tab("raw", lambda run, span, body: bool(body.raw), _raw),
+        _Tab(
+            "goal",
+            lambda run, span, body: has_goal(run.body),
+            lambda view: goal_rows(view.run, width=view.width, opened=view.opened, glyphs=view.glyphs),
+            of_run=True,
+        ),
+        _Tab(
+            "nodes",
+            lambda run, span, body: has_nodes(run),
+            lambda view: node_rows(view.run, width=view.width, glyphs=view.glyphs),
+            of_run=True,
+        ),
+        _Tab("run", lambda run, span, body: True, _run, of_run=True, assessed=True),
+    )
 }
+"""The tabs by name, most relevant first."""
+RUN_TABS: Final = frozenset(name for name, tab in TABS.items() if tab.of_run)
+ASSESSMENT_TABS: Final = frozenset(name for name, tab in TABS.items() if tab.assessed)
 
 
 _FIELDS: Final = frozenset({"input", "output", "state", "attributes"})
@@ -574,7 +606,7 @@ def node_title(run: Run) -> Clean:
     if run.body.layout == "Workflow":
         word = one_line(summary.status_word or summary.status.value, NAME_LIMIT)
         status = word.upper() if summary.status is Status.ERROR else word
-        size = _items(run) or _plural(summary.steps or 0, "step")
+        size = _items(run) or quantity(summary.steps or 0, "step")
         return Clean(f"Workflow: {one_line(summary.id)} | {status} | {size} | {_total(summary.duration_ms)}")
     name = " ".join(one_line(part) for part in (summary.name, summary.label) if part)
     spans, items = node_spans(run), _items(run)
@@ -585,7 +617,7 @@ def node_title(run: Run) -> Clean:
 def _items(run: Run) -> str:
     """The result of a map: ``7 of 200 failed``, or ``200 items``; empty for other runs."""
     items = 0 if run.summary.steps else sum(depth == 0 for depth in run.depths)
-    return (one_line(run.summary.result) or _plural(items, "item")) if items else ""
+    return (one_line(run.summary.result) or quantity(items, "item")) if items else ""
 
 
 def node_summary(run: Run) -> Clean:
@@ -655,15 +687,11 @@ def _decision(span: Span) -> Clean:
 
 
 def _nodes(spans: list[Span]) -> str:
-    return _plural(len({span.name for span in spans}), "node")
+    return quantity(len({span.name for span in spans}), "node")
 
 
 def _errors(spans: list[Span]) -> str:
-    return _plural(sum(span.status is Status.ERROR for span in spans), "error")
-
-
-def _plural(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
+    return quantity(sum(span.status is Status.ERROR for span in spans), "error")
 
 
 def _milliseconds(ms: float | None) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tracetui.analysis.effects import Edit, edits_of
 from tracetui.analysis.values import value_text
 from tracetui.model import Message, Part, Reasoning, Text, ToolCall, ToolResult
-from tracetui.text import Clean, cells, clean, grouped, one_line, pad, truncate, wrap
+from tracetui.text import Clean, cells, clean, grouped, one_line, pad, quantity, truncate, wrap
 from tracetui.views.document import document, json_compact
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.rows import Fold, Line, Piece, Rows, width_of
@@ -81,7 +81,7 @@ class _Earlier(Cut):
 
     def __init__(self, count: int, name: str, messages: Sequence[Message], glyphs: Glyphs) -> None:
         roles = Clean(", ".join(dict.fromkeys(one_line(message.role, 20) for message in messages[:500])))
-        words = Clean(f"{glyphs.folded} {grouped(count)} earlier message{'' if count == 1 else 's'}: {roles}")
+        words = Clean(f"{glyphs.folded} {quantity(count, 'earlier message')}: {roles}")
         super().__init__([(Piece(words, "dim"),)], keys=[(name, "earlier", count)])
         self._messages = messages
 

@@ -14,7 +14,7 @@ from tracetui.diff.comparison import Diff, Divergence, Fact, JudgmentPair, Row
 from tracetui.diff.step import Kind
 from tracetui.masking import clean, one_line
 from tracetui.model import Criterion, Metric, RunRef, RunSummary, Span, Status, StatusSource
-from tracetui.text import Clean, cost, count, duration, grouped, pad, tokens, truncate, wrap
+from tracetui.text import Clean, cost, count, duration, grouped, pad, quantity, tokens, truncate, wrap
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs, kind, status_glyph
 from tracetui.views.labels import short_id, source_words
@@ -264,7 +264,7 @@ def sentence(diff: Diff, glyphs: Glyphs, width: int, words: DiffWords = NO_WORDS
         ignored = "" if diff.strict or not diff.ignored else " (ids, times and counters ignored)"
         return (
             Piece(Clean(f"{glyphs.same} No differences"), "status.ok bold"),
-            Piece(Clean(f"{ignored}  ·  {grouped(len(diff.rows))} steps"), "sec"),
+            Piece(Clean(f"{ignored}  ·  {quantity(len(diff.rows), 'step')}"), "sec"),
         )
     row = diff.rows[diff.first.row]
     if diff.complete and diff.apart:

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Final
 
 from tracetui.analysis.histogram import Histogram
-from tracetui.text import Clean, grouped
+from tracetui.text import Clean, grouped, quantity
 from tracetui.views.glyphs import ASCII, Glyphs
 from tracetui.views.rows import Line, Piece, fit, width_of
 
@@ -117,7 +117,7 @@ class Strip:
             when = begin if histogram.unit == _DAY else f"{begin}{dash}{self._time(marked + 1, now)}"
         else:
             when = f"{begin}{dash}{datetime.fromtimestamp(histogram.begin(marked + 1)):%H:%M}"
-        runs = f"  {grouped(len(bar.rows))} run{'' if len(bar.rows) == 1 else 's'}"
+        runs = f"  {quantity(len(bar.rows), 'run')}"
         pieces = [Piece(Clean(when), "text bold"), Piece(Clean(runs), "text")]
         if bar.failed:
             pieces += [

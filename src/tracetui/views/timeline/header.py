@@ -11,7 +11,7 @@ from tracetui.masking import excerpt, one_line
 from tracetui.model import Run, RunSummary, Status, StatusSource
 from tracetui.model.build import CONTAINERS
 from tracetui.store.address import span_reference, span_title
-from tracetui.text import Clean, cells, cost, duration, grouped, measured, tokens, truncate
+from tracetui.text import Clean, cells, cost, duration, grouped, measured, quantity, tokens, truncate
 from tracetui.views.bars import sparkline
 from tracetui.views.glyphs import UNICODE, Glyphs, kind_of, status_glyph
 from tracetui.views.labels import (
@@ -98,7 +98,7 @@ def _verdict(run: Run, glyphs: Glyphs, state: State, now: float | None) -> list[
     if summary.status_word and summary.status_word.lower() != summary.status.value:
         pieces.append(Piece(Clean(f" ({_word(summary)})"), "dim"))
     if summary.steps is not None:
-        steps = f" {glyphs.dot} {grouped(summary.steps)} step{'' if summary.steps == 1 else 's'}"
+        steps = f" {glyphs.dot} {quantity(summary.steps, 'step')}"
         pieces.append(Piece(Clean(steps), "text"))
     if summary.errors:
         pieces.append(Piece(Clean(f" {glyphs.dot} "), "dim"))
@@ -161,11 +161,11 @@ def causes_words(causes: Sequence[Group], room: int) -> Line:
     """How many causes there are, and the most common one if it has several runs; shorter in less room."""
     if not causes:
         return ()
-    number = f"{grouped(len(causes))} cause{'' if len(causes) == 1 else 's'}"
+    number = quantity(len(causes), "cause")
     common = max(causes, key=lambda cause: len(cause.runs))
     if len(common.runs) == 1:
         return (Piece(Clean(f"  {number}"), "sec"),) if room >= len(number) + 2 else ()
-    runs, title = f" ({grouped(len(common.runs))} runs)", excerpt(common.title, 200)
+    runs, title = f" ({quantity(len(common.runs), 'run')})", excerpt(common.title, 200)
     leads = (f"{number} · most common: ", "most common: ", "") if len(causes) > 1 else (f"{number}: ", "")
     for lead in leads:
         left = room - len(lead) - len(runs) - 2
@@ -350,12 +350,12 @@ def _how_far(run: Run, now: float | None) -> list[str]:
     summary = run.summary
     facts = []
     if summary.steps is not None:
-        steps = f"{grouped(summary.steps)} step{'' if summary.steps == 1 else 's'}"
+        steps = quantity(summary.steps, "step")
         start = summary.started_at if summary.time_zone is not None else None
         lasted = summary.duration_ms if now is None else None if start is None else (now - start) * 1000
         facts.append(f"{steps} in {seconds(lasted)}" if lasted is not None and 0 <= lasted < 1e12 else steps)
     if summary.errors:
-        errors = f"{grouped(summary.errors)} error{'' if summary.errors == 1 else 's'}"
+        errors = quantity(summary.errors, "error")
         facts.append(f"{errors}, recovered" if _recovered(run) else errors)
     return facts
 

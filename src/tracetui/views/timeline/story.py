@@ -32,7 +32,7 @@ from tracetui.analysis.navigation import (
 )
 from tracetui.masking import one_line
 from tracetui.model import Operation, Run, Span, Status
-from tracetui.text import Clean, duration, grouped, pad
+from tracetui.text import Clean, duration, pad, quantity
 from tracetui.views.bars import Bar, axis, bar, gap_axis, on_grid
 from tracetui.views.glyphs import UNICODE, Glyphs, bar_style, kind
 from tracetui.views.labels import BLANK, NO_TEXT, preview_text, time_cell
@@ -769,8 +769,8 @@ class StoryRows:
 
     def _records(self, entry: Entry) -> list[Piece]:
         hooks, failed, others = entry.hooks, entry.failed, len(entry.records) - entry.hooks
-        words = [f"{grouped(hooks)} hook{'' if hooks == 1 else 's'}"] if hooks else []
-        words += [f"{grouped(others)} record{'' if others == 1 else 's'}"] if others else []
+        words = [quantity(hooks, "hook")] if hooks else []
+        words += [quantity(others, "record")] if others else []
         pieces = [Piece(Clean(f" {self._glyphs.dot} ".join(words)), "dim")]
         if failed:
             pieces.append(Piece(Clean(f" {failed}{self._glyphs.error}"), "status.error"))
