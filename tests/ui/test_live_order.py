@@ -9,11 +9,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from textual.pilot import Pilot
 
 from tests.live.sessions import paprika
 from tests.sessions import session
-from tests.ui.conftest import Opener, press, settle, text_of, until
+from tests.ui.conftest import Opener, press, settle, until
 from tests.ui.test_live import real_time, shows
 from tests.ui.test_live_more import later, session_of
 from tests.ui.test_live_runs import working
@@ -188,8 +187,11 @@ async def test_a_run_whose_state_changes_with_time_changes_its_place_without_new
     session("answered", title="Answered").write(tmp_path, now, 3)
     working("going", 0, "parser").write(tmp_path, now, 2)
     async with opened(tmp_path / ".claude" / "projects") as (app, pilot):
-        states = lambda: [app.liveness.run_state(app.store.runs[ref]) for ref in app.main.runs.refs()]  # noqa: E731
-        assert [*states()] == [RunState.RUNNING, RunState.RUNNING]
+
+        def states() -> list[RunState | None]:
+            return [app.liveness.run_state(app.store.runs[ref]) for ref in app.main.runs.refs()]
+
+        assert states() == [RunState.RUNNING, RunState.RUNNING]
         monkeypatch.setattr(TraceApp, "clock", lambda self: now + 120)
         await until(pilot, lambda: RunState.WAITING in states(), what="a run that waits")
         await until(pilot, lambda: in_order(app), what="its new place")
