@@ -27,6 +27,8 @@ RATE: Final = 20
 LOST_SECONDS: Final = 2.0
 """A key that shows no effect for so long has none."""
 STEP_COUNT: Final = r"^.{{3}}claude-code .* {} +\S+◂?"
+IN_LIST: Final = r"new above|^.◐"
+"""What shows that runs that appeared are in their places: in view, or counted above the first row."""
 _CHANCE: Final = random.Random(3)
 
 
@@ -268,7 +270,7 @@ def _beside(
     before = usage.megabytes
     with writers.Writer(folder, runs=AGENTS, rate=RATE, seconds=seconds) as writer:
         terminal.wait_for(rf"◐ {AGENTS} ", timeout=30)
-        _read_for(terminal, 2)  # until the list is arranged anew, too
+        terminal.wait_for(IN_LIST, timeout=20)
         for key in moves["first"]:
             terminal.send(key)
             terminal.wait_quiet(0.1, timeout=1, at_rest=False)

@@ -115,7 +115,7 @@ def build(header: Header, body: RunBody, spans: list[Span], bodies: list[Body]) 
 @given(HEADERS, RUN_BODIES, st.lists(SPANS, max_size=4), st.lists(BODIES, min_size=1, max_size=2))
 def test_every_line_passed_the_gate(header: Header, body: RunBody, spans: list[Span], bodies: list[Body]) -> None:
     run = build(header, body, spans, bodies)
-    lines = [*run_lines(run), *listing([run.summary], run.problems)]
+    lines = [*run_lines(run), *listing([run.summary], run.problems, now=0)]
     for position in range(len(run.spans)):
         lines += one_span_lines(run, position)
 
@@ -185,7 +185,7 @@ def test_a_word_that_is_not_known_is_said_and_taken_for_no_missing_end() -> None
     said = run.replace(status_word="banana", status_source=StatusSource.EXPLICIT)
     silent = run.replace(status_word="in_progress", status_source=StatusSource.DERIVED)
 
-    _, *lines = listing([said, silent], [])
+    _, *lines = listing([said, silent], [], now=0)
 
     assert [line.rpartition("  ")[2] for line in lines] == ["banana", "no end record"]
 
@@ -193,7 +193,7 @@ def test_a_word_that_is_not_known_is_said_and_taken_for_no_missing_end() -> None
 def test_an_item_of_a_map_is_called_by_its_number() -> None:
     summary = RunSummary.of(ref=RunRef("any", "a"), id="b/12", name="rag", label="[item 12]")
 
-    assert "rag [item 12]" in list(listing([summary], ()))[1]
+    assert "rag [item 12]" in list(listing([summary], (), now=0))[1]
     assert next(run_lines(build(Header(id="b/12", name="rag", label="[item 12]"), RunBody(), [], []))) == (
         "rag [item 12]"
     )

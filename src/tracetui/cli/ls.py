@@ -116,7 +116,8 @@ def print_listing(args: argparse.Namespace, decisions: Sidecar | None = None) ->
             write_bytes(runs_document(shown.runs, problems, replays, estimates, tasks, files, now=time.time()))
         elif matching.runs or matching.problems:
             screen = screen_for(aim.places, everything.runs)
-            write_lines(listing(shown.runs, shown.problems, screen, part_notes(everything.runs)))
+            notes = part_notes(everything.runs)
+            write_lines(listing(shown.runs, shown.problems, screen, notes, now=time.time()))
     if note:
         complain(note)
     if sentence := everything.files.near_miss_sentence:

@@ -5,6 +5,7 @@ In the tree, equal steps are folded and different ones contain their changes.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -22,7 +23,7 @@ from tracetui.export.text import pretty, short
 from tracetui.model import Criterion, Metric, Run, Span, quote_key
 from tracetui.store.address import span_title, step_number
 from tracetui.text import Clean, cells, clean, cost, duration, grouped, one_line, tokens, truncate, truncate_middle
-from tracetui.views.labels import status_word
+from tracetui.views.labels import ending_words
 
 DIFF: Final = "tracetui/diff/1"
 REPLAYS: Final = "tracetui/replays/1"
@@ -245,7 +246,7 @@ def run_lines(diff: Diff) -> Iterator[Clean]:
     """Both runs with their statuses."""
     for letter, run in (("A", diff.a), ("B", diff.b)):
         summary = run.summary
-        facts = [one_line(summary.name, 60), status_word(summary)]
+        facts = [one_line(summary.name, 60), *ending_words(summary, time.time())]
         facts += [duration(summary.duration_ms)] if summary.duration_ms is not None else []
         facts += [Clean(f"{one_line(diff.relation, 20)} of A")] if letter == "B" and diff.relation else []
         facts += [Clean(f"counts in {clean(summary.counts_in)}")] if summary.counts_in else []

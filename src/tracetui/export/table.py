@@ -24,7 +24,7 @@ from tracetui.text import (
     truncate,
     truncate_middle,
 )
-from tracetui.views.labels import run_label, score_cell, start_label, status_word, tokens_label
+from tracetui.views.labels import ending_words, run_label, score_cell, start_label, tokens_label
 from tracetui.views.list.result import result_phrase
 
 _GAP: Final = 2
@@ -107,7 +107,7 @@ class TextTable:
 # ---- runs as a table
 
 
-_STATUS: Final = Column("STATUS", 12)
+_STATUS: Final = Column("STATUS", 24)
 _SCORE: Final = Column("SCORE", 16, leaves=3)
 """Only where a run has scores."""
 _NAME: Final = Column("NAME", 28)
@@ -160,14 +160,16 @@ def listing(
     problems: Sequence[Problem],
     screen: Screen | None = None,
     notes: Mapping[RunRef, str] | None = None,
+    *,
+    now: float,
 ) -> Iterator[Clean]:
-    """Return the lines of the table.
+    """Return the lines of the table; `now` is the time of the states, in UTC seconds.
 
     Addresses are never cut: if they don't fit on the `screen`, ids replace them, and a line above says how to use one.
     `notes` follow the result of a run.
     """
     notes, scored = notes or {}, any(run.scores for run in runs)
-    whole = _table(_WHOLE, chain((_run_cells(run, notes) for run in runs), map(_problem_cells, problems)), scored)
+    whole = _table(_WHOLE, chain((_run_cells(run, notes, now) for run in runs), map(_problem_cells, problems)), scored)
     if screen is None or whole.room <= screen.width:
         return whole.lines(None if screen is None else screen.width)
     rows = [_narrow_cells(run, screen, notes) for run in runs]
@@ -202,7 +204,7 @@ def part_notes(runs: Iterable[RunSummary]) -> dict[RunRef, str]:
 
 
 def _narrow_cells(run: RunSummary, screen: Screen, notes: Mapping[RunRef, str]) -> tuple[Clean, ...]:
-    whole = _run_cells(run, notes)
+    whole = _run_cells(run, notes, screen.now)
     return (*whole[:2], since(run, screen.now), *whole[3:7], clean(screen.names[run.ref]), whole[-1])
 
 
@@ -217,9 +219,9 @@ def _narrow_problem(problem: Problem, screen: Screen) -> Clean:
     return Clean(f"{status}  {path}  {truncate(reason, room - cells(path))}".rstrip())
 
 
-def _run_cells(run: RunSummary, notes: Mapping[RunRef, str]) -> tuple[Clean, ...]:
+def _run_cells(run: RunSummary, notes: Mapping[RunRef, str], now: float) -> tuple[Clean, ...]:
     return (
-        status_word(run),
+        Clean(" · ".join(ending_words(run, now))),
         score_cell(run),
         started(run),
         duration(run.duration_ms),

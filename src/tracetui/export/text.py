@@ -38,7 +38,7 @@ from tracetui.model import (
 from tracetui.model.masked import unmasked
 from tracetui.store.address import span_title
 from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, measured, one_line, quantity, tokens
-from tracetui.views.labels import errors_inside, number, outcome_word, score_line, state_word
+from tracetui.views.labels import COPIES, UNENDED, errors_inside, number, outcome_word, score_line, state_word
 from tracetui.views.timeline.chart import tokens_of
 from tracetui.views.timeline.spans import loop_cost as cost_of
 from tracetui.views.timeline.spans import loop_title as loop_title
@@ -160,9 +160,11 @@ def facts(run: Run) -> Iterator[Fact]:
 
 def _outcome(run: Run) -> Iterator[Fact]:
     summary = run.summary
-    yield Fact("status", [_status(run)])
-    if state := state_word(summary, time.time()):
-        yield Fact("state", [state])
+    state = state_word(summary, time.time())
+    if not (state and summary.status in UNENDED and summary.status_source is StatusSource.DERIVED):
+        yield Fact("status", [_status(run)])
+    if state:
+        yield Fact("state", [Clean(f"{state} ({StatusSource.DERIVED.label})")])
     if summary.outcome is not None:
         source = f": {one_line(summary.outcome_source, 300)}" if summary.outcome_source else ""
         yield Fact("outcome", [Clean(f"{outcome_word(summary)}{source}")])
@@ -244,6 +246,7 @@ def _facts(run: Run) -> Iterator[Fact]:
         "error": summary.errors,
     }
     counts = [quantity(number, word) for word, number in numbers.items() if number]
+    counts += [COPIES] if summary.counts_in else []
     yield Fact("model", [one_line(summary.model, 100)] if summary.model else [])
     yield Fact("counts", [Clean(" · ".join(counts))] if counts else [])
     if usage is not None:

@@ -108,6 +108,10 @@ def errors_inside(run: RunSummary) -> Clean:
     return Clean(f"{text.quantity(run.errors or 0, 'error')} inside")
 
 
+COPIES: Final = Clean("copied calls count in the original")
+"""After the counts of a run of which another run counts a part."""
+
+
 def number(value: float | None, glyphs: Glyphs = UNICODE) -> Clean:
     """A number as `tracetui.text.number` formats it; ``—`` for None."""
     return glyphs.missing if value is None else text.number(value)
@@ -397,6 +401,10 @@ def status_word(run: RunSummary) -> Clean:
     return WRONG_ANSWER if run.is_wrong and run.status in _HIDDEN else Clean(run.status.value)
 
 
+UNENDED: Final = (Status.UNKNOWN, Status.RUNNING)
+"""Statuses without an end: the state of a run says more."""
+
+
 def state_word(run: RunSummary, now: float) -> Clean:
     """The state of a run that isn't followed, at `now` (UTC seconds); empty where its status says it."""
     state = state_of_summary(run, now).state
@@ -404,9 +412,10 @@ def state_word(run: RunSummary, now: float) -> Clean:
 
 
 def ending_words(run: RunSummary, now: float) -> list[Clean]:
-    """The status and the state of a run that isn't followed; a state alone where no status is known."""
+    """The status and the state of a run that isn't followed; a state alone where the trace records no end."""
     status, state = status_word(run), state_word(run, now)
-    return [word for word in (status, state) if word and not (state and word == Status.UNKNOWN.value)]
+    is_open = run.status in UNENDED and status == run.status.value
+    return [state] if state and is_open else [word for word in (status, state) if word]
 
 
 def outcome_word(run: RunSummary, glyphs: Glyphs = UNICODE) -> Clean:

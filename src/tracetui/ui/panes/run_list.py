@@ -5,10 +5,12 @@ from __future__ import annotations
 import posixpath
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from math import inf
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events
 from textual.message import Message
+from textual.timer import Timer
 
 from tracetui.analysis.arrangement import Arrangement, Item, Order, arrange, row_key_of
 from tracetui.analysis.histogram import Histogram
@@ -17,6 +19,7 @@ from tracetui.store.facts import start_of
 from tracetui.store.relations import has_end
 from tracetui.text import Clean, grouped, one_line
 from tracetui.ui.base_app import HostApp
+from tracetui.ui.services.pacing import rest_seconds
 from tracetui.ui.widgets.line_view import SIDEWAYS, LineView
 from tracetui.ui.widgets.prompt import Prompter
 from tracetui.views.glyphs import Glyphs
@@ -34,8 +37,8 @@ if TYPE_CHECKING:
 QUERY_LABEL: Final = "filter: words status:error tool:… dur>5s since:2h (a or b)"
 REST_SECONDS: Final = 0.1
 """While files arrive, the list changes no oftener than people read."""
-SHARE: Final = 12
-"""Arranging takes at most one part in so many of the time: the rest is for keys."""
+MAX_REST_SECONDS: Final = 1.0
+"""Longest rest once all runs are counted: new runs are in their places after it, however long arranging takes."""
 MANY: Final = 1_000
 """Runs from which arranging takes so long that a thread does it where no key waits for it."""
 MIN_PAGE: Final = 20
@@ -100,8 +103,8 @@ class RunList(LineView):
         """
         self._revision = self._members = -1
         """Of the store, when the list was arranged."""
-        self._behind = False
-        """Whether a timer will arrange the list."""
+        self._timer: Timer | None = None
+        """Arranges the list after its rest."""
         self._after = 0.0
         self._places: dict[RunRef, Hashable] = {}
         self._dragging = self._dragged = False
@@ -148,13 +151,13 @@ class RunList(LineView):
             came_or_went = self._members != store.members
             if came_or_went and time.monotonic() >= self._after:
                 self.rearrange()
-            elif not came_or_went and not self._behind and not self._moved(touched):
+            elif not came_or_went and self._timer is None and not self._moved(touched):
                 self._revision = store.revision
             else:
                 self._later()
 
     def _moved(self, touched: Iterable[RunSummary]) -> bool:
-        """Whether a run belongs elsewhere now: only for runs that go on it is remembered where they stood."""
+        """Whether a run belongs elsewhere now: the places of runs without an end are remembered."""
         place = self._place()
         return any(place(run) != self._places.get(run.ref) for run in touched)
 
@@ -168,12 +171,11 @@ class RunList(LineView):
         return self.app.query_context() if self.arrangement.words else None
 
     def _later(self) -> None:
-        if not self._behind:
-            self._behind = True
-            self.set_timer(max(REST_SECONDS, self._after - time.monotonic()), self._catch_up)
+        if self._timer is None:
+            self._timer = self.set_timer(max(REST_SECONDS, self._after - time.monotonic()), self._catch_up)
 
     def _catch_up(self) -> None:
-        self._behind = False
+        self._timer = None
         if self.due and self.is_on_screen:
             self.app.pause_scan()
             with self.app.batch_update():
@@ -201,10 +203,10 @@ class RunList(LineView):
         if drop_pending:
             self._late = None
         if len(self.app.store.runs) < MANY or self.arrangement.words:
-            began = time.monotonic()
+            began = time.thread_time()
             make = self._begin()
             self._late = None
-            self._show(make(), time.monotonic() - began)
+            self._show(make(), time.thread_time() - began)
         elif self._late is not None:
             self._later()
         else:
@@ -278,8 +280,8 @@ class RunList(LineView):
         return tied._replace(after=(*tied.after, *judged)) if judged else tied
 
     def _show(self, rows: runs.RunRows, took: float) -> None:
-        """Show arranged rows; `took`: seconds that arranging them took."""
-        app, began = self.app, time.monotonic()
+        """Show arranged rows; `took`: seconds of the processor that arranging them took."""
+        app, began = self.app, time.thread_time()
         before = self.rows
         key = self._found_again(rows, rows.now) if self.chosen else self._first_run(rows)
         self.show(
@@ -295,12 +297,17 @@ class RunList(LineView):
         elif self.complete and isinstance(before, runs.RunRows):
             above = (rows.key(i) for i in range(self.top))
             self._above |= {ref for ref in above if isinstance(ref, RunRef) and before.index(ref) is None}
+            self.refresh_line(0)
         if not len(rows):
             words = self.arrangement.words
             self.nothing(empty(app.roots, app.stage, words, bool(app.store.runs)))
         self._arranged()
-        now = time.monotonic()
-        self._after = now + max(REST_SECONDS, SHARE * (took + now - began))
+        longest = inf if app.stage else MAX_REST_SECONDS
+        self._after = time.monotonic() + rest_seconds(took + time.thread_time() - began, REST_SECONDS, longest)
+        if self._timer is not None:  # it waits for the end of an earlier rest
+            self._timer.stop()
+            self._timer = None
+            self._later()
 
     # ---- size
 
@@ -432,7 +439,9 @@ class RunList(LineView):
         return (words, Piece(Clean("g"), "key bold"))
 
     def tick(self, now: float) -> None:
-        """Redraw the duration and the state of runs without an end record."""
+        """Redraw the duration and the state of runs without an end record, in their new order if time changes it."""
+        if self._timer is None and self.is_on_screen and self._moved(self.app.liveness.active_runs()):
+            self.rearrange()
         rows = self.rows
         if isinstance(rows, runs.RunRows):
             rows.now = now

@@ -13,6 +13,7 @@ from tracetui.model import RunRef, RunSummary
 from tracetui.store.facts import OutcomeCounts
 from tracetui.store.relations import counted
 from tracetui.store.store import Store
+from tracetui.ui.services.pacing import rest_seconds
 
 if TYPE_CHECKING:
     from tracetui.analysis.triage import Group
@@ -26,8 +27,6 @@ FIRST_SECONDS: Final = 0.05
 """The first paint doesn't wait for causes, nor for the modules that find them."""
 REST_SECONDS: Final = 0.5
 """While runs arrive, they are grouped at most this often."""
-SHARE: Final = 12
-"""Grouping takes at most one part in this many of the time."""
 
 
 class Grouping:
@@ -182,7 +181,7 @@ class Causes:
     def _arrived(self, words: str, grouping: Grouping, took: float) -> None:
         self._pending = False
         self._put(words, grouping)
-        self._after[words] = time.monotonic() + max(REST_SECONDS, SHARE * took)
+        self._after[words] = time.monotonic() + rest_seconds(took, REST_SECONDS)
         self._changed()
 
     def _put(self, words: str, grouping: Grouping) -> None:

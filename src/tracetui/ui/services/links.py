@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -16,14 +16,12 @@ from tracetui.model import Body, Run, RunRef, RunSummary, Span
 from tracetui.model.masked import masked_bodies
 from tracetui.sources.base import LinkLost
 from tracetui.store.store import OPEN_RUNS, Store
+from tracetui.ui.services.pacing import rest_seconds
 
 if TYPE_CHECKING:
     from tracetui.analysis.links import Origin, StepLink
     from tracetui.live.engine import Engine
     from tracetui.redact import Redactor
-
-SHARE: Final = 10
-"""Of a growing run, finding links takes at most one part in this many of the time."""
 
 
 class LinkService:
@@ -50,12 +48,12 @@ class LinkService:
     def _find(self, run: Run, runs: Sequence[RunSummary], redactor: Redactor | None) -> Callable[[], None]:
         from tracetui.analysis.links import links_of, passed_trials, trial_links
 
-        began = time.monotonic()
+        began = time.thread_time()
         links = links_of(self._at_rest(run))
         with suppress(LinkLost):  # the list says so
             passed = [self._engine.read(trial.ref) for trial in passed_trials(run.summary, runs)]
             links += trial_links(run, [masked_bodies(one, redactor) if redactor else one for one in passed])
-        seconds = SHARE * (time.monotonic() - began)
+        seconds = rest_seconds(time.thread_time() - began)
 
         def arrive() -> None:
             self.is_busy, self._not_before = False, time.monotonic() + seconds

@@ -23,14 +23,13 @@ from tracetui.masking import one_line
 from tracetui.model import RUNNING_STATES, Run, RunRef, RunState, RunSummary
 from tracetui.store.store import Store
 from tracetui.text import Clean
+from tracetui.ui.services.pacing import rest_seconds
 from tracetui.ui.widgets.frame import Vitals
 from tracetui.views.glyphs import Glyphs
 from tracetui.views.labels import Standing, standing_of
 from tracetui.views.rows import Line, Piece
 from tracetui.views.timeline.header import arrival_counts, liveness_sentence, liveness_strip
 
-SHARE: Final = 12
-"""Counting takes at most one part in `SHARE` of the time, to leave the rest to keys."""
 _STALE_NOTE: Final = "; showing cached data"
 
 
@@ -89,21 +88,22 @@ class LivenessTracker:
         """Cheap check: False for a run that has been silent for too long to be active."""
         return run.modified_at > self._clock() - UNKNOWN_MS / 1000 or run.ref in self._store.pulses
 
+    def active_runs(self) -> list[RunSummary]:
+        """The runs without an end that may be active: those whose state changes with time."""
+        runs = map(self._store.runs.__getitem__, self._store.unended)
+        return [run for run in runs if self._may_be_active(run)]
+
     def count_states(self) -> Counter[RunState | None]:
         """Count the top-level runs without an end by state.
 
-        Recounts once a second and when the store changes, within the time limit of `SHARE`.
+        Recounts once a second and when the store changes, as often as `rest_seconds` allows.
         """
         store, now = self._store, int(self._clock())
-        began = time.monotonic()
-        if self._counted != (store.revision, now) and began >= self._count_after:
+        if self._counted != (store.revision, now) and time.monotonic() >= self._count_after:
+            began = time.thread_time()
             self._counted = store.revision, now
-            runs = (store.runs[ref] for ref in store.unended)
-            self._state_counts = Counter(
-                self.run_state(run) for run in runs if run.parent is None and self._may_be_active(run)
-            )
-            counted = time.monotonic()
-            self._count_after = counted + SHARE * (counted - began)
+            self._state_counts = Counter(self.run_state(run) for run in self.active_runs() if run.parent is None)
+            self._count_after = time.monotonic() + rest_seconds(time.thread_time() - began)
         return self._state_counts
 
     def changed(self) -> bool:

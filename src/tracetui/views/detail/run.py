@@ -31,6 +31,7 @@ from tracetui.views.bars import amount, sparkline
 from tracetui.views.glyphs import UNICODE, Glyphs, kind_of, status_glyph
 from tracetui.views.goal import has_goal, has_turns
 from tracetui.views.labels import (
+    COPIES,
     Standing,
     errors_inside,
     ledger_words,
@@ -261,6 +262,8 @@ def _counts(sheet: Sheet, run: RunSummary) -> None:
         style = "status.error" if name == "errors" and count else "sec"
         word = name[:-1] if count == 1 else name
         pieces += [Piece(Clean(f"{value} "), style), Piece(Clean(f"{word}  "), "dim")]
+    if run.counts_in is not None:
+        pieces.append(Piece(COPIES, "dim"))
     sheet.fact("counted", *pieces)
 
 
