@@ -1,7 +1,7 @@
 """Themes: the only mapping of style names to colors.
 
-Every text color has a contrast of at least 4.5:1 on each of its backgrounds; glyphs and letters repeat the information
-of colors.
+Every text color has a contrast of at least 4.5:1 on each of its backgrounds, every bar one of 3:1; glyphs and letters
+repeat the information of colors.
 """
 
 from __future__ import annotations
@@ -72,11 +72,14 @@ _CONTRAST: Final = {
     "bg": "000000", "surface": "000000", "raised": "1a1a1a", "line": "8a8a8a", "sel": "003a8c", "selq": "303030",
     "text": "ffffff", "sec": "ffffff", "dim": "d0d0d0", "accent": "6fc3ff", "key": "6fc3ff",
     "onaccent": "000000 on 6fc3ff",
-    "status.ok": "00ffaf", "status.error": "ff8078", "status.running": "ffe066", "status.warn": "ffc266",
+    "status.ok": "00ffaf", "status.error": "ff8c85", "status.running": "ffe066", "status.warn": "ffc266",
     "status.unknown": "d0d0d0", "status.cancelled": "ffffff", "json.punct": "d0d0d0", "json.string": "ffffff",
     "role.assistant": "ffffff", "role.reasoning": "c8caff", "kind.hook": "ffffff",
     "diff.add.line": "ffffff on 002a30", "diff.rem.line": "ffffff on 3c0f0c",
     "diff.add.word": "ffffff on 00666e", "diff.rem.word": "ffffff on 8a2c20",
+    "bar.model": "b3a3ff", "bar.tool": "5fc4da", "bar.agent": "8fb0e6", "bar.policy": "ec9fcb", "bar.error": "ff8c85",
+    "bar.error.part": "a00018 on 8fb0e6",
+    **_tints("8fa6e8 d3b3ea b3a3ff 5fc4da 4fb0c4 dd9bbd a3cf9b aab3c2", dark_text="000000"),
 }  # fmt: skip
 _ANSI: Final = {
     "bg": "default", "surface": "default", "raised": "default", "line": "bright_black", "sel": "default",

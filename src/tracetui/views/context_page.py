@@ -130,8 +130,7 @@ def sentence(ledger: Ledger, redactor: Redactor | None, *, done: str = "") -> Li
         calls = quantity(totals.calls, "model call")
         paid = "" if totals.usd is None else f" for {usd_label(totals.usd)}"
         pieces.append(Piece(Clean(f"{calls}, {tokens(totals.input)} input tokens{paid}"), "text bold"))
-        if totals.calls > 1:
-            pieces += [_DOT, Piece(Clean(read), "sec")]
+        pieces += [_DOT, Piece(Clean(read) if totals.calls > 1 else no_breaks(ledger), "sec")]
     if (worst := worst_file(ledger)) is not None:
         paid = f": {usd_label(worst.usd)}" if totals.usd is not None else f": {tokens(worst.entered)}"
         name = truncate_middle(file_label(worst.file or "", redactor), 40)

@@ -123,13 +123,13 @@ class QueueRows:
         now: float,
         glyphs: Glyphs = UNICODE,
     ) -> None:
-        """`details`: how many of the first causes have a second row with decisions, values and runs over time."""
+        """`details`: how many causes may have a second row with decisions, values and runs over time."""
         self._runs, self._judged, self._unfolded, self._now, self._glyphs = runs, judged, unfolded, now, glyphs
         self._marked, self._order = marked, order
         self._open = [order.rows[key] for key in unfolded if isinstance(key, str) and key in order.rows]
         """Unfolded causes."""
-        self._detailed = {*islice(order.rows.values(), details)}
-        """Numbers of the causes with a second row."""
+        self._detailed = {*islice(filter(self._has_details, order.rows.values()), details)}
+        """Numbers of the causes with a second row: the first that have something to say there."""
         below = dict.fromkeys(self._detailed, 1)
         self._tasks: dict[int, Sections] = {}
         """The rows below unfolded headings of wrong answers."""
@@ -251,24 +251,35 @@ class QueueRows:
             words.append(column(Clean(f" {group.who.value}"), who, _WHO_STYLES[group.who]))
         return tuple(fit([*words, *self._numbers(group, group.starts[-1] if group.starts else None)], width))
 
+    def _has_details(self, number: int) -> bool:
+        group = self._group_at(number)
+        return self._order.names_who or len(group.starts) > 1 or bool(self._detail_words(group))
+
     def _details(self, group: Group, width: int) -> Line:
+        """What is said of a cause in its second row, and its runs over time."""
+        style = "dim" if is_reviewed(group, self._judged) else "bar.error"
+        tail = Piece(Clean(f"  {self._over_time(group)} "), style)
+        words = [Piece(Clean("  "))]
+        if self._order.names_who and not _who_column(width):
+            words.append(Piece(Clean(f"  {group.who.value}"), _WHO_STYLES[group.who]))
+        words += self._detail_words(group)
+        return (*fill(words, max(8, width - len(tail.text))), tail)
+
+    def _detail_words(self, group: Group) -> list[Piece]:
         """Verdict or *new*, the values that vary, and the agents."""
         judgment = self._judged(group)
-        words = [Piece(Clean("  "))]
+        words: list[Piece] = []
         if judgment.verdict is not None:
             words.append(Piece(Clean(f"  {judgment.verdict.value}"), "accent"))
         elif group.is_new(self._now):
             words.append(_NEW)
         words += _judgment_words(judgment)
-        if self._order.names_who and not _who_column(width):
-            words.append(Piece(Clean(f"  {group.who.value}"), _WHO_STYLES[group.who]))
         if values := self._values(group):
             words.append(Piece(Clean("  " + ", ".join(values)), "sec"))
         if group.agents:
             agents = ", ".join(group.agents[:MAX_AGENTS]) + (" …" if len(group.agents) > MAX_AGENTS else "")
             words.append(Piece(Clean(f"  {one_line(agents, 60)}"), "dim"))
-        tail = Piece(Clean(f"  {self._over_time(group)} "), "dim" if is_reviewed(group, self._judged) else "bar.error")
-        return (*fill(words, max(8, width - len(tail.text))), tail)
+        return words
 
     def _values(self, group: Group) -> list[Clean]:
         """The first values that differ between the newest runs of a cause, where its texts have placeholders."""

@@ -193,7 +193,7 @@ def test_the_goal_tab_shows_each_criterion_with_its_turns() -> None:
 
 def test_the_run_tab_shows_declared_beside_counted() -> None:
     text = shown(tab_rows(judged(), None, None, "run", width=70))
-    assert "status   ✗ error  recorded as failure\n         recorded" in text
+    assert "status   ✗ error  recorded as failure\nfirst ✗" in text
     assert "declared turns 10 declared, 5 counted" in text
     assert "criteria 2 ✓ matches count" in text
     assert "tokens 12 declared, — counted" in text

@@ -208,10 +208,13 @@ class RunContextScreen(BaseScreen):
         size, state = self.app.size, self.state
         narrow, wide = size.width < layout.NARROW, size.width >= layout.WIDE
         below = state.pane if state.pane != RIVER else CONTENTS
+        hides_breaks = not self._has_breaks and state.pane != BREAKS
         for name, view in self.views.items():
-            view.display = name == state.zoom if state.zoom is not None else not narrow or name in (RIVER, below)
+            is_shown = name in (RIVER, below) if narrow else name != BREAKS or not hides_breaks
+            view.display = name == state.zoom if state.zoom is not None else is_shown
         is_alone = state.zoom is not None
-        self.apply_classes({"wide": wide and not is_alone, "narrow": narrow and not is_alone, "alone": is_alone})
+        shapes = {"wide": wide and not is_alone, "narrow": narrow and not is_alone, "alone": is_alone}
+        self.apply_classes(shapes | {"unbroken": hides_breaks})
         self.river.styles.height = _NARROW_RIVER if narrow and not is_alone else "1fr"
         lines = self._split_lines()
         self._split.display, self._legend.display = bool(lines) and not narrow, bool(lines)
@@ -221,6 +224,14 @@ class RunContextScreen(BaseScreen):
         rows = f"1fr {min(max(wanted, _LIST_ROWS), height // 2)}" if wide else f"1fr {contents} {_CALL_ROWS}"
         if rows != self._rows:
             self._rows = self._body.styles.grid_rows = rows
+
+    @property
+    def _has_breaks(self) -> bool:
+        """False once the calls are read and no cache was missed: the sentence says so, and the river gets the room."""
+        return self._ledger is None or bool(self._ledger.breaks)
+
+    def reachable(self) -> Sequence[str]:
+        return [name for name in self.views if name != BREAKS or self._has_breaks]
 
     def _split_lines(self) -> Sequence[Line]:
         ledger = self._ledger

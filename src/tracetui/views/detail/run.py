@@ -22,6 +22,7 @@ from tracetui.model import (
     RunBody,
     RunSummary,
     Status,
+    StatusSource,
     Total,
     Usage,
 )
@@ -107,7 +108,7 @@ def add_outcome(
     """How the run ended, and what it took."""
     _status(sheet, run, stands)
     _times(sheet, run.summary, now, zone)
-    add_usage(sheet, run.summary.usage)
+    add_usage(sheet, run.summary.usage, missing="not recorded" if run.summary.counts_in is None else "copied")
     _cost(sheet, run.summary.usage, assessment)
     _counts(sheet, run.summary)
 
@@ -144,8 +145,7 @@ def _status(sheet: Sheet, run: Run, stands: Standing | None) -> None:
         sheet.fact("state", Piece(Clean(f"{stands.sign} {stands.word}"), stands.style))
         sheet.fact("", Piece(stands.basis, "dim"))
     if stands is None or stands.says_status(summary):
-        sheet.fact("status", *status_pieces(summary.status, summary.status_word, sheet.glyphs))
-        sheet.fact("", Piece(source_words(summary.status, summary.status_source), "dim"))
+        add_status(sheet, summary.status, summary.status_word, summary.status_source)
     if summary.outcome is not None:
         sign, style = outcome_sign(summary, sheet.glyphs)
         sheet.fact("outcome", Piece(sign, style), Piece(Clean(f" {outcome_word(summary)}"), style))
@@ -166,13 +166,15 @@ def _status(sheet: Sheet, run: Run, stands: Standing | None) -> None:
         sheet.fact("", Piece(Clean(f"{errors_inside(summary)}; the run continued"), "status.warn"))
 
 
-def status_pieces(status: Status, word: str | None, glyphs: Glyphs) -> list[Piece]:
-    """A status with the recorded word."""
-    sign, style = status_glyph(status, glyphs)
+def add_status(sheet: Sheet, status: Status, word: str | None, source: StatusSource | None) -> None:
+    """A status with the recorded word, else with its source."""
+    sign, style = status_glyph(status, sheet.glyphs)
     pieces = [Piece(Clean(f"{sign} {status.value}"), style)]
-    if word is not None and word.lower() != status.value:
+    if is_recorded_otherwise := word is not None and word.lower() != status.value:
         pieces += [Piece(Clean("  recorded as "), "dim"), Piece(one_line(word, 80), "sec")]
-    return pieces
+    sheet.fact("status", *pieces)
+    if source is not StatusSource.EXPLICIT or not is_recorded_otherwise:
+        sheet.fact("", Piece(source_words(status, source), "dim"))
 
 
 def _times(sheet: Sheet, run: RunSummary, now: float | None, zone: tzinfo) -> None:
@@ -204,11 +206,11 @@ def _origin(sheet: Sheet, run: RunSummary) -> None:
         sheet.fact("parent", Piece(clean(run.parent, 200), "accent"), run=run.parent)
 
 
-def add_usage(sheet: Sheet, used: Usage | None, label: str = "tokens") -> None:
-    """Tokens, ``—`` if not recorded."""
-    missing = sheet.glyphs.missing
+def add_usage(sheet: Sheet, used: Usage | None, label: str = "tokens", *, missing: str = "not recorded") -> None:
+    """Tokens, ``—`` and why for `missing` ones."""
+    sign = sheet.glyphs.missing
     if used is None:
-        sheet.fact(label, Piece(missing, "dim"), Piece(Clean("  not recorded"), "dim"))
+        sheet.fact(label, Piece(sign, "dim"), Piece(Clean(f"  {missing}"), "dim"))
         return
     parts = [("in", used.input_tokens), ("out", used.output_tokens), ("total", used.total_tokens)]
     parts += [("cache read", used.cache_read_tokens), ("cache written", used.cache_creation_tokens)]
@@ -216,7 +218,7 @@ def add_usage(sheet: Sheet, used: Usage | None, label: str = "tokens") -> None:
     pieces = []
     for name, count in parts:
         if count is not None or name in ("in", "out", "reasoning"):
-            value = missing if count is None else tokens(count)
+            value = sign if count is None else tokens(count)
             value = Clean(f"at least {value}") if name == "out" and used.output_at_least else value
             pieces += [Piece(Clean(f"{name} "), "dim"), Piece(Clean(f"{value}  "), "sec")]
     sheet.fact(label, *pieces)
@@ -256,8 +258,10 @@ def _counts(sheet: Sheet, run: RunSummary) -> None:
         ("tool calls", run.tool_calls),
         ("errors", run.errors),
     )
-    pieces = []
+    pieces: list[Piece] = []
     for name, count in counted:
+        if name == "model calls" and run.counts_in is not None:
+            pieces.append(Piece(Clean("without copies: "), "dim"))
         value = sheet.glyphs.missing if count is None else grouped(count)
         style = "status.error" if name == "errors" and count else "sec"
         word = name[:-1] if count == 1 else name

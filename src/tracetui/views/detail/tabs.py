@@ -30,10 +30,10 @@ from tracetui.views.detail.run import (
     add_doom,
     add_limits,
     add_price,
+    add_status,
     add_usage,
     goal_rows,
     run_rows,
-    status_pieces,
 )
 from tracetui.views.detail.transcript import edit_lines, edit_source, last_reply, transcript, wrap_pieces
 from tracetui.views.document import ValueKey, document
@@ -191,8 +191,7 @@ def _error(view: _View) -> Stack:
 
 def _overview(view: _View) -> Stack:
     sheet, span = view.sheet("overview"), view.span
-    sheet.fact("status", *status_pieces(span.status, span.status_word, view.glyphs))
-    sheet.fact("", Piece(source_words(span.status, span.status_source), "dim"))
+    add_status(sheet, span.status, span.status_word, span.status_source)
     _facts(sheet, view)
     add_usage(sheet, span.usage)
     if span.usage is not None:
