@@ -25,10 +25,12 @@ HOOK: Final = Operation.HOOK
 INVOKE_AGENT: Final = Operation.INVOKE_AGENT
 MESSAGE: Final = Operation.MESSAGE
 META: Final = Operation.META
+OTHER: Final = Operation.OTHER
 UNKNOWN_KIND: Final = Operation.UNKNOWN
 RUNNING: Final = Status.RUNNING
 OK: Final = Status.OK
 ERROR: Final = Status.ERROR
+PAUSED: Final = Status.PAUSED
 CANCELLED: Final = Status.CANCELLED
 UNKNOWN: Final = Status.UNKNOWN
 EXPLICIT: Final = StatusSource.EXPLICIT
@@ -125,7 +127,7 @@ class SpanRow(msgspec.Struct, gc=False):
     step: int | None
     started_at: float | None
     at: Any
-    """Its records, mostly as in `SpanRef.lines`."""
+    """Its records: as in `SpanRef.lines`, or as a format of databases has them in `Span.at`."""
     preview: str = ""
     note: str = ""
     status: Status = UNKNOWN
@@ -170,6 +172,13 @@ class SpanRow(msgspec.Struct, gc=False):
     def add_line(self, line: Line) -> None:
         """Add a line of the same row: of a response, with the result of a call, or with a further note."""
         self.at += pack_range(line.offset, len(line.data), line.check)
+
+    def settle(self, status: Status = UNKNOWN, source: StatusSource | None = None) -> bool:
+        """Stop timing it if it still runs: nothing will end it. Returns whether it ran."""
+        runs = self.status is RUNNING
+        if runs:
+            self.status, self.source = status, source
+        return runs
 
     def span(self) -> Span:
         """The row as it is now."""
@@ -285,8 +294,7 @@ class Rows:
     def stop(self, rows: Iterable[SpanRow], status: Status = UNKNOWN, source: StatusSource | None = None) -> None:
         """Stop timing rows that still run: the log went on, and has no end of them."""
         for row in rows:
-            if row.status is RUNNING:
-                row.status, row.source = status, source
+            if row.settle(status, source):
                 self._changed[row.id] = row
 
 

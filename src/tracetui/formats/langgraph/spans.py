@@ -6,7 +6,6 @@ the checkpoint that they start from; its child of source ``loop`` is their resul
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
@@ -33,7 +32,8 @@ from tracetui.formats.langgraph.records import (
     node_of,
     scheduled_by,
 )
-from tracetui.formats.scalars import between, text
+from tracetui.formats.scalars import UUID, between, text
+from tracetui.formats.sqlite import Outcome
 from tracetui.model import PREVIEW, Error, Operation, Span, Status, StatusSource, excerpt
 
 Key = tuple[str, str]
@@ -42,7 +42,6 @@ OTHER_BRANCH: Final = "other branch"
 """`Span.note` of everything that does not lead to the newest checkpoint."""
 RESUMED: Final = "resumed"
 """`Span.note` of a node that went on after an answer."""
-_GLOBAL: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _CUT: Final = frozenset({"length", "max_tokens", "content_filter", "refusal"})
 """Finish reasons of answers that are not whole."""
 _DERIVED, _EXPLICIT = StatusSource.DERIVED, StatusSource.EXPLICIT
@@ -77,14 +76,6 @@ class Found(NamedTuple):
     place: Place
     message: Message
     time: float | None
-
-
-class Outcome(Struct, frozen=True):
-    """How a turn ended; no `status`: nothing says that it did."""
-
-    status: Status | None = None
-    source: StatusSource | None = None
-    word: str | None = None
 
 
 def state_of(writes: Sequence[Write]) -> str:
@@ -443,7 +434,7 @@ class Tree:
 
     def _reply(self, found: Found, ident: str, owner: str | None, at: At) -> None:
         message = found.message
-        claim = message.id if message.id and _GLOBAL.search(message.id) else None
+        claim = message.id if message.id and UUID.search(message.id) else None
         note = message.finish if message.finish in _CUT and message.finish else ""
         self.spans.append(
             Span(ident, (message.model or message.name or "assistant")[:PREVIEW], Operation.CHAT, owner, None, False,
