@@ -145,19 +145,18 @@ class Database(RunTables):
     def run(self, key: str, path: str, *tables: dict[int, Row]) -> ReadState:
         session, rows = self.session(key), [*tables[0].values()]
         events: list[Event] = [row.value for row in rows if row.value is not None]
-        ends, spans = [*events[:_LEADING], *events[_LEADING:][-_TRAILING:]], Spans(events, path)
-        fields = unknown_fields(*(row.unknown for row in rows))
+        spans, fields = Spans(events, path), unknown_fields(*(row.unknown for row in rows))
         return ReadState(
             spans=spans.spans,
             problems=[*(row.problem for row in rows if row.problem is not None), *spans.problems],
-            header=self._header(session, ends, size=sum(row.size for row in rows), fields=fields),
+            header=self._header(session, events, size=sum(row.size for row in rows), fields=fields),
             body=self._run_body(session, events),
         )
 
-    def _header(self, session: Session, ends: Sequence[Event], **facts: Any) -> Header:
-        """The header, by the events at both ends of a session (`ends`)."""
-        leading = ends[:_LEADING]
-        outcome = outcome_of(ends[-_TRAILING:]).unless_stale(session.updated, self.latest)
+    def _header(self, session: Session, events: Sequence[Event], **facts: Any) -> Header:
+        """The header, by the events at both ends of a session: `events` has at least these."""
+        leading = events[:_LEADING]
+        outcome = outcome_of(events[-_TRAILING:]).unless_stale(session.updated, self.latest)
         app = text(session.app) or "ADK"
         prompt = next((event.text for event in leading if event.author == USER and event.text), "")
         is_global = UUID.fullmatch(session.id) is not None
@@ -176,9 +175,19 @@ class Database(RunTables):
         )
 
     def body(self, span: Span) -> Body:
+        """A message, a call with its results, or a note."""
         if not isinstance(span.at, At):
             raise changed()
-        return _body(self, span.at)
+        rows = [self._row(*place) for place in span.at.rows]
+        raw, records = rendered(rows[0] if len(rows) == 1 else rows), [_whole(row) for row in rows]
+        return _message(records[0], raw) if span.at.part < 0 else _call(records, span.at.part, raw)
+
+    def _row(self, rowid: int, ident: str) -> dict[str, Any]:
+        """The row of an event. Raises `FormatError` if it is not there any more."""
+        row = self.record("SELECT * FROM events WHERE rowid = ?", rowid)
+        if row is None or (text(row.get("id")) or f"row {rowid}") != ident:
+            raise changed(f"event {ident}")
+        return _values(row)
 
     def _events(self, rowids: Sequence[int], path: str) -> Iterator[tuple[int, Row]]:
         names = ("event_data",) if self.is_json else tuple(self.columns["events"])
@@ -247,20 +256,10 @@ def _plain_columns(row: dict[str, Any]) -> dict[str, Any]:
 # ---- bodies
 
 
-def _body(database: Database, at: At) -> Body:
-    """A message, a call with its results, or a note. Raises `FormatError` if a row is not there any more."""
-    rows: list[dict[str, Any]] = []
-    for rowid, ident in at.rows:
-        row = database.record("SELECT * FROM events WHERE rowid = ?", rowid)
-        if row is None or (text(row.get("id")) or f"row {rowid}") != ident:
-            raise changed(f"event {ident}")
-        rows.append(_values(row))
-    raw = rendered(rows[0] if len(rows) == 1 else rows)
-    records = [_whole(row) for row in rows]
-    if at.part < 0:
-        return _message(records[0], raw)
+def _call(records: list[dict[str, Any]], number: int, raw: bytes) -> Body:
+    """The part of that number of the first record: a call with its results in the others, or a result alone."""
     first = sequence(mapping(records[0].get("content")).get("parts"))
-    part = mapping(first[at.part]) if at.part < len(first) else {}
+    part = mapping(first[number]) if number < len(first) else {}
     call = mapping(part.get("function_call"))
     answers = records[1:] if call else records
     results = [
@@ -271,7 +270,7 @@ def _body(database: Database, at: At) -> Body:
         and (not call or response.get("id") == call.get("id"))
     ]
     attributes = without(call, "args", "name")
-    attributes |= {f"result {number}": _without_content(record) for number, record in enumerate(answers, 1)}
+    attributes |= {f"result {count}": _without_content(record) for count, record in enumerate(answers, 1)}
     if len(results) > 1:
         attributes["earlier results"] = results[:-1]
     return Body(input=call.get("args"), output=results[-1] if results else None, attributes=attributes, raw=raw)

@@ -172,6 +172,11 @@ def usage_of(counts: dict[str, Any]) -> Usage | None:
 
 # ---- rows
 
+Key = tuple[str, str]
+"""Namespace and id of a checkpoint."""
+RowRef = tuple[str, int, str]
+"""Where a row is: its table, its rowid, and its id there."""
+
 
 class Row(Struct, frozen=True):
     """A row of a table, or the reason why its value is not read."""
@@ -189,6 +194,11 @@ class Row(Struct, frozen=True):
     def stamp(self) -> int:
         """As in `tracetui.formats.sqlite.Row`."""
         return self.size
+
+    @property
+    def key(self) -> Key:
+        """The checkpoint that it is, or from which the task that wrote it started."""
+        return self.ns, self.checkpoint
 
 
 class Checkpoint(Row, frozen=True):
@@ -218,9 +228,9 @@ class Checkpoint(Row, frozen=True):
     """Name of the graph, which only LangGraph's server records."""
 
     @property
-    def key(self) -> tuple[str, str]:
-        """Identifies it in its thread."""
-        return self.ns, self.checkpoint
+    def ref(self) -> RowRef:
+        """As in `tracetui.formats.langgraph.spans.At`."""
+        return "checkpoints", self.rowid, self.checkpoint
 
 
 class Write(Row, frozen=True):
@@ -235,9 +245,9 @@ class Write(Row, frozen=True):
     sends: tuple[str, ...]
 
     @property
-    def key(self) -> tuple[str, str]:
-        """Identifies the checkpoint that its task started from."""
-        return self.ns, self.checkpoint
+    def ref(self) -> RowRef:
+        """As in `tracetui.formats.langgraph.spans.At`."""
+        return "writes", self.rowid, f"{self.task}:{self.index}"
 
     @property
     def of_node(self) -> bool:
