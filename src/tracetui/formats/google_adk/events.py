@@ -12,22 +12,7 @@ from typing import Any, ClassVar, Final
 from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
-from tracetui.formats.agent_log import (
-    CHAT,
-    DERIVED,
-    ERROR,
-    EXECUTE_TOOL,
-    EXPLICIT,
-    INVOKE_AGENT,
-    MESSAGE,
-    META,
-    OK,
-    OTHER,
-    PAUSED,
-    RUNNING,
-    UNKNOWN,
-    SpanRow,
-)
+from tracetui.formats.agent_log import DERIVED, EXPLICIT, RUNNING, UNKNOWN, SpanRow
 from tracetui.formats.bodies import preview_of
 from tracetui.formats.scalars import between, text
 from tracetui.formats.schema import NULL, Loose, Natural, Schema, Unknown, plain
@@ -206,10 +191,13 @@ class Event(Struct, frozen=True):
     text: str
     """Its text, without thoughts."""
     error: Error | None
-    is_compaction: bool
-    """Whether it is the summary of earlier events, which a model wrote."""
     is_reply: bool
     """Whether a model answered or failed to."""
+
+    @property
+    def is_compaction(self) -> bool:
+        """Whether it is the summary of earlier events, which a model wrote."""
+        return self.actions.compaction is not NULL and plain(self.actions.compaction) is not None
 
     @property
     def belongs_to_turn(self) -> bool:
@@ -220,30 +208,31 @@ class Event(Struct, frozen=True):
 def event_of(rowid: int, ident: Any, invocation: Any, when: float | None, data: bytes, unknown: Unknown) -> Event:
     """The event of a row. Raises `FormatError` if its JSON is none."""
     record = SCHEMA.decode(data, unknown)[0] or Record()
-    actions, info = record.actions or Actions(), record.node_info or NodeInfo()
-    author, path = text(record.author) or "agent", info.path or ""
-    parts = (record.content or Content()).parts or []
-    is_answer = record.model_version is not None or record.usage_metadata is not None
+    actions, info = record.actions or _NO_ACTIONS, record.node_info
+    path = (info.path if info is not None else None) or ""
+    parts = (record.content.parts if record.content is not None else None) or []
+    author = text(record.author) or "agent"
+    has_answer = record.model_version is not None or record.usage_metadata is not None
     return Event(
-        rowid=rowid,
-        id=text(ident) or f"row {rowid}",
-        invocation=text(invocation) or text(record.invocation_id) or f"row {rowid}",
-        time=when,
-        record=record,
-        actions=actions,
-        author=author,
-        path=path,
-        ends_workflow=path.partition("/")[0] in info.output_for if info.output_for else None,
-        parts=parts,
-        calls=[(rank, part.function_call) for rank, part in enumerate(parts) if part.function_call is not None],
-        results=[
-            (rank, part.function_response) for rank, part in enumerate(parts) if part.function_response is not None
-        ],
-        text="\n".join(part.text for part in parts if part.text and not part.thought),
-        error=_error(record.error_code, record.error_message),
-        is_compaction=plain(actions.compaction) is not None,
-        is_reply=author != USER and is_answer,
+        rowid,
+        text(ident) or f"row {rowid}",
+        text(invocation) or text(record.invocation_id) or f"row {rowid}",
+        when,
+        record,
+        actions,
+        author,
+        path,
+        path.partition("/")[0] in info.output_for if info is not None and info.output_for else None,
+        parts,
+        [(rank, part.function_call) for rank, part in enumerate(parts) if part.function_call is not None],
+        [(rank, part.function_response) for rank, part in enumerate(parts) if part.function_response is not None],
+        "\n".join([part.text for part in parts if part.text and not part.thought]),
+        _error(record.error_code, record.error_message),
+        author != USER and has_answer,
     )
+
+
+_NO_ACTIONS: Final = Actions()
 
 
 def _error(code: Any, message: Any) -> Error | None:
@@ -271,21 +260,21 @@ def outcome_of(events: Sequence[Event], *, is_agent: bool = False) -> Outcome:
         if event.is_compaction:
             continue
         if (error := event.error) is not None:
-            return Outcome(ERROR, EXPLICIT, error.type and error.type[:PREVIEW])
+            return Outcome(Status.ERROR, EXPLICIT, error.type and error.type[:PREVIEW])
         if event.actions.end_of_agent and (is_agent or event.author == _root_of(events)):
-            return Outcome(OK, EXPLICIT, "end_of_agent")
+            return Outcome(Status.OK, EXPLICIT, "end_of_agent")
         if not is_agent and event.ends_workflow is not None:
-            return Outcome(OK, DERIVED) if event.ends_workflow else NO_END
+            return Outcome(Status.OK, DERIVED) if event.ends_workflow else NO_END
         waiting = {*(event.record.long_running_tool_ids or ())}
         if asks := [call.name for _, call in event.calls if call.id in waiting]:
-            return Outcome(PAUSED, DERIVED, asks[0])
+            return Outcome(Status.PAUSED, DERIVED, asks[0])
         if event.author == USER or event.calls:
             return NO_END
         if event.results and not event.actions.skip_summarization:
             return NO_END
         if event.parts or event.is_reply:
             status = _finished(event.record.finish_reason)
-            if status is OK and not (is_agent or event.path):
+            if status is Status.OK and not (is_agent or event.path):
                 return _UNTOLD
             return Outcome(status, DERIVED, event.record.finish_reason)
     return NO_END if any(not event.is_compaction for event in events) else _UNTOLD
@@ -299,8 +288,8 @@ def _root_of(events: Sequence[Event]) -> str | None:
 
 def _finished(reason: str | None) -> Status:
     if reason is None or reason == "STOP":
-        return OK
-    return ERROR if reason in _BLOCKED else status_of(reason)
+        return Status.OK
+    return Status.ERROR if reason in _BLOCKED else status_of(reason)
 
 
 # ---- spans
@@ -316,7 +305,7 @@ class At(Struct, frozen=True, gc=False):
 class Row(SpanRow):
     """A span that later events may change."""
 
-    STEPS: ClassVar[Operation] = CHAT
+    STEPS: ClassVar[Operation] = Operation.CHAT
     events: list[Event] = field(default_factory=list)
     """Those of a turn or an agent; the one that asks for a call."""
 
@@ -360,18 +349,20 @@ class Spans:
         if has_failed and not event.is_reply and not event.parts and self._fail_call(event):
             return
         if event.is_compaction:
-            self._add(event, "compaction", CHAT, None, OK)
+            self._add(event, "compaction", Operation.CHAT, None, Status.OK)
         elif (first := event.actions.rewind_before_invocation_id) is not None:
             self._withdraw(first)
-            self._add(event, "rewind", META, None)
+            self._add(event, "rewind", Operation.META, None)
         elif event.is_reply:
             self._reply(event, parent)
         elif event.text or has_failed or (event.parts and not event.results):
-            self._add(event, event.author, OTHER if has_failed and not event.parts else MESSAGE, parent)
+            self._add(
+                event, event.author, Operation.OTHER if has_failed and not event.parts else Operation.MESSAGE, parent
+            )
         elif not event.parts:
             names = [name for name in ("end_of_agent", "agent_state", "escalate", "transfer_to_agent", "state_delta")
                      if plain(getattr(event.actions, name))]  # fmt: skip
-            self._add(event, "event", META, parent).preview = ", ".join(names)
+            self._add(event, "event", Operation.META, parent).preview = ", ".join(names)
         for rank, call in event.calls:
             self._call(event, rank, call, parent)
         for rank, response in event.results:
@@ -401,7 +392,7 @@ class Spans:
         return agent.id
 
     def _begin(self, event: Event, ident: str, name: str, above: str) -> Row:
-        agent = self._agents[ident] = Row(ident, name[:PREVIEW], INVOKE_AGENT, above, None, event.time, None)
+        agent = self._agents[ident] = Row(ident, name[:PREVIEW], Operation.INVOKE_AGENT, above, None, event.time, None)
         if name == event.author:
             agent.note = (event.record.branch or "")[:PREVIEW]
         self._rows.append(agent)
@@ -412,7 +403,7 @@ class Spans:
         row = Row(event.id, name[:PREVIEW], operation, parent, None, event.time, at, event.text[:PREVIEW])
         row.status, row.source = status, None if status is UNKNOWN else DERIVED
         if event.error is not None:
-            row.status, row.source, row.error = ERROR, EXPLICIT, event.error
+            row.status, row.source, row.error = Status.ERROR, EXPLICIT, event.error
         row.usage = None if tokens is None else tokens.usage()
         row.model = event.record.model_version
         self._rows.append(row)
@@ -423,11 +414,11 @@ class Spans:
         self._steps += 1
         reason = event.record.finish_reason
         status = _finished(reason)
-        row = self._add(event, event.record.model_version or event.author, CHAT, parent, status)
+        row = self._add(event, event.record.model_version or event.author, Operation.CHAT, parent, status)
         row.step, row.status_word = self._steps, reason
         if reason is not None and row.source is not None:
             row.source = EXPLICIT
-        if reason is not None and status is ERROR:
+        if reason is not None and status is Status.ERROR:
             row.note = reason
         if not event.text and (thought := next((part.text for part in event.parts if part.thought), None)):
             row.preview = thought[:PREVIEW]
@@ -435,7 +426,9 @@ class Spans:
     def _call(self, event: Event, rank: int, call: FunctionCall, parent: str | None) -> None:
         step = self._steps if event.is_reply else None
         name, at = (call.name or "call")[:PREVIEW], At(((event.rowid, event.id),), rank)
-        row = Row(f"{event.id}:{rank}", name, EXECUTE_TOOL, parent, step, event.time, at, preview_of(call.args))
+        row = Row(
+            f"{event.id}:{rank}", name, Operation.EXECUTE_TOOL, parent, step, event.time, at, preview_of(call.args)
+        )
         row.status, row.events = RUNNING, [event]
         if call.id:
             self._calls[call.id] = row
@@ -446,15 +439,15 @@ class Spans:
         """A result ends its call; one that comes later replaces it (the answer to a long-running call)."""
         call = self._calls.get(response.id or "")
         if call is not None:
-            self._finish(call, event, OK, DERIVED)
+            self._finish(call, event, Status.OK, DERIVED)
             return
         self.problems.append(Problem(self._path, f"event {event.id}", "result of a call that is not in the session"))
         name, at = (response.name or "result")[:PREVIEW], At(((event.rowid, event.id),), rank)
-        self._rows.append(Row(f"{event.id}:{rank}", name, OTHER, parent, None, event.time, at))
+        self._rows.append(Row(f"{event.id}:{rank}", name, Operation.OTHER, parent, None, event.time, at))
 
     def _finish(self, call: Row, event: Event, status: Status, source: StatusSource) -> None:
         """End a call with `event`."""
-        call.status, call.source, call.error = status, source, event.error if status is ERROR else None
+        call.status, call.source, call.error = status, source, event.error if status is Status.ERROR else None
         if call.duration_ms is None:
             call.duration_ms = between(call.started_at, event.time)
         call.at = replace(call.at, rows=(*call.at.rows, (event.rowid, event.id)))
@@ -466,7 +459,7 @@ class Spans:
         waiting = [call for call in self._open if (call.events[0].invocation, call.events[0].author) == agent]
         if len(waiting) != 1:
             return False
-        self._finish(waiting[0], event, ERROR, EXPLICIT)
+        self._finish(waiting[0], event, Status.ERROR, EXPLICIT)
         return True
 
     def _withdraw(self, invocation: str) -> None:
@@ -482,15 +475,15 @@ class Spans:
         last = next(reversed(self._turns.values()), None)
         for invocation, turn in self._turns.items():
             outcome = outcome_of(turn.events)
-            if outcome.status is PAUSED and turn is not last:
+            if outcome.status is Status.PAUSED and turn is not last:
                 outcome = NO_END
             runs = turn is last and outcome.status is None and turn.note != REWOUND
             asking = next((event for event in reversed(turn.events) if event.is_reply or event.calls), None)
             for call in self._open:
                 asked = call.events[0]
                 if asked.invocation == invocation and not (runs and asked is asking):
-                    waits = outcome.status is PAUSED and asked is asking
-                    call.settle(PAUSED if waits else UNKNOWN, DERIVED if waits else None)
+                    waits = outcome.status is Status.PAUSED and asked is asking
+                    call.settle(Status.PAUSED if waits else UNKNOWN, DERIVED if waits else None)
             turn.end(outcome, runs=runs)
             prompt = next((event.text for event in turn.events if event.author == USER and event.text), "")
             turn.preview = prompt[:PREVIEW]

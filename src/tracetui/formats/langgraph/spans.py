@@ -13,22 +13,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracetui.formats.agent_log import (
-    CHAT,
-    DERIVED,
-    DONE,
-    EXECUTE_TOOL,
-    EXPLICIT,
-    MESSAGE,
-    META,
-    OK,
-    OTHER,
-    PAUSED,
-    RUNNING,
-    UNKNOWN,
-    UNKNOWN_KIND,
-    claim_of_call,
-)
+from tracetui.formats.agent_log import DERIVED, DONE, EXPLICIT, claim_of_call
 from tracetui.formats.agent_log import Outcome as Ending
 from tracetui.formats.langgraph.records import (
     CHANGES,
@@ -121,7 +106,7 @@ def outcome_of(
     if ERROR in states:
         return Outcome(Status.ERROR, EXPLICIT)
     if INTERRUPT in states:
-        return Outcome(PAUSED, EXPLICIT, "interrupt")
+        return Outcome(Status.PAUSED, EXPLICIT, "interrupt")
     if last is None or last.source == INPUT:
         return Outcome()
     scheduled = last.scheduled
@@ -129,7 +114,7 @@ def outcome_of(
         scheduled = scheduled_by(before)
     if scheduled != ():
         return Outcome()
-    return Outcome(UNKNOWN if last.undecided - final else OK, DERIVED)
+    return Outcome(Status.UNKNOWN if last.undecided - final else Status.OK, DERIVED)
 
 
 class Tree:
@@ -299,7 +284,7 @@ class Tree:
                 self._change(row, container)
             elif row.source not in (INPUT, LOOP):
                 at = At((row.ref,), size=row.size)
-                self.spans.append(Span(_change_id(row), row.source[:PREVIEW], UNKNOWN_KIND, container, at=at))
+                self.spans.append(Span(_change_id(row), row.source[:PREVIEW], Operation.UNKNOWN, container, at=at))
             elif row.ns and row.source == INPUT:
                 self._note(_change_id(row), INPUT, row, [], container)
             if row.source == LOOP and self._before(row) is None:
@@ -318,15 +303,15 @@ class Tree:
             before = self._before(last)
             made_by = self._writes[before.key] if before is not None else []
             outcome = outcome_of(last, self._writes[last.key], made_by, self._final)
-            outcome = Outcome() if outcome.status is PAUSED else outcome  # nobody will answer
+            outcome = Outcome() if outcome.status is Status.PAUSED else outcome  # nobody will answer
         runs = last is self._live and outcome.status is None
         said = (found.message for found in self._owned[ident] if found.message.role == "user")
         asked = first.asked or next((message.text for message in said), "")
         self.spans.append(
             Span(ident, "turn", Operation.TURN, None, started_at=first.time,
-                 status=outcome.status or (RUNNING if runs else UNKNOWN),
+                 status=outcome.status or (Status.RUNNING if runs else Status.UNKNOWN),
                  status_source=outcome.source, status_word=outcome.word, preview=asked[:PREVIEW],
-                 duration_ms=between(first.time, last.time) or None if outcome.status is OK else None,
+                 duration_ms=between(first.time, last.time) or None if outcome.status is Status.OK else None,
                  at=At((first.ref,)) if first.source == INPUT else None)
         )  # fmt: skip
         self._messages(ident)
@@ -343,7 +328,7 @@ class Tree:
 
     def _note(
         self, ident: str, name: str, row: Checkpoint | None, writes: Sequence[Write], container: str | None,
-        operation: Operation = META, **facts: Any,
+        operation: Operation = Operation.META, **facts: Any,
     ) -> None:  # fmt: skip
         rows = (*(() if row is None else (row,)), *writes)
         time, at = row.time if row is not None else None, At(tuple(row.ref for row in rows))
@@ -354,7 +339,7 @@ class Tree:
     def _superstep(self, ident: str, row: Checkpoint, writes: Sequence[Write], container: str | None) -> None:
         """A superstep whose nodes are not recorded."""
         name = "superstep" if row.step is None else f"superstep {row.step}"
-        self._note(ident, name, row, writes, container, OTHER, step=row.step, is_step=True, **DONE)
+        self._note(ident, name, row, writes, container, Operation.OTHER, step=row.step, is_step=True, **DONE)
 
     def _extra(self, key: Key) -> list[Write]:
         tasks = self._tasks.get(key, {})
@@ -382,7 +367,7 @@ class Tree:
         _, writes = self._tasks.get(key, {}).get(task, (name, []))
         before, result = self._by_key.get(key), next(iter(self._results[key]), None)
         may_go_on = before is None or before is self._live or before.ns != ""
-        live = result is None and may_go_on and self._outcome.status in (None, PAUSED)
+        live = result is None and may_go_on and self._outcome.status in (None, Status.PAUSED)
         state = state_of(writes)
         status, source, error = self._ending(key, writes, state, live=live, has_result=result is not None)
         asks = [write.words for write in writes if write.channel == INTERRUPT]
@@ -413,10 +398,10 @@ class Tree:
             is_copy = any(ns.startswith(key[0]) and ns != key[0] for ns in self._raised[words])
             return Status.ERROR, EXPLICIT, None if is_copy else error_of(words)
         if state == INTERRUPT:
-            return (PAUSED, EXPLICIT, None) if live else (UNKNOWN, None, None)
+            return (Status.PAUSED, EXPLICIT, None) if live else (Status.UNKNOWN, None, None)
         if state or has_result:
-            return OK, DERIVED, None
-        return RUNNING if live else UNKNOWN, None, None
+            return Status.OK, DERIVED, None
+        return Status.RUNNING if live else Status.UNKNOWN, None, None
 
     def _branch(self, row: Checkpoint | None) -> str:
         return OTHER_BRANCH if row is not None and not row.ns and row.key not in self._line else ""
@@ -430,9 +415,9 @@ class Tree:
             if message.role == "assistant":
                 self._reply(found, ident, owner, at)
             elif message.answers is None or message.answers not in self._calls:
-                operation = MESSAGE if message.role != "tool" else OTHER
+                operation = Operation.MESSAGE if message.role != "tool" else Operation.OTHER
                 name = (message.name if message.role == "tool" else None) or message.role
-                status, source, error = _result(message) if message.role == "tool" else (UNKNOWN, None, None)
+                status, source, error = _result(message) if message.role == "tool" else (Status.UNKNOWN, None, None)
                 self.spans.append(
                     Span(ident, name[:PREVIEW], operation, owner, None, False, status, None, source, found.time,
                          error=error, preview=message.text[:PREVIEW], at=at)
@@ -443,23 +428,23 @@ class Tree:
         claim = message.id if message.id and UUID.search(message.id) else None
         note = message.finish if message.finish in _CUT and message.finish else ""
         self.spans.append(
-            Span(ident, (message.model or message.name or "assistant")[:PREVIEW], CHAT, owner, None, False,
-                 OK, message.finish, DERIVED, found.time, None, message.usage, model=message.model,
+            Span(ident, (message.model or message.name or "assistant")[:PREVIEW], Operation.CHAT, owner, None, False,
+                 Status.OK, message.finish, DERIVED, found.time, None, message.usage, model=message.model,
                  preview=message.text[:PREVIEW], note=note, claim=claim, at=at)
         )  # fmt: skip
         for number, (call, name, preview) in enumerate(message.calls):
             waiting = [one for one in self._answers[call or ""] if one.key not in self._answered]
             answer = waiting[0] if call and waiting else None
-            status, source, error = (UNKNOWN, None, None) if answer is None else _result(answer.message)
+            status, source, error = (Status.UNKNOWN, None, None) if answer is None else _result(answer.message)
             if answer is None and self._outcome.status is None:
-                status = RUNNING
+                status = Status.RUNNING
             place = replace(at, call=number)
             if answer is not None:
                 self._answered.add(answer.key)
                 rows = (*at.rows, answer.row.ref)
                 place = replace(place, rows=rows, answer=(answer.channel, answer.place))
             self.spans.append(
-                Span(f"{ident}/{number}", name, EXECUTE_TOOL, owner, None, False, status, None, source,
+                Span(f"{ident}/{number}", name, Operation.EXECUTE_TOOL, owner, None, False, status, None, source,
                      found.time, error=error, preview=preview, claim=claim_of_call(claim, call), at=place)
             )  # fmt: skip
 
@@ -468,7 +453,7 @@ def _result(message: Message) -> Ending:
     """Status and error of a call by its result."""
     if message.failed:
         return Status.ERROR, EXPLICIT, Error(excerpt(message.text))
-    return OK, DERIVED if message.failed is None else EXPLICIT, None
+    return Status.OK, DERIVED if message.failed is None else EXPLICIT, None
 
 
 def _tasks(
