@@ -125,7 +125,7 @@ class SpanRow(msgspec.Struct, gc=False):
     step: int | None
     started_at: float | None
     at: Any
-    """Its records, mostly as in `SpanRef.lines`."""
+    """Its records: as in `SpanRef.lines`, or as a format of databases has them in `Span.at`."""
     preview: str = ""
     note: str = ""
     status: Status = UNKNOWN
@@ -170,6 +170,13 @@ class SpanRow(msgspec.Struct, gc=False):
     def add_line(self, line: Line) -> None:
         """Add a line of the same row: of a response, with the result of a call, or with a further note."""
         self.at += pack_range(line.offset, len(line.data), line.check)
+
+    def settle(self, status: Status = UNKNOWN, source: StatusSource | None = None) -> bool:
+        """Stop timing it if it still runs: nothing will end it. Returns whether it ran."""
+        runs = self.status is RUNNING
+        if runs:
+            self.status, self.source = status, source
+        return runs
 
     def span(self) -> Span:
         """The row as it is now."""
@@ -285,8 +292,7 @@ class Rows:
     def stop(self, rows: Iterable[SpanRow], status: Status = UNKNOWN, source: StatusSource | None = None) -> None:
         """Stop timing rows that still run: the log went on, and has no end of them."""
         for row in rows:
-            if row.status is RUNNING:
-                row.status, row.source = status, source
+            if row.settle(status, source):
                 self._changed[row.id] = row
 
 

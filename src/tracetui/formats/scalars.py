@@ -50,6 +50,10 @@ def layout(value: Any) -> str | None:
     return f"schema {str(value)[:LENGTH]}"
 
 
+UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""An id that no other program has made."""
+
+
 # ---- objects and arrays
 
 

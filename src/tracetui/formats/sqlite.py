@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, Chunk, Reader
-from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
+from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span, Status, StatusSource
 from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import SQLITE_MAGIC, File
 from tracetui.sources.sqlite import is_passing, version_of
@@ -239,6 +239,11 @@ class Tables:
         """All rows of a statement."""
         return self.connection.execute(sql, values).fetchall()
 
+    def count(self, rows: str) -> int:
+        """The number of rows, of a statement from the name of the table on."""
+        ((count,),) = self.rows(f"SELECT count(*) FROM {rows}")  # noqa: S608
+        return int(count)
+
     def record(self, sql: str, *values: Any) -> dict[str, Any] | None:
         """The first row of a statement, by column; None if there is none."""
         cursor = self.connection.execute(sql, values)
@@ -358,6 +363,26 @@ class DatabaseFormat:
             return Body()
         with file.database() as connection:
             return self.tables(connection, ref.key).body(span)
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """How a run, or a part of one, ended; no `status`: nothing says that it did."""
+
+    status: Status | None = None
+    source: StatusSource | None = None
+    word: str | None = None
+
+    def unless_stale(self, changed_at: float | None, latest: float) -> Outcome:
+        """The outcome of a run: one without an end is over if it is stale (`is_stale`)."""
+        if self.status is not None or not is_stale(changed_at, latest):
+            return self
+        return replace(self, status=Status.UNKNOWN, source=StatusSource.DERIVED)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The fields of `Header` that say it."""
+        ended = self.status is not None
+        return {"status": self.status, "status_word": self.word, "status_source": self.source, "ended": ended}
 
 
 def is_stale(changed_at: float | None, latest: float) -> bool:

@@ -43,7 +43,7 @@ from tracetui.formats.claude_code.records import (
 )
 from tracetui.formats.decode import record_on
 from tracetui.formats.jsonl import Line
-from tracetui.formats.scalars import between, folder_of, moment, version
+from tracetui.formats.scalars import UUID, between, folder_of, moment, version
 from tracetui.formats.schema import unknown_fields
 from tracetui.model import (
     COPIED,
@@ -483,7 +483,7 @@ class Session(Agent):
         if answer is not None:
             failed = answer.failure
             status = OK if failed is None else ERROR
-        ident = stem if _UUID.fullmatch(stem) else self.metadata.get("sessionId") or self.stream or stem
+        ident = stem if UUID.fullmatch(stem) else self.metadata.get("sessionId") or self.stream or stem
         return Header(
             id=self.agent or ident,
             name=folder_of(cwd) or AGENT,
@@ -570,7 +570,6 @@ def started_by(span: Span, call: Call | Span) -> Span:
 _TITLES: Final = ("customTitle", "aiTitle")
 """Notes with a title, the user's first. A `summary` may be that of another session."""
 _IDENT: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
-_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """The name of the file of a session: its id, also if the first records are those of another session."""
 _UNIQUE: Final = 16
 """Characters of an id that no other record has."""

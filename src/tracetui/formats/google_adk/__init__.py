@@ -9,8 +9,7 @@ is never loaded.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from sqlite3 import Connection
 from typing import Any, ClassVar, Final
@@ -20,27 +19,10 @@ from msgspec import Struct
 from tracetui.errors import FormatError
 from tracetui.formats.bodies import changed, message_body, rendered
 from tracetui.formats.decode import decode
-from tracetui.formats.google_adk.events import (
-    USER,
-    At,
-    Event,
-    Spans,
-    event_of,
-    outcome_of,
-    snake,
-)
-from tracetui.formats.scalars import mapping, moment, number, sequence, task_key, text, without
+from tracetui.formats.google_adk.events import USER, At, Event, Spans, event_of, outcome_of, snake
+from tracetui.formats.scalars import UUID, mapping, moment, number, sequence, task_key, text, without
 from tracetui.formats.schema import Unknown, unknown_fields
-from tracetui.formats.sqlite import (
-    DatabaseFormat,
-    Loading,
-    ReadState,
-    Row,
-    RunTables,
-    is_stale,
-    many,
-    quoted,
-)
+from tracetui.formats.sqlite import DatabaseFormat, Loading, ReadState, Row, RunTables, many, quoted
 from tracetui.model import (
     PREVIEW,
     Blob,
@@ -52,8 +34,6 @@ from tracetui.model import (
     Reasoning,
     RunBody,
     Span,
-    Status,
-    StatusSource,
     Text,
     ToolCall,
     ToolResult,
@@ -63,7 +43,6 @@ _TABLES: Final = frozenset({"sessions", "events", "app_states", "user_states"})
 _LEADING: Final = 12
 _TRAILING: Final = 16
 """Events at both ends of a session that describe it: the list stage reads only these."""
-_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PICKLE: Final = "pickle, not loaded"
 
 
@@ -95,35 +74,27 @@ class Database(RunTables):
             raise FormatError("the table `events` has neither a column event_data nor content")
 
     def run_keys(self) -> list[str]:
-        return [session.key for session in self.sessions]
+        return list(self.sessions)
 
     @cached_property
-    def sessions(self) -> list[Session]:
-        """All sessions that have an id."""
+    def sessions(self) -> dict[str, Session]:
+        """All sessions that have an id, by key."""
         columns = self.select("sessions", "id", "app_name", "user_id", "create_time", "update_time")
-        found: list[Session] = []
-        taken: set[str] = set()
+        sessions: dict[str, Session] = {}
         for rowid, ident, app, user, created, updated in self.rows(
             f"SELECT rowid, {columns} FROM sessions ORDER BY rowid"
         ):
-            if text(ident) is None:
-                continue
-            key = ident if ident not in taken else f"{ident}@{user}@{app}"
-            if key not in taken:
-                taken.add(key)
-                found.append(Session(key, rowid, ident, app, user, _seconds(created), _seconds(updated)))
-        return found
+            if text(ident) is not None:
+                key = ident if ident not in sessions else f"{ident}@{user}@{app}"
+                sessions.setdefault(key, Session(key, rowid, ident, app, user, _seconds(created), _seconds(updated)))
+        return sessions
 
     def session(self, key: str) -> Session:
         """The session of that key. Raises `FormatError` if there is none."""
-        found = self._by_key.get(key)
-        if found is None:
+        session = self.sessions.get(key)
+        if session is None:
             raise FormatError("the session is not in the database", f"session {key}")
-        return found
-
-    @cached_property
-    def _by_key(self) -> dict[str, Session]:
-        return {session.key: session for session in self.sessions}
+        return session
 
     @cached_property
     def latest(self) -> float:
@@ -132,21 +103,17 @@ class Database(RunTables):
         return _seconds(times[0][0]) or 0.0
 
     def unlisted(self, path: str) -> Iterator[Problem]:
-        count = len(self.sessions)
-        ((rows,),) = self.rows("SELECT count(*) FROM sessions")
-        if rows > count:
-            yield Problem(path, "sessions", f"{rows - count} rows have no id of their own")
+        if rows := self.count("sessions") - len(self.sessions):
+            yield Problem(path, "sessions", f"{rows} rows have no id of their own")
         owners = "SELECT 1 FROM sessions s WHERE s.id = e.session_id"
         owners += "".join(
             f" AND s.{name} IS e.{name}" for name in ("app_name", "user_id") if name in self.columns["events"]
         )
-        ((lost,),) = self.rows(f"SELECT count(*) FROM events e WHERE NOT EXISTS ({owners})")
-        if lost:
+        if lost := self.count(f"events e WHERE NOT EXISTS ({owners})"):
             yield Problem(path, "events", f"{lost} rows belong to no session")
-        if not self.is_json and "actions" in self.columns["events"]:
-            ((pickles,),) = self.rows("SELECT count(*) FROM events WHERE typeof(actions) = 'blob'")
-            if pickles:
-                yield Problem(path, "events.actions", f"{pickles} rows: {_PICKLE} (state changes, transfers, rewinds)")
+        has_pickles = not self.is_json and "actions" in self.columns["events"]
+        if has_pickles and (pickles := self.count("events WHERE typeof(actions) = 'blob'")):
+            yield Problem(path, "events.actions", f"{pickles} rows: {_PICKLE} (state changes, transfers, rewinds)")
 
     # ---- events
 
@@ -167,7 +134,7 @@ class Database(RunTables):
 
     def header(self, key: str) -> Header:
         session = self.session(key)
-        return header_of(session, self.ends(session), stale=is_stale(session.updated, self.latest))
+        return self._header(session, self.ends(session))
 
     def loading(self, key: str, path: str) -> Iterator[Loading]:
         where, values = self._where(self.session(key))
@@ -178,21 +145,49 @@ class Database(RunTables):
     def run(self, key: str, path: str, *tables: dict[int, Row]) -> ReadState:
         session, rows = self.session(key), [*tables[0].values()]
         events: list[Event] = [row.value for row in rows if row.value is not None]
-        ends, made = [*events[:_LEADING], *events[_LEADING:][-_TRAILING:]], Spans(events, path)
-        header = header_of(
-            session,
-            ends,
-            stale=is_stale(session.updated, self.latest),
-            size=sum(row.size for row in rows),
-            unknown=[row.unknown for row in rows],
+        spans, fields = Spans(events, path), unknown_fields(*(row.unknown for row in rows))
+        return ReadState(
+            spans=spans.spans,
+            problems=[*(row.problem for row in rows if row.problem is not None), *spans.problems],
+            header=self._header(session, events, size=sum(row.size for row in rows), fields=fields),
+            body=self._run_body(session, events),
         )
-        problems = [*(row.problem for row in rows if row.problem is not None), *made.problems]
-        return ReadState(spans=made.spans, problems=problems, header=header, body=self._run_body(session, events))
+
+    def _header(self, session: Session, events: Sequence[Event], **facts: Any) -> Header:
+        """The header, by the events at both ends of a session: `events` has at least these."""
+        leading = events[:_LEADING]
+        outcome = outcome_of(events[-_TRAILING:]).unless_stale(session.updated, self.latest)
+        app = text(session.app) or "ADK"
+        prompt = next((event.text for event in leading if event.author == USER and event.text), "")
+        is_global = UUID.fullmatch(session.id) is not None
+        return Header(
+            id=session.id,
+            name=app,
+            agent=next((event.author for event in leading if event.author != USER), None),
+            model=next((event.record.model_version for event in leading if event.record.model_version), None),
+            started_at=session.created,
+            repeats=task_key(app, prompt),
+            identity=task_key("google-adk", f"{app}\0{session.user}\0{session.id}") if is_global else None,
+            prompt=prompt[:PREVIEW],
+            source=text(session.user),
+            **outcome.facts,
+            **facts,
+        )
 
     def body(self, span: Span) -> Body:
+        """A message, a call with its results, or a note."""
         if not isinstance(span.at, At):
             raise changed()
-        return _body(self, span.at)
+        rows = [self._row(*place) for place in span.at.rows]
+        raw, records = rendered(rows[0] if len(rows) == 1 else rows), [_whole(row) for row in rows]
+        return _message(records[0], raw) if span.at.part < 0 else _call(records, span.at.part, raw)
+
+    def _row(self, rowid: int, ident: str) -> dict[str, Any]:
+        """The row of an event. Raises `FormatError` if it is not there any more."""
+        row = self.record("SELECT * FROM events WHERE rowid = ?", rowid)
+        if row is None or (text(row.get("id")) or f"row {rowid}") != ident:
+            raise changed(f"event {ident}")
+        return _values(row)
 
     def _events(self, rowids: Sequence[int], path: str) -> Iterator[tuple[int, Row]]:
         names = ("event_data",) if self.is_json else tuple(self.columns["events"])
@@ -215,19 +210,16 @@ class Database(RunTables):
     def _run_body(self, session: Session, events: Sequence[Event]) -> RunBody:
         """The row of the session, and the states of its app and user, which it shares with others."""
         own = _values(self.record("SELECT * FROM sessions WHERE rowid = ?", session.rowid))
-        for table, where, values in (
-            ("app_states", "app_name IS ?", (session.app,)),
-            ("user_states", "app_name IS ? AND user_id IS ?", (session.app, session.user)),
-        ):
-            if {"app_name", "state"}.issubset(self.columns[table]) and (
-                "user" not in table or "user_id" in self.columns[table]
-            ):
-                shared = _values(self.record(f"SELECT * FROM {table} WHERE {where}", *values))
-                own |= {table: without(shared, "app_name", "user_id")}
-        said = [event for event in events if event.text]
-        asked = next((event.text for event in reversed(said) if event.author == USER), None)
-        answered = next((event.text for event in reversed(said) if event.author != USER), None)
-        return RunBody(attributes=own, last_user=asked, last_assistant=answered, raw=rendered(own))
+        owners = {"app_name": session.app, "user_id": session.user}
+        for table, names in (("app_states", ("app_name",)), ("user_states", ("app_name", "user_id"))):
+            if {"state", *names}.issubset(self.columns[table]):
+                where = " AND ".join(f"{name} IS ?" for name in names)
+                shared = self.record(f"SELECT * FROM {table} WHERE {where}", *(owners[name] for name in names))
+                own[table] = without(_values(shared), *owners)
+        prompts = [event.text for event in events if event.text and event.author == USER]
+        answers = [event.text for event in events if event.text and event.author != USER]
+        last_user, last_assistant = (texts[-1] if texts else None for texts in (prompts, answers))
+        return RunBody(attributes=own, last_user=last_user, last_assistant=last_assistant, raw=rendered(own))
 
 
 def _seconds(value: Any) -> float | None:
@@ -261,68 +253,27 @@ def _plain_columns(row: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
-def header_of(
-    session: Session, ends: Sequence[Event], *, stale: bool, size: int | None = None, unknown: Iterable[Unknown] = ()
-) -> Header:
-    """The header, by the events at both ends of a session (`_LEADING`, `_TRAILING`)."""
-    leading, trailing = ends[:_LEADING], ends[-_TRAILING:]
-    outcome = outcome_of(trailing)
-    status = outcome.status or (Status.UNKNOWN if stale else None)
-    source = outcome.source or (StatusSource.DERIVED if stale else None)
-    app = text(session.app) or "ADK"
-    prompt = next((event.text for event in leading if event.author == USER and event.text), "")
-    is_global = _UUID.fullmatch(session.id) is not None
-    return Header(
-        id=session.id,
-        name=app,
-        agent=next((event.author for event in leading if event.author != USER), None),
-        model=next((event.record.model_version for event in leading if event.record.model_version), None),
-        status=status,
-        status_word=outcome.word,
-        status_source=source,
-        ended=status is not None,
-        started_at=session.created,
-        repeats=task_key(app, prompt),
-        identity=task_key("google-adk", f"{app}\0{session.user}\0{session.id}") if is_global else None,
-        prompt=prompt[:PREVIEW],
-        source=text(session.user),
-        size=size,
-        fields=unknown_fields(*unknown),
-    )
-
-
 # ---- bodies
 
 
-def _body(database: Database, at: At) -> Body:
-    """A message, a call with its results, or a note. Raises `FormatError` if a row is not there any more."""
-    rows: list[dict[str, Any]] = []
-    for rowid, ident in at.rows:
-        row = database.record("SELECT * FROM events WHERE rowid = ?", rowid)
-        if row is None or (text(row.get("id")) or f"row {rowid}") != ident:
-            raise changed(f"event {ident}")
-        rows.append(_values(row))
-    raw = rendered(rows[0] if len(rows) == 1 else rows)
-    records = [_whole(row) for row in rows]
-    if at.part < 0:
-        return _message(records[0], raw)
-    attributes: dict[str, Any] = {}
-    results: list[Any] = []
+def _call(records: list[dict[str, Any]], number: int, raw: bytes) -> Body:
+    """The part of that number of the first record: a call with its results in the others, or a result alone."""
     first = sequence(mapping(records[0].get("content")).get("parts"))
-    part = mapping(first[at.part]) if at.part < len(first) else {}
+    part = mapping(first[number]) if number < len(first) else {}
     call = mapping(part.get("function_call"))
     answers = records[1:] if call else records
-    for record in answers:
-        for item in sequence(mapping(record.get("content")).get("parts")):
-            response = mapping(mapping(item).get("function_response"))
-            if response and (not call or response.get("id") == call.get("id")):
-                results.append(response.get("response"))
-        attributes |= {f"result {len(attributes) + 1}": _without_content(record)}
-    output = results[-1] if results else None
+    results = [
+        response.get("response")
+        for record in answers
+        for item in sequence(mapping(record.get("content")).get("parts"))
+        if (response := mapping(mapping(item).get("function_response")))
+        and (not call or response.get("id") == call.get("id"))
+    ]
+    attributes = without(call, "args", "name")
+    attributes |= {f"result {count}": _without_content(record) for count, record in enumerate(answers, 1)}
     if len(results) > 1:
         attributes["earlier results"] = results[:-1]
-    attributes = without(call, "args", "name") | attributes
-    return Body(input=call.get("args"), output=output, attributes=attributes, raw=raw)
+    return Body(input=call.get("args"), output=results[-1] if results else None, attributes=attributes, raw=raw)
 
 
 def _whole(row: dict[str, Any]) -> dict[str, Any]:
@@ -343,24 +294,16 @@ def _message(record: dict[str, Any], raw: bytes) -> Body:
     attributes = _without_content(record)
     content = record.get("content")
     if not isinstance(content, dict):
-        if content is not None:
-            attributes["content"] = content
-        return Body(attributes=attributes, raw=raw)
-    parts, rests = [], []
-    for item in sequence(content.get("parts")):
-        part, rest = _part(item)
-        parts.append(part)
-        rests += [rest] if rest else []
-    if rests:
+        return Body(attributes=attributes if content is None else attributes | {"content": content}, raw=raw)
+    pairs = [_part(item) for item in sequence(content.get("parts"))]
+    if rests := [rest for _, rest in pairs if rest]:
         attributes["parts"] = rests
     role = text(content.get("role")) or text(record.get("author")) or "agent"
     role = "assistant" if role == "model" else role
-    other = {name: value for name, value in content.items() if name != "parts" and value != role}
-    if not isinstance(content.get("parts"), list | None):
-        other["parts"] = content["parts"]
-    if other:
+    shown = ("parts",) if isinstance(content.get("parts"), list | None) else ()
+    if other := {name: value for name, value in content.items() if name not in shown and value != role}:
         attributes["content"] = other
-    message = Message(role, tuple(parts), finish_reason=text(record.get("finish_reason")))
+    message = Message(role, tuple(part for part, _ in pairs), finish_reason=text(record.get("finish_reason")))
     return message_body(message, attributes, raw, is_output=record.get("author") != USER)
 
 

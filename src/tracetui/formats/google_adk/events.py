@@ -9,13 +9,15 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Final
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
+from tracetui.formats.agent_log import DERIVED, EXPLICIT, RUNNING, UNKNOWN, SpanRow
 from tracetui.formats.bodies import preview_of
 from tracetui.formats.scalars import between, text
 from tracetui.formats.schema import NULL, Loose, Natural, Schema, Unknown, plain
-from tracetui.model import PREVIEW, Error, Operation, Problem, Span, Status, StatusSource, Usage, excerpt
+from tracetui.formats.sqlite import Outcome
+from tracetui.model import PREVIEW, Error, Operation, Problem, Status, StatusSource, Usage, excerpt
 from tracetui.model.span import status_of
 
 REWOUND: Final = "rewound"
@@ -174,69 +176,28 @@ class Event(Struct, frozen=True):
     invocation: str
     time: float | None
     record: Record
-
-    @property
-    def parts(self) -> list[Part]:
-        """The parts of its message."""
-        content = self.record.content
-        return (content.parts or []) if content is not None else []
-
-    @property
-    def actions(self) -> Actions:
-        """Its actions, perhaps none."""
-        return self.record.actions or _NO_ACTIONS
-
-    @property
-    def author(self) -> str:
-        """The agent, or ``user``."""
-        return text(self.record.author) or "agent"
-
-    @property
-    def path(self) -> str:
-        """Path of its agent, empty if it is not recorded."""
-        info = self.record.node_info
-        return (info.path or "") if info is not None else ""
-
-    @property
-    def ends_workflow(self) -> bool | None:
-        """Whether its output is that of the whole workflow; None outside of workflows."""
-        info = self.record.node_info
-        return self.path.partition("/")[0] in info.output_for if info is not None and info.output_for else None
-
-    @property
-    def calls(self) -> list[tuple[int, FunctionCall]]:
-        """The calls that it asks for, by the number of their part."""
-        return [(rank, part.function_call) for rank, part in enumerate(self.parts) if part.function_call is not None]
-
-    @property
-    def results(self) -> list[tuple[int, FunctionResponse]]:
-        """The results in it, by the number of their part."""
-        pairs = [(rank, part.function_response) for rank, part in enumerate(self.parts)]
-        return [(rank, response) for rank, response in pairs if response is not None]
-
-    @property
-    def text(self) -> str:
-        """Its text, without thoughts."""
-        return "\n".join(part.text for part in self.parts if part.text and not part.thought)
-
-    @property
-    def error(self) -> Error | None:
-        """The error that it records."""
-        code, message = self.record.error_code, self.record.error_message
-        if code in (None, "") and message in (None, ""):
-            return None
-        return Error(excerpt("" if message is None else str(message)), None if code in (None, "") else str(code))
+    actions: Actions
+    author: str
+    """The agent, or ``user``."""
+    path: str
+    """Path of its agent, empty if it is not recorded."""
+    ends_workflow: bool | None
+    """Whether its output is that of the whole workflow; None outside of workflows."""
+    parts: list[Part]
+    calls: list[tuple[int, FunctionCall]]
+    """The calls that it asks for, by the number of their part."""
+    results: list[tuple[int, FunctionResponse]]
+    """The results in it, by the number of their part."""
+    text: str
+    """Its text, without thoughts."""
+    error: Error | None
+    is_reply: bool
+    """Whether a model answered or failed to."""
 
     @property
     def is_compaction(self) -> bool:
         """Whether it is the summary of earlier events, which a model wrote."""
-        return plain(self.actions.compaction) is not None
-
-    @property
-    def is_reply(self) -> bool:
-        """Whether a model answered or failed to."""
-        record = self.record
-        return self.author != USER and (record.model_version is not None or record.usage_metadata is not None)
+        return self.actions.compaction is not NULL and plain(self.actions.compaction) is not None
 
     @property
     def belongs_to_turn(self) -> bool:
@@ -244,31 +205,46 @@ class Event(Struct, frozen=True):
         return not self.is_compaction and self.actions.rewind_before_invocation_id is None
 
 
+def event_of(rowid: int, ident: Any, invocation: Any, when: float | None, data: bytes, unknown: Unknown) -> Event:
+    """The event of a row. Raises `FormatError` if its JSON is none."""
+    record = SCHEMA.decode(data, unknown)[0] or Record()
+    actions, info = record.actions or _NO_ACTIONS, record.node_info
+    path = (info.path if info is not None else None) or ""
+    parts = (record.content.parts if record.content is not None else None) or []
+    author = text(record.author) or "agent"
+    has_answer = record.model_version is not None or record.usage_metadata is not None
+    return Event(
+        rowid,
+        text(ident) or f"row {rowid}",
+        text(invocation) or text(record.invocation_id) or f"row {rowid}",
+        when,
+        record,
+        actions,
+        author,
+        path,
+        path.partition("/")[0] in info.output_for if info is not None and info.output_for else None,
+        parts,
+        [(rank, part.function_call) for rank, part in enumerate(parts) if part.function_call is not None],
+        [(rank, part.function_response) for rank, part in enumerate(parts) if part.function_response is not None],
+        "\n".join([part.text for part in parts if part.text and not part.thought]),
+        _error(record.error_code, record.error_message),
+        author != USER and has_answer,
+    )
+
+
 _NO_ACTIONS: Final = Actions()
 
 
-def event_of(rowid: int, ident: Any, invocation: Any, when: float | None, data: bytes, unknown: Unknown) -> Event:
-    """The event of a row. Raises `FormatError` if its JSON is none."""
-    record, _, _ = SCHEMA.decode(data, unknown)
-    record = record or Record()
-    name = text(invocation) or text(record.invocation_id) or f"row {rowid}"
-    return Event(rowid, text(ident) or f"row {rowid}", name, when, record)
+def _error(code: Any, message: Any) -> Error | None:
+    if code in (None, "") and message in (None, ""):
+        return None
+    return Error(excerpt("" if message is None else str(message)), None if code in (None, "") else str(code))
 
 
 # ---- outcomes
 
-
-class Outcome(Struct, frozen=True):
-    """How a run, turn or agent ended; no `status`: nothing says that it did."""
-
-    status: Status | None = None
-    source: StatusSource | None = None
-    word: str | None = None
-    error: Error | None = None
-
-
 NO_END: Final = Outcome()
-_UNTOLD: Final = Outcome(Status.UNKNOWN, StatusSource.DERIVED)
+_UNTOLD: Final = Outcome(UNKNOWN, DERIVED)
 
 
 def outcome_of(events: Sequence[Event], *, is_agent: bool = False) -> Outcome:
@@ -280,18 +256,18 @@ def outcome_of(events: Sequence[Event], *, is_agent: bool = False) -> Outcome:
     """
     for event in reversed(events):
         if event.actions.rewind_before_invocation_id is not None:
-            return Outcome(Status.UNKNOWN, StatusSource.DERIVED, REWOUND)
+            return Outcome(UNKNOWN, DERIVED, REWOUND)
         if event.is_compaction:
             continue
         if (error := event.error) is not None:
-            return Outcome(Status.ERROR, StatusSource.EXPLICIT, error.type and error.type[:PREVIEW], error)
+            return Outcome(Status.ERROR, EXPLICIT, error.type and error.type[:PREVIEW])
         if event.actions.end_of_agent and (is_agent or event.author == _root_of(events)):
-            return Outcome(Status.OK, StatusSource.EXPLICIT, "end_of_agent")
+            return Outcome(Status.OK, EXPLICIT, "end_of_agent")
         if not is_agent and event.ends_workflow is not None:
-            return Outcome(Status.OK, _DERIVED) if event.ends_workflow else NO_END
+            return Outcome(Status.OK, DERIVED) if event.ends_workflow else NO_END
         waiting = {*(event.record.long_running_tool_ids or ())}
         if asks := [call.name for _, call in event.calls if call.id in waiting]:
-            return Outcome(Status.PAUSED, _DERIVED, asks[0])
+            return Outcome(Status.PAUSED, DERIVED, asks[0])
         if event.author == USER or event.calls:
             return NO_END
         if event.results and not event.actions.skip_summarization:
@@ -300,7 +276,7 @@ def outcome_of(events: Sequence[Event], *, is_agent: bool = False) -> Outcome:
             status = _finished(event.record.finish_reason)
             if status is Status.OK and not (is_agent or event.path):
                 return _UNTOLD
-            return Outcome(status, StatusSource.DERIVED, event.record.finish_reason)
+            return Outcome(status, DERIVED, event.record.finish_reason)
     return NO_END if any(not event.is_compaction for event in events) else _UNTOLD
 
 
@@ -324,229 +300,194 @@ class At(Struct, frozen=True, gc=False):
 
     rows: tuple[tuple[int, str], ...]
     part: int = -1
-    size: int = 0
 
 
-class _Agent(Struct):
-    """An agent in a turn; the first one has no span of its own."""
+class Row(SpanRow):
+    """A span that later events may change."""
 
-    span: int | None
-    """Position of its span."""
-    events: list[Event]
+    STEPS: ClassVar[Operation] = Operation.CHAT
+    events: list[Event] = field(default_factory=list)
+    """Those of a turn or an agent; the one that asks for a call."""
+
+    def end(self, outcome: Outcome, *, runs: bool) -> None:
+        """Give a turn or an agent its outcome."""
+        self.status = outcome.status or (RUNNING if runs else UNKNOWN)
+        self.source, self.status_word = outcome.source, outcome.word
+        if outcome.status is not None:
+            self.duration_ms = between(self.events[0].time, self.events[-1].time) or None
 
 
 class Spans:
     """The spans of a session, in order."""
 
     def __init__(self, events: Iterable[Event], path: str) -> None:
-        self.spans: list[Span] = []
         self.problems: list[Problem] = []
         self._path = path
+        self._rows: list[Row] = []
         self._steps = 0
-        self._turns: dict[str, tuple[int, list[Event]]] = {}
-        self._agents: dict[tuple[str, str], _Agent] = {}
+        self._turns: dict[str, Row] = {}
+        """By invocation."""
+        self._agents: dict[str, Row] = {}
+        """By id: the agents of a turn, except its first one, which has no span of its own."""
         self._roots: dict[str, str] = {}
-        """By turn: its first agent."""
-        self._calls: dict[str, tuple[int, Event]] = {}
-        """By id: position of the call, and its event."""
-        self._open: dict[int, Event] = {}
-        """Calls without a result, by position."""
+        """By invocation: its first agent."""
+        self._calls: dict[str, Row] = {}
+        """By the id that the result names."""
+        self._open: list[Row] = []
+        """Calls that had no result when this was last asked."""
         self._starts: dict[str, int] = {}
         """By invocation: position of its first span."""
         for event in events:
             self._take(event)
         self._end_turns()
+        self.spans = [row.span() for row in self._rows]
 
     def _take(self, event: Event) -> None:
-        self._starts.setdefault(event.invocation, len(self.spans))
+        self._starts.setdefault(event.invocation, len(self._rows))
         parent = self._parent(event) if event.belongs_to_turn else None
-        error = event.error
-        if error is not None and not event.is_reply and not event.parts and self._fail_call(event, error):
+        has_failed = event.error is not None
+        if has_failed and not event.is_reply and not event.parts and self._fail_call(event):
             return
         if event.is_compaction:
             self._add(event, "compaction", Operation.CHAT, None, Status.OK)
         elif (first := event.actions.rewind_before_invocation_id) is not None:
             self._withdraw(first)
-            self._add(event, "rewind", Operation.META, None, Status.UNKNOWN)
+            self._add(event, "rewind", Operation.META, None)
         elif event.is_reply:
             self._reply(event, parent)
-        elif event.text or error is not None or (event.parts and not event.results):
-            operation = Operation.OTHER if error is not None and not event.parts else Operation.MESSAGE
-            self._add(event, event.author, operation, parent, Status.UNKNOWN)
+        elif event.text or has_failed or (event.parts and not event.results):
+            self._add(
+                event, event.author, Operation.OTHER if has_failed and not event.parts else Operation.MESSAGE, parent
+            )
+        elif not event.parts:
+            names = [name for name in ("end_of_agent", "agent_state", "escalate", "transfer_to_agent", "state_delta")
+                     if plain(getattr(event.actions, name))]  # fmt: skip
+            self._add(event, "event", Operation.META, parent).preview = ", ".join(names)
+        for rank, call in event.calls:
+            self._call(event, rank, call, parent)
         for rank, response in event.results:
             self._result(event, rank, response, parent)
-        for rank, call in () if event.is_reply else event.calls:
-            self._call(event, rank, call, parent)
-        if not event.parts and not event.is_reply and error is None and event.belongs_to_turn:
-            names = [name for name in ("end_of_agent", "agent_state", "escalate", "transfer_to_agent", "state_delta")
-                     if plain(getattr(event.actions, name)) or getattr(event.actions, name) is True]  # fmt: skip
-            self._add(event, "event", Operation.META, parent, Status.UNKNOWN, preview=", ".join(names))
 
     def _parent(self, event: Event) -> str:
         """The span above those of an event: the turn, or the span of its agent in the turn."""
-        turn = f"turn:{event.invocation}"
-        if event.invocation not in self._turns:
-            self._turns[event.invocation] = len(self.spans), []
-            self.spans.append(Span(turn, "turn", Operation.TURN, started_at=event.time))
-        self._turns[event.invocation][1].append(event)
+        turn = self._turns.get(event.invocation)
+        if turn is None:
+            turn = Row(f"turn:{event.invocation}", "turn", Operation.TURN, None, None, event.time, None)
+            self._turns[event.invocation] = turn
+            self._rows.append(turn)
+        turn.events.append(event)
         if event.author == USER:
-            return turn
+            return turn.id
         names = [name.partition("@")[0] for name in event.path.split("/") if name]
         if not names or names[-1] != event.author:
             names.append(event.author)
         root = self._roots.setdefault(event.invocation, names[0])
-        above = turn
+        agent = turn
         for depth, name in enumerate(names):
-            if name == root and depth == 0:
-                agent = self._agents.setdefault((event.invocation, ""), _Agent(None, []))
-            else:
-                route = "/".join(names[: depth + 1])
-                agent = self._agents.get((event.invocation, route)) or self._begin(event, route, name, above)
-                above = f"{turn}/{route}"
-        agent.events.append(event)
-        return above
+            if depth or name != root:
+                ident = f"{turn.id}/{'/'.join(names[: depth + 1])}"
+                agent = self._agents.get(ident) or self._begin(event, ident, name, agent.id)
+        if agent is not turn:
+            agent.events.append(event)
+        return agent.id
 
-    def _begin(self, event: Event, route: str, name: str, above: str) -> _Agent:
-        agent = self._agents[event.invocation, route] = _Agent(len(self.spans), [])
-        ident = f"turn:{event.invocation}/{route}"
-        self.spans.append(
-            Span(ident, name[:PREVIEW], Operation.INVOKE_AGENT, above, started_at=event.time,
-                 note=(event.record.branch or "")[:PREVIEW] if name == event.author else "")
-        )  # fmt: skip
+    def _begin(self, event: Event, ident: str, name: str, above: str) -> Row:
+        agent = self._agents[ident] = Row(ident, name[:PREVIEW], Operation.INVOKE_AGENT, above, None, event.time, None)
+        if name == event.author:
+            agent.note = (event.record.branch or "")[:PREVIEW]
+        self._rows.append(agent)
         return agent
 
-    def _add(
-        self, event: Event, name: str, operation: Operation, parent: str | None, status: Status, **more: Any
-    ) -> None:
-        error = event.error
-        source = StatusSource.EXPLICIT if error is not None else None if status is Status.UNKNOWN else _DERIVED
-        tokens = event.record.usage_metadata
-        fields: dict[str, Any] = {
-            "status": Status.ERROR if error is not None else status,
-            "status_source": source,
-            "started_at": event.time,
-            "usage": None if tokens is None else tokens.usage(),
-            "error": error,
-            "model": event.record.model_version,
-            "preview": event.text[:PREVIEW],
-            "at": At(((event.rowid, event.id),)),
-        }
-        self.spans.append(Span(event.id, name[:PREVIEW], operation, parent, **(fields | more)))
+    def _add(self, event: Event, name: str, operation: Operation, parent: str | None, status: Status = UNKNOWN) -> Row:
+        at, tokens = At(((event.rowid, event.id),)), event.record.usage_metadata
+        row = Row(event.id, name[:PREVIEW], operation, parent, None, event.time, at, event.text[:PREVIEW])
+        row.status, row.source = status, None if status is UNKNOWN else DERIVED
+        if event.error is not None:
+            row.status, row.source, row.error = Status.ERROR, EXPLICIT, event.error
+        row.usage = None if tokens is None else tokens.usage()
+        row.model = event.record.model_version
+        self._rows.append(row)
+        return row
 
     def _reply(self, event: Event, parent: str | None) -> None:
-        """A reply and the calls that it asks for, which are below its agent."""
+        """A reply, which is a step. The calls that it asks for are below its agent."""
         self._steps += 1
         reason = event.record.finish_reason
-        name, status = event.record.model_version or event.author, _finished(reason)
-        source = None if reason is None or status is Status.UNKNOWN else StatusSource.EXPLICIT
-        more: dict[str, Any] = {"step": self._steps, "is_step": True, "status_word": reason}
-        more["note"] = reason if status is Status.ERROR and reason is not None else ""
-        if event.error is None:
-            more["status_source"] = source or (None if status is Status.UNKNOWN else _DERIVED)
+        status = _finished(reason)
+        row = self._add(event, event.record.model_version or event.author, Operation.CHAT, parent, status)
+        row.step, row.status_word = self._steps, reason
+        if reason is not None and row.source is not None:
+            row.source = EXPLICIT
+        if reason is not None and status is Status.ERROR:
+            row.note = reason
         if not event.text and (thought := next((part.text for part in event.parts if part.thought), None)):
-            more["preview"] = thought[:PREVIEW]
-        self._add(event, name, Operation.CHAT, parent, status, **more)
-        for rank, call in event.calls:
-            self._call(event, rank, call, parent, self._steps)
+            row.preview = thought[:PREVIEW]
 
-    def _call(self, event: Event, rank: int, call: FunctionCall, parent: str | None, step: int | None = None) -> None:
-        position = len(self.spans)
+    def _call(self, event: Event, rank: int, call: FunctionCall, parent: str | None) -> None:
+        step = self._steps if event.is_reply else None
+        name, at = (call.name or "call")[:PREVIEW], At(((event.rowid, event.id),), rank)
+        row = Row(
+            f"{event.id}:{rank}", name, Operation.EXECUTE_TOOL, parent, step, event.time, at, preview_of(call.args)
+        )
+        row.status, row.events = RUNNING, [event]
         if call.id:
-            self._calls[call.id] = position, event
-        self._open[position] = event
-        self.spans.append(
-            Span(f"{event.id}:{rank}", (call.name or "call")[:PREVIEW], Operation.EXECUTE_TOOL, parent, step,
-                 status=Status.RUNNING, started_at=event.time, preview=preview_of(call.args),
-                 at=At(((event.rowid, event.id),), rank))
-        )  # fmt: skip
+            self._calls[call.id] = row
+        self._open.append(row)
+        self._rows.append(row)
 
     def _result(self, event: Event, rank: int, response: FunctionResponse, parent: str | None) -> None:
         """A result ends its call; one that comes later replaces it (the answer to a long-running call)."""
-        position, asked = self._calls.get(response.id or "", (-1, event))
-        if position < 0:
-            self.problems.append(
-                Problem(self._path, f"event {event.id}", "result of a call that is not in the session")
-            )
-            at = At(((event.rowid, event.id),), rank)
-            name = (response.name or "result")[:PREVIEW]
-            self.spans.append(Span(f"{event.id}:{rank}", name, Operation.OTHER, parent, started_at=event.time, at=at))
+        call = self._calls.get(response.id or "")
+        if call is not None:
+            self._finish(call, event, Status.OK, DERIVED)
             return
-        self._finish(position, asked, event, Status.OK, _DERIVED)
+        self.problems.append(Problem(self._path, f"event {event.id}", "result of a call that is not in the session"))
+        name, at = (response.name or "result")[:PREVIEW], At(((event.rowid, event.id),), rank)
+        self._rows.append(Row(f"{event.id}:{rank}", name, Operation.OTHER, parent, None, event.time, at))
 
-    def _finish(
-        self, position: int, asked: Event, event: Event, status: Status, source: StatusSource, error: Any = None
-    ) -> None:
-        """End a call, which `asked` asked for, with `event`."""
-        span = self.spans[position]
-        self._open.pop(position, None)
-        self.spans[position] = replace(
-            span,
-            status=status,
-            status_source=source,
-            error=error,
-            duration_ms=between(asked.time, event.time) if span.duration_ms is None else span.duration_ms,
-            at=replace(span.at, rows=(*span.at.rows, (event.rowid, event.id))),
-        )
+    def _finish(self, call: Row, event: Event, status: Status, source: StatusSource) -> None:
+        """End a call with `event`."""
+        call.status, call.source, call.error = status, source, event.error if status is Status.ERROR else None
+        if call.duration_ms is None:
+            call.duration_ms = between(call.started_at, event.time)
+        call.at = replace(call.at, rows=(*call.at.rows, (event.rowid, event.id)))
 
-    def _fail_call(self, event: Event, error: Error) -> bool:
-        """Give the error to the call that raised it: the only one of the agent without a result."""
-        waiting = [
-            (position, asked)
-            for position, asked in self._open.items()
-            if (asked.invocation, asked.author) == (event.invocation, event.author)
-        ]
+    def _fail_call(self, event: Event) -> bool:
+        """Give the error of an event to the call that raised it: the only one of the agent without a result."""
+        self._open = [call for call in self._open if call.status is RUNNING]
+        agent = event.invocation, event.author
+        waiting = [call for call in self._open if (call.events[0].invocation, call.events[0].author) == agent]
         if len(waiting) != 1:
             return False
-        ((position, asked),) = waiting
-        self._finish(position, asked, event, Status.ERROR, StatusSource.EXPLICIT, error)
+        self._finish(waiting[0], event, Status.ERROR, EXPLICIT)
         return True
 
     def _withdraw(self, invocation: str) -> None:
-        """Mark all spans since an invocation began."""
-        start = self._starts.get(invocation, len(self.spans))
-        for position in range(start, len(self.spans)):
-            span = self.spans[position]
-            if REWOUND not in span.notes:
-                note = f"{span.note} · {REWOUND}" if span.note else REWOUND
-                self.spans[position] = replace(span, note=note)
-                self._settle(position)
-
-    def _settle(self, position: int, status: Status | None = None) -> None:
-        """A call that nothing runs any more; `status` if it waits for the user."""
-        if self._open.pop(position, None) is not None:
-            source = None if status is None else _DERIVED
-            self.spans[position] = replace(self.spans[position], status=status or Status.UNKNOWN, status_source=source)
+        """Mark all spans since an invocation began; nothing runs their calls any more."""
+        for row in self._rows[self._starts.get(invocation, len(self._rows)) :]:
+            if REWOUND not in row.note.split(" · "):
+                row.note = f"{row.note} · {REWOUND}" if row.note else REWOUND
+            row.settle()
 
     def _end_turns(self) -> None:
         """Give turns and agents their outcome; calls wait only in the last turn, if no reply came after them."""
-        last = next(reversed(self._turns), None)
-        for invocation, (position, events) in self._turns.items():
-            outcome = outcome_of(events)
-            if outcome.status is Status.PAUSED and invocation != last:
+        self._open = [call for call in self._open if call.status is RUNNING]
+        last = next(reversed(self._turns.values()), None)
+        for invocation, turn in self._turns.items():
+            outcome = outcome_of(turn.events)
+            if outcome.status is Status.PAUSED and turn is not last:
                 outcome = NO_END
-            runs = invocation == last and outcome.status is None and REWOUND not in self.spans[position].notes
-            asked = [event for event in events if event.is_reply or event.calls][-1:]
-            for place, event in list(self._open.items()):
-                if event.invocation == invocation and not (runs and event in asked):
-                    self._settle(place, Status.PAUSED if outcome.status is Status.PAUSED and event in asked else None)
-            self._end(position, events, outcome, runs=runs)
-            prompt = next((event.text for event in events if event.author == USER and event.text), "")
-            self.spans[position] = replace(self.spans[position], preview=prompt[:PREVIEW])
-        for (invocation, _), agent in self._agents.items():
-            if agent.span is not None and agent.events:
-                outcome = outcome_of(agent.events, is_agent=True)
-                running = self.spans[self._turns[invocation][0]].status is Status.RUNNING
-                self._end(agent.span, agent.events, outcome, runs=running)
-
-    def _end(self, position: int, events: Sequence[Event], outcome: Outcome, *, runs: bool) -> None:
-        status = outcome.status or (Status.RUNNING if runs else Status.UNKNOWN)
-        self.spans[position] = replace(
-            self.spans[position],
-            status=status,
-            status_source=None if outcome.status is None else outcome.source,
-            status_word=outcome.word,
-            duration_ms=None if outcome.status is None else between(events[0].time, events[-1].time) or None,
-        )
-
-
-_DERIVED: Final = StatusSource.DERIVED
+            runs = turn is last and outcome.status is None and turn.note != REWOUND
+            asking = next((event for event in reversed(turn.events) if event.is_reply or event.calls), None)
+            for call in self._open:
+                asked = call.events[0]
+                if asked.invocation == invocation and not (runs and asked is asking):
+                    waits = outcome.status is Status.PAUSED and asked is asking
+                    call.settle(Status.PAUSED if waits else UNKNOWN, DERIVED if waits else None)
+            turn.end(outcome, runs=runs)
+            prompt = next((event.text for event in turn.events if event.author == USER and event.text), "")
+            turn.preview = prompt[:PREVIEW]
+        for agent in self._agents.values():
+            if agent.events:
+                turn = self._turns[agent.events[0].invocation]
+                agent.end(outcome_of(agent.events, is_agent=True), runs=turn.status is RUNNING)

@@ -145,10 +145,16 @@ def message_of(value: dict[str, Any]) -> Message:
     return Message(
         text(value.get("id")), _digest(rendered(without(value, "id"))), role, text(value.get("name")), content[:_TEXT],
         usage_of(mapping(value.get("usage_metadata"))), word(facts.get("model_name")) or word(facts.get("model")),
-        word(facts.get("finish_reason")) or word(facts.get("stop_reason")), named,
+        finish_of(value), named,
         text(value.get("tool_call_id")) if role == "tool" else None,
         status == "error" if isinstance(status, str) else None,
     )  # fmt: skip
+
+
+def finish_of(value: dict[str, Any]) -> str | None:
+    """Why the model ended a message."""
+    facts = mapping(value.get("response_metadata"))
+    return word(facts.get("finish_reason")) or word(facts.get("stop_reason"))
 
 
 def usage_of(counts: dict[str, Any]) -> Usage | None:
@@ -165,6 +171,11 @@ def usage_of(counts: dict[str, Any]) -> Usage | None:
 
 
 # ---- rows
+
+Key = tuple[str, str]
+"""Namespace and id of a checkpoint."""
+RowRef = tuple[str, int, str]
+"""Where a row is: its table, its rowid, and its id there."""
 
 
 class Row(Struct, frozen=True):
@@ -183,6 +194,11 @@ class Row(Struct, frozen=True):
     def stamp(self) -> int:
         """As in `tracetui.formats.sqlite.Row`."""
         return self.size
+
+    @property
+    def key(self) -> Key:
+        """The checkpoint that it is, or from which the task that wrote it started."""
+        return self.ns, self.checkpoint
 
 
 class Checkpoint(Row, frozen=True):
@@ -212,9 +228,9 @@ class Checkpoint(Row, frozen=True):
     """Name of the graph, which only LangGraph's server records."""
 
     @property
-    def key(self) -> tuple[str, str]:
-        """Identifies it in its thread."""
-        return self.ns, self.checkpoint
+    def ref(self) -> RowRef:
+        """As in `tracetui.formats.langgraph.spans.At`."""
+        return "checkpoints", self.rowid, self.checkpoint
 
 
 class Write(Row, frozen=True):
@@ -229,9 +245,9 @@ class Write(Row, frozen=True):
     sends: tuple[str, ...]
 
     @property
-    def key(self) -> tuple[str, str]:
-        """Identifies the checkpoint that its task started from."""
-        return self.ns, self.checkpoint
+    def ref(self) -> RowRef:
+        """As in `tracetui.formats.langgraph.spans.At`."""
+        return "writes", self.rowid, f"{self.task}:{self.index}"
 
     @property
     def of_node(self) -> bool:
@@ -243,7 +259,12 @@ def checkpoint_of(
     rowid: int, ns: Any, ident: str, parent: Any, kind: Any, data: Any, metadata: Any, *, messages: Messages
 ) -> Checkpoint:
     """A checkpoint. Raises nothing: what can't be read is its problem."""
-    facts, problem = _metadata(metadata)
+    facts: dict[str, Any] = {}
+    problem: str | None = None
+    try:
+        facts = mapping(metadata_of(metadata))
+    except FormatError as error:
+        problem = f"metadata: {error.reason}"
     size = sum(len(blob) for blob in (data, metadata) if isinstance(blob, bytes | str))
     values: dict[str, bytes] = {}
     fields: dict[str, bytes] = {}
@@ -298,13 +319,9 @@ def write_of(
     )  # fmt: skip
 
 
-def _metadata(data: Any) -> tuple[dict[str, Any], str | None]:
-    """The metadata of a checkpoint: JSON, as text or bytes."""
-    try:
-        value = decode(data if isinstance(data, bytes) else str(data or "{}").encode("utf-8", "surrogatepass"))[0]
-    except FormatError as error:
-        return {}, f"metadata: {error.reason}"
-    return mapping(value), None
+def metadata_of(data: Any) -> Any:
+    """The metadata of a checkpoint: JSON, as text or bytes. Raises `FormatError`."""
+    return decode(data if isinstance(data, bytes) else str(data or "{}").encode("utf-8", "surrogatepass"))[0]
 
 
 def _value(fields: Mapping[str, bytes], name: str) -> Any:

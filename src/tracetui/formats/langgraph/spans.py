@@ -6,15 +6,15 @@ the checkpoint that they start from; its child of source ``loop`` is their resul
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracetui.formats.agent_log import claim_of_call
+from tracetui.formats.agent_log import DERIVED, DONE, EXPLICIT, claim_of_call
+from tracetui.formats.agent_log import Outcome as Ending
 from tracetui.formats.langgraph.records import (
     CHANGES,
     ERROR,
@@ -25,33 +25,32 @@ from tracetui.formats.langgraph.records import (
     SPECIAL,
     START,
     Checkpoint,
+    Key,
     Message,
     Place,
     Row,
+    RowRef,
     Write,
     error_of,
     node_of,
     scheduled_by,
 )
-from tracetui.formats.scalars import between, text
-from tracetui.model import PREVIEW, Error, Operation, Span, Status, StatusSource, excerpt
+from tracetui.formats.scalars import UUID, between, text
+from tracetui.formats.sqlite import Outcome
+from tracetui.model import PREVIEW, Error, Operation, Span, Status, excerpt
 
-Key = tuple[str, str]
-"""Namespace and id of a checkpoint."""
 OTHER_BRANCH: Final = "other branch"
 """`Span.note` of everything that does not lead to the newest checkpoint."""
 RESUMED: Final = "resumed"
 """`Span.note` of a node that went on after an answer."""
-_GLOBAL: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _CUT: Final = frozenset({"length", "max_tokens", "content_filter", "refusal"})
 """Finish reasons of answers that are not whole."""
-_DERIVED, _EXPLICIT = StatusSource.DERIVED, StatusSource.EXPLICIT
 
 
 class At(Struct, frozen=True, gc=False):
-    """Where a body is: rows by table, rowid and id; of a message also its channel and place in the first row."""
+    """Where a body is: rows; of a message also its channel and place in the first row."""
 
-    rows: tuple[tuple[str, int, str], ...]
+    rows: tuple[RowRef, ...]
     channel: str | None = None
     place: Place | None = None
     call: int = -1
@@ -59,13 +58,6 @@ class At(Struct, frozen=True, gc=False):
     answer: tuple[str, Place] | None = None
     """Channel and place, in the last row, of the result of that call."""
     size: int = 0
-
-
-def row_of(row: Checkpoint | Write) -> tuple[str, int, str]:
-    """The row, as in `At`."""
-    if isinstance(row, Checkpoint):
-        return "checkpoints", row.rowid, row.checkpoint
-    return "writes", row.rowid, f"{row.task}:{row.index}"
 
 
 class Found(NamedTuple):
@@ -77,14 +69,6 @@ class Found(NamedTuple):
     place: Place
     message: Message
     time: float | None
-
-
-class Outcome(Struct, frozen=True):
-    """How a turn ended; no `status`: nothing says that it did."""
-
-    status: Status | None = None
-    source: StatusSource | None = None
-    word: str | None = None
 
 
 def state_of(writes: Sequence[Write]) -> str:
@@ -120,9 +104,9 @@ def outcome_of(
     """
     states = {state_of(rows) for rows in tasks_of(pending).values()}
     if ERROR in states:
-        return Outcome(Status.ERROR, _EXPLICIT)
+        return Outcome(Status.ERROR, EXPLICIT)
     if INTERRUPT in states:
-        return Outcome(Status.PAUSED, _EXPLICIT, "interrupt")
+        return Outcome(Status.PAUSED, EXPLICIT, "interrupt")
     if last is None or last.source == INPUT:
         return Outcome()
     scheduled = last.scheduled
@@ -130,7 +114,7 @@ def outcome_of(
         scheduled = scheduled_by(before)
     if scheduled != ():
         return Outcome()
-    return Outcome(Status.UNKNOWN if last.undecided - final else Status.OK, _DERIVED)
+    return Outcome(Status.UNKNOWN if last.undecided - final else Status.OK, DERIVED)
 
 
 class Tree:
@@ -146,13 +130,19 @@ class Tree:
         for write in sorted(writes, key=lambda write: write.rowid):
             self._writes[write.key].append(write)
         self._children: defaultdict[Key, list[Checkpoint]] = defaultdict(list)
+        self._results: defaultdict[Key, list[Checkpoint]] = defaultdict(list)
+        """By checkpoint: those that the nodes which started from it made; several after it was resumed."""
         for row in self._rows:
             if (before := self._before(row)) is not None:
                 self._children[before.key].append(row)
+                if row.source not in CHANGES and row.source != INPUT:
+                    self._results[before.key].append(row)
         roots = [row for row in self._rows if not row.ns]
         self._live = roots[-1] if roots else None
         self._line = {row.key for row in self._ancestors(self._live)}
-        self._named = {task: name for row in self._rows for name, task in map(_named, row.ns.split("|")) if task}
+        named = {task: name for row in self._rows for name, task in map(_named, row.ns.split("|")) if task}
+        self._tasks = {key: _tasks(rows, self._by_key.get(key), named) for key, rows in self._writes.items()}
+        """By checkpoint: the name and writes of the nodes that started from it, by task."""
         self._graphs: defaultdict[Key, dict[str, str]] = defaultdict(dict)
         """By checkpoint: sub-graphs that started from it, by task (or node), with the name of their node."""
         self._containers: dict[Key, str | None] = {}
@@ -211,24 +201,15 @@ class Tree:
         if key not in self._by_key and key not in self._writes:
             return None
         if not task:
-            task = next((ident for ident, (node, _) in self._tasks(key).items() if node == name), name)
+            task = next((ident for ident, (node, _) in self._tasks.get(key, {}).items() if node == name), name)
         self._graphs[key][task] = name
         return _node_id(key, task)
 
-    def _tasks(self, key: Key) -> dict[str, tuple[str, list[Write]]]:
-        """The name and writes of the nodes that started from a checkpoint, by task."""
-        tasks, before = tasks_of(self._writes[key]), self._by_key.get(key)
-        named = {task: (node_of(rows, before, self._named), rows) for task, rows in tasks.items()}
-        return {task: (name, rows) for task, (name, rows) in named.items() if name != START}
-
-    def _results(self, key: Key) -> list[Checkpoint]:
-        return [row for row in self._children[key] if row.source not in CHANGES and row.source != INPUT]
-
     def _names(self, key: Key) -> dict[str, str]:
         """The nodes that started from a checkpoint: their names, by task."""
-        nodes = {**self._graphs[key], **{task: name for task, (name, _) in self._tasks(key).items()}}
+        nodes = {**self._graphs[key], **{task: name for task, (name, _) in self._tasks.get(key, {}).items()}}
         known = {*nodes.values()}
-        return {**nodes, **{name: name for row in self._results(key) for name in row.names if name not in known}}
+        return {**nodes, **{name: name for row in self._results[key] for name in row.names if name not in known}}
 
     # ---- messages
 
@@ -237,7 +218,7 @@ class Tree:
         done: set[Key] = set()
         for row in self._rows:
             before, fresh = self._before(row), self._fresh(row)
-            if before is not None and before.key not in done and row in self._results(before.key):
+            if before is not None and before.key not in done and row in self._results[before.key]:
                 done.add(before.key)
                 self._of_tasks(before.key, fresh)
             for found in fresh.values():
@@ -259,7 +240,7 @@ class Tree:
 
     def _of_tasks(self, key: Key, fresh: dict[str, Found]) -> None:
         before = self._by_key.get(key)
-        for task, (_, rows) in self._tasks(key).items():
+        for task, (_, rows) in self._tasks.get(key, {}).items():
             for write in rows:
                 for channel, placed in write.messages:
                     for number, (place, message) in enumerate(placed):
@@ -302,7 +283,7 @@ class Tree:
             if row.source in CHANGES:
                 self._change(row, container)
             elif row.source not in (INPUT, LOOP):
-                at = At((row_of(row),), size=row.size)
+                at = At((row.ref,), size=row.size)
                 self.spans.append(Span(_change_id(row), row.source[:PREVIEW], Operation.UNKNOWN, container, at=at))
             elif row.ns and row.source == INPUT:
                 self._note(_change_id(row), INPUT, row, [], container)
@@ -331,7 +312,7 @@ class Tree:
                  status=outcome.status or (Status.RUNNING if runs else Status.UNKNOWN),
                  status_source=outcome.source, status_word=outcome.word, preview=asked[:PREVIEW],
                  duration_ms=between(first.time, last.time) or None if outcome.status is Status.OK else None,
-                 at=At((row_of(first),)) if first.source == INPUT else None)
+                 at=At((first.ref,)) if first.source == INPUT else None)
         )  # fmt: skip
         self._messages(ident)
 
@@ -341,35 +322,34 @@ class Tree:
         name = row.source
         if before is not None:
             name = "fork" if self._children[before.key][0] is not row else "update"
-        extra = [] if before is None or self._results(before.key) else self._extra(before.key)
+        extra = [] if before is None or self._results[before.key] else self._extra(before.key)
         self._note(_change_id(row), name, row, extra, container)
         self._messages(_change_id(row))
 
     def _note(
-        self, ident: str, name: str, row: Checkpoint | None, writes: Sequence[Write], container: str | None
-    ) -> None:
-        at = At((*([row_of(row)] if row is not None else []), *map(row_of, writes)))
-        time = row.time if row is not None else None
-        self.spans.append(Span(ident, name, Operation.META, container, started_at=time, note=self._branch(row), at=at))
+        self, ident: str, name: str, row: Checkpoint | None, writes: Sequence[Write], container: str | None,
+        operation: Operation = Operation.META, **facts: Any,
+    ) -> None:  # fmt: skip
+        rows = (*(() if row is None else (row,)), *writes)
+        time, at = row.time if row is not None else None, At(tuple(row.ref for row in rows))
+        self.spans.append(
+            Span(ident, name, operation, container, started_at=time, note=self._branch(row), at=at, **facts)
+        )
 
     def _superstep(self, ident: str, row: Checkpoint, writes: Sequence[Write], container: str | None) -> None:
         """A superstep whose nodes are not recorded."""
         name = "superstep" if row.step is None else f"superstep {row.step}"
-        at = At((row_of(row), *map(row_of, writes)))
-        self.spans.append(
-            Span(ident, name, Operation.OTHER, container, row.step, True, Status.OK, None, _DERIVED, row.time,
-                 note=self._branch(row), at=at)
-        )  # fmt: skip
+        self._note(ident, name, row, writes, container, Operation.OTHER, step=row.step, is_step=True, **DONE)
 
     def _extra(self, key: Key) -> list[Write]:
-        tasks = self._tasks(key)
+        tasks = self._tasks.get(key, {})
         return [write for write in self._writes[key] if not write.of_node or write.task not in tasks]
 
     def _step(self, key: Key, container: str | None) -> None:
         """Everything that started from a checkpoint: its nodes, or the input that became its state."""
-        results, extra, names = self._results(key), self._extra(key), self._names(key)
+        results, extra, names = self._results[key], self._extra(key), self._names(key)
         for task, name in names.items():
-            self._node(key, task, name, results, extra, container)
+            self._node(key, task, name, extra, container)
         starts = any(write.path.endswith(START) for write in extra)
         first = self._by_key.get(key)
         starts = starts or (first is not None and first.scheduled == (START,))
@@ -383,53 +363,55 @@ class Tree:
         if extra and not results and not names and not changed:
             self._note(f"step:{_path(key)}", "start" if starts else "writes", None, extra, container)
 
-    def _node(
-        self, key: Key, task: str, name: str, results: Sequence[Checkpoint], extra: Sequence[Write],
-        container: str | None,
-    ) -> None:  # fmt: skip
-        _, rows = self._tasks(key).get(task, (name, []))
-        before, result = self._by_key.get(key), results[0] if results else None
-        state, waits = state_of(rows), self._outcome.status in (None, Status.PAUSED)
-        live = waits and result is None and (before is None or before is self._live or before.ns != "")
-        status, source, error = Status.RUNNING if live else Status.UNKNOWN, None, None
-        if state == ERROR:
-            words = next((write.words for write in rows if write.channel == ERROR), "")
-            status, source = Status.ERROR, _EXPLICIT
-            error = (
-                None if any(ns.startswith(key[0]) and ns != key[0] for ns in self._raised[words]) else error_of(words)
-            )
-        elif state == INTERRUPT:
-            status, source = (Status.PAUSED, _EXPLICIT) if live else (Status.UNKNOWN, None)
-        elif state or result is not None:
-            status, source = Status.OK, _DERIVED
-        asks = [write.words for write in rows if write.channel == INTERRUPT]
-        channels = [write.channel for write in rows if write.channel not in SPECIAL and "__" not in write.channel]
+    def _node(self, key: Key, task: str, name: str, extra: Sequence[Write], container: str | None) -> None:
+        _, writes = self._tasks.get(key, {}).get(task, (name, []))
+        before, result = self._by_key.get(key), next(iter(self._results[key]), None)
+        may_go_on = before is None or before is self._live or before.ns != ""
+        live = result is None and may_go_on and self._outcome.status in (None, Status.PAUSED)
+        state = state_of(writes)
+        status, source, error = self._ending(key, writes, state, live=live, has_result=result is not None)
+        asks = [write.words for write in writes if write.channel == INTERRUPT]
+        channels = [write.channel for write in writes if write.channel not in SPECIAL and "__" not in write.channel]
         preview = "\n".join(asks) or ", ".join(name for name in channels if not name.startswith(("branch:", "join:")))
-        notes = [RESUMED] if any(write.channel == RESUME for write in rows) else []
-        notes += ["interrupted"] if state == INTERRUPT and not live else []
-        notes += [branch] if (branch := self._branch(result or before)) else []
+        notes = (
+            RESUMED if any(write.channel == RESUME for write in writes) else "",
+            "interrupted" if state == INTERRUPT and not live else "",
+            self._branch(result or before),
+        )
         step = result.step if result is not None else None
         if step is None and before is not None and before.step is not None:
             step = before.step + 1
-        at = [row_of(write) for write in (*rows, *extra)] + ([row_of(result)] if result is not None else [])
+        rows = (*writes, *extra, *(() if result is None else (result,)))
         nested = task in self._graphs[key]
         self.spans.append(
             Span(_node_id(key, task), name[:PREVIEW], Operation.INVOKE_WORKFLOW if nested else Operation.NODE,
                  container, step, True, status, None, source, before.time if before is not None else None,
-                 error=error, nested_graph=nested, preview=preview[:PREVIEW], note=" · ".join(notes),
-                 at=At(tuple(at)))
+                 error=error, nested_graph=nested, preview=preview[:PREVIEW], note=" · ".join(filter(None, notes)),
+                 at=At(tuple(row.ref for row in rows)))
         )  # fmt: skip
-        self._messages(_node_id(key, task), running=status is Status.RUNNING)
+        self._messages(_node_id(key, task))
+
+    def _ending(self, key: Key, writes: Sequence[Write], state: str, *, live: bool, has_result: bool) -> Ending:
+        """How a node ended; `live` if it may go on."""
+        if state == ERROR:
+            words = next((write.words for write in writes if write.channel == ERROR), "")
+            is_copy = any(ns.startswith(key[0]) and ns != key[0] for ns in self._raised[words])
+            return Status.ERROR, EXPLICIT, None if is_copy else error_of(words)
+        if state == INTERRUPT:
+            return (Status.PAUSED, EXPLICIT, None) if live else (Status.UNKNOWN, None, None)
+        if state or has_result:
+            return Status.OK, DERIVED, None
+        return Status.RUNNING if live else Status.UNKNOWN, None, None
 
     def _branch(self, row: Checkpoint | None) -> str:
         return OTHER_BRANCH if row is not None and not row.ns and row.key not in self._line else ""
 
     # ---- spans of messages
 
-    def _messages(self, owner: str | None, *, running: bool = False) -> None:
+    def _messages(self, owner: str | None) -> None:
         for found in self._owned[owner]:
             message, ident = found.message, f"message:{found.key}"
-            at = At((row_of(found.row),), found.channel, found.place)
+            at = At((found.row.ref,), found.channel, found.place)
             if message.role == "assistant":
                 self._reply(found, ident, owner, at)
             elif message.answers is None or message.answers not in self._calls:
@@ -443,11 +425,11 @@ class Tree:
 
     def _reply(self, found: Found, ident: str, owner: str | None, at: At) -> None:
         message = found.message
-        claim = message.id if message.id and _GLOBAL.search(message.id) else None
+        claim = message.id if message.id and UUID.search(message.id) else None
         note = message.finish if message.finish in _CUT and message.finish else ""
         self.spans.append(
             Span(ident, (message.model or message.name or "assistant")[:PREVIEW], Operation.CHAT, owner, None, False,
-                 Status.OK, message.finish, _DERIVED, found.time, None, message.usage, model=message.model,
+                 Status.OK, message.finish, DERIVED, found.time, None, message.usage, model=message.model,
                  preview=message.text[:PREVIEW], note=note, claim=claim, at=at)
         )  # fmt: skip
         for number, (call, name, preview) in enumerate(message.calls):
@@ -459,7 +441,7 @@ class Tree:
             place = replace(at, call=number)
             if answer is not None:
                 self._answered.add(answer.key)
-                rows = (*at.rows, row_of(answer.row))
+                rows = (*at.rows, answer.row.ref)
                 place = replace(place, rows=rows, answer=(answer.channel, answer.place))
             self.spans.append(
                 Span(f"{ident}/{number}", name, Operation.EXECUTE_TOOL, owner, None, False, status, None, source,
@@ -467,11 +449,19 @@ class Tree:
             )  # fmt: skip
 
 
-def _result(message: Message) -> tuple[Status, StatusSource | None, Error | None]:
+def _result(message: Message) -> Ending:
     """Status and error of a call by its result."""
     if message.failed:
-        return Status.ERROR, _EXPLICIT, Error(excerpt(message.text))
-    return Status.OK, _DERIVED if message.failed is None else _EXPLICIT, None
+        return Status.ERROR, EXPLICIT, Error(excerpt(message.text))
+    return Status.OK, DERIVED if message.failed is None else EXPLICIT, None
+
+
+def _tasks(
+    writes: Sequence[Write], before: Checkpoint | None, named: Mapping[str, str]
+) -> dict[str, tuple[str, list[Write]]]:
+    """The name and writes of each node that wrote, by task."""
+    tasks = {task: (node_of(rows, before, named), rows) for task, rows in tasks_of(writes).items()}
+    return {task: (name, rows) for task, (name, rows) in tasks.items() if name != START}
 
 
 def _named(part: str) -> tuple[str, str]:

@@ -26,7 +26,7 @@ from tracetui.formats.otlp.records import RecordRef, decoded, loose_record
 from tracetui.formats.otlp.trace import Trace, body_of_record
 from tracetui.formats.otlp.vocabulary import preview_of
 from tracetui.formats.scalars import LENGTH, MAX_TAGS, mapping, natural, number, score_value, task_key, text, word
-from tracetui.formats.sqlite import DatabaseFormat, Loading, ReadState, Row, RunTables, is_stale, many, quoted
+from tracetui.formats.sqlite import DatabaseFormat, Loading, Outcome, ReadState, Row, RunTables, many, quoted
 from tracetui.model import (
     PREVIEW,
     REASON_LIMIT,
@@ -107,22 +107,16 @@ class Facts(Struct, frozen=True):
     def header(self, latest: float) -> Header:
         """The header; a trace without an end is over if others began long after it, at `latest` (seconds)."""
         ident, state = self.info["request_id"], word(self.info.get("status")) or ""
-        status: Status | None = status_of(state)
-        source: StatusSource | None = StatusSource.EXPLICIT
-        if status is Status.RUNNING:
-            is_over = is_stale(self.started_at, latest)
-            status, source = (Status.UNKNOWN, StatusSource.DERIVED) if is_over else (None, None)
+        outcome = Outcome(status_of(state), StatusSource.EXPLICIT, state or None)
+        if outcome.status is Status.RUNNING:
+            outcome = Outcome(word=outcome.word).unless_stale(self.started_at, latest)
         given = text(self.info.get("request_preview")) or text(self.metadata.get("mlflow.traceInputs")) or ""
         return Header(
             id=ident,
             name=self.name[:PREVIEW],
-            status=status,
-            status_word=state or None,
-            status_source=source,
-            ended=status is not None,
             by_start=True,
             started_at=self.started_at,
-            duration_ms=None if status is None else number(self.info.get("execution_time_ms")),
+            duration_ms=None if outcome.status is None else number(self.info.get("execution_time_ms")),
             usage=self.usage,
             repeats=task_key(self.name, given) if given and len(given) < _WHOLE else None,
             identity=task_key("mlflow", ident) if _ID.fullmatch(ident) else None,
@@ -130,6 +124,7 @@ class Facts(Struct, frozen=True):
             scores=tuple(_scores(self.assessments)),
             tags=self.labels,
             source=(self.experiment or "")[:PREVIEW] or None,
+            **outcome.facts,
         )
 
     def body(self, trace: Trace) -> RunBody:
@@ -151,12 +146,10 @@ class Database(RunTables):
 
     def unlisted(self, path: str) -> Iterator[Problem]:
         has_none = "trace_id NOT IN (SELECT request_id FROM trace_info WHERE request_id IS NOT NULL)"
-        ((lost,),) = self.rows(f"SELECT count(*) FROM spans WHERE {has_none}")
-        if lost:
+        if lost := self.count(f"spans WHERE {has_none}"):
             yield Problem(path, "spans", f"{lost} rows belong to no trace")
         elsewhere = "status != 'IN_PROGRESS' AND request_id NOT IN (SELECT trace_id FROM spans)"
-        ((empty,),) = self.rows(f"SELECT count(*) FROM trace_info WHERE {elsewhere}")
-        if empty:
+        if empty := self.count(f"trace_info WHERE {elsewhere}"):
             yield Problem(path, "trace_info", f"{empty} traces have no spans in the database (artifacts are not read)")
 
     def header(self, key: str) -> Header:
