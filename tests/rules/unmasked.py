@@ -24,9 +24,11 @@ FREE_TEXTS: Final = frozenset(
 def unmasked(source: str) -> Iterator[str]:
     """Casts of such a field, as ``line: call``."""
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Name) and node.func.id in CASTS:
-            if any(isinstance(text, ast.Attribute) and text.attr in FREE_TEXTS for text in _texts(node.args[0])):
-                yield f"{node.lineno}: {ast.unparse(node)}"
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CASTS):
+            continue
+        texts = [text for argument in node.args[:1] for text in _texts(argument)]
+        if any(isinstance(text, ast.Attribute) and text.attr in FREE_TEXTS for text in texts):
+            yield f"{node.lineno}: {ast.unparse(node)}"
 
 
 def _texts(value: ast.expr) -> Iterator[ast.expr]:

@@ -78,7 +78,8 @@ def status_of(
 ) -> int:
     """Return the exit status for printed runs and problems of files; name these on standard error.
 
-    `read`: as in `complain_of`. `new` says whether a cause is new. Raises `UsageError` for ``--fail-on new`` if that is None: causes are unknown.
+    `read`: as in `complain_of`. `new` says whether a cause is new.
+    Raises `UsageError` for ``--fail-on new`` if that is None: causes are unknown.
     """
     if not args.fail_on:
         return 0
