@@ -46,7 +46,8 @@ def test_raw_text_of_a_trace_is_no_displayable_text(tmp_path: Path) -> None:
     """Whole, cut and composed."""
     snippet = tmp_path / "snippet.py"
     snippet.write_text(HEADER + "".join(f"    {line}\n" for line in (*REJECTED, *ACCEPTED)))
-    command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", f"--cache-dir={tmp_path}", str(snippet)]
+    options = ["--strict", "--follow-imports=silent", f"--cache-dir={tmp_path}"]
+    command = [sys.executable, "-m", "mypy", *options, str(snippet)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=ROOT)
     first = HEADER.count("\n") + 1
     lines = {int(number) - first for number in re.findall(r"snippet\.py:(\d+): error: .*\[arg-type\]", done.stdout)}
