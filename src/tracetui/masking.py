@@ -11,7 +11,7 @@ from tracetui import text as gate
 from tracetui.model import Run
 from tracetui.model import masked as masking
 from tracetui.redact import ASCII_MASK, MASK, Excerpt, Redactor
-from tracetui.text import Clean
+from tracetui.text import Clean, Masked
 
 _screen = Redactor()
 _compared = Redactor(compared=True)
@@ -47,21 +47,26 @@ def using(redactor: Redactor | None) -> Iterator[Redactor | None]:
         _current.reset(token)
 
 
-def mask(text: str) -> str:
+def mask(text: str) -> Masked:
     """Mask the secrets of a header's text. Doesn't clean it."""
     redactor = _current.get(_screen)
-    return _on_screen(redactor, text) if redactor is _screen else text if redactor is None else redactor.header(text)
+    return _on_screen(redactor, text) if redactor is _screen else masked_by(redactor, text)
+
+
+def masked_by(redactor: Redactor | None, text: str) -> Masked:
+    """Mask the secrets of a header's text by `redactor`; None: exact. Doesn't clean it."""
+    return Masked(text) if redactor is None else redactor.header(text)
 
 
 @lru_cache(4096)
-def _on_screen(redactor: Redactor, text: str) -> str:
+def _on_screen(redactor: Redactor, text: str) -> Masked:
     return redactor.header(text)
 
 
 def excerpt(text: Excerpt, limit: int = 500) -> Clean:
     """An excerpt on one line, with its secrets and those of the text that it is from masked."""
     redactor = current()
-    return gate.one_line(text.exact if redactor is None else redactor.excerpt(text), limit)
+    return gate.one_line(Masked(text.exact) if redactor is None else redactor.excerpt(text), limit)
 
 
 def masked_headers(run: Run) -> Run:
@@ -87,7 +92,7 @@ def one_line(text: str, limit: int = 500) -> Clean:
 
 def masked_line(text: str, redactor: Redactor | None, limit: int = 500) -> Clean:
     """`tracetui.text.one_line` with secrets masked by `redactor`; None: exact."""
-    return gate.one_line(text if redactor is None else redactor.header(text), limit)
+    return gate.one_line(masked_by(redactor, text), limit)
 
 
 def record(raw: bytes) -> bytes:

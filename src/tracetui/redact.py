@@ -22,6 +22,7 @@ import orjson
 
 from tracetui.redact_rules import COLOR, ScannedText, SecretMatch, find_signs, finders, scan, truncated_secret
 from tracetui.redact_shapes import CUT_AT, FIELD_RULE, NameClass, classify_name, compiled, is_label, is_placeholder
+from tracetui.text import Masked
 
 MASK: Final = "••••••••"
 ASCII_MASK: Final = "********"
@@ -78,17 +79,17 @@ class Redactor:
 
     # ---- interface
 
-    def text(self, text: str, *, cut: bool = False) -> str:
+    def text(self, text: str, *, cut: bool = False) -> Masked:
         """Mask every secret in `text`; with `cut` also a truncated secret at its end."""
         scanned = scan(text)
         made = text if scanned is None else self._mask_text(scanned)
-        return self._cut(made) if cut else made
+        return Masked(self._cut(made) if cut else made)
 
-    def header(self, text: str) -> str:
+    def header(self, text: str) -> Masked:
         """Mask a header text, which may be truncated."""
         return self.text(text, cut=len(text) >= CUT_AT or text.endswith("…"))
 
-    def excerpt(self, excerpt: Excerpt) -> str:
+    def excerpt(self, excerpt: Excerpt) -> Masked:
         """Mask a text as a part of another: words that the masked `whole` has not, or has less often, are masked.
 
         Placeholders (``<id>``) stay.

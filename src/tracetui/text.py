@@ -14,6 +14,8 @@ from unicodedata import category
 
 from rich.cells import cell_len, chop_cells
 
+Masked = NewType("Masked", str)
+"""Text whose secrets are masked. Only `tracetui.redact` and `tracetui.masking` make it."""
 Clean = NewType("Clean", str)
 """Text without control, bidi, zero-width or otherwise invisible characters: safe to print in a terminal."""
 
@@ -67,8 +69,8 @@ def _cap_marks(match: re.Match[str]) -> str:
     return "".join(pieces)
 
 
-def clean(text: str, limit: int | None = None) -> Clean:
-    """Make untrusted text safe for one line of a terminal.
+def exact(text: str, limit: int | None = None) -> Clean:
+    """Make text safe for one line of a terminal, unmasked: ids, addresses, paths, and what the user or we wrote.
 
     Control characters become Unicode pictures (``\\n`` → ``␊``), other invisible ones ``<202E>``, tabs four spaces; a
     letter keeps at most four combining marks, a symbol no emoji style. Text beyond `limit` characters is cut.
@@ -85,14 +87,19 @@ def clean(text: str, limit: int | None = None) -> Clean:
     return Clean(_MARKS.sub(_cap_marks, UNSAFE.sub(_visible, text)))
 
 
-def clean_lines(text: str) -> list[Clean]:
-    """Split untrusted text at ``\\n`` (and ``\\r\\n``) and clean each line; other line separators become visible."""
-    return [clean(line[:-1] if line.endswith("\r") else line) for line in text.split("\n")]
+def clean(text: Masked | Clean, limit: int | None = None) -> Clean:
+    """Make a masked text safe for one line of a terminal, as `exact` does."""
+    return exact(text, limit)
 
 
-def one_line(text: str, limit: int = 500) -> Clean:
-    """Untrusted text on one line: runs of white space become one space, the rest as `clean`."""
-    return clean(" ".join(text[: limit * 4].split()), limit)
+def clean_lines(text: Masked | Clean) -> list[Clean]:
+    """Split a masked text at ``\\n`` (and ``\\r\\n``) and clean each line; other line separators become visible."""
+    return [exact(line[:-1] if line.endswith("\r") else line) for line in text.split("\n")]
+
+
+def one_line(text: Masked | Clean, limit: int = 500) -> Clean:
+    """A masked text on one line: runs of white space become one space, the rest as `clean`."""
+    return exact(" ".join(text[: limit * 4].split()), limit)
 
 
 def cells(text: Clean) -> int:

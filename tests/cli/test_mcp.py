@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,10 @@ import pytest
 
 from tests.claude_sessions import Step, bash, write_session
 from tests.cli.run import Cli, write_traces
+from tests.desk import LOOKUP, write_trial
 from tests.shared import PATIENCE
 from tests.terminal import TRACETUI
-from tracetui.cli.mcp import CALLS, Commands, make_server
+from tracetui.cli.mcp import CALLS, SMALLEST, Commands, make_server
 from tracetui.cli.parser import COMMANDS
 from tracetui.cli.reading import served_paths
 from tracetui.sources import local
@@ -142,6 +144,40 @@ async def test_secrets_are_masked_unless_exact(traces: Path) -> None:
             assert SECRET not in json.dumps(await call(session, tool, size=400_000, **arguments))
     async with program("--exact", str(traces)) as session:
         assert SECRET in json.dumps(await call(session, "show", address=address, size=400_000))
+
+
+async def test_no_tool_tells_a_secret_on_any_page(tmp_path: Path, in_process: Cli) -> None:
+    """A secret that links steps, is a cause, a command and written to a file, whatever a page or excerpt cuts."""
+    text = f"Error: {SECRET} of K-2417 is in use {SECRET}"
+    updates = [("update_key", {"key": SECRET, "id": "K-2417"}, text)] * 2
+    desk = write_trial(tmp_path / "runs", "t__0", (LOOKUP, *updates), passed=False)
+    write_trial(tmp_path / "runs", "t__1", (LOOKUP, *updates), passed=True)
+    write = Step("Write", {"file_path": "/home/dev/shop/a.py", "content": f"key = '{SECRET}'\n"})
+    write_session(tmp_path / "runs" / "one.jsonl", [write, bash(f"curl -H 'x-api-key: {SECRET}' x.io; git push -f")])
+    repo = tmp_path / "shop"
+    repo.mkdir()
+    subprocess.run(["git", "init", "-q", repo], check=True)
+    (repo / "a.py").write_text(f"key = '{SECRET}'\n")
+    other = next(path for path in (tmp_path / "runs").rglob("*.json") if "t__1" in str(path))
+    calls: dict[str, list[dict[str, Any]]] = {
+        **{tool: [{}] for tool in ("list", "triage", "tasks", "files", "audit")},
+        "show": [{"address": f"{desk}{step}"} for step in ("", "/2", "/3", "/3.1")],
+        "links": [{"address": str(desk)}, {"address": f"{desk}/3.1", "value": "K-2417"}],
+        "grep": [{"text": "in use"}, {"text": "[a-zA-Z0-9]{9} of K-2417", "regex": True}, {"text": "curl"}],
+        "context": [{"address": str(desk)}],
+        "diff": [{"a": str(desk), "b": str(other)}],
+        "blame": [{"target": "a.py"}],
+    }
+    from mcp import Client
+
+    paths = served_paths([str(tmp_path / "runs")], "mcp")
+    async with Client(make_server(paths, repo=str(repo))) as client:
+        assert {tool.name for tool in (await client.session.list_tools()).tools} == calls.keys()
+        for tool, several in calls.items():
+            for arguments, size in product(several, (SMALLEST, 400_000)):
+                answer = json.dumps(await call(client.session, tool, size=size, **arguments))
+                assert not [part for part in (SECRET[:12], SECRET[-12:]) if part in answer], (tool, arguments, size)
+    assert SECRET in in_process("show", f"{desk}/links", "--json").text
 
 
 async def test_nothing_outside_of_the_paths_is_read(traces: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -65,6 +66,18 @@ def test_with_fail_on_what_could_not_be_read_is_told(cli: Cli) -> None:
     assert "cannot read traces/paprika/cut.json: cut off" in result.err
     assert cli("ls", "traces", "-q", "status:ok").status == 0
     assert cli("ls", "traces/lattice", *FAIL_ON).status == 0
+
+
+def test_a_problem_in_a_file_that_was_read_is_not_called_unreadable(cli: Cli) -> None:
+    path = Path("traces/paprika/plan-7.json")
+    plan = json.loads(path.read_bytes())
+    plan["steps"][0]["input_hash"] = "0" * 64
+    path.write_text(json.dumps(plan))
+    result = cli("audit", str(path), "--fail-on", "sudo")
+
+    assert result.status == 1
+    assert f"problem in {path}: steps[0]: the input hash doesn't match the input" in result.err
+    assert "cannot read" not in result.err
 
 
 @pytest.mark.parametrize("command", ["ls", "triage"])

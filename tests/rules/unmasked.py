@@ -1,4 +1,7 @@
-"""Where text of a trace would be cleaned for display without its secrets masked."""
+"""Where text of a trace would be taken for ours: what the type checker can't say.
+
+`tracetui.text.clean` and its siblings take only masked text, so the type checker rejects all other ways.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ import ast
 from collections.abc import Iterator
 from typing import Final
 
-GATE: Final = frozenset({"clean", "clean_lines", "one_line"})
-"""Functions of `tracetui.text` that make any text displayable; those of `tracetui.masking` mask it before."""
+CASTS: Final = frozenset({"exact", "Masked"})
+"""What makes text displayable without masking it: for ids, addresses, paths and what the user wrote."""
 FREE_TEXTS: Final = frozenset(
     {
         *("prompt", "preview", "note", "message", "words", "reason", "result", "headline", "title", "trial"),
@@ -19,26 +22,13 @@ FREE_TEXTS: Final = frozenset(
 
 
 def unmasked(source: str) -> Iterator[str]:
-    """Calls of the gate with such a field, as ``line: call``."""
-    tree = ast.parse(source)
-    gates = {
-        name.asname or name.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module == "tracetui.text"
-        for name in node.names
-        if name.name in GATE
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and node.args and _is_gate(node.func, gates):
-            texts = _texts(node.args[0])
-            if any(isinstance(text, ast.Attribute) and text.attr in FREE_TEXTS for text in texts):
-                yield f"{node.lineno}: {ast.unparse(node)}"
-
-
-def _is_gate(function: ast.expr, gates: set[str]) -> bool:
-    if isinstance(function, ast.Name):
-        return function.id in gates
-    return isinstance(function, ast.Attribute) and function.attr in GATE and ast.unparse(function.value) == "gate"
+    """Casts of such a field, as ``line: call``."""
+    for node in ast.walk(ast.parse(source)):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CASTS):
+            continue
+        texts = [text for argument in node.args[:1] for text in _texts(argument)]
+        if any(isinstance(text, ast.Attribute) and text.attr in FREE_TEXTS for text in texts):
+            yield f"{node.lineno}: {ast.unparse(node)}"
 
 
 def _texts(value: ast.expr) -> Iterator[ast.expr]:

@@ -24,9 +24,10 @@ from tracetui.analysis.work import Work, work_of
 from tracetui.diff.noise import Noise
 from tracetui.diff.step import Kind, difference, documents
 from tracetui.diff.values import INPUT, changes_of
+from tracetui.masking import one_line
 from tracetui.model import Body, Limit, Message, Operation, Run, Span, Status, Text
 from tracetui.model.build import CONTAINERS
-from tracetui.text import Clean, measured, one_line, quantity
+from tracetui.text import Clean, measured, quantity
 
 MAX_PERIOD: Final = 4
 """Maximum calls in a cycle."""

@@ -11,7 +11,8 @@ from unicodedata import category, is_normalized, normalize
 
 import msgspec
 
-from tracetui.text import UNSAFE, Clean, one_line
+from tracetui.masking import one_line
+from tracetui.text import UNSAFE, Clean
 
 
 def is_container(value: object) -> bool:

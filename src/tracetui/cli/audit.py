@@ -111,5 +111,5 @@ def run(args: argparse.Namespace) -> int:
         write_document(path, export_audit(report, form), [*aim.places, default_directory()], force=args.force)
     if not rules:
         return 0
-    unreadable = complain_of(problems, args.format)
+    unreadable = complain_of(problems, args.format, listing.read)
     return FAILED if failing(audit, rules) else UNREADABLE if unreadable else 0

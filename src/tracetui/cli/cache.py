@@ -9,7 +9,7 @@ from tracetui.cli.output import complain, write_bytes, write_lines
 from tracetui.export.json import encode
 from tracetui.store.run_cache import Storage, Usage
 from tracetui.store.settings import load_cache_limit
-from tracetui.text import Clean, clean
+from tracetui.text import Clean, exact
 
 HELP = "show or clear the run cache"
 EXAMPLES = """\
@@ -41,12 +41,12 @@ def run(args: argparse.Namespace) -> int:
     else:
         write_lines(_lines(usage, limit))
     if storage.trouble:
-        complain(clean(f"the cache {storage.path} isn't used: {storage.trouble}"))
+        complain(exact(f"the cache {storage.path} isn't used: {storage.trouble}"))
     return 0 if cleared else 1
 
 
 def _lines(usage: Usage, limit: int) -> Iterator[Clean]:
-    yield clean(f"path    {usage.path}")
+    yield exact(f"path    {usage.path}")
     yield Clean(f"size    {usage.size / 1e6:,.1f} MB of at most {limit / 1e6:,.0f} MB")
     yield Clean(f"files   {usage.rows:,}")
     asked = usage.hits + usage.misses

@@ -125,7 +125,7 @@ def _replays(args: argparse.Namespace) -> int:
     with source_of(places) as source:
         listing = list_runs(source, places, args)
         check_found(listing, places)
-        if args.exit_code and complain_of(listing.problems, args.format):
+        if args.exit_code and complain_of(listing.problems, args.format, listing.read):
             worst = FAILURE
         results = (
             _compare(source, pair, listing.claims, args) for pair in pairs_of(listing.runs, repeats=args.repeats)

@@ -16,9 +16,10 @@ from tracetui.cli.reading import cache_limit, only, scan_files, source_of
 from tracetui.export.json import encode, ledger_value, problem_value
 from tracetui.formats import registry
 from tracetui.live.scan import Found
+from tracetui.masking import clean, one_line
 from tracetui.model import Ledger, Problem
 from tracetui.sources.base import Source
-from tracetui.text import Clean, clean, one_line, quantity
+from tracetui.text import Clean, exact, quantity
 from tracetui.views.labels import ledger_words
 
 HELP = "show how each file was classified"
@@ -77,7 +78,7 @@ def _check_cache(args: argparse.Namespace, places: Sequence[str]) -> None:
 
         storage = Storage("", places, limit=limit)
         if storage.check():
-            complain(clean(f"the cache {storage.path} isn't used: {storage.trouble}"))
+            complain(exact(f"the cache {storage.path} isn't used: {storage.trouble}"))
         storage.close()
 
 

@@ -6,6 +6,7 @@ import argparse
 import os
 from collections.abc import Iterator, Sequence
 
+from tracetui import masking
 from tracetui.analysis.tasks import matrix
 from tracetui.cli.output import complain, write_bytes, write_document
 from tracetui.cli.parser import add_place, default_directory
@@ -63,6 +64,11 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--site takes a directory of traces and excludes --diff, --tasks, --to, --as and --full")
     form: Form = args.form or document.form_of(args.to or "")
     redactor = None if args.no_redact else document.redactor_for(compared=args.diff is not None)
+    with masking.using(redactor):
+        return _write(args, form, redactor)
+
+
+def _write(args: argparse.Namespace, form: Form, redactor: Redactor | None) -> int:
     if args.diff is not None:
         with sources_at(args.diff, args) as source:
             a, b = _runs(source, args.diff, args)
@@ -70,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     with source_of([args.target, *args.trace_dir]) as source:
         if args.site is not None:
-            return _site(source, args)
+            return _site(source, args, redactor)
         if args.tasks:
             _output(_tasks(source, args, form, redactor), args, [])
         elif source.is_folder(args.target):
@@ -121,7 +127,7 @@ def _tasks(source: Source, args: argparse.Namespace, form: Form, redactor: Redac
     return document.export_tasks(matrix(_listing(source, args).runs), args.target, form, redactor)
 
 
-def _site(source: Source, args: argparse.Namespace) -> int:
+def _site(source: Source, args: argparse.Namespace, redactor: Redactor | None) -> int:
     from tracetui.export.document import check_outside, create_directory, write
     from tracetui.export.site import FOLDERS, Content, Site
 
@@ -131,7 +137,6 @@ def _site(source: Source, args: argparse.Namespace) -> int:
         raise UsageError(f"{args.site} isn't an empty directory; choose another one or pass --force")
     listing = _listing(source, args)
     runs = listing.runs
-    redactor = None if args.no_redact else document.redactor_for()
     triage, shared, _ = _triaged(source, args, runs, redactor)
     content = Content(args.target, runs, triage, shared, matrix(runs), redactor)
     for folder in ("", *FOLDERS):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tracetui.cli.output import complain
 from tracetui.errors import PluginError, UsageError
 from tracetui.model import Problem, RunSummary, Status
+from tracetui.text import quantity
 
 if TYPE_CHECKING:
     from tracetui.analysis.triage import CauseVerdicts
@@ -68,11 +69,17 @@ def verdicts_of(args: argparse.Namespace) -> CauseVerdicts:
 
 
 def status_of(
-    args: argparse.Namespace, runs: Iterable[RunSummary], problems: Sequence[Problem] = (), *, new: bool | None = None
+    args: argparse.Namespace,
+    runs: Iterable[RunSummary],
+    problems: Sequence[Problem] = (),
+    read: Container[str] = (),
+    *,
+    new: bool | None = None,
 ) -> int:
-    """Return the exit status for printed runs and problems of files; name unreadable files on standard error.
+    """Return the exit status for printed runs and problems of files; name these on standard error.
 
-    `new` says whether a cause is new. Raises `UsageError` for ``--fail-on new`` if that is None: causes are unknown.
+    `read`: as in `complain_of`. `new` says whether a cause is new.
+    Raises `UsageError` for ``--fail-on new`` if that is None: causes are unknown.
     """
     if not args.fail_on:
         return 0
@@ -80,22 +87,34 @@ def status_of(
         raise UsageError("--fail-on new needs causes; use it with tracetui ls or triage")
     conditions = [CONDITIONS[word] for word in args.fail_on if word != NEW]
     failed = any(meets(run) for run in runs for meets in conditions)
-    unreadable = complain_of(problems, args.format)
+    unreadable = complain_of(problems, args.format, read)
     return FAILED if failed or (NEW in args.fail_on and new) else UNREADABLE if unreadable else 0
 
 
-def complain_of(problems: Sequence[Problem], only: str | None = None) -> bool:
-    """Name unreadable files and formats on standard error; return whether there are any.
+def complain_of(problems: Sequence[Problem], only: str | None = None, read: Container[str] = ()) -> bool:
+    """Name unreadable files and formats, and problems in files, on standard error; return whether there are any.
 
-    `only` is the format of ``--format``, if given.
+    `only` is the format of ``--format``, if given; files in `read` have runs that were read.
     """
-    unread = (f"{problem.path}: {problem.reason}" for problem in _masked(problems))
-    sentences = list(dict.fromkeys([*unread, *_formats(only)]))
+    sentences = list(
+        dict.fromkeys(
+            [
+                *(_sentence(problem, problem.path in read) for problem in _masked(problems)),
+                *(f"cannot read {error}" for error in _formats(only)),
+            ]
+        )
+    )
     for line in sentences[:MOST_NAMED]:
-        complain(f"cannot read {line}")
+        complain(line)
     if len(sentences) > MOST_NAMED:
-        complain(f"cannot read {len(sentences) - MOST_NAMED} more; see `tracetui doctor`")
+        complain(f"{quantity(len(sentences) - MOST_NAMED, 'more problem')}; see `tracetui doctor`")
     return bool(sentences)
+
+
+def _sentence(problem: Problem, is_read: bool) -> str:
+    if not is_read:
+        return f"cannot read {problem.path}: {problem.reason}"
+    return f"problem in {problem.path}: {f'{problem.where}: ' if problem.where else ''}{problem.reason}"
 
 
 def _masked(problems: Sequence[Problem]) -> Iterator[Problem]:

@@ -12,7 +12,7 @@ from tracetui.cli.output import write_bytes, write_lines
 from tracetui.errors import PluginError
 from tracetui.export.json import encode
 from tracetui.formats import programs, registry
-from tracetui.text import Clean, clean
+from tracetui.text import Clean, exact
 
 HELP = "list the supported formats, plug-ins included"
 
@@ -45,4 +45,4 @@ def _lines(formats: list[dict[str, Any]]) -> Iterator[Clean]:
     width = max(len(item["name"]) for item in formats)
     for item in formats:
         text = f"broken: {item['broken']}" if item["broken"] else item["title"]
-        yield clean(f"{item['name']:<{width}}  {text}  ({item['origin']})")
+        yield exact(f"{item['name']:<{width}}  {text}  ({item['origin']})")

@@ -17,10 +17,11 @@ from tracetui.cli.reading import Aim, aim_of, listing_at, narrow, only, sources_
 from tracetui.errors import TracetuiError
 from tracetui.export.json import encode, problem_value
 from tracetui.live.search import Item, Outcome, grep, grep_runs
+from tracetui.masking import clean, one_line
 from tracetui.model import Problem, RunRef, quote_key
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
-from tracetui.text import Clean, cells, clean, one_line, truncate, truncate_middle
+from tracetui.text import Clean, cells, exact, truncate, truncate_middle
 from tracetui.views.glyphs import UNICODE
 from tracetui.views.list.tables import hit_label
 
@@ -124,7 +125,7 @@ class _Search:
             write_bytes([encode(self._value(hit)), b"\n"])
         elif self._args.runs:
             if self.hits[hit.ref] == 1:
-                write_lines([clean(hit.ref.address)])
+                write_lines([exact(hit.ref.address)])
         elif not self._args.count:
             write_lines(self._lines(hit))
 
@@ -142,7 +143,7 @@ class _Search:
             return
         if hit.ref != self._last:
             yield from () if self._last is None else (Clean(""),)
-            yield truncate_middle(clean(hit.ref.address), self._width)
+            yield truncate_middle(exact(hit.ref.address), self._width)
             self._last = hit.ref
         place = self._place(hit, self._width // 2)
         yield Clean(f"{place}{self._highlight(*_around(hit, self._width - cells(place)))}")
@@ -185,7 +186,7 @@ class _Search:
 
     def _counts(self) -> Iterator[Clean]:
         for ref, count in self.hits.items():
-            address, end = clean(ref.address), f": {count}"
+            address, end = exact(ref.address), f": {count}"
             yield Clean((address if self._width is None else truncate_middle(address, self._width - len(end))) + end)
 
 

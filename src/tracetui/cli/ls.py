@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.flush()
         complain(counts.failures)
     new = NEW in args.fail_on and verdicts is not None and _has_new_cause(listing.runs, verdicts)
-    return status_of(args, listing.runs, listing.problems, new=new)
+    return status_of(args, listing.runs, listing.problems, listing.read, new=new)
 
 
 def _has_new_cause(runs: Sequence[RunSummary], verdicts: CauseVerdicts) -> bool:
@@ -135,7 +135,12 @@ def print_listing(args: argparse.Namespace, decisions: Sidecar | None = None) ->
 def _masked(listing: Listing) -> Listing:
     redactor = Redactor()
     runs = [masked_summary(run, redactor) for run in listing.runs]
-    return Listing(runs, [masked_problem(problem, redactor) for problem in listing.problems], claims=listing.claims)
+    return Listing(
+        runs,
+        [masked_problem(problem, redactor) for problem in listing.problems],
+        read=listing.read,
+        claims=listing.claims,
+    )
 
 
 def is_blind(args: argparse.Namespace) -> bool:
@@ -211,7 +216,7 @@ def asked(
         listings.append(listing)
         runs.extend(listing.runs)
         with stack:
-            return Listing(compiled.select(runs), listing.problems, claims=listing.claims)
+            return Listing(compiled.select(runs), listing.problems, read=listing.read, claims=listing.claims)
 
     return select
 

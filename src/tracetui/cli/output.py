@@ -12,8 +12,9 @@ from shutil import get_terminal_size
 from typing import Final, Self
 
 from tracetui.errors import NothingReadable, UsageError
+from tracetui.masking import clean, clean_lines
 from tracetui.model import Problem
-from tracetui.text import Clean, clean, clean_lines, grouped, quantity, size
+from tracetui.text import Clean, grouped, quantity, size
 
 _PROGRESS_SECONDS: Final = 0.2
 

@@ -79,6 +79,8 @@ class Listing(msgspec.Struct, frozen=True):
     runs: list[RunSummary]
     problems: list[Problem]
     files: FileCounts = FileCounts()
+    read: frozenset[str] = frozenset()
+    """Paths of the files with runs, also of runs that a query leaves out."""
     claims: Claims = Claims()
     """Which run counts what several have: of all runs that were read. `runs` has net summaries."""
 
@@ -228,9 +230,9 @@ def listing_of(
             near_misses[file.store or file.path] = msgspec.structs.replace(file, path=file.store or file.path)
     named = tuple([near_misses[path] for path in sorted(near_misses)])
     files = FileCounts(kinds["listed"], kinds["problem"], kinds["unclaimed"], named)
-    claims = Claims(runs)
+    claims, read = Claims(runs), frozenset(run.ref.path for run in runs)
     runs = newest_first(map(claims.net, runs))
-    return Listing(runs, sorted(problems, key=lambda problem: problem.path), files, claims)
+    return Listing(runs, sorted(problems, key=lambda problem: problem.path), files, read, claims)
 
 
 def aim_of(source: Source, args: argparse.Namespace, *, strict: bool = False) -> Aim:

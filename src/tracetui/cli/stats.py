@@ -31,7 +31,7 @@ from tracetui.errors import UsageError, nearest
 from tracetui.export.json import encode, problem_value
 from tracetui.export.table import Column, TextTable
 from tracetui.live.load import FileCaches, read_run
-from tracetui.masking import masked_line
+from tracetui.masking import masked_line, one_line
 from tracetui.model import PassRule, Problem, Run, RunRef, RunSummary
 from tracetui.model.build import is_part, part_of
 from tracetui.redact import Redactor
@@ -39,7 +39,7 @@ from tracetui.sources.base import Source
 from tracetui.store.address import target
 from tracetui.store.claims import Claims
 from tracetui.store.relations import Relations
-from tracetui.text import Clean, cost, count, duration, one_line, quantity, tokens, truncate
+from tracetui.text import Clean, cost, count, duration, quantity, tokens, truncate
 from tracetui.views.context import content_label, file_label, share_label, usd_label
 
 HELP = "count calls, errors, time and tokens by tool, model, agent, task, project, day …"

@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
         elif source.has_database:
             complain("databases returned only runs that may have failed:")
         complain(sentence(listing, len(made.entries)))
-    return status_of(args, listing.runs, listing.problems, new=bool(made.new_causes))
+    return status_of(args, listing.runs, listing.problems, listing.read, new=bool(made.new_causes))
 
 
 def sentence(listing: Listing, causes: int) -> str:

@@ -18,10 +18,10 @@ from tracetui.export.junit import Suite
 from tracetui.export.page import Block, Heading, Prose, Table, markdown, masked_note
 from tracetui.export.schemas import reports as schemas
 from tracetui.export.table import Column, TextTable
-from tracetui.masking import masked_line
+from tracetui.masking import clean, masked_line, one_line
 from tracetui.model import Problem, RunRef, quote_key
 from tracetui.redact import Redactor
-from tracetui.text import Clean, clean, grouped, one_line, quantity
+from tracetui.text import Clean, exact, grouped, quantity
 
 AUDIT: Final = "tracetui/audit/1"
 SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -181,7 +181,7 @@ def _document_row(finding: Finding, redactor: Redactor) -> tuple[Clean, ...]:
         masked_line(finding.target, redactor, 200),
         masked_line(finding.command or "", redactor, 200),
         Clean(finding.certainty),
-        clean(address_of(finding), 300),
+        exact(address_of(finding), 300),
     )
 
 
@@ -236,7 +236,7 @@ def _result(finding: Finding, line: int | None, index: int, redactor: Redactor) 
         place["region"] = {"startLine": line}
     location = {
         "physicalLocation": place,
-        "logicalLocations": [{"fullyQualifiedName": clean(address_of(finding))}],
+        "logicalLocations": [{"fullyQualifiedName": exact(address_of(finding))}],
     }
     result: dict[str, Any] = {
         "ruleId": finding.rule.name,
@@ -275,4 +275,4 @@ def junit(report: AuditReport, redactor: Redactor) -> bytes:
 
 def _line(finding: Finding, redactor: Redactor) -> Clean:
     what = masked_line(finding.command or finding.target, redactor, 300)
-    return Clean(f"{finding.outcome}: {what} ({clean(address_of(finding), 300)})")
+    return Clean(f"{finding.outcome}: {what} ({exact(address_of(finding), 300)})")

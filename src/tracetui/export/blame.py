@@ -14,11 +14,11 @@ from uuid import NAMESPACE_URL, uuid5
 from tracetui.analysis.blame import Answer, LineAnswer, Rung, Step
 from tracetui.export.json import moment, problem_value
 from tracetui.export.table import Column, TextTable
-from tracetui.masking import masked_line
+from tracetui.masking import clean, masked_line
 from tracetui.model import Problem, RunRef, RunSummary, quote_key
 from tracetui.redact import Redactor
 from tracetui.sources.git import Commit
-from tracetui.text import Clean, clean, grouped, quantity
+from tracetui.text import Clean, exact, grouped, quantity
 
 BLAME: Final = "tracetui/blame/1"
 _BECAUSE: Final = {
@@ -167,7 +167,7 @@ def why_lines(report: BlameReport, line: LineAnswer, redactor: Redactor) -> Iter
         reason = report.reasons.get(step)
         if reason is not None and reason.prompt is not None:
             yield row("prompt", Clean(f"“{masked_line(reason.prompt, redactor, 200)}”"))
-        what = masked_line(reason.step, redactor, 120) if reason is not None else clean(step.span, 80)
+        what = masked_line(reason.step, redactor, 120) if reason is not None else exact(step.span, 80)
         yield row("step", Clean(f"{_name(report, step, redactor)}  {what}  {_when(step)}"))
     elif answer.candidates:
         names = (f"{_name(report, step, redactor)} at {_when(step)}" for step in answer.candidates)
@@ -180,7 +180,7 @@ def why_lines(report: BlameReport, line: LineAnswer, redactor: Redactor) -> Iter
     yield row("because", because(line))
     for opened in (step, *answer.candidates):
         if opened is not None:
-            yield row("open", clean(f"tracetui {shlex.quote(address_of(opened))}", 400))
+            yield row("open", exact(f"tracetui {shlex.quote(address_of(opened))}", 400))
 
 
 def address_of(step: Step) -> str:

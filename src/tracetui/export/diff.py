@@ -20,9 +20,10 @@ from tracetui.export.json import Masked, encode, masked_field
 from tracetui.export.page import Section, Step, Tree, cut_lines
 from tracetui.export.schemas import reports as schemas
 from tracetui.export.text import pretty, short
+from tracetui.masking import clean, one_line
 from tracetui.model import Criterion, Metric, Run, Span, quote_key
 from tracetui.store.address import span_title, step_number
-from tracetui.text import Clean, cells, clean, cost, duration, grouped, one_line, tokens, truncate, truncate_middle
+from tracetui.text import Clean, cells, cost, duration, grouped, tokens, truncate, truncate_middle
 from tracetui.views.labels import ending_words
 
 DIFF: Final = "tracetui/diff/1"

@@ -51,11 +51,12 @@ from tracetui.export.story import story_blocks, story_page
 from tracetui.export.tasks import tasks_report, tasks_value
 from tracetui.export.text import facts, one_span_lines, title
 from tracetui.export.triage import Shared, Triage, triage_report, triage_value
+from tracetui.masking import one_line
 from tracetui.model import Operation, Run, RunSummary
 from tracetui.model.masked import masked
 from tracetui.redact import Redactor
 from tracetui.store.address import span_label, span_title
-from tracetui.text import Clean, clean, grouped, one_line, tokens
+from tracetui.text import Clean, exact, grouped, tokens
 from tracetui.views.context import sentences, share_label, usd_label
 from tracetui.views.context_page import bands_of, content_rows, panel_title
 from tracetui.views.labels import run_sign
@@ -321,7 +322,7 @@ def _step(run: Run, position: int, most: int | None) -> Iterator[Block]:
     label = one_line(span_label(run, span), 80)
     number = f"{label[:1].upper()}{label[1:]}: " if label else ""
     yield Heading(3, Clean(f"{number}{one_line(span.name or '(no name)', 120)}"))
-    yield Prose(clean(f"{run.summary.ref.address}/{span.id}"))
+    yield Prose(exact(f"{run.summary.ref.address}/{span.id}"))
     yield _code(run, position, most)
     if most is not None and span.operation is not Operation.CHAT:
         before = next((i for i in range(position - 1, -1, -1) if run.spans[i].operation is Operation.CHAT), None)

@@ -10,8 +10,9 @@ from tracetui.analysis.effects import run_effects
 from tracetui.analysis.effects.paths import is_temporary
 from tracetui.analysis.files import FileChanges, FileHistory
 from tracetui.export.page import Block, Heading, Prose, Table
+from tracetui.masking import one_line
 from tracetui.model import Run
-from tracetui.text import Clean, clean, count, grouped, one_line
+from tracetui.text import Clean, count, exact, grouped
 
 _MOST: Final = 200
 """Files and findings that a document lists."""
@@ -43,7 +44,7 @@ def effects_blocks(run: Run, *, anchors: bool = False) -> Iterator[Block]:
 def _file(history: FileHistory) -> tuple[Clean, ...]:
     name = history.path if history.relative is None else history.relative
     edits = Clean(grouped(len(history.done)))
-    return one_line(name, 300), edits, count(history.added), count(history.removed), clean(history.last.span, 80)
+    return one_line(name, 300), edits, count(history.added), count(history.removed), exact(history.last.span, 80)
 
 
 def _finding(finding: Finding) -> tuple[Clean, ...]:
@@ -53,7 +54,7 @@ def _finding(finding: Finding) -> tuple[Clean, ...]:
         Clean(finding.outcome),
         one_line(finding.target, 200),
         one_line(finding.command or "", 200),
-        clean(finding.span or "", 80),
+        exact(finding.span or "", 80),
     )
 
 

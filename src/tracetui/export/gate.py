@@ -21,10 +21,10 @@ from tracetui.export.page import Block, Code, Facts, Heading, Link, Prose, Table
 from tracetui.export.schemas import reports as schemas
 from tracetui.export.table import Column, TextTable
 from tracetui.export.tasks import task_name
-from tracetui.masking import masked_line
+from tracetui.masking import clean, masked_line
 from tracetui.model import RunRef, Span, TaskKey, quote_key
 from tracetui.redact import Redactor
-from tracetui.text import Clean, clean, cost, duration, quantity, tokens, wrap
+from tracetui.text import Clean, cost, duration, exact, quantity, tokens, wrap
 from tracetui.views.tasks import percent
 
 GATE: Final = "tracetui/gate/1"
@@ -281,7 +281,7 @@ def _summary(report: GateReport) -> Clean:
     counts.append(("unchanged", len(gate.pairs) - sum(number for _, number in counts)))
     paired = f"{quantity(len(gate.pairs), 'task')} compared"
     changes = ", ".join(f"{number} {word}" for word, number in counts)
-    return clean(f"{report.base} (base) and {report.candidate} (candidate): {paired}, {changes}.", 1000)
+    return exact(f"{report.base} (base) and {report.candidate} (candidate): {paired}, {changes}.", 1000)
 
 
 def _row(report: GateReport, anchor: str, pair: Pair, redactor: Redactor) -> Sequence[Clean | Link]:
@@ -297,8 +297,8 @@ def _divergence(anchor: str, pair: Pair, divergence: Divergence, redactor: Redac
         ("base", divergence.base, divergence.base_span),
         ("candidate", divergence.candidate, divergence.candidate_span),
     )
-    yield Facts([(side, [_action(span, redactor), clean(_address(ref, span))]) for side, ref, span in sides])
-    yield Code([clean(shlex.join(["tracetui", "diff", divergence.base.address, divergence.candidate.address]))])
+    yield Facts([(side, [_action(span, redactor), exact(_address(ref, span))]) for side, ref, span in sides])
+    yield Code([exact(shlex.join(["tracetui", "diff", divergence.base.address, divergence.candidate.address]))])
 
 
 def _action(span: Span | None, redactor: Redactor) -> Clean:
@@ -361,8 +361,8 @@ def _properties(report: GateReport) -> Iterator[tuple[str, str]]:
     }
     yield "verdict", gate.verdict
     yield "reason", gate.reason
-    yield "base", clean(report.base)
-    yield "candidate", clean(report.candidate)
+    yield "base", exact(report.base)
+    yield "candidate", exact(report.candidate)
     yield from ((key, f"{number:.6g}") for key, number in numbers.items() if isfinite(number))
     if gate.trials_per_task is not None:
         yield "trials_per_task", str(gate.trials_per_task)
@@ -382,5 +382,7 @@ def _changes(report: GateReport, pair: Pair, redactor: Redactor) -> list[Clean]:
             ("base", divergence.base, divergence.base_span),
             ("candidate", divergence.candidate, divergence.candidate_span),
         )
-        lines += [clean(f"{side}: {_action(span, redactor)} ({_address(ref, span)})") for side, ref, span in sides]
+        lines += [
+            Clean(f"{side}: {_action(span, redactor)} ({exact(_address(ref, span))})") for side, ref, span in sides
+        ]
     return lines

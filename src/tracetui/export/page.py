@@ -27,9 +27,10 @@ import msgspec
 from tracetui.analysis.navigation import errors, initial_folds
 from tracetui.export.json import moment
 from tracetui.export.text import messages_lines, short, value_lines
+from tracetui.masking import clean, clean_lines, one_line
 from tracetui.model import Body, Message, Run, RunRef, Span, Status, quote_key
 from tracetui.redact import Redactor
-from tracetui.text import Clean, cells, clean, clean_lines, duration, grouped, one_line, pad, quantity, tokens
+from tracetui.text import Clean, cells, duration, grouped, pad, quantity, tokens
 from tracetui.views.glyphs import bar_style, kind
 from tracetui.views.timeline.chart import Chart
 

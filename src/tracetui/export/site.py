@@ -26,11 +26,12 @@ from tracetui.export.document import (
 )
 from tracetui.export.page import Block, Cell, Facts, Heading, Link, Pages, Prose, Styled, Table
 from tracetui.export.triage import Shared, Triage
+from tracetui.masking import one_line
 from tracetui.model import Run, RunRef, RunSummary
 from tracetui.model.masked import masked_summary
 from tracetui.redact import Redactor
 from tracetui.store.relations import Pair, pairs_of
-from tracetui.text import Clean, clean, duration, grouped, one_line, quantity, size, tokens
+from tracetui.text import Clean, duration, exact, grouped, quantity, size, tokens
 from tracetui.views.labels import cost_text, ending_words, run_label, run_sign, score_cell, start_label
 from tracetui.views.timeline.chart import tokens_of
 
@@ -167,7 +168,7 @@ class Site:
 
     def _index(self, pages: Pages, redactor: Redactor | None) -> Iterator[Block]:
         content, counts = self._content, self._content.triage.counts
-        yield Heading(1, clean(f"Traces of {content.place}", 300))
+        yield Heading(1, exact(f"Traces of {content.place}", 300))
         causes = quantity(counts["causes"], "cause")
         yield Prose(Clean(f"{counts['failed']} of {quantity(counts['runs'], 'run')} failed ({causes})."))
         links = [Link(Clean(f"triage: {causes}"), "", "triage.html")]
@@ -220,7 +221,7 @@ class Site:
 
 
 def _address(run: RunSummary) -> Clean:
-    return clean(run.ref.address)
+    return exact(run.ref.address)
 
 
 def _names(runs: Iterable[RunSummary]) -> Mapping[RunRef, str]:

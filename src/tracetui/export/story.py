@@ -35,10 +35,11 @@ from tracetui.export.page import (
     masked_words,
 )
 from tracetui.export.text import title, value_lines
+from tracetui.masking import clean, clean_lines, one_line
 from tracetui.model import Body, Operation, Reasoning, Run, Span, Status
 from tracetui.model.span import text_of
 from tracetui.redact import Redactor
-from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, one_line, quantity, tokens
+from tracetui.text import Clean, cost, duration, exact, grouped, quantity, tokens
 from tracetui.views.glyphs import UNICODE
 from tracetui.views.labels import NO_TEXT, clock, ending_words, errors_inside, preview_text, run_sign, short_model
 from tracetui.views.rows import Piece
@@ -143,7 +144,7 @@ def _summary(run: Run, rows: StoryRows, effects: RunEffects, links: Sequence[Lin
     began = clock(summary.started_at, summary.time_zone)
     yield (
         f'<p class="top"><span class="brand">tracetui</span> · <span class="m">{escape(title(run))}</span> · session '
-        f'<span class="m">{escape(one_line(summary.id, 80))}</span>{f" · {began}" if began else ""}{where}</p>\n'
+        f'<span class="m">{escape(exact(summary.id, 80))}</span>{f" · {began}" if began else ""}{where}</p>\n'
         f"<h1>{escape(heading)}</h1>\n"
     )
     first, *more = ending_words(summary, time.time())

@@ -8,22 +8,11 @@ from os.path import basename
 from shlex import quote
 from typing import Final, NamedTuple
 
+from tracetui.masking import one_line
 from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.store.facts import OutcomeCounts
 from tracetui.store.relations import counted, split_traces
-from tracetui.text import (
-    Clean,
-    age,
-    cells,
-    clean,
-    count,
-    duration,
-    one_line,
-    pad,
-    quantity,
-    truncate,
-    truncate_middle,
-)
+from tracetui.text import Clean, age, cells, count, duration, exact, pad, quantity, truncate, truncate_middle
 from tracetui.views.labels import ending_words, run_label, score_cell, start_label, tokens_label
 from tracetui.views.list.result import result_phrase
 
@@ -152,7 +141,7 @@ class Screen(NamedTuple):
     def usage(self) -> Clean:
         """How to use one of these names: ``tracetui show traces#ID``."""
         place = "PLACE#" if len(self.places) > 1 else "".join(f"{quote(place)}#" for place in self.places)
-        return clean(f"tracetui show {place}ID")
+        return exact(f"tracetui show {place}ID")
 
 
 def listing(
@@ -205,7 +194,7 @@ def part_notes(runs: Iterable[RunSummary]) -> dict[RunRef, str]:
 
 def _narrow_cells(run: RunSummary, screen: Screen, notes: Mapping[RunRef, str]) -> tuple[Clean, ...]:
     whole = _run_cells(run, notes, screen.now)
-    return (*whole[:2], since(run, screen.now), *whole[3:7], clean(screen.names[run.ref]), whole[-1])
+    return (*whole[:2], since(run, screen.now), *whole[3:7], exact(screen.names[run.ref]), whole[-1])
 
 
 def _narrow_problem(problem: Problem, screen: Screen) -> Clean:
@@ -215,7 +204,7 @@ def _narrow_problem(problem: Problem, screen: Screen) -> Clean:
         (problem.path[len(place) :] for place in screen.places if problem.path.startswith(place)), problem.path
     )
     room = max(screen.width - cells(status) - 4, 0)
-    path = truncate_middle(clean(below.lstrip("/") or problem.path), max(room - cells(reason), room // 2))
+    path = truncate_middle(exact(below.lstrip("/") or problem.path), max(room - cells(reason), room // 2))
     return Clean(f"{status}  {path}  {truncate(reason, room - cells(path))}".rstrip())
 
 
@@ -228,7 +217,7 @@ def _run_cells(run: RunSummary, notes: Mapping[RunRef, str], now: float) -> tupl
         count(run.steps),
         tokens_label(run),
         truncate(run_label(run), _NAME.most),
-        clean(run.ref.address),
+        exact(run.ref.address),
         _result(run, notes),
     )
 
@@ -251,7 +240,7 @@ def _noted(problems: int) -> str:
 def _problem_cells(problem: Problem) -> tuple[Clean, ...]:
     reason = f"{problem.where}: {problem.reason}" if problem.where else problem.reason
     unsaid = Clean("—")
-    return (Clean("unreadable"), *[unsaid] * 6, clean(problem.path), one_line(reason, 200))
+    return (Clean("unreadable"), *[unsaid] * 6, exact(problem.path), one_line(reason, 200))
 
 
 def started(run: RunSummary) -> Clean:

@@ -13,11 +13,11 @@ from tracetui.export.json import problem_value
 from tracetui.export.page import NO_PAGES, Block, Cell, Facts, Heading, Link, Pages, Prose, Styled, Table, run_link
 from tracetui.export.schemas import reports as schemas
 from tracetui.export.table import Column, TextTable
-from tracetui.masking import masked_line
+from tracetui.masking import clean, masked_line, one_line
 from tracetui.model import Problem, TaskKey
 from tracetui.model.masked import masked_problem
 from tracetui.redact import Redactor
-from tracetui.text import Clean, clean, cost, count, duration, grouped, one_line, quantity, tokens
+from tracetui.text import Clean, cost, count, duration, exact, grouped, quantity, tokens
 from tracetui.views.tasks import chance_note, labels_of, notes, percent
 
 TASKS: Final = "tracetui/tasks/1"
@@ -195,7 +195,7 @@ def tasks_report(
     matrix: Matrix, place: str, redactor: Redactor | None = None, pages: Pages = NO_PAGES
 ) -> Iterator[Block]:
     """The table of tasks, the least stable first, then the trials of each, which lead to their `pages`."""
-    yield Heading(1, clean(f"Tasks of {place}", 300))
+    yield Heading(1, exact(f"Tasks of {place}", 300))
     for sentence in sentences(matrix):
         yield Prose(clean(sentence))
     shown = matrix.tasks[:MAX_TASKS]

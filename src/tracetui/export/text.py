@@ -18,6 +18,7 @@ from tracetui.analysis import prices
 from tracetui.analysis.assessment import assess
 from tracetui.analysis.statistics import estimate_of
 from tracetui.export.json import encode, moment, plain
+from tracetui.masking import clean, clean_lines, one_line
 from tracetui.model import (
     Blob,
     Body,
@@ -37,7 +38,7 @@ from tracetui.model import (
 )
 from tracetui.model.masked import unmasked
 from tracetui.store.address import span_title
-from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, measured, one_line, quantity, tokens
+from tracetui.text import Clean, cost, duration, exact, grouped, measured, quantity, tokens
 from tracetui.views.labels import COPIES, UNENDED, errors_inside, number, outcome_word, score_line, state_word
 from tracetui.views.timeline.chart import tokens_of
 from tracetui.views.timeline.spans import loop_cost as cost_of
@@ -272,8 +273,8 @@ def _facts(run: Run) -> Iterator[Fact]:
             yield Fact("total", [Clean(words_)])
     for problem in run.problems:
         yield Fact("problem", [one_line(f"{problem.where} {problem.reason}".strip())])
-    yield Fact("id", [one_line(summary.id, 300)])
-    yield Fact("address", [clean(summary.ref.address)])
+    yield Fact("id", [exact(summary.id, 300)])
+    yield Fact("address", [exact(summary.ref.address)])
 
 
 def _token_counts(usage: Usage) -> Iterator[str]:
@@ -375,7 +376,7 @@ def one_span_lines(run: Run, position: int) -> Iterator[Clean]:
     yield from _labelled("status", [Clean(span.status.value + (f" ({', '.join(details)})" if details else ""))])
     if (when := moment(span.started_at, zone=run.summary.time_zone)) is not None:
         yield from _labelled("started", [Clean(when)])
-    yield from _labelled("id", [one_line(span.id, 300)])
+    yield from _labelled("id", [exact(span.id, 300)])
     yield from _labelled("hash", [one_line(span.input_hash, 200)] if span.input_hash else [])
     yield from _labelled("usage", [short(msgspec.structs.asdict(span.usage))] if span.usage else [])
     if span.error is not None:

@@ -29,25 +29,14 @@ from tracetui.export.json import encode, moment
 from tracetui.export.page import NO_PAGES, Block, Cell, Code, Facts, Heading, Link, Pages, Prose, Table, run_link
 from tracetui.export.schemas import reports as schemas
 from tracetui.export.table import Column, Screen, TextTable, since, started
-from tracetui.masking import masked_line
+from tracetui.masking import clean_lines, masked_line, one_line
 from tracetui.model import RunSummary, quote_key
 from tracetui.model.masked import masked_summary
 from tracetui.redact import Redactor
 from tracetui.store.facts import OutcomeCounts
 from tracetui.store.judgement import Judgement
 from tracetui.store.relations import uncounted_parts
-from tracetui.text import (
-    Clean,
-    clean,
-    clean_lines,
-    count,
-    duration,
-    grouped,
-    one_line,
-    quantity,
-    tokens,
-    truncate_middle,
-)
+from tracetui.text import Clean, count, duration, exact, grouped, quantity, tokens, truncate_middle
 from tracetui.views.labels import run_label
 from tracetui.views.triage import passed_trials
 
@@ -184,7 +173,7 @@ def triage_report(
 ) -> Iterator[Block]:
     """The table of causes, then each with what its runs share, and with its runs, which lead to their `pages`."""
     counts = triage.counts
-    yield Heading(1, clean(f"Triage of {place}", 300))
+    yield Heading(1, exact(f"Triage of {place}", 300))
     causes = quantity(counts["causes"], "cause")
     both = f" ({counts['failed_ungraded']} of them failed too)" if counts["failed_ungraded"] else ""
     ungraded = f", {counts['ungraded']} ungraded{both}" if counts["ungraded"] else ""
@@ -270,7 +259,7 @@ def _shared(shared: Contrast, redactor: Redactor | None) -> Iterator[Block]:
             masked_line(finding.words, redactor, 160),
             Clean(f"{finding.in_a}/{finding.of_a}"),
             Clean(f"{finding.in_b}/{finding.of_b}"),
-            clean(address_of(finding)),
+            exact(address_of(finding)),
         )
         for finding in shared.findings
     ]
@@ -284,7 +273,7 @@ def _shared(shared: Contrast, redactor: Redactor | None) -> Iterator[Block]:
 
 def _named(run: RunSummary, pages: Pages) -> Clean | Link:
     """The name and the id of a run, with a link to its page if it has one."""
-    label, ident = run_label(run), one_line(run.id, 80)
+    label, ident = run_label(run), exact(run.id, 80)
     words = label if ident in label else Clean(f"{label} {ident}")
     return Link(words, "", pages[run.ref]) if run.ref in pages else words
 
@@ -451,7 +440,7 @@ def _narrow_rows(entry: Entry, screen: Screen) -> Iterator[Sequence[Clean]]:
     refs = [entry.group.example, *(task.runs[0] for task, _ in entry.tasks)]
     ages = [since(_last(entry), screen.now), *[Clean("")] * len(entry.tasks)]
     for row, ref, age in zip(_rows(entry), refs, ages, strict=True):
-        yield (*row[:5], age, row[6], clean(screen.names[ref]), row[-1])
+        yield (*row[:5], age, row[6], exact(screen.names[ref]), row[-1])
 
 
 def _last(entry: Entry) -> RunSummary | None:
@@ -469,7 +458,7 @@ def _rows(entry: Entry) -> Iterator[tuple[Clean, ...]]:
         tokens(group.wasted_tokens),
         Clean("—") if last is None else started(last),
         Clean("—" if verdict is None else verdict.value),
-        clean(group.example.address),
+        exact(group.example.address),
         one_line(entry.title, 200),
     )
     for task, judged in entry.tasks:
@@ -482,6 +471,6 @@ def _rows(entry: Entry) -> Iterator[tuple[Clean, ...]]:
             Clean(""),
             Clean(""),
             _verdict(judged) or Clean("—"),
-            clean(task.runs[0].address),
+            exact(task.runs[0].address),
             one_line(f"  {task.name or '—'} · {passed_trials(task)}{reasons}", 200),
         )

@@ -16,7 +16,7 @@ from tracetui.formats import guard, registry
 from tracetui.formats.base import NO, Format
 from tracetui.model import PREVIEW, RunSummary
 from tracetui.sources.base import Source
-from tracetui.text import Clean, clean, grouped
+from tracetui.text import Clean, exact, grouped
 
 MOST_FILES: Final = 50_000
 MOST_SECONDS: Final = 0.3
@@ -120,8 +120,8 @@ def resume_command(run: RunSummary) -> str | None:
         command = guard.resume(registry.load(run.ref.format), run)
     except (FormatError, OSError, UsageError):
         return None
-    if not command or not _ID.fullmatch(run.id) or any(clean(argument) != argument for argument in command):
+    if not command or not _ID.fullmatch(run.id) or any(exact(argument) != argument for argument in command):
         return None
     resume, folder = shlex.join(command), run.source or ""
-    is_whole = folder.startswith("/") and len(folder) < PREVIEW and clean(folder) == folder
+    is_whole = folder.startswith("/") and len(folder) < PREVIEW and exact(folder) == folder
     return f"cd {shlex.quote(folder)} && {resume}" if is_whole else resume

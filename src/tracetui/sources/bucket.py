@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from tracetui.errors import UsageError
+from tracetui.redact import Redactor
 from tracetui.sources.base import LinkLost, Stat
 from tracetui.text import Clean, one_line
 
@@ -166,7 +167,7 @@ class BucketClient:
     def _explain(self, text: str) -> OSError:
         status, message = _STATUS.search(text), _MESSAGE.search(text)
         last = text.partition("\n")[0].rpartition(" - ")[2]  # what precedes it is the request
-        answer: Clean = one_line(message[1] if message else last, _REASON_CELLS)
+        answer = one_line(Redactor().text(message[1] if message else last), _REASON_CELLS)
         if status is None:
             if "credential" in text.lower() or "metadata" in text.lower():
                 return LinkLost(f"no credentials for {self.bucket}; {_credentials_hint()}")
@@ -221,7 +222,7 @@ def _store(bucket: Bucket, retries: int) -> ObjectStore:
     try:
         return from_url(str(bucket), client_options=options, retry_config=retry, **_profile(bucket))
     except Exception as error:  # obstore has no common type for a wrong setting
-        reason = one_line(str(error).partition("\n")[0], _REASON_CELLS)
+        reason = one_line(Redactor().text(str(error).partition("\n")[0]), _REASON_CELLS)
         raise UsageError(f"cannot open {bucket}: {reason}") from None
 
 

@@ -20,9 +20,10 @@ import msgspec
 
 from tracetui.errors import UsageError
 from tracetui.processes import program_path
+from tracetui.redact import Redactor
 from tracetui.sources.base import LinkLost
 from tracetui.sources.sftp import Channel, Client, Pipes
-from tracetui.text import Clean, one_line
+from tracetui.text import one_line
 
 CONNECT_SECONDS: Final = 10
 BACKOFF: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
@@ -292,7 +293,7 @@ def _end(process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGTERM)
 def explain_failure(host: Host, reason: str, words: str) -> str:
     """Explain why `host` cannot be read from the failure and ssh's output, with the next step."""
     lines = [line for line in words.replace("\r", "\n").split("\n") if not _NOISE.match(line)]
-    answer: Clean = one_line(lines[-1] if lines else reason, _REASON_CELLS)
+    answer = one_line(Redactor().text(lines[-1] if lines else reason), _REASON_CELLS)
     hand = host.manual_command()
     if "IDENTIFICATION HAS CHANGED" in words:
         return f"the host key of {host} has changed; run `{hand}` and see why before you trust it"

@@ -21,6 +21,7 @@ import msgspec
 
 from tracetui.errors import NotWritten, UsageError
 from tracetui.model import Problem, RunSummary
+from tracetui.redact import Redactor
 from tracetui.store.judgement import (
     MAX_NOTE,
     MAX_TAG,
@@ -37,7 +38,7 @@ from tracetui.store.judgement import (
     line_of,
 )
 from tracetui.store.settings import verdicts_file
-from tracetui.text import Clean, one_line
+from tracetui.text import Clean, exact, one_line
 
 # ---- an append-only file of lines: several processes append to it, and readers follow it as it grows
 
@@ -366,7 +367,7 @@ class Sidecar:
     def mark(self, letter: str, run: RunSummary, span: str | None = None) -> None:
         """Set the mark of a letter or digit to a run or a span of it."""
         if len(letter) != 1 or not (letter.isascii() and letter.isalnum()):
-            raise UsageError(f"a mark is one letter or digit, not {one_line(letter, 20)!r}")
+            raise UsageError(f"a mark is one letter or digit, not {exact(letter, 20)!r}")
         self._record(do="mark", letter=letter, span=span, **_about(run))
 
     def undo(self) -> Clean | None:
@@ -382,7 +383,7 @@ class Sidecar:
             self._mine.pop()
             if last:
                 more = f" and {len(last) - 1} more" if len(last) > 1 else ""
-                return one_line(f"Undone: {_describe(last[0])}{more}")
+                return one_line(Redactor().header(f"Undone: {_describe(last[0])}{more}"))
         return None
 
     def _record(self, **fields: Any) -> None:

@@ -24,7 +24,7 @@ from tracetui import masking
 from tracetui.analysis import prices
 from tracetui.live.engine import Engine
 from tracetui.live.mailbox import Calls, Mail
-from tracetui.masking import one_line
+from tracetui.masking import clean_lines, one_line
 from tracetui.model import PassRule, Run, RunRef, RunSummary
 from tracetui.processes import program_path
 from tracetui.redact import Redactor
@@ -34,7 +34,7 @@ from tracetui.sources.locations import DATABASES
 from tracetui.store import address
 from tracetui.store.facts import NO_EFFECTS, ContextUse, EffectFacts
 from tracetui.store.store import Store
-from tracetui.text import clean_lines, quantity
+from tracetui.text import quantity
 from tracetui.ui import config
 from tracetui.ui.base_app import HostApp, run_to_exit
 from tracetui.ui.commands import COMMANDS as TABLE

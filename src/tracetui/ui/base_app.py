@@ -19,7 +19,7 @@ from textual.filter import LineFilter, Monochrome, NoColor
 from textual.message import Message
 from textual.screen import Screen
 
-from tracetui.text import clean
+from tracetui.text import exact
 from tracetui.ui.commands import Command
 from tracetui.ui.state import PanesState, describe
 from tracetui.ui.terminal.safety import (
@@ -423,7 +423,7 @@ def run_to_exit(app: BaseApp, cleanup: Callable[[], None] = lambda: None) -> int
         discard_output()
     if app.crash is not None:
         path = write_crash_log(app.crash, app.crash_states)
-        name = clean(type(app.crash).__name__, 80)
-        sys.stderr.write(f"tracetui: internal error ({name}); crash log: {clean(path)}\n")
+        name = exact(type(app.crash).__name__, 80)
+        sys.stderr.write(f"tracetui: internal error ({name}); crash log: {exact(path)}\n")
         return BUG
     return app.return_code or 0

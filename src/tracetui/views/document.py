@@ -8,7 +8,8 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from tracetui.analysis.values import is_container, scalar_text, value_leaves, value_text
-from tracetui.text import Clean, cells, clean, clean_lines, grouped, one_line, quantity, size, truncate, wrap
+from tracetui.masking import clean, clean_lines, one_line
+from tracetui.text import Clean, cells, grouped, quantity, size, truncate, wrap
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.rows import Fold, Line, Piece, fit, width_of
 from tracetui.views.stack import Block, TextRows

@@ -6,7 +6,8 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
 from tracetui.analysis.values import value_text
-from tracetui.text import Clean, clean, pad, wrap
+from tracetui.masking import clean
+from tracetui.text import Clean, pad, wrap
 from tracetui.views.document import document, json_rows
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.rows import Jump, Line, ListRows, Piece, Rows, fit, width_of

@@ -12,7 +12,8 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
-from tracetui.text import TAB_SIZE, Clean, clean, clean_lines, grouped, size, wrap
+from tracetui.masking import clean, clean_lines
+from tracetui.text import TAB_SIZE, Clean, grouped, size, wrap
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.rows import Fold, Jump, Line, Piece, Rows, fit, width_of
 

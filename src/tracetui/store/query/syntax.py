@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 
 from tracetui.errors import UsageError
-from tracetui.text import cells, clean
+from tracetui.text import cells, exact
 
 DEEPEST: Final = 32
 """Nested parentheses."""
@@ -123,8 +123,8 @@ def unparse(node: Node) -> str:
 
 def pointed(text: str, error: QueryError) -> str:
     """Return the message of `error`, with `text` and a caret below it."""
-    shown = clean(text)
-    return f"{error.message}\n  {shown}\n  {' ' * cells(clean(text[: error.column]))}^"
+    shown = exact(text)
+    return f"{error.message}\n  {shown}\n  {' ' * cells(exact(text[: error.column]))}^"
 
 
 def plain_word(text: str) -> bool:

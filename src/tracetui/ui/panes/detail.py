@@ -6,10 +6,10 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tracetui.live.mailbox import Excerpt
-from tracetui.masking import clean
+from tracetui.masking import clean, one_line
 from tracetui.model import Body, Operation, Run, RunRef, Span, Status
 from tracetui.store.address import span_label
-from tracetui.text import Clean, one_line
+from tracetui.text import Clean
 from tracetui.ui.base_app import HostApp
 from tracetui.ui.state import SearchTarget
 from tracetui.ui.widgets.line_view import FoldingView

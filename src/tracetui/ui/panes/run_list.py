@@ -17,7 +17,7 @@ from tracetui.analysis.histogram import Histogram
 from tracetui.model import Problem, RunRef, RunSummary, Status
 from tracetui.store.facts import start_of
 from tracetui.store.relations import has_end
-from tracetui.text import Clean, grouped, one_line
+from tracetui.text import Clean, exact, grouped
 from tracetui.ui.base_app import HostApp
 from tracetui.ui.services.pacing import rest_seconds
 from tracetui.ui.widgets.line_view import SIDEWAYS, LineView
@@ -387,7 +387,7 @@ class RunList(LineView):
         if near := {path: shape for path, shape in store.ignored.items() if shape}:
             path, shape = next(iter(near.items()))
             others = f" and {grouped(len(near) - 1)} more" if len(near) > 1 else ""
-            more += f" · ignored, but looks like a trace: {one_line(posixpath.basename(path), 40)} ({shape}){others}"
+            more += f" · ignored, but looks like a trace: {exact(posixpath.basename(path), 40)} ({shape}){others}"
         elif store.ignored:
             more += f" · {grouped(len(store.ignored))} files ignored (tracetui doctor lists them)"
         room = max(0, self.app.size.width - len(more) - FRAME)

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.message import Message
 from textual.strip import Strip
 
-from tracetui.text import Clean, cells, clean, wrap
+from tracetui.text import Clean, cells, exact, wrap
 from tracetui.ui.commands import COMMANDS, GROUPS, Command, of_pane, pane_names, shown, wrong_pane
 from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.screens.overlay import Overlay, hints
@@ -204,7 +204,7 @@ class HelpScreen(Overlay):
         count = len({slot.command for slot in slots if slot.command is not None})
         fit_count = len({slot.command for slot in fitting})
         where = "everywhere" if self._everywhere else f"in {self._title}"
-        typed = (Piece(clean(self._search), "text bold"), Piece(self.app.look.glyphs.typing, "accent"))
+        typed = (Piece(exact(self._search), "text bold"), Piece(self.app.look.glyphs.typing, "accent"))
         note = f"  {fit_count} of {count} keys fit" if self._search else " type to search"
         left = (Piece(Clean("/ "), "accent bold"), *typed, Piece(Clean(note), "dim"))
         self._bar.show(left, (Piece(Clean(f"{count} keys {where}"), "sec"),))
@@ -225,7 +225,7 @@ class HelpScreen(Overlay):
             self._type(self._search[:-1])
         elif key == "ctrl+u":
             self._type("")
-        elif character is not None and character.isprintable() and cells(clean(self._search)) < COLUMN:
+        elif character is not None and character.isprintable() and cells(exact(self._search)) < COLUMN:
             self._type(self._search + character)
 
     def _type(self, text: str) -> None:

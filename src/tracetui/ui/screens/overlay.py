@@ -25,7 +25,7 @@ from textual.visual import RenderOptions, Visual
 
 from tracetui.masking import one_line
 from tracetui.model import RunSummary
-from tracetui.text import Clean, clean, truncate, wrap
+from tracetui.text import Clean, exact, truncate, wrap
 from tracetui.ui.base_app import StackScreen
 from tracetui.ui.commands import Command, keys_of, match_score, shown
 from tracetui.ui.screens.base import BaseScreen
@@ -357,7 +357,7 @@ class Palette(Overlay):
         lines = [line for _, line in rows]
         typed: Line = (
             Piece(Clean("› "), "accent bold"),
-            Piece(clean(self._text), "text bold"),
+            Piece(exact(self._text), "text bold"),
             Piece(self.app.look.glyphs.typing, "accent"),
         )
         if not self._text:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tracetui import masking
 from tracetui.live.mailbox import Compare, Divergence, FindDivergence, Mail
+from tracetui.masking import one_line
 from tracetui.model import Problem, Run, RunRef, RunSummary
 from tracetui.sources.local import is_confined
 from tracetui.store.facts import NO_EFFECTS, EffectFacts
 from tracetui.store.relations import COPY, Relations, has_original
 from tracetui.store.store import OPEN_RUNS, Store
-from tracetui.text import Clean, grouped, one_line, quantity
+from tracetui.text import Clean, grouped, quantity
 from tracetui.ui.commands import Command
 from tracetui.views.glyphs import Glyphs
 from tracetui.views.list.result import Relationship

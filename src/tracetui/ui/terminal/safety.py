@@ -20,7 +20,7 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
-from tracetui.text import Clean, clean
+from tracetui.text import Clean, exact
 
 CLIPBOARD_LIMIT: Final = 74_000
 """Maximum bytes that terminals accept by OSC 52."""
@@ -54,7 +54,7 @@ class ControlFilter(LineFilter):
 
 def clean_for_paste(text: str) -> str:
     """Clean foreign text for pasting anywhere, shells included; keeps line feeds and tabs."""
-    return "\n".join("\t".join(clean(part) for part in line.rstrip("\r").split("\t")) for line in text.split("\n"))
+    return "\n".join("\t".join(exact(part) for part in line.rstrip("\r").split("\t")) for line in text.split("\n"))
 
 
 def clipboard_sequence(text: str) -> str | None:

@@ -10,7 +10,7 @@ from textual.binding import Binding
 from textual.message import Message
 from textual.widgets import Input
 
-from tracetui.text import Clean, cells, clean, grouped, one_line
+from tracetui.text import Clean, cells, exact, grouped
 from tracetui.ui.widgets.lines import LineBar
 from tracetui.views.rows import Line, Piece, fit
 
@@ -99,7 +99,7 @@ class Prompt(Input):
     def ask(self, question: Question) -> None:
         """Open the prompt; the caller focuses it."""
         self.question = question
-        self.placeholder = clean(question.hint)
+        self.placeholder = exact(question.hint)
         self._quiet = True
         self.value = question.value
         self.cursor_position = len(question.value)
@@ -228,8 +228,8 @@ class QueryQuestion(Question):
 
     def _fault(self, text: str, error: QueryError) -> Line:
         """Error message of a query, below its position if it fits."""
-        message = clean(error.message)
-        column = cells(clean(text[: error.column])) + cells(clean(self.title)) + LABEL_MARGIN
+        message = exact(error.message)
+        column = cells(exact(text[: error.column])) + cells(exact(self.title)) + LABEL_MARGIN
         if column + 2 + cells(message) > self._width:
             return tuple(fit((Piece(message, "status.warn"),), self._width))
         return Piece(Clean(f"{' ' * column}^ "), "status.warn bold"), Piece(message, "status.warn")
@@ -247,6 +247,6 @@ class QueryQuestion(Question):
             pieces.append(Piece(Clean(" Tab "), "key bold"))
         for i, offer in enumerate(offers[first : first + 12]):
             style = "hit" if cycle is not None and i == 0 else "text"
-            pieces += [Piece(Clean(" ")), Piece(one_line(offer.text, 40), style)]
-            pieces.append(Piece(Clean(f" {one_line(offer.hint, 40)} "), "dim"))
+            pieces += [Piece(Clean(" ")), Piece(exact(offer.text, 40), style)]
+            pieces.append(Piece(Clean(f" {exact(offer.hint, 40)} "), "dim"))
         return tuple(pieces)

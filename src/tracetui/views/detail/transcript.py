@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tracetui.analysis.effects import Edit, edits_of
 from tracetui.analysis.values import value_text
+from tracetui.masking import clean, one_line
 from tracetui.model import Message, Part, Reasoning, Text, ToolCall, ToolResult
-from tracetui.text import Clean, cells, clean, grouped, one_line, pad, quantity, truncate, wrap
+from tracetui.text import Clean, cells, grouped, pad, quantity, truncate, wrap
 from tracetui.views.document import document, json_compact
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.rows import Fold, Line, Piece, Rows, width_of

@@ -16,7 +16,8 @@ from rich.cells import chop_cells
 from tracetui.analysis.step_diff import Look, Section, Sign
 from tracetui.diff.align import Hunk
 from tracetui.diff.align import Line as Words
-from tracetui.text import Clean, cells, clean, count, grouped, one_line, pad
+from tracetui.masking import clean, one_line
+from tracetui.text import Clean, cells, count, grouped, pad
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
 
