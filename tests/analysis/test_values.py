@@ -13,7 +13,7 @@ from tracetui.diff.comparison import Comparison, Divergence
 from tracetui.diff.step import Kind
 from tracetui.export.diff import word_lines
 from tracetui.model import Body, Message, Operation, ToolResult
-from tracetui.text import clean
+from tracetui.text import exact
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,8 @@ def test_values_that_do_not_need_no_words(a: Any, b: Any) -> None:
 
 
 def test_how_they_are_written() -> None:
-    assert with_label(clean("2"), clean("string")) == '"2" (string)'
-    assert with_label(clean("2"), clean("number")) == "2 (number)"
+    assert with_label(exact("2"), exact("string")) == '"2" (string)'
+    assert with_label(exact("2"), exact("number")) == "2 (number)"
     assert lookalike_note("\u00e9", "e\u0301") == "A NFC · B NFD: e U+0301"
 
 

@@ -46,7 +46,7 @@ from tracetui.store.relations import Relations
 from tracetui.testing import hostile, reading
 from tracetui.testing import read_run as run_of
 from tracetui.testing.reading import Follower
-from tracetui.text import clean
+from tracetui.text import exact
 
 FORMAT = Opencode()
 CASE = CASES / "database" / "input" / "opencode.db"
@@ -799,7 +799,7 @@ def test_hostile_text_anywhere_is_only_text(written: tuple[Path, Writer], attack
     write.step("msg_2", "ses_1", 3, 4, text(attack), call(attack, given, attack, 3, exit=1), {"type": attack})
     run = read(path, "ses_1")
     assert run.load(named(run, "msg_2")).output == attack
-    assert any(span.error is not None and clean(span.error.message).isprintable() for span in run.spans)
+    assert any(span.error is not None and exact(span.error.message).isprintable() for span in run.spans)
 
 
 def test_a_body_of_a_changed_row_is_refused(written: tuple[Path, Writer]) -> None:

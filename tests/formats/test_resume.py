@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tracetui.formats.programs import resume_command as command
 from tracetui.model import RunRef, RunSummary
-from tracetui.text import clean
+from tracetui.text import exact
 
 COMMANDS = {
     "claude-code": "claude --resume 1234-ab",
@@ -59,4 +59,4 @@ def test_the_shell_reads_only_the_words_that_were_quoted(ident: str, folder: str
         words = shlex.split(found)
         plain = shlex.split(COMMANDS[form].replace("1234-ab", ident))
         assert words in (plain, ["cd", folder, "&&", *plain])
-        assert clean(found) == found
+        assert exact(found) == found

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracetui.text import cells, clean
+from tracetui.text import cells, exact
 from tracetui.views.rows import Piece, fill, fit, width_of
 
-PIECES = st.lists(st.text("ab é日", max_size=4).map(lambda text: Piece(clean(text))), max_size=5)
+PIECES = st.lists(st.text("ab é日", max_size=4).map(lambda text: Piece(exact(text))), max_size=5)
 
 
 @given(PIECES, st.integers(0, 12))
@@ -16,10 +16,10 @@ def test_a_line_is_cut_to_its_width_and_says_so(line: list[Piece], width: int) -
     fitted = tuple(fit(line, width))
     whole, shown = ("".join(piece.text for piece in pieces) for pieces in (line, fitted))
     assert width_of(fitted) <= width
-    assert shown == whole if cells(clean(whole)) <= width else width == 0 or shown.endswith("…")
+    assert shown == whole if cells(exact(whole)) <= width else width == 0 or shown.endswith("…")
     assert width_of(tuple(fill(line, width))) == width
 
 
 def test_what_is_cut_between_two_pieces_is_marked_too() -> None:
-    line = [Piece(clean("limit exceeded: ")), Piece(clean("<n>"), "status.warn"), Piece(clean(" > <n>"))]
+    line = [Piece(exact("limit exceeded: ")), Piece(exact("<n>"), "status.warn"), Piece(exact(" > <n>"))]
     assert [piece.text for piece in fit(line, 19)] == ["limit exceeded: ", "<n…"]

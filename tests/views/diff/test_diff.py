@@ -30,7 +30,7 @@ from tracetui.diff.comparison import Comparison, Diff, compare
 from tracetui.diff.step import StateDiff, context_diff
 from tracetui.diff.values import Change
 from tracetui.model import Body, FirstError, Message, Operation, Run, Status, StatusSource, Text
-from tracetui.text import clean
+from tracetui.text import exact
 from tracetui.views.diff.steps import PairRows, run_rows, sentence, summary
 from tracetui.views.diff.text import ComparedRows, Folds, LineKey, breaks
 from tracetui.views.glyphs import ASCII, UNICODE
@@ -244,7 +244,7 @@ def test_every_word_of_both_texts_is_there_when_all_folds_are_open(a: str, b: st
     check_rows(rows, width, most=10_000)
     drawn = " ".join(texts(rows, width))
     for line in (*a.split("\n"), *b.split("\n")):
-        for word in clean(line).split(" "):
+        for word in exact(line).split(" "):
             assert len(word) > 8 or word.rstrip() in drawn  # a longer one may be broken; `texts` ends with no blank
     shown = "\n".join(rows.plain(i) for i in range(len(rows)))
     assert all(line in shown for line in (*a.split("\n"), *b.split("\n")))
@@ -270,7 +270,7 @@ def test_any_sections_under_any_folds_give_rows_that_fit(
         folds = folds._replace(toggled=folds.toggled ^ {data.draw(st.sampled_from(keys))})
 
 
-@given(st.text(max_size=200).map(clean), st.integers(4, 40))
+@given(st.text(max_size=200).map(exact), st.integers(4, 40))
 def test_rows_of_a_line_are_all_of_it_and_fit(text: Any, width: int) -> None:
     from tracetui.text import Clean, cells
 
