@@ -64,6 +64,8 @@ class Opencode:
         return KindReader(_kind_of, readers)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
+        if not isinstance(span.at, SpanRef):
+            raise FormatError("this span comes from another format")
         if _is_database(file):
             return database.body(file, span)
         return _export_body(file, span) if _is_export(file) else storage.body(file, span)
@@ -147,9 +149,7 @@ def _read_export(file: File, data: bytes) -> Chunk:
 
 def _export_body(file: File, span: Span) -> Body:
     """Everything about one span, from its message."""
-    at = span.at
-    if not isinstance(at, SpanRef):
-        raise FormatError("this span comes from another format")
+    at: SpanRef = span.at
     if at.message is None:
         if at.shows != "revert":
             return Body()

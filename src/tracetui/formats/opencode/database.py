@@ -38,12 +38,7 @@ from tracetui.formats.opencode.records import (
     info_of,
     rendered,
 )
-from tracetui.formats.opencode.runs import (
-    FORK,
-    LEADING,
-    STALE_MS,
-    runs_of,
-)
+from tracetui.formats.opencode.runs import FORK, LEADING, STALE_MS, runs_of
 from tracetui.formats.opencode.version2 import converted
 from tracetui.formats.rowlog import PAGE_BITS, Table
 from tracetui.formats.scalars import word
@@ -399,9 +394,7 @@ def session_attributes(database: Database, info: Info, *, whole: bool) -> Record
 
 def body(file: File, span: Span) -> Body:
     """Everything about one span."""
-    at = span.at
-    if not isinstance(at, SpanRef):
-        raise FormatError("this span comes from another format")
+    at: SpanRef = span.at
     with file.database() as connection:
         connection.execute("BEGIN")
         database = Database(connection)

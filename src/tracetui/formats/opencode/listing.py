@@ -11,23 +11,10 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from tracetui.formats.opencode.database import (
-    MESSAGES_2,
-    Database,
-    Originals,
-    is_stale,
-    time_of,
-)
+from tracetui.formats.opencode.database import MESSAGES_2, Database, Originals, is_stale, time_of
 from tracetui.formats.opencode.reading import RunReader, has_lost, read, spans_of
-from tracetui.formats.opencode.records import (
-    Info,
-)
-from tracetui.formats.opencode.runs import (
-    STALE_MS,
-    header_of,
-    header_of_tree,
-    runs_of,
-)
+from tracetui.formats.opencode.records import Info
+from tracetui.formats.opencode.runs import STALE_MS, header_of, header_of_tree, runs_of
 from tracetui.formats.rowlog import LATEST as LATEST_PAGES
 from tracetui.formats.rowlog import PAGE_BITS, RowLog
 from tracetui.formats.scalars import word

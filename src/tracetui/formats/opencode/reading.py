@@ -24,20 +24,8 @@ from tracetui.formats.opencode.database import (
     time_of,
 )
 from tracetui.formats.opencode.messages import Message, interpret
-from tracetui.formats.opencode.records import (
-    Info,
-    Revert,
-    rendered,
-)
-from tracetui.formats.opencode.runs import (
-    FORK,
-    Facts,
-    RunSpans,
-    Session,
-    Tree,
-    header_of_tree,
-    run_body,
-)
+from tracetui.formats.opencode.records import Info, Revert, rendered
+from tracetui.formats.opencode.runs import FORK, Facts, RunSpans, Session, Tree, header_of_tree, run_body
 from tracetui.formats.rowlog import PAGE_BITS, Pages, RowLog
 from tracetui.formats.sqlite import ReadState
 from tracetui.model import Problem, RunRef, Span
