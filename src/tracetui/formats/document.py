@@ -189,8 +189,8 @@ class Documents:
         """The files in a folder that are called so, in any order; without the main file."""
         listed: dict[str, Stat] = {}
         for entry in self.file.folder(folder).entries:
-            if entry.skipped is None and entry.stat is not None and name.fullmatch(entry.name):
-                listed[f"{folder}/{entry.name}" if folder else entry.name] = entry.stat
+            if entry.skipped is None and entry.stat is not None and name.fullmatch(own := entry.name):
+                listed[f"{folder}/{own}" if folder else own] = entry.stat
         listed.pop(self.file.name, None)
         return listed
 
