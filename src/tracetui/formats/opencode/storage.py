@@ -89,7 +89,7 @@ class _Files(Documents):
 
     def forget(self) -> None:
         """Keep only what tells whether files have changed."""
-        self.read = {path: one and replace(one, value=None) for path, one in self.read.items()}
+        self.read = {path: one and (replace(one, value=None) if one.value else one) for path, one in self.read.items()}
 
     def is_now(self, file: File) -> bool:
         """Whether nothing has changed since."""
