@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from tests.formats.opencode_build import Writer, at, call, database, text
 from tracetui.formats import rowlog, sqlite
-from tracetui.formats.opencode import Opencode, listing, reading, runs
-from tracetui.formats.opencode import database as opencode
+from tracetui.formats.opencode import Opencode, reading, runs
 from tracetui.live.load import Reader
 from tracetui.model import RunRef
 from tracetui.sources import base
@@ -31,9 +30,6 @@ def _small_pages() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rowlog, "PAGE_BITS", 2)
         patch.setattr(rowlog, "FEW", 2)
-        patch.setattr(opencode, "PAGE_BITS", 2)
-        patch.setattr(reading, "PAGE_BITS", 2)
-        patch.setattr(listing, "PAGE_BITS", 2)
         patch.setattr(reading, "KEPT", 3)
         patch.setattr(runs, "KEPT", 5)
         patch.setattr(base, "TICK_NS", 0)

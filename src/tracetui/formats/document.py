@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, TypeVar
 from zlib import crc32
 
 import msgspec
@@ -14,9 +15,10 @@ from tracetui.formats.decode import decode
 from tracetui.formats.schema import Schema, Unknown, keys_of, plain, raw_of
 from tracetui.model import Body, Problem, RunRef, RunSummary
 from tracetui.model.build import RunBuilder, summary_of
-from tracetui.sources.base import File, Stat, settled
+from tracetui.sources.base import File, LinkLost, Stat, reason_of, settled
 
 _T = TypeVar("_T")
+_JSON: Final = re.compile(r".*\.json", re.DOTALL)
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -152,6 +154,83 @@ def unchanged(file: File, before: Fingerprint | None) -> Fingerprint | None:
         return before
     current = fingerprint(file, data := file.read_all())
     return current if crc32(data) == before.check else None
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A file that was read."""
+
+    version: Fingerprint
+    check: int
+    """Checksum of its bytes."""
+    value: Any
+    """What was made of them."""
+
+
+class Documents:
+    """The files of a run that is in several: `make` gets the path and the bytes of those that differ from `before`.
+
+    Paths are relative to the folder of the main file.
+    """
+
+    def __init__(
+        self, file: File, make: Callable[[str, bytes], Any], before: Mapping[str, Document | None] | None = None
+    ) -> None:
+        self.file, self.before, self._make = file, before or {}, make
+        self.read: dict[str, Document | None] = {}
+        """By path; None for one that could not be read."""
+        self.problems: list[Problem] = []
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(document.version.stat.size for document in self.read.values() if document is not None)
+
+    def listed(self, folder: str, name: re.Pattern[str] = _JSON) -> dict[str, Stat]:
+        """The files in a folder that are called so, in any order; without the main file."""
+        listed: dict[str, Stat] = {}
+        for entry in self.file.folder(folder).entries:
+            if entry.skipped is None and entry.stat is not None and name.fullmatch(own := entry.name):
+                listed[f"{folder}/{own}" if folder else own] = entry.stat
+        listed.pop(self.file.name, None)
+        return listed
+
+    def get(self, path: str, stat: Stat | None = None, *, needed: bool = True) -> Document | None:
+        """A file; None, and a problem if it is `needed`, if it can't be read. It isn't opened if its `stat` is settled
+        and the same as before.
+        """
+        known = self.before.get(path)
+        if known is not None and stat is not None and known.version == Fingerprint(stat, None):
+            self.read[path] = known
+        if path not in self.read:
+            try:
+                with self.file.other(path) as other:
+                    self.take(path, other)
+            except LinkLost:
+                raise
+            except OSError as error:
+                self.read[path] = None
+                self.problems += [Problem(self.file.path, path, reason_of(error))] if needed else []
+        return self.read[path]
+
+    def take(self, path: str, file: File) -> Document:
+        """The same for a file that is open. Raises `OSError`."""
+        known = self.before.get(path)
+        if known is not None and (same := unchanged(file, known.version)) is not None:
+            document = known if same is known.version else msgspec.structs.replace(known, version=same)
+        else:
+            data = file.read_all()
+            document = Document(fingerprint(file, data), crc32(data), self._make(path, data))
+        self.read[path] = document
+        return document
+
+
+def is_there(file: File, path: str) -> bool:
+    """Whether there is a file with bytes at `path`, relative to the folder of `file`."""
+    try:
+        with file.other(path) as other:
+            return other.stat.size > 0
+    except OSError:
+        return False
 
 
 def summary(ref: RunRef, file: File, chunk: Chunk, *, deep: bool) -> RunSummary:

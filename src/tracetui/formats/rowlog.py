@@ -62,6 +62,22 @@ class Log(msgspec.Struct, frozen=True):
     """The page up to which earlier ones were compared last; they are compared from the end to the start."""
 
     @property
+    def tail(self) -> int:
+        """The first of the latest pages of the table."""
+        return self.end - LATEST + 1
+
+    def has_lost(self, before: Log, run: Any, pages: Iterable[int]) -> bool:
+        """Whether rows of a run in some pages have gone: there are fewer than `before` and the new ones.
+
+        The first sums of the table are the number of rows and the largest row number.
+        """
+        for page in pages:
+            old, new = before.pages.get((run, page), (0, -1)), self.pages.get((run, page), (0, -1))
+            if new[0] < old[0] or (old[0] and new[1] < old[1]):
+                return True
+        return False
+
+    @property
     def latest(self) -> int:
         """The first of the latest pages with rows of the runs."""
         return max((page for _, page in self.pages), default=0) - LATEST + 1
@@ -105,6 +121,11 @@ class RowLog(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, logs=logs)
 
 
+def rows_in(page: int) -> range:
+    """The row numbers of a page."""
+    return range(page << PAGE_BITS, (page + 1) << PAGE_BITS)
+
+
 def _end(connection: Connection, table: Table) -> int:
     """The last page of a table."""
     (last,) = connection.execute(f"SELECT max({table.rowid}) FROM {table.source}").fetchone()
@@ -137,7 +158,7 @@ def _look(
         top, bottom = early, 0
     pages = {*known[bottom:top], *known[early:]}
     now = dict[tuple[Any, int], tuple[Any, ...]]()
-    end = log.end - LATEST + 1
+    end = log.tail
     for low, high in (*_ranges(sorted(page for page in pages if page < end)), (end, None)):
         rows = _between(connection, table, runs, low, high)
         now |= {(run, page): tuple(sums) for run, page, *sums in rows}

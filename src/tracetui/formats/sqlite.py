@@ -244,11 +244,15 @@ class Tables:
         ((count,),) = self.rows(f"SELECT count(*) FROM {rows}")  # noqa: S608
         return int(count)
 
+    def records(self, sql: str, *values: Any) -> Iterator[dict[str, Any]]:
+        """The rows of a statement, by column."""
+        cursor = self.connection.execute(sql, values)
+        names = [column[0] for column in cursor.description]
+        return (dict(zip(names, row, strict=True)) for row in cursor)
+
     def record(self, sql: str, *values: Any) -> dict[str, Any] | None:
         """The first row of a statement, by column; None if there is none."""
-        cursor = self.connection.execute(sql, values)
-        row = cursor.fetchone()
-        return None if row is None else dict(zip([column[0] for column in cursor.description], row, strict=True))
+        return next(self.records(sql, *values), None)
 
 
 class Row(msgspec.Struct, frozen=True):

@@ -22,7 +22,6 @@ from tracetui.formats.bodies import cached
 from tracetui.formats.decode import record_on, top_names
 from tracetui.formats.document import DocumentReader, Outline, summary
 from tracetui.formats.opencode import database, listing, reading, storage
-from tracetui.formats.opencode.context import context_of
 from tracetui.formats.opencode.messages import Message, SpanRef, body_of, interpret
 from tracetui.formats.opencode.records import MESSAGES, PARTS, Part, SourceMessage, changed, decode_record, info_of
 from tracetui.formats.opencode.runs import RunSpans, Session, Tree, header_of_tree, run_body
@@ -30,7 +29,7 @@ from tracetui.formats.opening import opening
 from tracetui.formats.scalars import child, mapping, text
 from tracetui.formats.schema import Unknown, plain, raw_of
 from tracetui.formats.sqlite import DatabaseReader, KindReader
-from tracetui.model import Body, Problem, RunRef, RunSummary, Span
+from tracetui.model import Body, Operation, Problem, RunRef, RunSummary, Span
 from tracetui.model.context import ContextFacts
 from tracetui.sources.base import HEAD_SIZE, SQLITE_MAGIC, File
 
@@ -64,6 +63,8 @@ class Opencode:
         return KindReader(_kind_of, readers)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
+        if not isinstance(span.at, SpanRef):
+            raise FormatError("this span comes from another format")
         if _is_database(file):
             return database.body(file, span)
         return _export_body(file, span) if _is_export(file) else storage.body(file, span)
@@ -80,7 +81,10 @@ class Opencode:
         return () if no_parts else ("", f"../../message/{stem}", "../../part")
 
     def context(self, span: Span, body: Body) -> ContextFacts | None:
-        return context_of(span, body)
+        """The answer of a *summary* call replaces the conversation; a message before it marks that point."""
+        if span.operation is Operation.CHAT and "summary" in span.note.split(", "):
+            return ContextFacts(compacts=True)
+        return ContextFacts(()) if span.name == "compaction" else None
 
     def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
         there = PurePath(environ.get("XDG_DATA_HOME") or home / ".local" / "share", "opencode")
@@ -147,9 +151,7 @@ def _read_export(file: File, data: bytes) -> Chunk:
 
 def _export_body(file: File, span: Span) -> Body:
     """Everything about one span, from its message."""
-    at = span.at
-    if not isinstance(at, SpanRef):
-        raise FormatError("this span comes from another format")
+    at: SpanRef = span.at
     if at.message is None:
         if at.shows != "revert":
             return Body()

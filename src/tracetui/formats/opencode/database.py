@@ -24,6 +24,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from tracetui.errors import FormatError
+from tracetui.formats.bodies import rendered
 from tracetui.formats.decode import decode
 from tracetui.formats.opencode.messages import Message, SpanRef, body_of, interpret
 from tracetui.formats.opencode.records import (
@@ -36,19 +37,13 @@ from tracetui.formats.opencode.records import (
     changed,
     decode_record,
     info_of,
-    rendered,
 )
-from tracetui.formats.opencode.runs import (
-    FORK,
-    LEADING,
-    STALE_MS,
-    runs_of,
-)
+from tracetui.formats.opencode.runs import FORK, LEADING, STALE_MS, runs_of
 from tracetui.formats.opencode.version2 import converted
-from tracetui.formats.rowlog import PAGE_BITS, Table
+from tracetui.formats.rowlog import Table, rows_in
 from tracetui.formats.scalars import word
 from tracetui.formats.schema import Unknown
-from tracetui.formats.sqlite import many
+from tracetui.formats.sqlite import Tables, many
 from tracetui.model import Body, Link, Span
 from tracetui.sources.base import File
 
@@ -71,19 +66,14 @@ _JSON: Final = frozenset(
 """Text columns that hold JSON."""
 
 
-class Database:
+class Database(Tables):
     """The tables and columns that are there. Raises `FormatError` if no session can be read with them.
 
     A row of the tables of opencode 2 has the negative of its ``rowid`` as its key.
     """
 
     def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-        self.columns: dict[str, frozenset[str]] = {}
-        for table in (*SESSIONS, "message", "part", MESSAGES_2, "project", "workspace", "todo"):
-            rows = connection.execute(f"PRAGMA table_info({table})").fetchall()
-            if rows:
-                self.columns[table] = frozenset(str(row[1]) for row in rows)
+        super().__init__(connection, {}, *SESSIONS, "message", "part", MESSAGES_2, "project", "workspace", "todo")
         self.session_tables = [table for table in SESSIONS if self.has(table, "id")]
         self.has_old = self.has("message", "id", "session_id", "data")
         self.has_parts = self.has("part", "message_id", "data")
@@ -96,13 +86,10 @@ class Database:
         """Ids of the sessions in the table of opencode 2."""
         if self.has_new and self.has("session_v2", "id"):
             self.moved = frozenset(ident for (ident,) in self.rows("SELECT id FROM session_v2"))
-        self._table_of = cached(self._find_table)
-
-    def table_of(self, ident: str) -> str:
-        """The table with the messages of a session."""
-        return self._table_of(ident)
+        self.table_of = cached(self._find_table)
 
     def _find_table(self, ident: str) -> str:
+        """The table with the messages of a session."""
         if not self.has_new or ident in self.moved or not self.has_old:
             return MESSAGES_2 if self.has_new else "message"
         sql = "SELECT EXISTS(SELECT 1 FROM {} WHERE session_id = ?)"
@@ -111,11 +98,7 @@ class Database:
 
     def has(self, table: str, *names: str) -> bool:
         """Whether a table has all of these columns."""
-        return self.columns.get(table, frozenset()).issuperset(names)
-
-    def select(self, table: str, names: Sequence[str]) -> str:
-        """These columns of a table, NULL for those that it does not have."""
-        return ", ".join(name if self.has(table, name) else "NULL" for name in names)
+        return {*names}.issubset(self.columns[table])
 
     def order(self, table: str) -> str:
         """The order of its rows, which is that in which opencode shows them."""
@@ -128,19 +111,13 @@ class Database:
         """A number that differs when a row has changed."""
         return "time_updated" if self.has(table, "time_updated") else "length(data)"
 
-    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """All rows of a statement."""
-        return self.connection.execute(sql, values).fetchall()
-
-    def records(self, table: str, where: str, value: Any) -> list[Record]:
-        """Rows with all of their columns and their ``rowid``."""
-        cursor = self.connection.execute(f"SELECT rowid AS rowid, * FROM {table} WHERE {where}", (value,))
-        names = [column[0] for column in cursor.description]
-        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-
     def attributes(self, table: str, where: str, value: Any) -> list[Record]:
-        """The same, as they are shown."""
-        return [_shown(row) for row in self.records(table, where, value)]
+        """Rows with all of their columns, as they are shown."""
+        return [_shown(row) for row in self.records(f"SELECT * FROM {table} WHERE {where}", value)]
+
+    def row(self, table: str, rowid: int) -> Record:
+        """One row with all of its columns."""
+        return next(self.records(f"SELECT * FROM {table} WHERE rowid = ?", rowid))
 
     # ---- sessions
 
@@ -155,7 +132,7 @@ class Database:
             if "parent_id" in where and not self.has(table, "parent_id"):
                 continue
             key = key_of(table)
-            sql = f"SELECT {key}, {self.select(table, _SESSION)} FROM {table} {where.replace('rowid', key)}"
+            sql = f"SELECT {key}, {self.select(table, *_SESSION)} FROM {table} {where.replace('rowid', key)}"
             rows = self.rows(sql) if wanted is None else many(self.connection, sql, wanted)
             infos = [_info(row, branches) for row in rows if word(row[1]) is not None]
             found += infos if table == "session_v2" else [info for info in infos if info.id not in self.moved]
@@ -230,7 +207,7 @@ class Database:
         own = self.table_of(ident)
         found: set[int] = set()
         for page in pages:
-            rows = f"rowid >= {page << PAGE_BITS} AND rowid < {(page + 1) << PAGE_BITS}"
+            rows = "rowid >= {0.start} AND rowid < {0.stop}".format(rows_in(page))
             if table == own:
                 found |= {
                     key
@@ -244,12 +221,12 @@ class Database:
 
     def _select(self, table: str) -> str:
         kind = "type" if table == MESSAGES_2 else "NULL"
-        return f"SELECT {key_of(table)}, {self.select(table, ('id', 'time_created'))}, {_DATA}, {kind} FROM {table}"
+        return f"SELECT {key_of(table)}, {self.select(table, 'id', 'time_created')}, {_DATA}, {kind} FROM {table}"
 
     def parts(self, where: str, keys: Iterable[Any]) -> dict[Any, list[Row]]:
         """Rows of parts, by message: rowid, id, message, time, data."""
         found: dict[Any, list[Row]] = {}
-        columns, order = self.select("part", ("id", "message_id", "time_created")), self.order("part")
+        columns, order = self.select("part", "id", "message_id", "time_created"), self.order("part")
         sql = f"SELECT rowid, {columns}, {_DATA} FROM part WHERE {where} ORDER BY {order}"
         for row in many(self.connection, sql, keys) if self.has_parts else ():
             found.setdefault(row[2], []).append(row)
@@ -290,7 +267,7 @@ def _value(name: str, value: Any) -> Any:
 
 
 def _shown(row: Record) -> Record:
-    return {name: _value(name, value) for name, value in row.items() if name != "rowid"}
+    return {name: _value(name, value) for name, value in row.items()}
 
 
 def source_of(row: Row, parts: Iterable[Row]) -> tuple[SourceMessage, list[tuple[str, str]]]:
@@ -355,13 +332,13 @@ def _stored(database: Database, at: SpanRef) -> tuple[SourceMessage, Record]:
     if not rows:
         raise changed("row deleted")
     if at.message < 0:
-        (row,) = database.records(MESSAGES_2, "rowid = ?", -at.message)
+        row = database.row(MESSAGES_2, -at.message)
         source, _ = _source_2(rows[0], word(rows[0][1]) or f"message row {-at.message}", whole=True)
         return replace(source, own=_beside(row) | source.own), _plain(row)
     where, key = ("message_id IN ({keys})", rows[0][1]) if at.part is None else ("rowid IN ({keys})", at.part)
     source, _ = source_of(rows[0], [row for found in database.parts(where, [key]).values() for row in found])
-    (row,) = database.records("message", "rowid = ?", at.message)
-    below = [database.records("part", "rowid = ?", part.store_key)[0] for part in source.parts]
+    row = database.row("message", at.message)
+    below = [database.row("part", part.store_key) for part in source.parts]
     parts = [replace(part, own=_beside(one) | part.own) for part, one in zip(source.parts, below, strict=True)]
     source = replace(source, parts=tuple(parts), own=_beside(row) | source.own)
     return source, {"message": _plain(row), "parts": list(map(_plain, below))}
@@ -373,8 +350,7 @@ def _beside(row: Record) -> Record:
 
 
 def _plain(row: Record) -> Record:
-    return {name: value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-            for name, value in row.items() if name != "rowid"}  # fmt: skip
+    return {name: _value("", value) for name, value in row.items()}
 
 
 def is_stale(info: Info, latest: float | None) -> bool:
@@ -399,9 +375,7 @@ def session_attributes(database: Database, info: Info, *, whole: bool) -> Record
 
 def body(file: File, span: Span) -> Body:
     """Everything about one span."""
-    at = span.at
-    if not isinstance(at, SpanRef):
-        raise FormatError("this span comes from another format")
+    at: SpanRef = span.at
     with file.database() as connection:
         connection.execute("BEGIN")
         database = Database(connection)

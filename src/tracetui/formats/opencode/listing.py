@@ -11,25 +11,11 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from tracetui.formats.opencode.database import (
-    MESSAGES_2,
-    Database,
-    Originals,
-    is_stale,
-    time_of,
-)
-from tracetui.formats.opencode.reading import RunReader, has_lost, read, spans_of
-from tracetui.formats.opencode.records import (
-    Info,
-)
-from tracetui.formats.opencode.runs import (
-    STALE_MS,
-    header_of,
-    header_of_tree,
-    runs_of,
-)
-from tracetui.formats.rowlog import LATEST as LATEST_PAGES
-from tracetui.formats.rowlog import PAGE_BITS, RowLog
+from tracetui.formats.opencode.database import MESSAGES_2, Database, Originals, is_stale, time_of
+from tracetui.formats.opencode.reading import RunReader, read, spans_of
+from tracetui.formats.opencode.records import Info
+from tracetui.formats.opencode.runs import STALE_MS, header_of, header_of_tree, runs_of
+from tracetui.formats.rowlog import RowLog, rows_in
 from tracetui.formats.scalars import word
 from tracetui.formats.sqlite import CountedRun
 from tracetui.model import Body, Problem, RunRef, RunSummary
@@ -126,12 +112,11 @@ class Counting(msgspec.Struct):
             self.revisions[ident] = self.revisions.get(ident, 0) + 1
             for name, pages in by_table.items():
                 is_early = min(pages) < self.first(name)
-                lost = has_lost(before[name].pages, self.log.logs[name].pages, ident, pages)
-                self.is_recounted |= is_early or lost
+                self.is_recounted |= is_early or self.log.logs[name].has_lost(before[name], ident, pages)
 
     def first(self, table: str) -> int:
         """The first of the latest pages of a table."""
-        return self.log.logs[table].end - LATEST_PAGES + 1 if table in self.log.logs else 0
+        return self.log.logs[table].tail if table in self.log.logs else 0
 
 
 def _revisions(database: Database, infos: Sequence[Info], counting: Counting) -> dict[str, Revision]:
@@ -185,7 +170,7 @@ def _lost(
     database: Database, path: str, counting: Counting, table: str, key: str, above: Sequence[str]
 ) -> Iterator[Problem]:
     """The rows of a table whose `key` is in none of the tables above it."""
-    first = 0 if counting.is_recounted or counting.lost.get(table) else counting.first(table) << PAGE_BITS
+    first = 0 if counting.is_recounted or counting.lost.get(table) else rows_in(counting.first(table)).start
     if first > 0:  # of few rows, each is looked for
         known = " AND ".join(f"NOT EXISTS (SELECT 1 FROM {name} WHERE id = {table}.{key})" for name in above)
     else:

@@ -307,8 +307,8 @@ def steps_of(parts: Sequence[Part]) -> list[list[Part]]:
 
 def _used(parts: Sequence[Part]) -> Usage | None:
     """The usage of a step, as stated at its end."""
-    used = [part.data.tokens.usage(part.data.cost) for part in parts if isinstance(part.data, StepFinish)]
-    return used[0] if len(used) == 1 else _total(used) or None
+    ends = [part.data for part in parts if isinstance(part.data, StepFinish)]
+    return _total([end.tokens.usage(end.cost) for end in ends]) or None
 
 
 def _total(used: Sequence[Usage | None]) -> Usage:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import inf
 from sqlite3 import Connection
 from typing import Any, Final
@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tracetui.errors import FormatError
+from tracetui.formats.bodies import rendered
 from tracetui.formats.opencode.database import (
     MESSAGES_2,
     Database,
@@ -24,21 +25,9 @@ from tracetui.formats.opencode.database import (
     time_of,
 )
 from tracetui.formats.opencode.messages import Message, interpret
-from tracetui.formats.opencode.records import (
-    Info,
-    Revert,
-    rendered,
-)
-from tracetui.formats.opencode.runs import (
-    FORK,
-    Facts,
-    RunSpans,
-    Session,
-    Tree,
-    header_of_tree,
-    run_body,
-)
-from tracetui.formats.rowlog import PAGE_BITS, Pages, RowLog
+from tracetui.formats.opencode.records import Info, Revert
+from tracetui.formats.opencode.runs import FORK, Facts, RunSpans, Session, Tree, header_of_tree, run_body
+from tracetui.formats.rowlog import RowLog, rows_in
 from tracetui.formats.sqlite import ReadState
 from tracetui.model import Problem, RunRef, Span
 
@@ -270,13 +259,13 @@ class RunReader:
         database, ident = self._database, session.info.id
         keys = {*session.runs, *session.keys[-LATEST:]}
         for name, pages in changes.items():
-            if has_lost(before.logs[name].pages, now.logs[name].pages, ident, pages):
+            if now.logs[name].has_lost(before.logs[name], ident, pages):
                 return None
             found = database.keys_in(name, ident, pages)
             keys |= found
             if name != "part":
                 sign = -1 if name == MESSAGES_2 else 1
-                here = {sign * (page << PAGE_BITS | low) for page in pages for low in range(1 << PAGE_BITS)}
+                here = {sign * row for page in pages for row in rows_in(page)}
                 if any(key in session.at and key not in found for key in here):
                     return None
         return keys
@@ -296,15 +285,6 @@ def _is_in_place(sessions: Mapping[str, ReadSession], ident: str, keys: Mapping[
     return all(old.place == one.place and not (old.problems or one.problems) for old, one in known) and all(
         sessions[task].info.parent == ident for task in tasks if task in sessions
     )
-
-
-def has_lost(before: Pages, now: Pages, ident: str, pages: Iterable[int]) -> bool:
-    """Whether rows have gone: there are fewer than before and the new ones."""
-    for page in pages:
-        old, new = before.get((ident, page), (0, -1)), now.get((ident, page), (0, -1))
-        if new[0] < old[0] or (old[0] and new[1] < old[1]):
-            return True
-    return False
 
 
 def _is_like(old: Info, now: Info) -> bool:

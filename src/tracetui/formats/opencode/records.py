@@ -7,11 +7,9 @@ counts in JavaScript: a whole number may be written as ``5.0``, and none is exac
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, ClassVar, Final
 
 import msgspec
-import orjson
 from msgspec import Meta, Raw, Struct
 
 from tracetui.errors import FormatError
@@ -414,14 +412,3 @@ def as_integer(value: float | None) -> int | None:
 def changed(where: str) -> FormatError:
     """The error of a body whose record was replaced."""
     return FormatError("the session changed: the record was replaced", where)
-
-
-def rendered(value: Any) -> bytes:
-    """`value` as JSON, unless the store has it as text."""
-    try:
-        return orjson.dumps(value, default=repr)
-    except (TypeError, ValueError, RecursionError):
-        try:
-            return json.dumps(value, default=repr).encode("utf-8", "surrogatepass")
-        except (ValueError, RecursionError):
-            return b""

@@ -101,7 +101,7 @@ class _Taken(msgspec.Struct):
     """Spans before it."""
     state: dict[str, Any] | None
     """Of the session; None at its begin."""
-    turns: list[tuple[Turn, dict[str, Any]]] = []
+    turns: list[tuple[Turn, Turn]] = []
     """Those that it changed, as they were."""
     started: list[str] = []
     """Sub-agents that it started."""
@@ -304,7 +304,7 @@ class _SessionSpans:
         self._is_made = False
         del self.prompts[state["prompts"] :]
         for turn, before in reversed(taken.turns):
-            turn.response, turn.idle, turn.settled = before["response"], before["idle"], before["settled"]
+            turn.response, turn.idle, turn.settled = before.response, before.idle, before.settled
             self._changed[turn.position] = turn
         self._changed = {position: turn for position, turn in self._changed.items() if position < taken.length}
         self._unsettled = state["unsettled"]
@@ -317,8 +317,7 @@ class _SessionSpans:
         self._running = [(at, now if one is old else one, placement) for at, one, placement in self._running]
 
     def _change(self, turn: Turn, **fields: Any) -> None:
-        before = {"response": turn.response, "idle": turn.idle, "settled": turn.settled}
-        self._entry.turns.append((turn, before))
+        self._entry.turns.append((turn, replace(turn)))
         for name, value in fields.items():
             setattr(turn, name, value)
         self._changed[turn.position] = turn
@@ -540,14 +539,11 @@ class Facts(msgspec.Struct):
         return facts
 
 
-def facts_of(tree: Tree) -> list[Facts]:
-    """Those of all sessions, the run's own first."""
-    return [Facts().add(session.info, session.messages) for session in tree.sessions.values()]
-
-
 def header_of_tree(tree: Tree, *, stale: bool, facts: Sequence[Facts] | None = None) -> Header:
     """The header of a run all of which was read."""
-    own, facts = tree.root, facts_of(tree) if facts is None else facts
+    own = tree.root
+    if facts is None:
+        facts = [Facts().add(session.info, session.messages) for session in tree.sessions.values()]
     header = header_of(own.info, own.messages[:LEADING], facts[0].last, stale=stale, original=tree.original)
     fields = unknown_fields(*(one.unknown for one in facts))
     return replace(header, size=sum(one.size for one in facts), fields=fields)

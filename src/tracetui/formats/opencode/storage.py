@@ -11,14 +11,13 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import NO, Chunk
 from tracetui.formats.decode import decode, record_on, top_names
-from tracetui.formats.document import Fingerprint, fingerprint, unchanged
-from tracetui.formats.opencode.messages import SpanRef, body_of, interpret, part_alone
+from tracetui.formats.document import Documents, is_there
+from tracetui.formats.opencode.messages import body_of, interpret, part_alone
 from tracetui.formats.opencode.records import (
     MESSAGES,
     PARTS,
@@ -34,7 +33,7 @@ from tracetui.formats.opencode.runs import RunSpans, Session, Tree, header_of_tr
 from tracetui.formats.scalars import child, mapping, word
 from tracetui.formats.schema import Schema, Unknown
 from tracetui.model import Body, Problem, Span
-from tracetui.sources.base import File, Stat, is_file_name, reason_of
+from tracetui.sources.base import File, Stat, file_name, is_file_name
 
 SURE: Final = 90
 MAYBE: Final = 40
@@ -63,59 +62,63 @@ def sniff(file: File) -> int:
 # ---- the files of a run
 
 
-class Version(msgspec.Struct, frozen=True):
-    """All files of a run as they were read."""
-
-    own: Fingerprint
-    parts: dict[str, Fingerprint | None]
-    """By path, relative to the folder of the run's file; None for one that could not be read."""
-    folders: tuple[str, ...]
-    """Where they are."""
-    others: dict[str, Stat]
-    """Files in the same folders that belong to other runs."""
-
-
-class _Files:
+class _Files(Documents):
     """The files of a run, each read once."""
 
-    def __init__(self, file: File) -> None:
-        self._file = file
+    def __init__(self, file: File, before: Documents | None = None) -> None:
+        super().__init__(file, lambda path, data: data, None if before is None else before.read)
         self._seen: set[str] = set()
-        self.problems: list[Problem] = []
-        self.parts: dict[str, Fingerprint | None] = {}
         self.folders: dict[str, None] = {}
+        """Where they are."""
         self.others: dict[str, Stat] = {}
-
-    @property
-    def size(self) -> int:
-        """Bytes of all of them."""
-        own = 0 if self._file.name in self.parts else self._file.stat.size
-        return own + sum(part.stat.size for part in self.parts.values() if part is not None)
+        """Files in the same folders that belong to other runs."""
 
     def names(self, folder: str) -> list[str]:
-        """Paths of the JSON files in a folder, in their order, relative to the folder of the run's file."""
+        """Paths of the JSON files in a folder, in their order."""
         self.folders[folder] = None
-        return sorted(listed_in(self._file, folder))
+        return sorted(self.listed(folder))
 
     def content(self, path: str) -> bytes | None:
         """The bytes of a file; None, and a problem, if it cannot be read."""
-        try:
-            with self._file.other(path) as other:
-                data = other.read_all()
-                self.parts[path] = fingerprint(other, data)
-                self._file.other(path, other.stat)  # the run moves while this file does
-                return data
-        except OSError as error:
-            self.parts[path] = None
-            self.problems.append(Problem(self._file.path, path, reason_of(error)))
+        document = self.get(path)
+        if document is None:
             return None
+        self.file.other(path, document.version.stat)  # the run moves while this file does
+        data: bytes = document.value
+        return data
+
+    def forget(self) -> None:
+        """Keep only what tells whether files have changed."""
+        self.read = {path: one and (replace(one, value=None) if one.value else one) for path, one in self.read.items()}
+
+    def is_now(self, file: File) -> bool:
+        """Whether nothing has changed since."""
+        now = _Files(file, self)
+        main = self.read[file.name]
+        if main is None or now.take(file.name, file).check != main.check:
+            return False
+        there: dict[str, Stat] = {}
+        for folder in self.folders:
+            there |= now.listed(folder)
+        others = {path: stat for path, stat in there.items() if path not in self.read}
+        if any(self.others.get(path) != stat and _names_parent(file, path) for path, stat in others.items()):
+            return False
+        for path, before in self.read.items():
+            if path == file.name:
+                continue
+            document = now.get(path, there[path]) if path in there and before is not None else None
+            if document is None or before is None or document.check != before.check:
+                return False
+        now.forget()
+        self.read, self.others = now.read, others
+        return True
 
     def _record(self, path: str, schema: Schema[Any], unknown: Unknown) -> tuple[str, str, Any, bytes, Record]:
         """(Id of the record in a file, a unique id, the record, its bytes, other data)."""
         content = self.content(path)
         data, beside, problem = decode_record(schema, content, unknown)
         if problem is not None and content is not None:
-            with self._file.other(path) as other:
+            with self.file.other(path) as other:
                 self.problems.append(Problem(other.path, "", problem))
         ident = word(data.id) or stem_of(path)
         own = path if ident in self._seen else ident
@@ -144,50 +147,23 @@ class StorageReader:
     """The `Reader` of a run in files: all of them at once, and again when one of them has changed."""
 
     def __init__(self) -> None:
-        self._version: Version | None = None
+        self._files: _Files | None = None
 
     def more(self, file: File) -> Chunk:
-        if self._version is not None and (same := _same(file, self._version)) is not None:
-            self._version = same
+        if self._files is not None and self._files.is_now(file):
             return Chunk()
-        data = file.read_all()
-        own, files = fingerprint(file, data), _Files(file)
-        record, tree = _tree(file, data, files)
+        files = _Files(file)
+        record, tree = _tree(file, files.take(file.name, file).value, files)
         chunk = Chunk(
             spans=RunSpans(tree).spans,
             header=replace(header_of_tree(tree, stale=False), size=files.size),
             body=run_body(tree, record if kind_of(record) == "session" else {}),
             problems=files.problems,
-            reset=self._version is not None,
+            reset=self._files is not None,
         )
-        self._version = Version(own, files.parts, tuple(files.folders), files.others)
+        files.forget()
+        self._files = files
         return chunk
-
-
-def _same(file: File, before: Version) -> Version | None:
-    """The version to remember if nothing changed, None if it must be read again."""
-    own = unchanged(file, before.own)
-    if own is None:
-        return None
-    there: dict[str, Stat] = {}
-    for folder in before.folders:
-        there |= listed_in(file, folder)
-    read = before.parts.keys() - {file.name}
-    others = {path: stat for path, stat in there.items() if path not in read}
-    if read - there.keys() or any(
-        before.others.get(path) != stat and _names_parent(file, path) for path, stat in others.items()
-    ):
-        return None
-    parts: dict[str, Fingerprint | None] = {}
-    for path in read:
-        part = before.parts[path]
-        if part is None or part.stat != there[path]:
-            return None
-        with file.other(path, part.stat) as other:
-            parts[path] = part if part.check is None else unchanged(other, part)
-            if parts[path] is None:
-                return None
-    return Version(own, parts, before.folders, others)
 
 
 def _names_parent(file: File, path: str) -> bool:
@@ -245,7 +221,7 @@ def _beside(file: File, files: _Files) -> list[Info]:
     """The sessions that name another one as their parent, in the folder of the run's file."""
     found = []
     files.folders[""] = None
-    for path, stat in sorted(listed_in(file, "").items()):
+    for path, stat in sorted(files.listed("").items()):
         if not _names_parent(file, path):
             files.others[path] = stat
         else:
@@ -259,10 +235,7 @@ def _beside(file: File, files: _Files) -> list[Info]:
 
 def body(file: File, span: Span) -> Body:
     """Everything about one span, from the files of its message or part."""
-    at = span.at
-    if not isinstance(at, SpanRef):
-        raise FormatError("this span comes from another format")
-    files = _Files(file)
+    at, files = span.at, _Files(file)
     if at.message is None and at.part is None:
         record = record_on(files.content(at.session) or b"") or {} if at.shows and at.session else {}
         return Body(attributes=child(record, "revert") if at.shows == "revert" else record)
@@ -291,40 +264,19 @@ def kind_of(record: Record) -> str:
     return "part" if "type" in record or "messageID" in record else "session"
 
 
-def listed_in(file: File, folder: str) -> dict[str, Stat]:
-    """The JSON files in a folder, by their paths relative to the folder of `file`; without that itself."""
-    found: dict[str, Stat] = {}
-    for entry in file.folder(folder).entries:
-        name = re.split(r"[/\\]", entry.path)[-1]
-        if entry.skipped is None and entry.stat is not None and name.endswith(".json"):
-            found[f"{folder}/{name}" if folder else name] = entry.stat
-    found.pop(file.name, None)
-    return found
-
-
 def stem_of(path: str) -> str:
-    return re.split(r"[/\\]", path)[-1].removesuffix(".json")
+    return file_name(path).removesuffix(".json")
 
 
 def whole_of(file: File) -> str | None:
     """Path of the file of the session that `file` belongs to; None if it is a run of its own."""
     record = record_on(file.read_all()) or {}
-    kind = kind_of(record)
-    path: str | None = file.name
-    if kind == "message":
-        path = _session_file(file, word(record.get("sessionID")) or "")
-    elif kind == "part":
-        found = _message_file(file, record)
-        if found is None:
-            return None
-        path = _session_file(file, found[0])
-        if path is None:
-            with file.other(found[1]) as other:
-                return other.path
-    if path is None:
-        return None
-    path = _top(file, path)
-    if path == file.name:
+    kind, session, message = kind_of(record), word(record.get("sessionID")) or "", None
+    if kind == "part":
+        session, message = _message_file(file, record) or ("", None)
+    own = file.name if kind == "session" else _session_file(file, session)
+    path = message if own is None else _top(file, own)
+    if path is None or path == file.name:
         return None
     with file.other(path) as other:
         return other.path
@@ -354,19 +306,12 @@ def _names(ident: str) -> list[str]:
 
 def _there(file: File, paths: Sequence[str]) -> str | None:
     """The first of these files that is there."""
-    for path in paths:
-        try:
-            with file.other(path) as other:
-                if other.stat.size:
-                    return path
-        except OSError:
-            continue
-    return None
+    return next((path for path in paths if is_there(file, path)), None)
 
 
 def _session_file(file: File, ident: str) -> str | None:
     """The file of a session, in the folder of one of the projects."""
-    projects = [re.split(r"[/\\]", path)[-1] for path in sorted(file.folder("../../session").folders)]
+    projects = map(file_name, sorted(file.folder("../../session").folders))
     return _there(file, [f"../../session/{project}/{name}" for project in projects for name in _names(ident)])
 
 
@@ -378,13 +323,13 @@ def _message_file(file: File, part: Record) -> tuple[str, str] | None:
     if session is not None:
         sessions = [session] if is_file_name(session) else []
     else:
-        sessions = [re.split(r"[/\\]", path)[-1] for path in sorted(file.folder("../../message").folders)]
+        sessions = [file_name(path) for path in sorted(file.folder("../../message").folders)]
     if is_file_name(ident):
         for one in sessions:
             if (path := _there(file, [f"../../message/{one}/{ident}.json"])) is not None:
                 return one, path
     for one in sessions[:MOST]:  # file names may differ from ids
-        for path in sorted(listed_in(file, f"../../message/{one}"))[:MOST]:
+        for path in sorted(_Files(file).listed(f"../../message/{one}"))[:MOST]:
             with file.other(path) as other:
                 if mapping(record_on(other.read_all())).get("id") == ident:
                     return one, path

@@ -12,7 +12,7 @@ from tracetui.formats.base import CERTAIN, NO, Chunk, Reader
 from tracetui.formats.bodies import call_part, changed, message_body
 from tracetui.formats.decode import decode, decode_value, record_on, top_names
 from tracetui.formats.document import summary
-from tracetui.formats.openhands.files import AGENTS, EVENTS, Files, Reading, is_event, whole_of
+from tracetui.formats.openhands.files import AGENTS, EVENTS, Reading, is_event, whole_of
 from tracetui.formats.openhands.spans import At, Spans, error_of, message_of, prompts, standing_of, usages_of
 from tracetui.formats.scalars import child, folder_of, mapping, moment, number, sequence, task_key, text, without, word
 from tracetui.formats.schema import unknown_fields
@@ -62,7 +62,7 @@ class OpenHands:
         return CERTAIN if len(_STATE.intersection(top_names(head))) > 1 else NO
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        reading = Files(file, most=None if deep else _LEADING).read()
+        reading = Reading(file, most=None if deep else _LEADING)
         state = _state(reading, None) if deep else ReadState(header=header_of(reading, ()))
         yield summary(RunRef(self.name, file.path), file, chunk_of(None, state), deep=deep)
 
@@ -93,26 +93,14 @@ class ConversationReader:
 
     def more(self, file: File) -> Chunk:
         before = self._reading
-        reading = Files(file, before, _PIECE_SECONDS).read()
-        if before is not None and reading.done and before.done and _is_same(before, reading):
+        reading = Reading(file, before, _PIECE_SECONDS)
+        if not reading.done or (before is not None and before.done and reading.is_same(before)):
             self._reading = reading
-            return Chunk()
-        if not reading.done:
-            self._reading = reading
-            return Chunk(done=False)
+            return Chunk(done=reading.done)
         state = _state(reading, self._state)
         chunk = chunk_of(self._state, state)
         self._reading, self._state = reading, state
         return chunk
-
-
-def _is_same(before: Reading, now: Reading) -> bool:
-    return (
-        [(path, document.check) for path, document in before.documents.items()]
-        == [(path, document.check) for path, document in now.documents.items()]
-        and before.problems == now.problems
-        and before.unfinished == now.unfinished
-    )
 
 
 def _state(reading: Reading, before: ReadState | None) -> ReadState:
@@ -120,7 +108,9 @@ def _state(reading: Reading, before: ReadState | None) -> ReadState:
     made = Spans(reading.conversation)
     spans = as_before(() if before is None else before.spans, made.spans)
     header = header_of(reading, spans, complete=made.meter.complete)
-    header = replace(header, size=reading.size, fields=unknown_fields(made.unknown), unfinished=reading.unfinished)
+    header = replace(
+        header, size=reading.size, fields=unknown_fields(made.unknown), unfinished=tuple(reading.unfinished)
+    )
     return ReadState(spans=spans, problems=reading.problems, header=header, body=_run_body(reading, made))
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from tracetui.formats.bodies import argument, text_in
 from tracetui.formats.decode import decode_value
-from tracetui.formats.openhands.files import Conversation, Document
+from tracetui.formats.openhands.files import Conversation, Event
 from tracetui.formats.scalars import between, child, integer, mapping, moment, natural, number, sequence, text, word
 from tracetui.formats.schema import Fields, Unknown
 from tracetui.model import PREVIEW, Error, Operation, Span, Status, StatusSource, Usage, excerpt
@@ -190,7 +190,7 @@ class _Conversation:
         for agent in conversation.agents:
             self._add_agent(agent)
 
-    def _take(self, event: Document, record: dict[str, Any]) -> None:
+    def _take(self, event: Event, record: dict[str, Any]) -> None:
         kind = text(record.get("kind")) or "?"
         FIELDS.count(self._run.unknown, kind, record)
         when = moment(record.get("timestamp"))
@@ -230,7 +230,7 @@ class _Conversation:
         return {"usage": response.usage, "model": response.model, "duration_ms": response.ms, "started_at": started}
 
     def _reply(
-        self, event: Document, record: dict[str, Any], ident: Any, when: float | None, said: str, *, shows: str
+        self, event: Event, record: dict[str, Any], ident: Any, when: float | None, said: str, *, shows: str
     ) -> int:
         used = self._used(record, when)
         facts: dict[str, Any] = {"preview": said.strip()[:PREVIEW], "at": At(((event.path, event.check),), shows)}
@@ -241,7 +241,7 @@ class _Conversation:
         path = f"{event.path}:reply" if shows else event.path
         return self._run.add(ident, path, used.get("model") or "reply", Operation.CHAT, self._parent, **facts, **used)
 
-    def _action(self, event: Document, record: dict[str, Any], ident: Any, when: float | None) -> None:
+    def _action(self, event: Event, record: dict[str, Any], ident: Any, when: float | None) -> None:
         response = text(record.get("llm_response_id")) or event.path
         if response not in self._replies:
             said = text_in(record.get("thought")) or text(record.get("reasoning_content")) or ""
@@ -273,7 +273,7 @@ class _Conversation:
         if (key := text(record.get("tool_call_id"))) is not None:
             self._named[key] = call
 
-    def _result(self, event: Document, record: dict[str, Any], ident: Any, when: float | None) -> None:
+    def _result(self, event: Event, record: dict[str, Any], ident: Any, when: float | None) -> None:
         key, named = text(record.get("action_id")) or "", text(record.get("tool_call_id")) or ""
         call = self._calls.get(key) or self._named.get(named)
         status, source, status_word, error = _outcome(record)
@@ -348,7 +348,7 @@ def _is_prompt(event: dict[str, Any]) -> bool:
     return event.get("kind") == "MessageEvent" and event.get("source") == "user"
 
 
-def prompts(events: Iterable[Document]) -> Iterator[str]:
+def prompts(events: Iterable[Event]) -> Iterator[str]:
     """The texts that the user wrote."""
     for event in events:
         if _is_prompt(event.record or {}) and (said := message_of(event.record or {})):
