@@ -28,7 +28,7 @@ from tracetui.formats.hypergraph.rows import (
     sortable,
     value_of,
 )
-from tracetui.formats.hypergraph.runs import failed, steps_of
+from tracetui.formats.hypergraph.runs import steps_of
 from tracetui.formats.scalars import integer, text
 from tracetui.formats.schema import plain
 from tracetui.formats.sqlite import quoted
@@ -73,7 +73,8 @@ def body_of(database: Database, span: Span, cache: dict[str, Any], settled: Sett
     if kind == "run":
         return _child_body(database, key)
     row = database.row(_TABLES[kind], key)
-    return Body(attributes=decoded(row) | _series(database, row.get("series_id")), raw=_raw(row))
+    series = _row_of(database, "attempt_series", id=row.get("series_id"))
+    return Body(attributes=decoded(row) | ({"attempt_series": series} if series else {}), raw=_raw(row))
 
 
 def _step_body(database: Database, rowid: int, span: Span, cache: dict[str, Any], settled: Settled | None) -> Body:
@@ -82,15 +83,17 @@ def _step_body(database: Database, rowid: int, span: Span, cache: dict[str, Any]
     data = row.get(database.values) if database.values else None
     before, after = states(database, run, superstep, cache, settled)
     bindings = tuple(_bindings(row, before))
-    slot = _node_row(database, "pause_slots", run, superstep, span.name)
+    node = {"run_id": run, "superstep": superstep, "node_name": span.name}
+    slot = _row_of(database, "pause_slots", **node)
     attributes = {name: value for name, value in decoded(row).items() if name != database.values}
     if inherited := {name: write.value for name, write in before.items() if write.inherited}:
         attributes["inherited_state"] = inherited
-    if slot:
-        attributes["pause_slot"] = slot
-    if pending := _node_row(database, "pending_nodes", run, superstep, span.name):
-        attributes["pending_node"] = pending
-    attributes |= _series(database, row.get("attempt_series_id"))
+    rows = {
+        "pause_slot": slot,
+        "pending_node": _row_of(database, "pending_nodes", **node),
+        "attempt_series": _row_of(database, "attempt_series", id=row.get("attempt_series_id")),
+    }
+    attributes |= {name: other for name, other in rows.items() if other}
     known = {binding.name: binding.value for binding in bindings if binding.known}
     child = text(database.of_step(row, "child"))
     links = [] if child is None else [Link("child run", run=child)]
@@ -116,19 +119,12 @@ def _bindings(row: Row, before: dict[str, Write]) -> Iterator[Binding]:
             yield Binding(name, version, write.value, writer=write.writer)
 
 
-def _series(database: Database, series: Any) -> Row:
-    """The row of a series of attempts, as an attribute; nothing where there is none."""
-    if series is None or not database.has("attempt_series", "id"):
+def _row_of(database: Database, table: str, **keys: Any) -> Row:
+    """The first row of a table with those values, decoded; an empty one where there is none."""
+    if not database.has(table, *keys):
         return {}
-    rows = database.rows("attempt_series", "id = ? LIMIT 1", series)
-    return {"attempt_series": decoded(rows[0])} if rows else {}
-
-
-def _node_row(database: Database, table: str, run: Any, superstep: int | None, node: str) -> Row:
-    """The row that another table has for a step (when it began; its question and the answer), or an empty one."""
-    if not database.has(table, "run_id", "superstep", "node_name"):
-        return {}
-    rows = database.rows(table, "run_id = ? AND superstep = ? AND node_name = ? LIMIT 1", run, superstep, node)
+    where = " AND ".join(f"{name} = ?" for name in keys)
+    rows = database.rows(table, f"{where} LIMIT 1", *keys.values())
     return decoded(rows[0]) if rows else {}
 
 
@@ -139,30 +135,32 @@ def _child_body(database: Database, run_id: str) -> Body:
     run = database.run_by_id(run_id)
     if run is None:
         raise FormatError(f"run {run_id!r} is no longer in the database")
-    row = database.row(database.runs, run.rowid)
-    return Body(
-        input=inputs_of(database, run),
-        output=_output(database, run),
-        attributes={name: value for name, value in decoded(row).items() if name != database.inputs},
-        links=(Link("run", run=run_id),),
-        raw=_raw(row),
-    )
+    return Body(**_fields_of(database, run), links=(Link("run", run=run_id),))
 
 
 def run_body(
     database: Database, run: RunRow, error: FirstError | None, items: Sequence[RunRow], more: dict[str, Any]
 ) -> RunBody:
     """The body of a run, with rows of other tables (`more`); `items` are the mapped values."""
-    row = database.row(database.runs, run.rowid)
+    fields = _fields_of(database, run)
+    fields["attributes"] |= more
     return RunBody(
-        input=inputs_of(database, run),
-        output=_output(database, run),
+        **fields,
         error=None if error is None else Error(error.message, error.type),
         totals=_totals(database, run, items),
-        attributes={name: value for name, value in decoded(row).items() if name != database.inputs} | more,
         layout="Workflow",
-        raw=_raw(row),
     )
+
+
+def _fields_of(database: Database, run: RunRow) -> dict[str, Any]:
+    """The fields that the body of a run has, and that of its span in another run."""
+    row = database.row(database.runs, run.rowid)
+    return {
+        "input": value_of(row.get(database.inputs or "")),
+        "output": _output(database, run),
+        "attributes": {name: value for name, value in decoded(row).items() if name != database.inputs},
+        "raw": _raw(row),
+    }
 
 
 def more_of_run(database: Database, run_id: str, *, hidden: bool = True) -> Iterator[tuple[str, Any]]:
@@ -198,24 +196,22 @@ def _output(database: Database, run: RunRow) -> Any:
 
 def _totals(database: Database, run: RunRow, items: Sequence[RunRow]) -> tuple[Total, ...]:
     """Declared counts of an ended run next to our own: of steps (inherited ones too), or of the items of a map."""
-    if not isinstance(run.node_count, int | float) and not isinstance(run.error_count, int | float):
-        return ()
-    if run.standing is Status.RUNNING:  # they are written when it ends
+    declared = {
+        name: count
+        for name, count in (("node_count", run.node_count), ("error_count", run.error_count))
+        if isinstance(count, int | float)
+    }
+    if not declared or run.standing is Status.RUNNING:  # they are written when it ends
         return ()
     if items:
-        counted, bad = len(items), sum(map(failed, items))
+        counted = {"node_count": len(items), "error_count": sum(item.failed for item in items)}
     elif database.has_steps:
-        own = steps_of(database, run.id).get(run.id)
-        counted, bad = (own.steps, own.failed) if own else (0, 0)
-        for ancestor, last in database.ancestors_of(run)[0]:
-            inherited = steps_of(database, ancestor.id, last).get(ancestor.id)
-            counted += inherited.steps if inherited else 0
+        own, ancestors = steps_of(database, run.id)[run.id], database.ancestors_of(run)[0]
+        inherited = [steps_of(database, ancestor.id, last)[ancestor.id].steps for ancestor, last in ancestors]
+        counted = {"node_count": own.steps + sum(inherited), "error_count": own.failed}
     else:
         return ()
-    declared = {"node_count": (run.node_count, counted), "error_count": (run.error_count, bad)}
-    return tuple(
-        Total(name, stated, found) for name, (stated, found) in declared.items() if isinstance(stated, int | float)
-    )
+    return tuple(Total(name, count, counted[name]) for name, count in declared.items())
 
 
 # ---- state

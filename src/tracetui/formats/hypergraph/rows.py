@@ -9,6 +9,7 @@ order than a new one. So nothing is assumed: the columns that are there are aske
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from sqlite3 import Connection
 from typing import Any, Final
 
@@ -30,8 +31,6 @@ ERROR_HEAD: Final = 4000
 """Characters of an error that a span carries; its body has all of it."""
 
 _RUNS: Final = ("runs", "workflows")
-_INPUTS: Final = ("inputs_data", "inputs")
-_VALUES: Final = ("values_data", "values")
 _TABLES: Final = frozenset(
     {
         *(*_RUNS, "steps", "attempt_series", "attempt_records", "pending_nodes", "pause_slots", "run_updates"),
@@ -51,10 +50,11 @@ _OTHER_NAMES: Final[dict[str, tuple[str, ...]]] = {
     "index": ("step_index", "idx", "index"),
     "child": ("child_run_id", "child_workflow_id"),
     "series": ("attempt_series_id",),
+    "inputs": ("inputs_data", "inputs"),
+    "values": ("values_data", "values"),
 }
 """Our name of a column → its names in the schemas, where they are not ours."""
 _ROUTES: Final = ("RouteNode", "IfElseNode", "GateNode")
-_OK, _ERROR, _RUNNING, _UNKNOWN = Status.OK, Status.ERROR, Status.RUNNING, Status.UNKNOWN
 _EXPLICIT: Final = StatusSource.EXPLICIT
 _NODE, _ROUTE, _WORKFLOW = Operation.NODE, Operation.ROUTE, Operation.INVOKE_WORKFLOW
 
@@ -85,6 +85,11 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
     def standing(self) -> Status:
         """The status by the run's own word."""
         return standing(self.status)[0]
+
+    @property
+    def failed(self) -> bool:
+        """True if the run's own status is failed."""
+        return self.standing is Status.ERROR
 
     @property
     def took(self) -> float | None:
@@ -152,8 +157,8 @@ class StepRow(msgspec.Struct, frozen=True, gc=False):
     def outcome(self) -> tuple[Status, str | None, StatusSource | None]:
         """(Status, the row's own word, where the status comes from)."""
         status, word, source = standing(self.status)
-        if status is _UNKNOWN and text(self.error):
-            return _ERROR, word, _EXPLICIT
+        if status is Status.UNKNOWN and text(self.error):
+            return Status.ERROR, word, _EXPLICIT
         return status, word, source
 
 
@@ -165,7 +170,7 @@ def name_of(node: Any) -> str:
 def standing(value: Any) -> tuple[Status, str | None, StatusSource | None]:
     """(Status, its word, status source) of a status column."""
     word = text(value)
-    return (_UNKNOWN, None, None) if word is None else (status_of(word), word, _EXPLICIT)
+    return (Status.UNKNOWN, None, None) if word is None else (status_of(word), word, _EXPLICIT)
 
 
 Ancestor = tuple[RunRow, int | None]
@@ -190,10 +195,9 @@ class Database:
         """All columns of every table that we know of, in their own order."""
         self.runs: str = runs
         """The table of runs."""
-        self._run_names = _present(_RUN_FIELDS, columns[runs])
-        self._step_names = _present(_STEP_FIELDS, steps)
-        self.inputs = next((name for name in _INPUTS if name in columns[runs]), None)
-        self.values = next((name for name in _VALUES if name in steps), None)
+        self._run_names = {ours: name for ours in _RUN_FIELDS if (name := _present(ours, columns[runs]))}
+        self._step_names = {ours: name for ours in _STEP_FIELDS if (name := _present(ours, steps))}
+        self.inputs, self.values = _present("inputs", columns[runs]), _present("values", steps)
         self.has_steps = "run" in self._step_names
         """False where the table of steps is absent, a view, or names no runs."""
         self._unique = self._is_unique()
@@ -224,7 +228,7 @@ class Database:
         """Whether a table has all of these columns."""
         return set(names) <= set(self.columns.get(table, ()))
 
-    @property
+    @cached_property
     def version(self) -> str | None:
         """The schema's own number, ``schema 6``; the first one has none."""
         if not self.has("_schema_version", "version"):
@@ -270,8 +274,8 @@ class Database:
 
     def run_by_id(self, run_id: str) -> RunRow | None:
         """The run of that id, or None; also finds an id that is not stored as text."""
-        found = self.runs_by_id([run_id]).get(run_id)
-        return found or next((row for row in self.all_runs() if row.id == run_id), None)
+        run = self.runs_by_id([run_id]).get(run_id)
+        return run or next((row for row in self.all_runs() if row.id == run_id), None)
 
     def children_of(self, parents: Iterable[str]) -> list[RunRow]:
         """The runs that name one of `parents` as their parent, items of a map in their order."""
@@ -326,10 +330,9 @@ def _runs(rows: Iterable[Sequence[Any]]) -> list[RunRow]:
     return [RunRow(row[0], text_id(row[1]), *row[2:]) for row in rows if row[1] is not None]
 
 
-def _present(fields: Iterable[str], there: tuple[str, ...]) -> dict[str, str]:
-    """Our name of each column that is there → its name there."""
-    names = ((ours, next((n for n in _OTHER_NAMES.get(ours, (ours,)) if n in there), None)) for ours in fields)
-    return {ours: name for ours, name in names if name is not None}
+def _present(ours: str, columns: Sequence[str]) -> str | None:
+    """The name that the column of our name has among `columns`, None if there is none."""
+    return next((name for name in _OTHER_NAMES.get(ours, (ours,)) if name in columns), None)
 
 
 def text_id(value: Any) -> str:

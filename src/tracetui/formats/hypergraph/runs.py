@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -49,28 +50,24 @@ _WELL: Final = ", ".join(
     f"'{word}'" for word, status in STATUS_BY_WORD.items() if status not in (Status.ERROR, Status.UNKNOWN)
 )
 
-REPLACED: Final = "\ufffd"
-"""Stands in a text for bytes that are not UTF-8."""
 # ---- headers
 
 
 def header_of(
+    database: Database,
     run: RunRow,
-    error: FirstError | None,
-    items: Sequence[RunRow],
+    error: FirstError | None = None,
+    items: Sequence[RunRow] = (),
     route: Route | None = None,
-    writer: str | None = None,
-    *,
-    paused: bool = False,
 ) -> Header:
-    """The header of a run in a database with the schema version `writer`; `paused`: by its last step.
+    """The header of a run.
 
     `items` are the runs that it mapped over, `route` is its last one (the list stage leaves that out).
     """
     word = text(run.status)
     status = None if word is None else run.standing
     is_recorded = status is not None and status is not Status.RUNNING
-    is_paused = paused and status is Status.RUNNING
+    is_paused = _is_paused(database, run)
     started, zone = zoned(run.created_at)
     return Header(
         id=run.id,
@@ -90,19 +87,14 @@ def header_of(
         prompt=prompt_of(run.inputs),
         result=_result(items, None if route is None or status is Status.ERROR else route.decision),
         label=run.label,
-        writer=writer,
+        writer=database.version,
     )
-
-
-def failed(run: RunRow) -> bool:
-    """True if the run's own status is failed."""
-    return run.standing is Status.ERROR
 
 
 def _result(items: Sequence[RunRow], decision: Any) -> str:
     """``7 of 200 failed`` for a map, ``→ account_support`` for a run that routed."""
     if items:
-        return items_failed(len(items), sum(map(failed, items)))
+        return items_failed(len(items), sum(item.failed for item in items))
     return "" if decision is None else arrow(json_of(decision))
 
 
@@ -168,7 +160,7 @@ def _unescaped(body: str) -> str:
 _PAUSED_WORDS: Final = tuple(word for word, status in STATUS_BY_WORD.items() if status is Status.PAUSED)
 
 
-def is_paused(database: Database, run: RunRow) -> bool:
+def _is_paused(database: Database, run: RunRow) -> bool:
     """Whether a step of the last superstep of a running run is paused: it waits for an answer to go on."""
     step = database.step
     if not database.has_steps or run.standing is not Status.RUNNING or step("status") == "NULL":
@@ -196,16 +188,12 @@ def last_routes(database: Database, run_id: str | None = None, first: int = 0) -
     if not database.has_steps or database.step("decision") == "NULL":
         return {}
     step = database.step
-    one = (
-        ""
-        if run_id is None
-        else f" AND +{step('run')} = ? AND rowid >= {first}"
-        if first
-        else f" AND {step('run')} = ?"
-    )
+    of_run = "" if run_id is None else f" AND {step('run')} = ?"
+    if first:
+        of_run = f" AND +{step('run')} = ? AND rowid >= {first}"
     sql = (
         f"SELECT {step('run')}, {step('index')}, rowid, {step('decision')} FROM steps"
-        f" WHERE {step('decision')} IS NOT NULL AND {database.public}{one} ORDER BY {step('index')}, rowid"
+        f" WHERE {step('decision')} IS NOT NULL AND {database.public}{of_run} ORDER BY {step('index')}, rowid"
     )
     rows = database.connection.execute(sql, () if run_id is None else (run_id,)).fetchall()
     return {text_id(run): Route((*sortable(index), row), decision) for run, index, row, decision in rows}
@@ -229,7 +217,7 @@ def first_errors(database: Database, runs: Iterable[RunRow]) -> dict[str, FirstE
     a text. The step's span keeps the error of its row, as each attempt below it does.
     """
     found: dict[str, FirstError] = {}
-    places: dict[str, tuple[str, ...]] = {run.id: (run.id,) for run in runs if failed(run)}
+    places: dict[str, tuple[str, ...]] = {run.id: (run.id,) for run in runs if run.failed}
     for _ in range(DEEPEST_CAUSE):
         if not places or not database.has_steps:
             break
@@ -237,7 +225,7 @@ def first_errors(database: Database, runs: Iterable[RunRow]) -> dict[str, FirstE
         steps = _first_failed_steps(database, here)
         items: dict[str, str] = {}
         for run in database.children_of(here - steps.keys()):
-            if failed(run):
+            if run.failed:
                 items.setdefault(text_id(run.parent), run.id)
         deeper: dict[str, tuple[str, ...]] = {}
         for run_id, path in places.items():
@@ -292,7 +280,7 @@ class Steps(msgspec.Struct):
     """Names of their nodes."""
 
 
-def steps_of(database: Database, run_id: str | None = None, last: int | None = None) -> dict[str, Steps]:
+def steps_of(database: Database, run_id: str | None = None, last: int | None = None) -> defaultdict[str, Steps]:
     """Sums over the steps of all runs, or of one up to superstep `last`, by run."""
     step = database.step
     where = "" if run_id is None else f" AND {step('run')} = ?"
@@ -302,7 +290,7 @@ def steps_of(database: Database, run_id: str | None = None, last: int | None = N
         f" total(typeof({step('error')}) = 'text' AND {step('error')} > ''), count({step('series')})"
         f" FROM steps WHERE {database.public}{where} GROUP BY 1, 2, 3"
     )
-    found: dict[str, Steps] = {}
+    sums = defaultdict[str, Steps](Steps)
     outcomes: dict[Any, tuple[Status, Status]] = {}
     for run, node, word, count, errors, series in database.connection.execute(sql, () if run_id is None else (run_id,)):
         if word not in outcomes:
@@ -310,10 +298,10 @@ def steps_of(database: Database, run_id: str | None = None, last: int | None = N
             outcomes[word] = rows[0].outcome[0], rows[1].outcome[0]
         without, with_error = outcomes[word]
         bad = int((count - errors) * (without is Status.ERROR) + errors * (with_error is Status.ERROR))
-        one = found.get(run) or found.setdefault(text_id(run), Steps())
-        one.steps, one.failed, one.retried = one.steps + count, one.failed + bad, one.retried + series
-        one.nodes.add(name_of(node))
-    return found
+        of_run = sums[text_id(run)]
+        of_run.steps, of_run.failed, of_run.retried = of_run.steps + count, of_run.failed + bad, of_run.retried + series
+        of_run.nodes.add(name_of(node))
+    return sums
 
 
 # ---- the span of a row: a step, a run, an attempt, a node that runs right now
