@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
+from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
@@ -36,7 +37,7 @@ from tracetui.model import INHERITED, Binding, Body, Error, FirstError, Link, Ru
 from tracetui.sources.sqlite import version_of
 
 MAX_FOLDS: Final = 16
-"""Folds that are cached: of the run, of nested ones, and of spans that were shown."""
+"""Folds of a run that are cached, and runs (or versions of one) with folds."""
 NEAR: Final = 64
 """Supersteps that are quickly folded."""
 UNSETTLED: Final = 8
@@ -169,8 +170,8 @@ def more_of_run(database: Database, run_id: str, *, hidden: bool = True) -> Iter
         if database.has(table, key) and (rows := database.rows(table, f"{key} = ? ORDER BY rowid", run_id)):
             yield table, list(map(decoded, rows))
     if database.has_steps and hidden:
-        one = f"{database.step('run')} = ? AND {database.step('node_name')} = '{BASELINE}'"  # an index finds that
-        where = f"rowid IN (SELECT rowid FROM steps WHERE {one}) ORDER BY rowid"
+        baseline = f"{database.step('run')} = ? AND {database.step('node_name')} = '{BASELINE}'"  # an index finds that
+        where = f"rowid IN (SELECT rowid FROM steps WHERE {baseline}) ORDER BY rowid"
         if rows := database.rows("steps", where, run_id):
             yield BASELINE, list(map(decoded, rows))
     if database.has("_schema_version", "version"):
@@ -185,13 +186,12 @@ def _output(database: Database, run: RunRow) -> Any:
     """
     if database.values is None or not database.has_steps or run.standing in (Status.ERROR, Status.RUNNING):
         return None
-    found: dict[str, Any] = {}
+    latest: dict[str, Any] = {}
     for _, _, values in _written(database, run.id):
         for name in values:
-            found.pop(name, None)
-        found.update(values)
-    latest = reversed(found.items())
-    return {name: _value(value) for name, value in latest} or None
+            latest.pop(name, None)
+        latest.update(values)
+    return {name: _value(value) for name, value in reversed(latest.items())} or None
 
 
 def _totals(database: Database, run: RunRow, items: Sequence[RunRow]) -> tuple[Total, ...]:
@@ -299,14 +299,8 @@ def _later(ranks: dict[str, Rank], rank: Rank, names: Iterable[str]) -> Iterator
             yield name
 
 
-class Folds(msgspec.Struct):
-    """Cached folds of the runs of a database."""
-
-    version: object
-    """The version of the database for which all folds are valid."""
-    recent: list[Fold] = []
-    settled: dict[tuple[str, Settled], list[Fold]] = {}
-    """By run and epoch: folds of settled rows, which are valid in later versions too."""
+Folds = dict[tuple[str, object], list[Fold]]
+"""By run, and the version of the database or (folds of settled rows) the epoch for which they are valid."""
 
 
 def states(
@@ -325,52 +319,47 @@ def states(
         return {}, None
     cache = {} if cache is None else cache
     version = version_of(database.connection)
-    known: Folds = cache.pop(_FOLDS, Folds(None))  # another thread that comes meanwhile makes its own
-    if version is None or known.version != version:
-        known.version, known.recent = version, []
-    fold = _fold_before(known.recent, run_id, superstep)
+    folds: Folds = cache.pop(_FOLDS, {})  # another thread that comes meanwhile makes its own
+    recent = [] if version is None else folds.pop((run_id, version), [])
+    fold = _fold_before(recent, superstep)
     is_near = fold is not None and superstep is not None and superstep - (fold.superstep or 0) <= NEAR
     if settled is not None and superstep is not None and not is_near:
-        fold = _settled_fold(database, known.settled, (run_id, settled), superstep - UNSETTLED)
+        fold = _settled_fold(database, folds, (run_id, settled), superstep - UNSETTLED)
     fold = (fold or Fold(database, run_id)).advanced(database, superstep)
-    known.recent = [fold, *(one for one in known.recent if one is not fold)][:MAX_FOLDS]
-    cache[_FOLDS] = known
+    folds[run_id, version] = [fold, *(other for other in recent if other is not fold)][:MAX_FOLDS]
+    cache[_FOLDS] = dict([*folds.items()][-MAX_FOLDS:])
     before = {name: _write(database, _value(value), fold.writers[name], run_id) for name, value in fold.values.items()}
     for name, write in _answers(database, run_id, superstep):
         before.setdefault(name, write)  # unless a step put it out as well
     return before, {name: _value(value) for name, value in fold.after.items()}
 
 
-def _settled_fold(
-    database: Database, known: dict[tuple[str, Settled], list[Fold]], key: tuple[str, Settled], superstep: int
-) -> Fold:
+def _settled_fold(database: Database, known: Folds, key: tuple[str, Settled], superstep: int) -> Fold:
     """The fold of settled rows up to a superstep.
 
     A long way there is divided again and again, and each part's fold is cached: the cursor may move up next.
     """
     folds, run_id = known.pop(key, []), key[0]
-    fold = nearest = _fold_before(folds, run_id, superstep)
+    fold = nearest = _fold_before(folds, superstep)
     way = superstep - ((fold.superstep or 0) if fold is not None else 0)
     parts = []
     while (way := way >> 1) >= NEAR:
         parts.append(superstep - way)
     if not parts and nearest is not None:  # it moves on
-        folds = [one for one in folds if one is not nearest]
+        folds = [other for other in folds if other is not nearest]
     fold = fold or Fold(database, run_id)
     for part in (*parts, superstep):
         fold = fold.advanced(database, part)
         folds = [*folds, fold]
-    known[key] = sorted(folds, key=lambda one: abs(superstep - (one.superstep or 0)))[:MAX_FOLDS]
-    if len(known) > MAX_FOLDS:
-        known.pop(next(iter(known)))
+    known[key] = sorted(folds, key=lambda other: abs(superstep - (other.superstep or 0)))[:MAX_FOLDS]
     return fold
 
 
-def _fold_before(folds: list[Fold], run_id: str, superstep: int | None) -> Fold | None:
-    """The fold of that run that is nearest below a superstep."""
-    there = [(one.superstep, one) for one in folds if one.run_id == run_id]
-    below = [(at, one) for at, one in there if superstep is not None and at is not None and at <= superstep]
-    return max(below, key=lambda found: found[0], default=(0, None))[1]
+def _fold_before(folds: list[Fold], superstep: int | None) -> Fold | None:
+    """The fold that is nearest below a superstep."""
+    ends = [(fold.superstep, fold) for fold in folds if fold.superstep is not None]
+    below = [(end, fold) for end, fold in ends if superstep is not None and end <= superstep]
+    return max(below, key=itemgetter(0), default=(0, None))[1]
 
 
 def inputs_of(database: Database, run: RunRow) -> Any:

@@ -95,10 +95,7 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
     def took(self) -> float | None:
         """Milliseconds that the run took: as recorded (schema 2 on), else from its two times."""
         recorded = number(self.duration_ms)
-        if recorded is not None:
-            return recorded
-        start, end = moment(self.created_at), moment(self.completed_at)
-        return None if start is None or end is None else max(0.0, end - start) * 1000
+        return elapsed(self.created_at, self.completed_at) if recorded is None else recorded
 
     @property
     def item(self) -> int | None:
@@ -167,6 +164,12 @@ def name_of(node: Any) -> str:
     return text(node) or text_id(node or "step")
 
 
+def elapsed(start: Any, end: Any) -> float | None:
+    """Milliseconds between two recorded times, none of them negative."""
+    began, ended = moment(start), moment(end)
+    return None if began is None or ended is None else max(0.0, ended - began) * 1000
+
+
 def standing(value: Any) -> tuple[Status, str | None, StatusSource | None]:
     """(Status, its word, status source) of a status column."""
     word = text(value)
@@ -185,8 +188,8 @@ class Database:
     def __init__(self, connection: Connection) -> None:
         """Look at the tables. Raises `FormatError` if there is no table of runs."""
         self.connection = connection
-        found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0").fetchall()
-        columns = {name: self._columns(name) for (name,) in found if isinstance(name, str) and name in _TABLES}
+        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0").fetchall()
+        columns = {name: self._columns(name) for (name,) in tables if isinstance(name, str) and name in _TABLES}
         runs = next((name for name in _RUNS if "id" in columns.get(name, ())), None)
         if runs is None:
             raise FormatError("the database has no table `runs` or `workflows` with ids")
@@ -286,7 +289,7 @@ class Database:
 
     def ancestors_of(self, run: RunRow) -> tuple[list[Ancestor], str | None]:
         """The runs from which a fork or retry inherited steps, oldest first, and the id of the one that is missing."""
-        found: list[Ancestor] = []
+        ancestors: list[Ancestor] = []
         seen = {run.id}
         bound: int | None = None
         while (source := text(run.forked_from)) is not None and source not in seen:
@@ -295,10 +298,10 @@ class Database:
             bound = here if bound is None else bound if here is None else min(bound, here)
             ancestor = self.runs_by_id([source]).get(source)
             if ancestor is None:
-                return found[::-1], source
-            found.append((ancestor, bound))
+                return ancestors[::-1], source
+            ancestors.append((ancestor, bound))
             run = ancestor
-        return found[::-1], None
+        return ancestors[::-1], None
 
     # ---- rows of any table
 
@@ -310,10 +313,10 @@ class Database:
 
     def row(self, table: str, rowid: int) -> Row:
         """All columns of one row. Raises `FormatError` if it is gone."""
-        found = self.rows(table, "rowid = ?", rowid) if table in self.columns else []
-        if not found:
+        rows = self.rows(table, "rowid = ?", rowid) if table in self.columns else []
+        if not rows:
             raise FormatError("the row is no longer in the database", f"{table} rowid {rowid}")
-        return found[0]
+        return rows[0]
 
     def attempts(self, series: Iterable[Any]) -> list[Row]:
         """Records of the attempts of some series, by series and number, with their ``rowid``."""

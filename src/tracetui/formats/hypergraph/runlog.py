@@ -222,9 +222,9 @@ def _totals(log: Log, spans: list[Span]) -> Iterator[Total]:
     for name, stat in mapping(log.node_stats).items():
         runs = [span for span in spans if span.is_step and span.name == name and span.status_word != "restored"]
         counted = {"count": len(runs), "errors": sum(span.status is Status.ERROR for span in runs)}
-        for key, found in counted.items():
+        for key, count in counted.items():
             if (stated := integer(mapping(stat).get(key))) is not None:
-                yield Total(f"{name} {key}", stated, found)
+                yield Total(f"{name} {key}", stated, count)
 
 
 def _rest(record: Any) -> dict[str, Any]:

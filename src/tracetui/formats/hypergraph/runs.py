@@ -21,6 +21,7 @@ from tracetui.formats.hypergraph.rows import (
     Row,
     RunRow,
     StepRow,
+    elapsed,
     json_of,
     name_of,
     sortable,
@@ -151,10 +152,9 @@ def _short(value: Any) -> str:
 
 def _unescaped(body: str) -> str:
     try:
-        found = orjson.loads(f'"{body}"')
+        return str(orjson.loads(f'"{body}"'))
     except orjson.JSONDecodeError:
         return body
-    return found if isinstance(found, str) else body
 
 
 _PAUSED_WORDS: Final = tuple(word for word, status in STATUS_BY_WORD.items() if status is Status.PAUSED)
@@ -167,12 +167,11 @@ def _is_paused(database: Database, run: RunRow) -> bool:
         return False
     marks = ", ".join("?" * len(_PAUSED_WORDS))
     of_run = f"FROM steps WHERE {step('run')} = ?"
-    found = database.connection.execute(
+    sql = (
         f"SELECT 1 {of_run} AND lower({step('status')}) IN ({marks}) "
-        f"AND {step('superstep')} = (SELECT max({step('superstep')}) {of_run}) LIMIT 1",
-        (run.id, *_PAUSED_WORDS, run.id),
+        f"AND {step('superstep')} = (SELECT max({step('superstep')}) {of_run}) LIMIT 1"
     )
-    return found.fetchone() is not None
+    return database.connection.execute(sql, (run.id, *_PAUSED_WORDS, run.id)).fetchone() is not None
 
 
 class Route(NamedTuple):
@@ -216,7 +215,7 @@ def first_errors(database: Database, runs: Iterable[RunRow]) -> dict[str, FirstE
     Schema 6 leaves the text out of a step's error, so type and text are those of the step's last attempt if that has
     a text. The step's span keeps the error of its row, as each attempt below it does.
     """
-    found: dict[str, FirstError] = {}
+    errors: dict[str, FirstError] = {}
     places: dict[str, tuple[str, ...]] = {run.id: (run.id,) for run in runs if run.failed}
     for _ in range(DEEPEST_CAUSE):
         if not places or not database.has_steps:
@@ -231,12 +230,12 @@ def first_errors(database: Database, runs: Iterable[RunRow]) -> dict[str, FirstE
         for run_id, path in places.items():
             step = steps.get(path[-1])
             if step is not None:
-                found[run_id] = step[0]
+                errors[run_id] = step[0]
             below = step[1] if step is not None else items.get(path[-1])
             if below is not None and below not in path:
                 deeper[run_id] = (*path, below)
         places = deeper
-    return found
+    return errors
 
 
 def _first_failed_steps(database: Database, runs: Iterable[str]) -> dict[str, tuple[FirstError, str | None]]:
@@ -255,7 +254,7 @@ def _first_failed_steps(database: Database, runs: Iterable[str]) -> dict[str, tu
         record["series_id"]: (text(record.get("error_message")), text(record.get("error_type")))
         for record in database.attempts({row.series for row in rows.values() if row.series is not None})
     }
-    found: dict[str, tuple[FirstError, str | None]] = {}
+    errors: dict[str, tuple[FirstError, str | None]] = {}
     for run_id, row in rows.items():
         message = text(row.error) or ""
         kind = error_type(message)
@@ -263,8 +262,8 @@ def _first_failed_steps(database: Database, runs: Iterable[str]) -> dict[str, tu
         if cause is not None:
             message, kind = cause[:ERROR_HEAD], cause_type or kind
         span = database.span_id(row.run, row.superstep, row.node_name, row.rowid)
-        found[run_id] = FirstError(message, kind, span, text(row.node_name), row.operation), text(row.child)
-    return found
+        errors[run_id] = FirstError(message, kind, span, text(row.node_name), row.operation), text(row.child)
+    return errors
 
 
 # ---- counts
@@ -328,20 +327,14 @@ def step_span(
         duration = None  # schema default: such a step has none recorded
     end = moment(row.completed_at)
     start = moment(row.created_at) if end is None else end - (duration or 0.0) / 1000
-    error, facts, operation = None, list[str](), row.operation
-    if status is _ERROR:
-        message = text(row.error) or ""
-        error = Error(message, error_type(message))
-    if row.decision is not None:
-        facts.append(arrow(json_of(row.decision)))
-    if row.cached:
-        facts.append("cached")
-    if status is _PAUSED:
-        facts.append("paused")
-    if row.partial:
-        facts.append("partial")
-    if inherited:
-        facts.append(INHERITED)
+    message, operation = text(row.error) or "", row.operation
+    facts = (
+        "" if row.decision is None else arrow(json_of(row.decision)),
+        "cached" if row.cached else "",
+        "paused" if status is _PAUSED else "",
+        "partial" if row.partial else "",
+        INHERITED if inherited else "",
+    )
     return Span(
         database.span_id(row.run, row.superstep, row.node_name, row.rowid),
         row.name,
@@ -356,8 +349,8 @@ def step_span(
         status_source=source,
         started_at=start,
         duration_ms=duration,
-        error=error,
-        note=" · ".join(filter(None, facts)) if facts else "",
+        error=Error(message, error_type(message)) if status is _ERROR else None,
+        note=" · ".join(filter(None, facts)),
         at=at,
     )
 
@@ -384,7 +377,6 @@ def run_span(run: RunRow, ident: str, parent: str | None, owner: str | None) -> 
 def attempt_span(record: Row, parent: str, superstep: int | None, owner: str | None) -> Span:
     """The span of one attempt of a node that was tried more than once."""
     status, word, source = standing(record.get("status"))
-    start, end = moment(record.get("started_at")), moment(record.get("completed_at"))
     message, kind = text(record.get("error_message")), text(record.get("error_type"))
     return Span(
         id=f"{parent}:attempt:{record['rowid']}",
@@ -395,8 +387,8 @@ def attempt_span(record: Row, parent: str, superstep: int | None, owner: str | N
         status=status,
         status_word=word,
         status_source=source,
-        started_at=start,
-        duration_ms=None if start is None or end is None else max(0.0, end - start) * 1000,
+        started_at=moment(record.get("started_at")),
+        duration_ms=elapsed(record.get("started_at"), record.get("completed_at")),
         error=Error(message or kind or "", kind) if status is _ERROR else None,
         at=("attempt", record["rowid"]),
     )

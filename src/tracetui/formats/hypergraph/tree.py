@@ -352,13 +352,13 @@ class Tree:
                 if time.monotonic() >= self._deadline:
                     self.done = False
                     return
-                self._load([position, *(one for one in islice(queue, BATCH - 1) if one.run.id not in self.runs)])
+                self._load([position, *(other for other in islice(queue, BATCH - 1) if other.run.id not in self.runs)])
             rows = self.runs[position.run.id]
             self.spans += rows.spans
             if rows.waiting:
                 self.done = False
                 return
-            named = [one for one in rows.named if one[0].id not in seen]
+            named = [(child, parent) for child, parent in rows.named if child.id not in seen]
             seen.update(child.id for child, _ in named)
             queue.extend(RunPosition(child, parent) for child, parent in named)
             if not position.inherited:
@@ -458,21 +458,13 @@ class Tree:
             loading = [self._rows(position) for position in some]
             by_id = {rows.position.run.id: rows for rows in loading}
             self.runs |= by_id
-            steps: Pages = {}
             if some is new:
                 self.log = self.log.add(self._database.connection, self._tables, by_id)
-                steps = dict.fromkeys(by_id)
-            if some is new or self._compares:
-                for name, table in self._tables.items():
-                    pages = self._pages(name, by_id) if some is known else self._latest(name, by_id)
-                    if name != _STEPS:
-                        self._read_sides(name, table, loading, pages)
-                    elif some is known:
-                        steps = pages
-            else:
-                for run_id, rows in by_id.items():
-                    rows.sides = self._before[run_id].sides
-            self._read_attempts(self._read_steps(loading, steps))
+            pages_of = self._changed_pages if some is known else self._new_pages
+            for name, table in self._tables.items():
+                if name != _STEPS:
+                    self._read_sides(name, table, loading, pages_of(name, by_id))
+            self._read_attempts(self._read_steps(loading, pages_of(_STEPS, by_id)))
             self._find_children(loading)
 
     def _rows(self, position: RunPosition) -> Rows:
@@ -481,7 +473,7 @@ class Tree:
             return Rows(position)
         return replace(old, position=position, sides={}, steps={}, waiting=[], spans=[])
 
-    def _pages(self, name: str, runs: Collection[str]) -> Pages:
+    def _changed_pages(self, name: str, runs: Collection[str]) -> Pages:
         """The pages of a table that have changed, of known runs."""
         pages: Pages = {}
         for run_id in runs:
@@ -494,7 +486,7 @@ class Tree:
                     self.unlike |= any((run_id, page) in before and page not in held for page in fresh)
         return pages
 
-    def _latest(self, name: str, runs: Collection[str]) -> Pages:
+    def _new_pages(self, name: str, runs: Collection[str]) -> Pages:
         """The pages of a table that are read of new runs: of nodes that were begun only the last, else all."""
         if name != _PENDING:
             return dict.fromkeys(runs)
@@ -624,9 +616,9 @@ class Tree:
                 if old.steps.get(rowid) is step and (step.superstep is None or step.superstep >= since):
                     steps[rowid] = replace(step, span=replace(step.span))
             if rows.settled_order is not None:
-                rows.late |= any(one.span.at[1] not in old.steps and one.order < rows.settled_order for one in made)
+                rows.late |= any(step.span.at[1] not in old.steps and step.order < rows.settled_order for step in made)
             if self._compares:
-                steps = dict(sorted(steps.items(), key=lambda one: one[1].order))
+                steps = dict(sorted(steps.items(), key=lambda item: item[1].order))
             if since < inf and position.inherited and (position.last is None or since <= position.last):
                 self.dirty[self._run.id] = -inf  # its steps began with that
         rows.steps = steps
@@ -664,11 +656,11 @@ class Tree:
             }
             for rows in loading
         }
-        found = self._database.runs_by_id(sorted({child for children in named.values() for child in children}))
+        runs = self._database.runs_by_id(sorted({child for children in named.values() for child in children}))
         for rows in loading:
             run_id = rows.position.run.id
             rows.loose = loose.get(run_id, [])
-            rows.named = [(found[child], span) for child, span in named[run_id].items() if child in found]
+            rows.named = [(runs[child], span) for child, span in named[run_id].items() if child in runs]
 
 
 _STEPS: Final = "steps"
