@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
+from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
@@ -28,7 +29,7 @@ from tracetui.formats.hypergraph.rows import (
     sortable,
     value_of,
 )
-from tracetui.formats.hypergraph.runs import failed, steps_of
+from tracetui.formats.hypergraph.runs import steps_of
 from tracetui.formats.scalars import integer, text
 from tracetui.formats.schema import plain
 from tracetui.formats.sqlite import quoted
@@ -36,7 +37,7 @@ from tracetui.model import INHERITED, Binding, Body, Error, FirstError, Link, Ru
 from tracetui.sources.sqlite import version_of
 
 MAX_FOLDS: Final = 16
-"""Folds that are cached: of the run, of nested ones, and of spans that were shown."""
+"""Folds of a run that are cached, and runs (or versions of one) with folds."""
 NEAR: Final = 64
 """Supersteps that are quickly folded."""
 UNSETTLED: Final = 8
@@ -73,7 +74,8 @@ def body_of(database: Database, span: Span, cache: dict[str, Any], settled: Sett
     if kind == "run":
         return _child_body(database, key)
     row = database.row(_TABLES[kind], key)
-    return Body(attributes=decoded(row) | _series(database, row.get("series_id")), raw=_raw(row))
+    series = _row_of(database, "attempt_series", id=row.get("series_id"))
+    return Body(attributes=decoded(row) | ({"attempt_series": series} if series else {}), raw=_raw(row))
 
 
 def _step_body(database: Database, rowid: int, span: Span, cache: dict[str, Any], settled: Settled | None) -> Body:
@@ -82,15 +84,17 @@ def _step_body(database: Database, rowid: int, span: Span, cache: dict[str, Any]
     data = row.get(database.values) if database.values else None
     before, after = states(database, run, superstep, cache, settled)
     bindings = tuple(_bindings(row, before))
-    slot = _node_row(database, "pause_slots", run, superstep, span.name)
+    node = {"run_id": run, "superstep": superstep, "node_name": span.name}
+    slot = _row_of(database, "pause_slots", **node)
     attributes = {name: value for name, value in decoded(row).items() if name != database.values}
     if inherited := {name: write.value for name, write in before.items() if write.inherited}:
         attributes["inherited_state"] = inherited
-    if slot:
-        attributes["pause_slot"] = slot
-    if pending := _node_row(database, "pending_nodes", run, superstep, span.name):
-        attributes["pending_node"] = pending
-    attributes |= _series(database, row.get("attempt_series_id"))
+    rows = {
+        "pause_slot": slot,
+        "pending_node": _row_of(database, "pending_nodes", **node),
+        "attempt_series": _row_of(database, "attempt_series", id=row.get("attempt_series_id")),
+    }
+    attributes |= {name: other for name, other in rows.items() if other}
     known = {binding.name: binding.value for binding in bindings if binding.known}
     child = text(database.of_step(row, "child"))
     links = [] if child is None else [Link("child run", run=child)]
@@ -116,19 +120,12 @@ def _bindings(row: Row, before: dict[str, Write]) -> Iterator[Binding]:
             yield Binding(name, version, write.value, writer=write.writer)
 
 
-def _series(database: Database, series: Any) -> Row:
-    """The row of a series of attempts, as an attribute; nothing where there is none."""
-    if series is None or not database.has("attempt_series", "id"):
+def _row_of(database: Database, table: str, **keys: Any) -> Row:
+    """The first row of a table with those values, decoded; an empty one where there is none."""
+    if not database.has(table, *keys):
         return {}
-    rows = database.rows("attempt_series", "id = ? LIMIT 1", series)
-    return {"attempt_series": decoded(rows[0])} if rows else {}
-
-
-def _node_row(database: Database, table: str, run: Any, superstep: int | None, node: str) -> Row:
-    """The row that another table has for a step (when it began; its question and the answer), or an empty one."""
-    if not database.has(table, "run_id", "superstep", "node_name"):
-        return {}
-    rows = database.rows(table, "run_id = ? AND superstep = ? AND node_name = ? LIMIT 1", run, superstep, node)
+    where = " AND ".join(f"{name} = ?" for name in keys)
+    rows = database.rows(table, f"{where} LIMIT 1", *keys.values())
     return decoded(rows[0]) if rows else {}
 
 
@@ -139,30 +136,32 @@ def _child_body(database: Database, run_id: str) -> Body:
     run = database.run_by_id(run_id)
     if run is None:
         raise FormatError(f"run {run_id!r} is no longer in the database")
-    row = database.row(database.runs, run.rowid)
-    return Body(
-        input=inputs_of(database, run),
-        output=_output(database, run),
-        attributes={name: value for name, value in decoded(row).items() if name != database.inputs},
-        links=(Link("run", run=run_id),),
-        raw=_raw(row),
-    )
+    return Body(**_fields_of(database, run), links=(Link("run", run=run_id),))
 
 
 def run_body(
     database: Database, run: RunRow, error: FirstError | None, items: Sequence[RunRow], more: dict[str, Any]
 ) -> RunBody:
     """The body of a run, with rows of other tables (`more`); `items` are the mapped values."""
-    row = database.row(database.runs, run.rowid)
+    fields = _fields_of(database, run)
+    fields["attributes"] |= more
     return RunBody(
-        input=inputs_of(database, run),
-        output=_output(database, run),
+        **fields,
         error=None if error is None else Error(error.message, error.type),
         totals=_totals(database, run, items),
-        attributes={name: value for name, value in decoded(row).items() if name != database.inputs} | more,
         layout="Workflow",
-        raw=_raw(row),
     )
+
+
+def _fields_of(database: Database, run: RunRow) -> dict[str, Any]:
+    """The fields that the body of a run has, and that of its span in another run."""
+    row = database.row(database.runs, run.rowid)
+    return {
+        "input": value_of(row.get(database.inputs or "")),
+        "output": _output(database, run),
+        "attributes": {name: value for name, value in decoded(row).items() if name != database.inputs},
+        "raw": _raw(row),
+    }
 
 
 def more_of_run(database: Database, run_id: str, *, hidden: bool = True) -> Iterator[tuple[str, Any]]:
@@ -171,8 +170,8 @@ def more_of_run(database: Database, run_id: str, *, hidden: bool = True) -> Iter
         if database.has(table, key) and (rows := database.rows(table, f"{key} = ? ORDER BY rowid", run_id)):
             yield table, list(map(decoded, rows))
     if database.has_steps and hidden:
-        one = f"{database.step('run')} = ? AND {database.step('node_name')} = '{BASELINE}'"  # an index finds that
-        where = f"rowid IN (SELECT rowid FROM steps WHERE {one}) ORDER BY rowid"
+        baseline = f"{database.step('run')} = ? AND {database.step('node_name')} = '{BASELINE}'"  # an index finds that
+        where = f"rowid IN (SELECT rowid FROM steps WHERE {baseline}) ORDER BY rowid"
         if rows := database.rows("steps", where, run_id):
             yield BASELINE, list(map(decoded, rows))
     if database.has("_schema_version", "version"):
@@ -187,35 +186,32 @@ def _output(database: Database, run: RunRow) -> Any:
     """
     if database.values is None or not database.has_steps or run.standing in (Status.ERROR, Status.RUNNING):
         return None
-    found: dict[str, Any] = {}
+    latest: dict[str, Any] = {}
     for _, _, values in _written(database, run.id):
         for name in values:
-            found.pop(name, None)
-        found.update(values)
-    latest = reversed(found.items())
-    return {name: _value(value) for name, value in latest} or None
+            latest.pop(name, None)
+        latest.update(values)
+    return {name: _value(value) for name, value in reversed(latest.items())} or None
 
 
 def _totals(database: Database, run: RunRow, items: Sequence[RunRow]) -> tuple[Total, ...]:
     """Declared counts of an ended run next to our own: of steps (inherited ones too), or of the items of a map."""
-    if not isinstance(run.node_count, int | float) and not isinstance(run.error_count, int | float):
-        return ()
-    if run.standing is Status.RUNNING:  # they are written when it ends
+    declared = {
+        name: count
+        for name, count in (("node_count", run.node_count), ("error_count", run.error_count))
+        if isinstance(count, int | float)
+    }
+    if not declared or run.standing is Status.RUNNING:  # they are written when it ends
         return ()
     if items:
-        counted, bad = len(items), sum(map(failed, items))
+        counted = {"node_count": len(items), "error_count": sum(item.failed for item in items)}
     elif database.has_steps:
-        own = steps_of(database, run.id).get(run.id)
-        counted, bad = (own.steps, own.failed) if own else (0, 0)
-        for ancestor, last in database.ancestors_of(run)[0]:
-            inherited = steps_of(database, ancestor.id, last).get(ancestor.id)
-            counted += inherited.steps if inherited else 0
+        own, ancestors = steps_of(database, run.id)[run.id], database.ancestors_of(run)[0]
+        inherited = [steps_of(database, ancestor.id, last)[ancestor.id].steps for ancestor, last in ancestors]
+        counted = {"node_count": own.steps + sum(inherited), "error_count": own.failed}
     else:
         return ()
-    declared = {"node_count": (run.node_count, counted), "error_count": (run.error_count, bad)}
-    return tuple(
-        Total(name, stated, found) for name, (stated, found) in declared.items() if isinstance(stated, int | float)
-    )
+    return tuple(Total(name, count, counted[name]) for name, count in declared.items())
 
 
 # ---- state
@@ -303,14 +299,8 @@ def _later(ranks: dict[str, Rank], rank: Rank, names: Iterable[str]) -> Iterator
             yield name
 
 
-class Folds(msgspec.Struct):
-    """Cached folds of the runs of a database."""
-
-    version: object
-    """The version of the database for which all folds are valid."""
-    recent: list[Fold] = []
-    settled: dict[tuple[str, Settled], list[Fold]] = {}
-    """By run and epoch: folds of settled rows, which are valid in later versions too."""
+Folds = dict[tuple[str, object], list[Fold]]
+"""By run, and the version of the database or (folds of settled rows) the epoch for which they are valid."""
 
 
 def states(
@@ -329,52 +319,47 @@ def states(
         return {}, None
     cache = {} if cache is None else cache
     version = version_of(database.connection)
-    known: Folds = cache.pop(_FOLDS, Folds(None))  # another thread that comes meanwhile makes its own
-    if version is None or known.version != version:
-        known.version, known.recent = version, []
-    fold = _fold_before(known.recent, run_id, superstep)
+    folds: Folds = cache.pop(_FOLDS, {})  # another thread that comes meanwhile makes its own
+    recent = [] if version is None else folds.pop((run_id, version), [])
+    fold = _fold_before(recent, superstep)
     is_near = fold is not None and superstep is not None and superstep - (fold.superstep or 0) <= NEAR
     if settled is not None and superstep is not None and not is_near:
-        fold = _settled_fold(database, known.settled, (run_id, settled), superstep - UNSETTLED)
+        fold = _settled_fold(database, folds, (run_id, settled), superstep - UNSETTLED)
     fold = (fold or Fold(database, run_id)).advanced(database, superstep)
-    known.recent = [fold, *(one for one in known.recent if one is not fold)][:MAX_FOLDS]
-    cache[_FOLDS] = known
+    folds[run_id, version] = [fold, *(other for other in recent if other is not fold)][:MAX_FOLDS]
+    cache[_FOLDS] = dict([*folds.items()][-MAX_FOLDS:])
     before = {name: _write(database, _value(value), fold.writers[name], run_id) for name, value in fold.values.items()}
     for name, write in _answers(database, run_id, superstep):
         before.setdefault(name, write)  # unless a step put it out as well
     return before, {name: _value(value) for name, value in fold.after.items()}
 
 
-def _settled_fold(
-    database: Database, known: dict[tuple[str, Settled], list[Fold]], key: tuple[str, Settled], superstep: int
-) -> Fold:
+def _settled_fold(database: Database, known: Folds, key: tuple[str, Settled], superstep: int) -> Fold:
     """The fold of settled rows up to a superstep.
 
     A long way there is divided again and again, and each part's fold is cached: the cursor may move up next.
     """
     folds, run_id = known.pop(key, []), key[0]
-    fold = nearest = _fold_before(folds, run_id, superstep)
+    fold = nearest = _fold_before(folds, superstep)
     way = superstep - ((fold.superstep or 0) if fold is not None else 0)
     parts = []
     while (way := way >> 1) >= NEAR:
         parts.append(superstep - way)
     if not parts and nearest is not None:  # it moves on
-        folds = [one for one in folds if one is not nearest]
+        folds = [other for other in folds if other is not nearest]
     fold = fold or Fold(database, run_id)
     for part in (*parts, superstep):
         fold = fold.advanced(database, part)
         folds = [*folds, fold]
-    known[key] = sorted(folds, key=lambda one: abs(superstep - (one.superstep or 0)))[:MAX_FOLDS]
-    if len(known) > MAX_FOLDS:
-        known.pop(next(iter(known)))
+    known[key] = sorted(folds, key=lambda other: abs(superstep - (other.superstep or 0)))[:MAX_FOLDS]
     return fold
 
 
-def _fold_before(folds: list[Fold], run_id: str, superstep: int | None) -> Fold | None:
-    """The fold of that run that is nearest below a superstep."""
-    there = [(one.superstep, one) for one in folds if one.run_id == run_id]
-    below = [(at, one) for at, one in there if superstep is not None and at is not None and at <= superstep]
-    return max(below, key=lambda found: found[0], default=(0, None))[1]
+def _fold_before(folds: list[Fold], superstep: int | None) -> Fold | None:
+    """The fold that is nearest below a superstep."""
+    ends = [(fold.superstep, fold) for fold in folds if fold.superstep is not None]
+    below = [(end, fold) for end, fold in ends if superstep is not None and end <= superstep]
+    return max(below, key=itemgetter(0), default=(0, None))[1]
 
 
 def inputs_of(database: Database, run: RunRow) -> Any:

@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from tracetui.formats.hypergraph import tree
 from tracetui.formats.hypergraph.rows import Database, RunRow, text_id
-from tracetui.formats.hypergraph.runs import Steps, first_errors, header_of, is_paused, last_routes, steps_of
+from tracetui.formats.hypergraph.runs import Steps, first_errors, header_of, last_routes, steps_of
 from tracetui.formats.rowlog import Changes, RowLog
 from tracetui.formats.scalars import text
 from tracetui.formats.sqlite import CountedRun
@@ -62,22 +62,14 @@ def _named(database: Database, path: str) -> Generator[Problem, None, list[RunRo
 
 def _headers(database: Database, runs: Sequence[RunRow], *, deep: bool) -> dict[str, Header]:
     """The headers of all runs, by id; only `deep` ones have the last routes."""
-    errors, version = first_errors(database, runs), database.version
+    errors = first_errors(database, runs)
     routes = last_routes(database) if deep else {}
     items: dict[str, list[RunRow]] = {}
     for run in runs:
         if run.item is not None:
             items.setdefault(run.parent, []).append(run)
     return {
-        run.id: header_of(
-            run,
-            errors.get(run.id),
-            items.get(run.id, ()),
-            routes.get(run.id),
-            version,
-            paused=is_paused(database, run),
-        )
-        for run in runs
+        run.id: header_of(database, run, errors.get(run.id), items.get(run.id, ()), routes.get(run.id)) for run in runs
     }
 
 
@@ -155,8 +147,12 @@ class Listing(msgspec.Struct):
             if tally is None and keeps and has_room and run.standing is Status.RUNNING:
                 self._follow(database, file, ref)
                 continue
-            tally = tally or tree.tally_of(database, file.path, run, header)
-            self.summaries[run.id] = summary_of(ref, header, tally, modified_at=file.stat.mtime, moving=file.moving)
+            facts: Any = {"modified_at": file.stat.mtime, "moving": file.moving}
+            self.summaries[run.id] = (
+                tree.count(database, ref, run, header).summary(**facts)
+                if tally is None
+                else summary_of(ref, header, tally, **facts)
+            )
 
     def _follow(self, database: Database, file: File, ref: RunRef) -> None:
         """Read a run on to count it."""
@@ -171,17 +167,6 @@ class Listing(msgspec.Struct):
         self.summaries[run_id] = built.summary(modified_at=file.stat.mtime, moving=file.moving)
 
 
-class _Own(Steps):
-    """Sums over the rows of a run and the runs below."""
-
-    tree: frozenset[str] = frozenset()
-    """Names of the nodes of the run's tree."""
-    below_spans: int = 0
-    below_errors: int = 0
-    plain: bool = True
-    """False: this run must be read to be counted."""
-
-
 def _is_early(changes: Changes, memory: tree.Memory) -> bool:
     """Whether rows of a run have changed that reading it on does not compare."""
     return any(
@@ -193,6 +178,16 @@ def _is_early(changes: Changes, memory: tree.Memory) -> bool:
     )
 
 
+class _Sums(NamedTuple):
+    """Sums over a run and the runs below it."""
+
+    spans: int
+    errors: int
+    nodes: set[str]
+    plain: bool
+    """False: this run must be read to be counted."""
+
+
 class RunCounter:
     """Counts all runs of a database at once, the same as reading each would give.
 
@@ -202,7 +197,9 @@ class RunCounter:
 
     def __init__(self, database: Database, headers: dict[str, Header]) -> None:
         self._database, self._headers = database, headers
-        self._own: dict[str, _Own] = {}
+        self._steps: dict[str, Steps] = {}
+        self._sums: dict[str, _Sums] = {}
+        """Without runs on a cycle."""
         self.links: dict[str, set[str]] = {}
         """By run: those with a step that names it; it may be missing."""
         self._below: dict[str, list[tuple[str, bool]]] = {}
@@ -213,12 +210,7 @@ class RunCounter:
         if not self._database.has_steps:
             return {run.id: Tally(problems=1) for run in runs}  # see `rows.NO_STEPS`
         known = {run.id: run for run in runs}
-        counted = steps_of(self._database)
-        shared: dict[frozenset[str], frozenset[str]] = {}
-        for run_id in known:
-            here = counted.get(run_id) or Steps()
-            nodes = frozenset(bounded(here.nodes))
-            self._own[run_id] = _Own(here.steps, here.failed, here.retried, tree=shared.setdefault(nodes, nodes))
+        self._steps = steps_of(self._database)
         self._find_children(known)
         self._add_up(known)
         return {run.id: tally for run in runs if (tally := self._quick(run)) is not None}
@@ -228,68 +220,68 @@ class RunCounter:
         run, child = database.step("run"), database.step("child")
         sql = f"SELECT {run}, {child} FROM steps WHERE {child} > '' AND {database.public}"
         for owner, name in database.connection.execute(sql).fetchall():
+            link = text_id(owner), name
             if isinstance(name, str):
-                self.links.setdefault(name, set()).add(text_id(owner))
-            if isinstance(name, str) and name in known and (text_id(owner), name) not in linked:
-                linked.add((text_id(owner), name))
-                self._below.setdefault(text_id(owner), []).append((name, False))
+                self.links.setdefault(name, set()).add(link[0])
+            if name in known and link[0] in known and link not in linked:
+                linked.add(link)
+                self._below.setdefault(link[0], []).append((name, False))
         for row in known.values():
             parent = text(row.parent)
-            if parent is not None and (parent, row.id) not in linked:
+            if parent in known and (parent, row.id) not in linked:
                 self._below.setdefault(parent, []).append((row.id, True))
 
     def _add_up(self, known: dict[str, RunRow]) -> None:
-        """Add the sums of children to each run, leaves first; runs on a cycle are never reached and not plain."""
-        own = self._own
+        """Add the sums of children to those of each run, from the leaves up."""
         owners = Counter(child for below in self._below.values() for child, _ in below)
-        parents: dict[str, list[tuple[str, bool]]] = {}
-        waiting = {run_id: len(self._below.get(run_id, ())) for run_id in known}
-        for parent, below in self._below.items():
-            for child, loose in below:
-                parents.setdefault(child, []).append((parent, loose))
-        ready = [run_id for run_id, missing in waiting.items() if missing == 0]
-        reached = set(ready)
-        while ready:
-            run_id = ready.pop()
-            here, status = own[run_id], known[run_id].standing
-            here.plain = here.plain and not here.retried and status is not Status.RUNNING
-            for parent, loose in parents.get(run_id, ()):
-                if parent not in own:
-                    continue
-                above = own[parent]
-                above.below_spans += here.steps + here.below_spans + loose
-                above.below_errors += here.failed + here.below_errors + (loose and status is Status.ERROR)
-                if not here.tree <= above.tree:
-                    above.tree = frozenset(bounded(above.tree | here.tree))
-                above.plain = above.plain and here.plain and owners[run_id] == 1
-                waiting[parent] -= 1
-                if waiting[parent] == 0:
-                    reached.add(parent)
-                    ready.append(parent)
-        for run_id in known.keys() - reached:
-            own[run_id].plain = False
+        order = [run_id for run_id in known if owners[run_id] != 1]
+        for run_id in order:  # it grows; a shared run is only at its start, a cycle without one is nowhere
+            order += [child for child, _ in self._below.get(run_id, ()) if owners[child] == 1]
+        for run_id in reversed(order):
+            own = self._steps[run_id]
+            spans, errors, nodes = own.steps, own.failed, bounded(own.nodes)
+            plain = not own.retried and known[run_id].standing is not Status.RUNNING
+            for child, loose in self._below.get(run_id, ()):
+                below = self._sums.get(child)
+                if below is None or owners[child] > 1:
+                    plain = False
+                    break
+                spans += below.spans + loose
+                errors += below.errors + (loose and known[child].failed)
+                if not below.nodes <= nodes:
+                    nodes = bounded(nodes | below.nodes)
+                plain = plain and below.plain
+            self._sums[run_id] = _Sums(spans, errors, nodes, plain)
 
     def _quick(self, run: RunRow) -> Tally | None:
         """The counts of an ordinary run, None for one that must be read."""
-        here, header = self._own[run.id], self._headers[run.id]
-        if not here.plain or header.status is None or header.started_at is None or header.duration_ms is None:
+        sums, header = self._sums.get(run.id), self._headers[run.id]
+        if sums is None or not sums.plain or None in (header.status, header.started_at, header.duration_ms):
             return None
-        steps, errors, nodes = here.steps, here.failed + here.below_errors, set(here.tree)
-        if text(run.forked_from) is not None:
-            ancestors, missing = self._database.ancestors_of(run)
-            if missing is not None or run.id in self._below:
+        if sums.errors and header.error is None:
+            return None
+        inherited = self._inherited(run) if text(run.forked_from) is not None else Steps()
+        if inherited is None:
+            return None
+        return Tally(
+            steps=self._steps[run.id].steps + inherited.steps,
+            spans=sums.spans + inherited.steps,
+            errors=sums.errors,
+            nodes=bounded(sums.nodes | inherited.nodes),
+        )
+
+    def _inherited(self, run: RunRow) -> Steps | None:
+        """The sums of the steps that a fork inherited; None if it must be read."""
+        ancestors, missing = self._database.ancestors_of(run)
+        if missing is not None or run.id in self._below:
+            return None
+        inherited = Steps()
+        for ancestor, last in ancestors:
+            steps = self._steps[ancestor.id]
+            if ancestor.id in self._below or steps.retried or steps.failed:
                 return None
-            for ancestor, last in ancestors:
-                inherited = self._own[ancestor.id]
-                if ancestor.id in self._below or inherited.retried or inherited.failed:
-                    return None
-                if last is None:
-                    steps += inherited.steps
-                    nodes |= inherited.tree
-                else:
-                    until = steps_of(self._database, ancestor.id, last).get(ancestor.id) or Steps()
-                    steps += until.steps
-                    nodes |= bounded(until.nodes)
-        if errors and header.error is None:
-            return None
-        return Tally(steps=steps, spans=steps + here.below_spans, errors=errors, nodes=bounded(nodes))
+            if last is not None:
+                steps = steps_of(self._database, ancestor.id, last)[ancestor.id]
+            inherited.steps += steps.steps
+            inherited.nodes |= bounded(steps.nodes)
+        return inherited

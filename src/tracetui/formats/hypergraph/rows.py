@@ -9,6 +9,7 @@ order than a new one. So nothing is assumed: the columns that are there are aske
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from sqlite3 import Connection
 from typing import Any, Final
 
@@ -30,8 +31,6 @@ ERROR_HEAD: Final = 4000
 """Characters of an error that a span carries; its body has all of it."""
 
 _RUNS: Final = ("runs", "workflows")
-_INPUTS: Final = ("inputs_data", "inputs")
-_VALUES: Final = ("values_data", "values")
 _TABLES: Final = frozenset(
     {
         *(*_RUNS, "steps", "attempt_series", "attempt_records", "pending_nodes", "pause_slots", "run_updates"),
@@ -51,10 +50,11 @@ _OTHER_NAMES: Final[dict[str, tuple[str, ...]]] = {
     "index": ("step_index", "idx", "index"),
     "child": ("child_run_id", "child_workflow_id"),
     "series": ("attempt_series_id",),
+    "inputs": ("inputs_data", "inputs"),
+    "values": ("values_data", "values"),
 }
 """Our name of a column → its names in the schemas, where they are not ours."""
 _ROUTES: Final = ("RouteNode", "IfElseNode", "GateNode")
-_OK, _ERROR, _RUNNING, _UNKNOWN = Status.OK, Status.ERROR, Status.RUNNING, Status.UNKNOWN
 _EXPLICIT: Final = StatusSource.EXPLICIT
 _NODE, _ROUTE, _WORKFLOW = Operation.NODE, Operation.ROUTE, Operation.INVOKE_WORKFLOW
 
@@ -87,13 +87,15 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
         return standing(self.status)[0]
 
     @property
+    def failed(self) -> bool:
+        """True if the run's own status is failed."""
+        return self.standing is Status.ERROR
+
+    @property
     def took(self) -> float | None:
         """Milliseconds that the run took: as recorded (schema 2 on), else from its two times."""
         recorded = number(self.duration_ms)
-        if recorded is not None:
-            return recorded
-        start, end = moment(self.created_at), moment(self.completed_at)
-        return None if start is None or end is None else max(0.0, end - start) * 1000
+        return elapsed(self.created_at, self.completed_at) if recorded is None else recorded
 
     @property
     def item(self) -> int | None:
@@ -152,8 +154,8 @@ class StepRow(msgspec.Struct, frozen=True, gc=False):
     def outcome(self) -> tuple[Status, str | None, StatusSource | None]:
         """(Status, the row's own word, where the status comes from)."""
         status, word, source = standing(self.status)
-        if status is _UNKNOWN and text(self.error):
-            return _ERROR, word, _EXPLICIT
+        if status is Status.UNKNOWN and text(self.error):
+            return Status.ERROR, word, _EXPLICIT
         return status, word, source
 
 
@@ -162,10 +164,16 @@ def name_of(node: Any) -> str:
     return text(node) or text_id(node or "step")
 
 
+def elapsed(start: Any, end: Any) -> float | None:
+    """Milliseconds between two recorded times, none of them negative."""
+    began, ended = moment(start), moment(end)
+    return None if began is None or ended is None else max(0.0, ended - began) * 1000
+
+
 def standing(value: Any) -> tuple[Status, str | None, StatusSource | None]:
     """(Status, its word, status source) of a status column."""
     word = text(value)
-    return (_UNKNOWN, None, None) if word is None else (status_of(word), word, _EXPLICIT)
+    return (Status.UNKNOWN, None, None) if word is None else (status_of(word), word, _EXPLICIT)
 
 
 Ancestor = tuple[RunRow, int | None]
@@ -180,8 +188,8 @@ class Database:
     def __init__(self, connection: Connection) -> None:
         """Look at the tables. Raises `FormatError` if there is no table of runs."""
         self.connection = connection
-        found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0").fetchall()
-        columns = {name: self._columns(name) for (name,) in found if isinstance(name, str) and name in _TABLES}
+        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0").fetchall()
+        columns = {name: self._columns(name) for (name,) in tables if isinstance(name, str) and name in _TABLES}
         runs = next((name for name in _RUNS if "id" in columns.get(name, ())), None)
         if runs is None:
             raise FormatError("the database has no table `runs` or `workflows` with ids")
@@ -190,10 +198,9 @@ class Database:
         """All columns of every table that we know of, in their own order."""
         self.runs: str = runs
         """The table of runs."""
-        self._run_names = _present(_RUN_FIELDS, columns[runs])
-        self._step_names = _present(_STEP_FIELDS, steps)
-        self.inputs = next((name for name in _INPUTS if name in columns[runs]), None)
-        self.values = next((name for name in _VALUES if name in steps), None)
+        self._run_names = {ours: name for ours in _RUN_FIELDS if (name := _present(ours, columns[runs]))}
+        self._step_names = {ours: name for ours in _STEP_FIELDS if (name := _present(ours, steps))}
+        self.inputs, self.values = _present("inputs", columns[runs]), _present("values", steps)
         self.has_steps = "run" in self._step_names
         """False where the table of steps is absent, a view, or names no runs."""
         self._unique = self._is_unique()
@@ -224,7 +231,7 @@ class Database:
         """Whether a table has all of these columns."""
         return set(names) <= set(self.columns.get(table, ()))
 
-    @property
+    @cached_property
     def version(self) -> str | None:
         """The schema's own number, ``schema 6``; the first one has none."""
         if not self.has("_schema_version", "version"):
@@ -270,8 +277,8 @@ class Database:
 
     def run_by_id(self, run_id: str) -> RunRow | None:
         """The run of that id, or None; also finds an id that is not stored as text."""
-        found = self.runs_by_id([run_id]).get(run_id)
-        return found or next((row for row in self.all_runs() if row.id == run_id), None)
+        run = self.runs_by_id([run_id]).get(run_id)
+        return run or next((row for row in self.all_runs() if row.id == run_id), None)
 
     def children_of(self, parents: Iterable[str]) -> list[RunRow]:
         """The runs that name one of `parents` as their parent, items of a map in their order."""
@@ -282,7 +289,7 @@ class Database:
 
     def ancestors_of(self, run: RunRow) -> tuple[list[Ancestor], str | None]:
         """The runs from which a fork or retry inherited steps, oldest first, and the id of the one that is missing."""
-        found: list[Ancestor] = []
+        ancestors: list[Ancestor] = []
         seen = {run.id}
         bound: int | None = None
         while (source := text(run.forked_from)) is not None and source not in seen:
@@ -291,10 +298,10 @@ class Database:
             bound = here if bound is None else bound if here is None else min(bound, here)
             ancestor = self.runs_by_id([source]).get(source)
             if ancestor is None:
-                return found[::-1], source
-            found.append((ancestor, bound))
+                return ancestors[::-1], source
+            ancestors.append((ancestor, bound))
             run = ancestor
-        return found[::-1], None
+        return ancestors[::-1], None
 
     # ---- rows of any table
 
@@ -306,10 +313,10 @@ class Database:
 
     def row(self, table: str, rowid: int) -> Row:
         """All columns of one row. Raises `FormatError` if it is gone."""
-        found = self.rows(table, "rowid = ?", rowid) if table in self.columns else []
-        if not found:
+        rows = self.rows(table, "rowid = ?", rowid) if table in self.columns else []
+        if not rows:
             raise FormatError("the row is no longer in the database", f"{table} rowid {rowid}")
-        return found[0]
+        return rows[0]
 
     def attempts(self, series: Iterable[Any]) -> list[Row]:
         """Records of the attempts of some series, by series and number, with their ``rowid``."""
@@ -326,10 +333,9 @@ def _runs(rows: Iterable[Sequence[Any]]) -> list[RunRow]:
     return [RunRow(row[0], text_id(row[1]), *row[2:]) for row in rows if row[1] is not None]
 
 
-def _present(fields: Iterable[str], there: tuple[str, ...]) -> dict[str, str]:
-    """Our name of each column that is there → its name there."""
-    names = ((ours, next((n for n in _OTHER_NAMES.get(ours, (ours,)) if n in there), None)) for ours in fields)
-    return {ours: name for ours, name in names if name is not None}
+def _present(ours: str, columns: Sequence[str]) -> str | None:
+    """The name that the column of our name has among `columns`, None if there is none."""
+    return next((name for name in _OTHER_NAMES.get(ours, (ours,)) if name in columns), None)
 
 
 def text_id(value: Any) -> str:

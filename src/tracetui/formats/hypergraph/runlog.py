@@ -7,6 +7,8 @@ for each. Neither has values, times of day or a status, which is derived from th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from operator import getitem
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -187,8 +189,8 @@ def _item_span(item: Log, number: int, path: Path, parent: str | None) -> Span:
 
 def _derived(outcomes: Iterable[Status]) -> Status:
     """The status of a log without one: failed or paused if a step of it is."""
-    found = set(outcomes)
-    return next((status for status in (Status.ERROR, Status.PAUSED) if status in found), Status.OK)
+    distinct = set(outcomes)
+    return next((status for status in (Status.ERROR, Status.PAUSED) if status in distinct), Status.OK)
 
 
 def _header(log: Log, file: File, spans: list[Span], unknown: Unknown) -> Header:
@@ -196,9 +198,9 @@ def _header(log: Log, file: File, spans: list[Span], unknown: Unknown) -> Header
     tops = [span for span in spans if span.parent_id is None]
     items = [span for span in tops if not span.is_step]
     bad = sum(span.status is Status.ERROR for span in items)
-    routes = [span.note for span in tops if span.operation is Operation.ROUTE]
+    routes = ["", *(span.note for span in tops if span.operation is Operation.ROUTE)]
     status = _derived(span.status for span in tops)
-    route = routes[-1].partition(" · ")[0] if routes and status is not Status.ERROR else ""
+    route = "" if status is Status.ERROR else routes[-1].partition(" · ")[0]
     return Header(
         id=log.run_id or stem,
         name=log.graph_name or stem,
@@ -220,9 +222,9 @@ def _totals(log: Log, spans: list[Span]) -> Iterator[Total]:
     for name, stat in mapping(log.node_stats).items():
         runs = [span for span in spans if span.is_step and span.name == name and span.status_word != "restored"]
         counted = {"count": len(runs), "errors": sum(span.status is Status.ERROR for span in runs)}
-        for key, found in counted.items():
+        for key, count in counted.items():
             if (stated := integer(mapping(stat).get(key))) is not None:
-                yield Total(f"{name} {key}", stated, found)
+                yield Total(f"{name} {key}", stated, count)
 
 
 def _rest(record: Any) -> dict[str, Any]:
@@ -243,14 +245,11 @@ def _id(path: Path) -> str:
 
 def _list_at(data: bytes, path: Sequence[str | int]) -> Any:
     """The list at `path` in the document: undecoded elements, or values if it is read leniently."""
+    value: Any = data
     try:
-        found: Any = data
         for key in path:
-            one = list[msgspec.Raw] if isinstance(key, int) else dict[str, msgspec.Raw]
-            found = msgspec.json.decode(found, type=one)[key]  # type: ignore[index]
-        return msgspec.json.decode(found, type=list[msgspec.Raw])
+            kind = list[msgspec.Raw] if isinstance(key, int) else dict[str, msgspec.Raw]
+            value = msgspec.json.decode(value, type=kind)[key]  # type: ignore[index]
+        return msgspec.json.decode(value, type=list[msgspec.Raw])
     except (ValueError, RecursionError):
-        found = decode(data)[0]
-        for key in path:
-            found = found[key]
-        return found
+        return reduce(getitem, path, decode(data)[0])

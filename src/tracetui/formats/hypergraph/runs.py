@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -20,6 +21,7 @@ from tracetui.formats.hypergraph.rows import (
     Row,
     RunRow,
     StepRow,
+    elapsed,
     json_of,
     name_of,
     sortable,
@@ -49,28 +51,24 @@ _WELL: Final = ", ".join(
     f"'{word}'" for word, status in STATUS_BY_WORD.items() if status not in (Status.ERROR, Status.UNKNOWN)
 )
 
-REPLACED: Final = "\ufffd"
-"""Stands in a text for bytes that are not UTF-8."""
 # ---- headers
 
 
 def header_of(
+    database: Database,
     run: RunRow,
-    error: FirstError | None,
-    items: Sequence[RunRow],
+    error: FirstError | None = None,
+    items: Sequence[RunRow] = (),
     route: Route | None = None,
-    writer: str | None = None,
-    *,
-    paused: bool = False,
 ) -> Header:
-    """The header of a run in a database with the schema version `writer`; `paused`: by its last step.
+    """The header of a run.
 
     `items` are the runs that it mapped over, `route` is its last one (the list stage leaves that out).
     """
     word = text(run.status)
     status = None if word is None else run.standing
     is_recorded = status is not None and status is not Status.RUNNING
-    is_paused = paused and status is Status.RUNNING
+    is_paused = _is_paused(database, run)
     started, zone = zoned(run.created_at)
     return Header(
         id=run.id,
@@ -90,19 +88,14 @@ def header_of(
         prompt=prompt_of(run.inputs),
         result=_result(items, None if route is None or status is Status.ERROR else route.decision),
         label=run.label,
-        writer=writer,
+        writer=database.version,
     )
-
-
-def failed(run: RunRow) -> bool:
-    """True if the run's own status is failed."""
-    return run.standing is Status.ERROR
 
 
 def _result(items: Sequence[RunRow], decision: Any) -> str:
     """``7 of 200 failed`` for a map, ``→ account_support`` for a run that routed."""
     if items:
-        return items_failed(len(items), sum(map(failed, items)))
+        return items_failed(len(items), sum(item.failed for item in items))
     return "" if decision is None else arrow(json_of(decision))
 
 
@@ -159,28 +152,26 @@ def _short(value: Any) -> str:
 
 def _unescaped(body: str) -> str:
     try:
-        found = orjson.loads(f'"{body}"')
+        return str(orjson.loads(f'"{body}"'))
     except orjson.JSONDecodeError:
         return body
-    return found if isinstance(found, str) else body
 
 
 _PAUSED_WORDS: Final = tuple(word for word, status in STATUS_BY_WORD.items() if status is Status.PAUSED)
 
 
-def is_paused(database: Database, run: RunRow) -> bool:
+def _is_paused(database: Database, run: RunRow) -> bool:
     """Whether a step of the last superstep of a running run is paused: it waits for an answer to go on."""
     step = database.step
     if not database.has_steps or run.standing is not Status.RUNNING or step("status") == "NULL":
         return False
     marks = ", ".join("?" * len(_PAUSED_WORDS))
     of_run = f"FROM steps WHERE {step('run')} = ?"
-    found = database.connection.execute(
+    sql = (
         f"SELECT 1 {of_run} AND lower({step('status')}) IN ({marks}) "
-        f"AND {step('superstep')} = (SELECT max({step('superstep')}) {of_run}) LIMIT 1",
-        (run.id, *_PAUSED_WORDS, run.id),
+        f"AND {step('superstep')} = (SELECT max({step('superstep')}) {of_run}) LIMIT 1"
     )
-    return found.fetchone() is not None
+    return database.connection.execute(sql, (run.id, *_PAUSED_WORDS, run.id)).fetchone() is not None
 
 
 class Route(NamedTuple):
@@ -196,16 +187,12 @@ def last_routes(database: Database, run_id: str | None = None, first: int = 0) -
     if not database.has_steps or database.step("decision") == "NULL":
         return {}
     step = database.step
-    one = (
-        ""
-        if run_id is None
-        else f" AND +{step('run')} = ? AND rowid >= {first}"
-        if first
-        else f" AND {step('run')} = ?"
-    )
+    of_run = "" if run_id is None else f" AND {step('run')} = ?"
+    if first:
+        of_run = f" AND +{step('run')} = ? AND rowid >= {first}"
     sql = (
         f"SELECT {step('run')}, {step('index')}, rowid, {step('decision')} FROM steps"
-        f" WHERE {step('decision')} IS NOT NULL AND {database.public}{one} ORDER BY {step('index')}, rowid"
+        f" WHERE {step('decision')} IS NOT NULL AND {database.public}{of_run} ORDER BY {step('index')}, rowid"
     )
     rows = database.connection.execute(sql, () if run_id is None else (run_id,)).fetchall()
     return {text_id(run): Route((*sortable(index), row), decision) for run, index, row, decision in rows}
@@ -228,8 +215,8 @@ def first_errors(database: Database, runs: Iterable[RunRow]) -> dict[str, FirstE
     Schema 6 leaves the text out of a step's error, so type and text are those of the step's last attempt if that has
     a text. The step's span keeps the error of its row, as each attempt below it does.
     """
-    found: dict[str, FirstError] = {}
-    places: dict[str, tuple[str, ...]] = {run.id: (run.id,) for run in runs if failed(run)}
+    errors: dict[str, FirstError] = {}
+    places: dict[str, tuple[str, ...]] = {run.id: (run.id,) for run in runs if run.failed}
     for _ in range(DEEPEST_CAUSE):
         if not places or not database.has_steps:
             break
@@ -237,18 +224,18 @@ def first_errors(database: Database, runs: Iterable[RunRow]) -> dict[str, FirstE
         steps = _first_failed_steps(database, here)
         items: dict[str, str] = {}
         for run in database.children_of(here - steps.keys()):
-            if failed(run):
+            if run.failed:
                 items.setdefault(text_id(run.parent), run.id)
         deeper: dict[str, tuple[str, ...]] = {}
         for run_id, path in places.items():
             step = steps.get(path[-1])
             if step is not None:
-                found[run_id] = step[0]
+                errors[run_id] = step[0]
             below = step[1] if step is not None else items.get(path[-1])
             if below is not None and below not in path:
                 deeper[run_id] = (*path, below)
         places = deeper
-    return found
+    return errors
 
 
 def _first_failed_steps(database: Database, runs: Iterable[str]) -> dict[str, tuple[FirstError, str | None]]:
@@ -267,7 +254,7 @@ def _first_failed_steps(database: Database, runs: Iterable[str]) -> dict[str, tu
         record["series_id"]: (text(record.get("error_message")), text(record.get("error_type")))
         for record in database.attempts({row.series for row in rows.values() if row.series is not None})
     }
-    found: dict[str, tuple[FirstError, str | None]] = {}
+    errors: dict[str, tuple[FirstError, str | None]] = {}
     for run_id, row in rows.items():
         message = text(row.error) or ""
         kind = error_type(message)
@@ -275,8 +262,8 @@ def _first_failed_steps(database: Database, runs: Iterable[str]) -> dict[str, tu
         if cause is not None:
             message, kind = cause[:ERROR_HEAD], cause_type or kind
         span = database.span_id(row.run, row.superstep, row.node_name, row.rowid)
-        found[run_id] = FirstError(message, kind, span, text(row.node_name), row.operation), text(row.child)
-    return found
+        errors[run_id] = FirstError(message, kind, span, text(row.node_name), row.operation), text(row.child)
+    return errors
 
 
 # ---- counts
@@ -292,7 +279,7 @@ class Steps(msgspec.Struct):
     """Names of their nodes."""
 
 
-def steps_of(database: Database, run_id: str | None = None, last: int | None = None) -> dict[str, Steps]:
+def steps_of(database: Database, run_id: str | None = None, last: int | None = None) -> defaultdict[str, Steps]:
     """Sums over the steps of all runs, or of one up to superstep `last`, by run."""
     step = database.step
     where = "" if run_id is None else f" AND {step('run')} = ?"
@@ -302,7 +289,7 @@ def steps_of(database: Database, run_id: str | None = None, last: int | None = N
         f" total(typeof({step('error')}) = 'text' AND {step('error')} > ''), count({step('series')})"
         f" FROM steps WHERE {database.public}{where} GROUP BY 1, 2, 3"
     )
-    found: dict[str, Steps] = {}
+    sums = defaultdict[str, Steps](Steps)
     outcomes: dict[Any, tuple[Status, Status]] = {}
     for run, node, word, count, errors, series in database.connection.execute(sql, () if run_id is None else (run_id,)):
         if word not in outcomes:
@@ -310,10 +297,10 @@ def steps_of(database: Database, run_id: str | None = None, last: int | None = N
             outcomes[word] = rows[0].outcome[0], rows[1].outcome[0]
         without, with_error = outcomes[word]
         bad = int((count - errors) * (without is Status.ERROR) + errors * (with_error is Status.ERROR))
-        one = found.get(run) or found.setdefault(text_id(run), Steps())
-        one.steps, one.failed, one.retried = one.steps + count, one.failed + bad, one.retried + series
-        one.nodes.add(name_of(node))
-    return found
+        of_run = sums[text_id(run)]
+        of_run.steps, of_run.failed, of_run.retried = of_run.steps + count, of_run.failed + bad, of_run.retried + series
+        of_run.nodes.add(name_of(node))
+    return sums
 
 
 # ---- the span of a row: a step, a run, an attempt, a node that runs right now
@@ -340,20 +327,14 @@ def step_span(
         duration = None  # schema default: such a step has none recorded
     end = moment(row.completed_at)
     start = moment(row.created_at) if end is None else end - (duration or 0.0) / 1000
-    error, facts, operation = None, list[str](), row.operation
-    if status is _ERROR:
-        message = text(row.error) or ""
-        error = Error(message, error_type(message))
-    if row.decision is not None:
-        facts.append(arrow(json_of(row.decision)))
-    if row.cached:
-        facts.append("cached")
-    if status is _PAUSED:
-        facts.append("paused")
-    if row.partial:
-        facts.append("partial")
-    if inherited:
-        facts.append(INHERITED)
+    message, operation = text(row.error) or "", row.operation
+    facts = (
+        "" if row.decision is None else arrow(json_of(row.decision)),
+        "cached" if row.cached else "",
+        "paused" if status is _PAUSED else "",
+        "partial" if row.partial else "",
+        INHERITED if inherited else "",
+    )
     return Span(
         database.span_id(row.run, row.superstep, row.node_name, row.rowid),
         row.name,
@@ -368,8 +349,8 @@ def step_span(
         status_source=source,
         started_at=start,
         duration_ms=duration,
-        error=error,
-        note=" · ".join(filter(None, facts)) if facts else "",
+        error=Error(message, error_type(message)) if status is _ERROR else None,
+        note=" · ".join(filter(None, facts)),
         at=at,
     )
 
@@ -396,7 +377,6 @@ def run_span(run: RunRow, ident: str, parent: str | None, owner: str | None) -> 
 def attempt_span(record: Row, parent: str, superstep: int | None, owner: str | None) -> Span:
     """The span of one attempt of a node that was tried more than once."""
     status, word, source = standing(record.get("status"))
-    start, end = moment(record.get("started_at")), moment(record.get("completed_at"))
     message, kind = text(record.get("error_message")), text(record.get("error_type"))
     return Span(
         id=f"{parent}:attempt:{record['rowid']}",
@@ -407,8 +387,8 @@ def attempt_span(record: Row, parent: str, superstep: int | None, owner: str | N
         status=status,
         status_word=word,
         status_source=source,
-        started_at=start,
-        duration_ms=None if start is None or end is None else max(0.0, end - start) * 1000,
+        started_at=moment(record.get("started_at")),
+        duration_ms=elapsed(record.get("started_at"), record.get("completed_at")),
         error=Error(message or kind or "", kind) if status is _ERROR else None,
         at=("attempt", record["rowid"]),
     )

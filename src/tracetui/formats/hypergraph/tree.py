@@ -19,7 +19,7 @@ from itertools import chain, islice
 from math import inf
 from operator import is_
 from sqlite3 import Connection
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -32,6 +32,7 @@ from tracetui.formats.hypergraph.rows import (
     NO_STEPS,
     Database,
     Epoch,
+    Row,
     RunRow,
     StepRow,
     sortable,
@@ -42,7 +43,6 @@ from tracetui.formats.hypergraph.runs import (
     attempt_span,
     first_errors,
     header_of,
-    is_paused,
     last_routes,
     latest_route,
     pending_span,
@@ -53,7 +53,7 @@ from tracetui.formats.rowlog import LATEST, PAGE_BITS, Changes, RowLog
 from tracetui.formats.scalars import integer, text
 from tracetui.formats.sqlite import ReadState, many, quoted
 from tracetui.model import Body, Header, Operation, Problem, RunRef, Span, Status
-from tracetui.model.build import RunBuilder, Tally
+from tracetui.model.build import RunBuilder
 
 PIECE_SECONDS: Final = 0.04
 BATCH: Final = 100
@@ -65,8 +65,8 @@ SMALL: Final = 1000
 
 Order = tuple[int, Any, int]
 """The order of a step: by index, as SQLite has it, for a database may hold anything there; then by row."""
-SpanCache = dict[str, tuple[int, Span]]
-"""By id: spans that no step is, and a hash of the row that each shows."""
+CheckedSpan = tuple[int, Span]
+"""A span that no step is, and a hash of the row that it shows."""
 
 
 class Table(rowlog.Table, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ Pages = dict[str, set[int] | None]
 """By run: the pages of a table that are read, None for all."""
 
 
-class RunPosition(msgspec.Struct, frozen=True):
+class RunPosition(NamedTuple):
     """A run of the tree, and the position of its steps."""
 
     run: RunRow
@@ -98,34 +98,34 @@ class RunPosition(msgspec.Struct, frozen=True):
     last: int | None = None
     """The last superstep that is inherited (None: all)."""
 
-    def is_where(self, other: RunPosition) -> bool:
-        """Whether the steps have the same position as those of `other`."""
-        return (self.parent, self.inherited, self.last) == (other.parent, other.inherited, other.last)
 
-
-class Step(msgspec.Struct, frozen=True, gc=False):
-    """A step as it was read."""
+class Side(msgspec.Struct, frozen=True, gc=False):
+    """A row of another table that is about a step."""
 
     check: int
-    """A hash of its row."""
+    """A hash of the row."""
     superstep: int | None
+
+
+class Step(Side, frozen=True, gc=False):
+    """A step as it was read."""
+
     index: Any
     span: Span
     hidden: bool
     child: str | None
     series: Any
+    attempts: tuple[CheckedSpan, ...] = ()
 
     @property
     def order(self) -> Order:
         """Its position among the steps of its run."""
         return *sortable(self.index), self.span.at[1]
 
-
-class Side(msgspec.Struct, frozen=True, gc=False):
-    """A row of another table that is about a step."""
-
-    check: int
-    superstep: int | None
+    @property
+    def spans(self) -> list[Span]:
+        """Its span, and those of its attempts."""
+        return [] if self.hidden else [self.span, *(span for _, span in self.attempts)]
 
 
 class Rows(msgspec.Struct):
@@ -137,9 +137,8 @@ class Rows(msgspec.Struct):
     """In their order."""
     waiting: list[int] = []
     """Steps that are not read yet."""
-    attempts: SpanCache = {}
     spans: list[Span] = []
-    """Of the steps and of their attempts."""
+    """Those of `steps`."""
     named: list[tuple[RunRow, str]] = []
     """Runs that a step names, and the span of the step."""
     loose: list[RunRow] = []
@@ -157,21 +156,18 @@ class Rows(msgspec.Struct):
 
     def settle(self, page: int) -> Rows:
         """The same without the steps of pages before `page`, unless their supersteps are among the latest."""
-        steps = self.steps.items()
         bound = self.latest - UNSETTLED
-        moving = [number for number, one in steps if one.superstep is None or one.superstep > bound]
+        moving = [number for number, step in self.steps.items() if step.superstep is None or step.superstep > bound]
         first = min([page << PAGE_BITS, *moving]) >> PAGE_BITS << PAGE_BITS
-        gone = [step for number, step in steps if number < first and not step.child]
+        held = {number: step for number, step in self.steps.items() if number >= first or step.child}
+        gone = [step for number, step in self.steps.items() if number not in held]
         if not gone:
             return self
-        ids = {step.span.id for step in gone}
-        attempts = {ident: made for ident, made in self.attempts.items() if made[1].parent_id not in ids}
         before = () if self.settled_order is None else (self.settled_order,)
         return replace(
             self,
-            steps={number: step for number, step in steps if step.span.id not in ids},
-            attempts=attempts,
-            spans=[span for span in self.spans if span.id not in ids and span.parent_id not in ids],
+            steps=held,
+            spans=[span for step in held.values() for span in step.spans],
             settled=self.settled + len(gone),
             settled_step=max(self.settled_step, *(step.superstep or 0 for step in gone)),
             settled_order=max((*before, *(step.order for step in gone))),
@@ -182,7 +178,8 @@ class Memory(msgspec.Struct, frozen=True):
     """The state of a run between reads."""
 
     runs: dict[str, Rows]
-    made: SpanCache
+    made: dict[str, CheckedSpan]
+    """Those of no step's attempts, by id."""
     about: tuple[list[RunRow], dict[str, Any]] | None
     """Other inputs of the header and the body: the runs of the tree, and rows of other tables."""
     route: Route | None
@@ -202,23 +199,22 @@ def read(connection: Connection, path: str, before: ReadState | None, *, ref: Ru
         raise FormatError("the run is not in the database", f"run {ref.key}")
     known: Memory | None = before.memory if before is not None else None
     compares = before is not None and before.done
-    epoch = Epoch() if known is None else known.epoch
-    tree = Tree(database, path, run, known, epoch, keeps=True, compares=compares)
+    tree = Tree(database, path, run, known, keeps=True, compares=compares)
     if tree.must_restart:
         return None
     spans, given = tree.spans, True
+    header, body, about, route = None, None, None, None if known is None else known.route
     if before is not None:
+        header, body = before.header, before.body
         if tree.size > SMALL and tree.active:
             ranks = {span.id: rank for rank, span in enumerate(before.spans)}
             spans.sort(key=lambda span: ranks.get(span.id, len(ranks)))  # existing spans keep their order
         given = len(spans) != len(before.spans) or not all(map(is_, spans, before.spans))
-    header, body, about, route = (before.header, before.body, None, None) if before is not None else (None,) * 4
     if tree.done:
         more = dict(more_of_run(database, run.id, hidden=not tree.partly))
         if tree.partly and known is not None and known.about is not None and BASELINE in known.about[1]:
             more[BASELINE] = known.about[1][BASELINE]
         about = [rows.position.run for rows in tree.runs.values()], more
-        route = None if known is None else known.route
         if given or known is None or known.about != about:
             own = tree.runs.get(run.id)
             children = database.children_of([run.id]) if own is None else own.loose
@@ -228,11 +224,11 @@ def read(connection: Connection, path: str, before: ReadState | None, *, ref: Ru
                 route = last_routes(database, run.id).get(run.id)
             elif (first := tree.first_change) is not None:
                 route = latest_route(database, run.id, route, first)
-            header = header_of(run, error, items, route, database.version, paused=is_paused(database, run))
+            header = header_of(database, run, error, items, route)
             body = run_body(database, run, error, items, more)
-    header = header or header_of(run, None, (), writer=database.version)
+    header = header or header_of(database, run)
     held = tree.settle() if tree.done and tree.size > SMALL else None
-    memory = Memory(tree.runs, tree.made, about, route, epoch, tree.log)
+    memory = Memory(tree.runs, tree.made, about, route, tree.epoch, tree.log)
     return ReadState(
         spans=spans,
         held=None if held is None else [span for span in spans if span.id in held],
@@ -245,16 +241,12 @@ def read(connection: Connection, path: str, before: ReadState | None, *, ref: Ru
     )
 
 
-def tally_of(database: Database, path: str, run: RunRow, header: Header) -> Tally:
-    """The counts of a run, by reading it."""
-    tree = Tree(database, path, run)
-    builder = RunBuilder(RunRef("", path, run.id), lambda span: Body())
+def count(database: Database, ref: RunRef, run: RunRow, header: Header) -> RunBuilder:
+    """The spans of a run, read to count them."""
+    tree = Tree(database, ref.path, run)
+    builder = RunBuilder(ref, lambda span: Body())
     builder.add(tree.spans, header=header, problems=tree.problems)
-    built = builder.build()
-    tally = Tally(problems=len(built.problems))
-    for span in built.spans:
-        tally.add(span)
-    return tally
+    return builder
 
 
 class Tree:
@@ -269,16 +261,15 @@ class Tree:
         path: str,
         run: RunRow,
         before: Memory | None = None,
-        epoch: Epoch | None = None,
         *,
         keeps: bool = False,
         compares: bool = False,
     ) -> None:
-        """`keeps`: the run is live. `compares`: known rows may have changed; else reads on. `epoch`: of its steps."""
+        """`keeps`: the run is live. `compares`: known rows may have changed; else reads on."""
         self.spans: list[Span] = []
         self.problems: list[Problem] = []
         self.runs: dict[str, Rows] = {}
-        self.made: SpanCache = {}
+        self.made: dict[str, CheckedSpan] = {}
         self.dirty: dict[str, float] = {}
         """By run: the superstep from which on its steps are new."""
         self.done = True
@@ -287,7 +278,7 @@ class Tree:
         self.unlike = False
         """Rows that are not held have changed."""
         self._database, self._path, self._run = database, path, run
-        self._epoch = Epoch() if epoch is None else epoch
+        self.epoch = Epoch() if before is None else before.epoch
         self._known = before.runs if before is not None else {}
         self._before = dict(self._known)
         self._made = before.made if before is not None else {}
@@ -304,12 +295,9 @@ class Tree:
         """The run itself is as before, and too long to read all of anything."""
         self._began = time.monotonic() if keeps and not compares else -inf
         self._deadline = inf
-        self._unnamed: list[tuple[int, str]] = []
-        """Runs that no step names: position of the span, and id of the run; its rows are read after it."""
         self._walk()
-        self._emit_again()
         if any(map(self._is_settled_change, self.runs)):
-            self._epoch.number += 1
+            self.epoch.number += 1
 
     @property
     def size(self) -> int:
@@ -364,26 +352,17 @@ class Tree:
                 if time.monotonic() >= self._deadline:
                     self.done = False
                     return
-                self._load([position, *(one for one in islice(queue, BATCH - 1) if one.run.id not in self.runs)])
+                self._load([position, *(other for other in islice(queue, BATCH - 1) if other.run.id not in self.runs)])
             rows = self.runs[position.run.id]
             self.spans += rows.spans
             if rows.waiting:
                 self.done = False
                 return
-            named = [one for one in rows.named if one[0].id not in seen]
+            named = [(child, parent) for child, parent in rows.named if child.id not in seen]
             seen.update(child.id for child, _ in named)
             queue.extend(RunPosition(child, parent) for child, parent in named)
             if not position.inherited:
                 self._read_loose(rows, queue, seen)
-
-    def _emit_again(self) -> None:
-        """Emit the runs that no step names again if their steps changed: their bodies show the values of those."""
-        for position, run_id in self._unnamed:
-            span = self.spans[position]
-            known = self._made.get(span.id)
-            if run_id in self.dirty and known is not None and known[1] is span:
-                self.spans[position] = replace(span)
-                self.made[span.id] = known[0], self.spans[position]
 
     def _read_loose(self, rows: Rows, queue: deque[RunPosition], seen: set[str]) -> None:
         """Read the parts of a run that no step names: running nodes, items of a map."""
@@ -400,16 +379,15 @@ class Tree:
             below = pending.get(node)
             if below is None:  # no step names it
                 below = f"run:{child.id}"
-                self._unnamed.append((len(self.spans), child.id))
-                self._put(run_span(child, below, parent, self._owner(run.id)), hash(child), child.id)
+                since = -inf if child.id in self._changes else inf  # its body shows the values of its steps
+                self._put(run_span(child, below, parent, self._owner(run.id)), hash(child), since)
             queue.append(RunPosition(child, below))
 
     def _read_pending(self, run: RunRow, parent: str | None) -> dict[str, str]:
         """Spans of the nodes that were begun and have no step row yet, by name of the node."""
-        database, columns = self._database, self._database.columns.get("pending_nodes", ())
-        if not database.has("pending_nodes", *_ABOUT_STEPS):
+        database, step = self._database, self._database.step
+        if not database.has(_PENDING, *_ABOUT_STEPS):
             return {}
-        step = database.step
         sql = (
             f"SELECT p.rowid, p.* FROM pending_nodes AS p WHERE {{where}} AND NOT EXISTS (SELECT 1 FROM steps AS s"
             f" WHERE s.{step('run')} = p.run_id AND s.{step('superstep')} = p.superstep"
@@ -417,18 +395,19 @@ class Tree:
         )
         where, rows = "p.run_id = ?", []
         if self.partly:  # of the early ones only those that were pending
-            first = (self._log_before.logs["pending_nodes"].end - LATEST + 1) << PAGE_BITS
+            first = (self._log_before.logs[_PENDING].end - LATEST + 1) << PAGE_BITS
             early = [span.at[1] for _, span in self._made.values() if span.at[0] == "pending" and span.at[1] < first]
             rows = [*many(database.connection, sql.format(where="p.rowid IN ({keys}) AND p.run_id = ?"), early, run.id)]
             where = f"p.rowid >= {first} AND +p.run_id = ?"
         rows += database.connection.execute(sql.format(where=where), (run.id,)).fetchall()
-        found: dict[str, str] = {}
+        first_spans: dict[str, str] = {}
         latest: dict[str, str] = {}
+        owner, since = self._owner(run.id), self.dirty.get(run.id, inf)
         for rowid, *values in rows:
-            row = dict(zip(columns, values, strict=True))
-            span = pending_span(database, rowid, row, parent, self._owner(run.id))
-            self._put(span, hash(tuple(values)), run.id)
-            found.setdefault(span.name, span.id)
+            row = dict(zip(database.columns[_PENDING], values, strict=True))
+            span = pending_span(database, rowid, row, parent, owner)
+            self._put(span, hash(tuple(values)), since)
+            first_spans.setdefault(span.name, span.id)
             latest[span.name] = span.id
         if latest and database.has("attempt_series", "id", "run_id", "node_name", "closed_at"):
             # attempts of the nodes that are running now: their series is not closed, no step names it yet
@@ -438,13 +417,12 @@ class Tree:
                 above = latest.get(str(series.get(record["series_id"])))
                 if above is not None:
                     at = integer(record.get("scheduled_superstep"))
-                    span = attempt_span(record, above, at, self._owner(run.id))
-                    self._put(span, hash(tuple(record.values())), run.id)
-        return found
+                    span = attempt_span(record, above, at, owner)
+                    self._put(span, hash(tuple(record.values())), since)
+        return first_spans
 
-    def _put(self, span: Span, check: int, run_id: str) -> None:
-        made = self._made.get(span.id)
-        self.made[span.id] = self._same(made, span, check, self.dirty.get(run_id, inf))
+    def _put(self, span: Span, check: int, since: float) -> None:
+        self.made[span.id] = self._same(self._made.get(span.id), span, check, since)
         self.spans.append(self.made[span.id][1])
 
     @staticmethod
@@ -466,7 +444,7 @@ class Tree:
         new: list[RunPosition] = []
         for position in positions:
             old = self._before.get(position.run.id)
-            if old is None or not old.position.is_where(position):
+            if old is None or old.position[1:] != position[1:]:
                 self._before.pop(position.run.id, None)
                 new.append(position)
             elif self._compares or old.waiting:
@@ -480,30 +458,22 @@ class Tree:
             loading = [self._rows(position) for position in some]
             by_id = {rows.position.run.id: rows for rows in loading}
             self.runs |= by_id
-            steps: Pages = {}
             if some is new:
                 self.log = self.log.add(self._database.connection, self._tables, by_id)
-                steps = dict.fromkeys(by_id)
-            if some is new or self._compares:
-                for name, table in self._tables.items():
-                    pages = self._pages(name, by_id) if some is known else self._latest(name, by_id)
-                    if name != _STEPS:
-                        self._read_sides(name, table, loading, pages)
-                    elif some is known:
-                        steps = pages
-            else:
-                for run_id, rows in by_id.items():
-                    rows.sides = self._before[run_id].sides
-            self._read_attempts(self._read_steps(loading, steps))
+            pages_of = self._changed_pages if some is known else self._new_pages
+            for name, table in self._tables.items():
+                if name != _STEPS:
+                    self._read_sides(name, table, loading, pages_of(name, by_id))
+            self._read_attempts(self._read_steps(loading, pages_of(_STEPS, by_id)))
             self._find_children(loading)
 
     def _rows(self, position: RunPosition) -> Rows:
         old = self._before.get(position.run.id)
         if old is None:
             return Rows(position)
-        return replace(old, position=position, sides={}, steps={}, waiting=[], attempts={}, spans=[])
+        return replace(old, position=position, sides={}, steps={}, waiting=[], spans=[])
 
-    def _pages(self, name: str, runs: Collection[str]) -> Pages:
+    def _changed_pages(self, name: str, runs: Collection[str]) -> Pages:
         """The pages of a table that have changed, of known runs."""
         pages: Pages = {}
         for run_id in runs:
@@ -516,7 +486,7 @@ class Tree:
                     self.unlike |= any((run_id, page) in before and page not in held for page in fresh)
         return pages
 
-    def _latest(self, name: str, runs: Collection[str]) -> Pages:
+    def _new_pages(self, name: str, runs: Collection[str]) -> Pages:
         """The pages of a table that are read of new runs: of nodes that were begun only the last, else all."""
         if name != _PENDING:
             return dict.fromkeys(runs)
@@ -527,33 +497,32 @@ class Tree:
 
     def _read_sides(self, name: str, table: Table, loading: list[Rows], pages: Pages) -> None:
         """Read the rows of some pages of another table about the steps of some runs."""
-        by_id = {rows.position.run.id: rows for rows in loading if rows.position.run.id in pages}
-        for rows in loading:
-            old, again = self._before.get(rows.position.run.id), pages.get(rows.position.run.id, ())
-            known = {} if old is None else old.sides.get(name, {})
-            if again:
-                known = {rowid: side for rowid, side in known.items() if rowid >> PAGE_BITS not in again}
-            rows.sides = {**rows.sides, name: known}
+        now: dict[str, dict[int, Side]] = {run_id: {} for run_id in pages}
         for run, rowid, superstep, *row in self._of_pages(table, pages):
-            by_id[run].sides[name][rowid] = Side(hash(tuple(row)), integer(superstep))
-        for run_id, rows in by_id.items() if self._compares else ():
-            if (old := self._before.get(run_id)) is not None:
-                self._compare_sides(rows, old.sides.get(name, {}), rows.sides[name], name, pages[run_id] or ())
+            now[run][rowid] = Side(hash(tuple(row)), integer(superstep))
+        for rows in loading:
+            run_id = rows.position.run.id
+            old, again = self._before.get(run_id), pages.get(run_id) or ()
+            known = {} if old is None else old.sides.get(name, {})
+            before = {rowid: side for rowid, side in known.items() if rowid >> PAGE_BITS in again}
+            if old is not None and self._compares and again:
+                self._compare_sides(rows, before, now[run_id], name, again)
+            rows.sides[name] = {rowid: side for rowid, side in known.items() if rowid not in before}
+            rows.sides[name] |= now.get(run_id, {})
 
     def _compare_sides(
         self, rows: Rows, before: dict[int, Side], now: dict[int, Side], name: str, pages: Collection[int]
     ) -> None:
-        """Note the supersteps of rows of another table that have changed; those were read of `pages`."""
-        run_id, unread = rows.position.run.id, {*pages}.difference(rowid >> PAGE_BITS for rowid in before)
-        if any((run_id, page) in self._log_before.logs[name].pages for page in unread):
+        """Note the supersteps of rows of another table that have changed in `pages`."""
+        unread = {*pages}.difference(rowid >> PAGE_BITS for rowid in before)
+        if any((rows.position.run.id, page) in self._log_before.logs[name].pages for page in unread):
             self._since(rows, None)  # the earlier rows are unknown
             return
-        for rowid in before.keys() | now.keys():
-            if before.get(rowid) != now.get(rowid):
-                both = before.get(rowid), now.get(rowid)
-                at = [side.superstep for side in both if side is not None and side.superstep is not None]
-                if at or both[0] is not None:  # the start of a series concerns no superstep
-                    self._since(rows, min(at, default=None))
+        for rowid in {rowid for rowid, _ in before.items() ^ now.items()}:
+            sides = filter(None, (before.get(rowid), now.get(rowid)))
+            at = [side.superstep for side in sides if side.superstep is not None]
+            if at or rowid in before:  # the start of a series concerns no superstep
+                self._since(rows, min(at, default=None))
 
     def _of_pages(self, table: Table, pages: Pages, more: str = "") -> Iterator[tuple[Any, ...]]:
         """Run, number, superstep and columns of the rows in some pages of a table."""
@@ -622,7 +591,7 @@ class Tree:
         if before is not None and self._compares:
             self._since(rows, superstep if old is None else old.superstep)
         owner = self._owner(position.run.id)
-        at = "step", row.rowid, self._epoch
+        at = "step", row.rowid, self.epoch
         span = step_span(self._database, row, superstep, position.parent, at, inherited=position.inherited, owner=owner)
         return Step(check, superstep, row.index, span, row.node_name == BASELINE, text(row.child), row.series)
 
@@ -637,7 +606,7 @@ class Tree:
                 self._since(rows, old.steps[rowid].superstep)
             since = self.dirty.get(position.run.id, inf)
             if since == inf and not made:
-                rows.steps, rows.attempts, rows.spans = old.steps, old.attempts, old.spans
+                rows.steps, rows.spans = old.steps, old.spans
                 return None
             known = old.steps
             if again:
@@ -647,33 +616,33 @@ class Tree:
                 if old.steps.get(rowid) is step and (step.superstep is None or step.superstep >= since):
                     steps[rowid] = replace(step, span=replace(step.span))
             if rows.settled_order is not None:
-                rows.late |= any(one.span.at[1] not in old.steps and one.order < rows.settled_order for one in made)
+                rows.late |= any(step.span.at[1] not in old.steps and step.order < rows.settled_order for step in made)
             if self._compares:
-                steps = dict(sorted(steps.items(), key=lambda one: one[1].order))
+                steps = dict(sorted(steps.items(), key=lambda item: item[1].order))
             if since < inf and position.inherited and (position.last is None or since <= position.last):
                 self.dirty[self._run.id] = -inf  # its steps began with that
         rows.steps = steps
         if old is None or self._compares:
             return steps.values()
-        rows.attempts, rows.spans = dict(old.attempts), list(old.spans)
+        rows.spans = list(old.spans)
         return made
 
     def _read_attempts(self, changed: list[tuple[Rows, Collection[Step]]]) -> None:
         """Show steps, and read their attempts."""
-        tried: dict[Any, tuple[Rows, Step]] = {}
-        for rows, steps in changed:
-            rows.spans += [step.span for step in steps if not step.hidden]
-            tried |= {step.series: (rows, step) for step in steps if step.series is not None and not step.hidden}
-        for record in self._database.attempts(tried):
-            if (found := tried.get(record["series_id"])) is not None:
-                rows, step = found
-                run_id = rows.position.run.id
-                old = self._before.get(run_id)
+        tried = [(rows, step) for rows, steps in changed for step in steps if step.series is not None]
+        attempts: dict[Any, list[Row]] = {}
+        for record in self._database.attempts({step.series for _, step in tried}):
+            attempts.setdefault(record["series_id"], []).append(record)
+        for rows, step in tried:
+            made: list[CheckedSpan] = []
+            known = {span.id: (check, span) for check, span in step.attempts}
+            for record in attempts.get(step.series, ()):
                 span = attempt_span(record, step.span.id, step.superstep, step.span.owner)
-                made = None if old is None else old.attempts.get(span.id)
-                made = self._same(made, span, hash(tuple(record.values())), self.dirty.get(run_id, inf))
-                rows.attempts[span.id] = made
-                rows.spans.append(made[1])
+                since = self.dirty.get(rows.position.run.id, inf)
+                made.append(self._same(known.get(span.id), span, hash(tuple(record.values())), since))
+            rows.steps[step.span.at[1]] = replace(step, attempts=tuple(made))
+        for rows, steps in changed:
+            rows.spans += [span for step in steps for span in rows.steps[step.span.at[1]].spans]
 
     def _find_children(self, loading: list[Rows]) -> None:
         """Find the runs that some runs started."""
@@ -687,11 +656,11 @@ class Tree:
             }
             for rows in loading
         }
-        found = self._database.runs_by_id(sorted({child for children in named.values() for child in children}))
+        runs = self._database.runs_by_id(sorted({child for children in named.values() for child in children}))
         for rows in loading:
             run_id = rows.position.run.id
             rows.loose = loose.get(run_id, [])
-            rows.named = [(found[child], span) for child, span in named[run_id].items() if child in found]
+            rows.named = [(runs[child], span) for child, span in named[run_id].items() if child in runs]
 
 
 _STEPS: Final = "steps"
