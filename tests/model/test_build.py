@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from itertools import permutations
 from types import FrameType
 from typing import Any
 
@@ -94,6 +95,20 @@ def test_a_growing_run_is_the_run_built_from_scratch(chunks: list[list[Span] | s
         expected = from_scratch(so_far, header=header)
         assert repr(builder.summary()) == repr(expected.summary)
         assert outcome(builder.build()) == outcome(expected)
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_of_calls_that_began_at_once_the_innermost_is_the_open_call(order: tuple[int, ...]) -> None:
+    calls = [
+        Span(id="chat", name="m", operation=CHAT, started_at=5.0, duration_ms=None, status=Status.RUNNING),
+        Span(id="tool", name="bash", operation=TOOL, parent_id="chat", started_at=5.0, status=Status.RUNNING),
+        Span(id="old", name="m", operation=CHAT, started_at=1.0, status=Status.RUNNING),
+        Span(id="done", name="read", operation=TOOL, started_at=7.0, duration_ms=1.0),
+    ]
+    header = Header(id="s", name="s", is_session=True, ended=False, by_start=True)
+    last = from_scratch([calls[i] for i in order], header=header).summary.last
+    assert last is not None
+    assert (last.open, last.open_since) == ("bash", 5.0)
 
 
 def numbered(count: int, **fields: Any) -> list[Span]:

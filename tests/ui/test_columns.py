@@ -104,7 +104,7 @@ async def test_columns_and_width_are_saved(opened: Opener, samples: Path) -> Non
     assert (found.columns, found.share) == (("status", "name", "cost"), 60)
 
 
-@pytest.mark.parametrize("column", COLUMNS.values(), ids=str)
+@pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS)
 def test_a_column_is_one_value(column: Column) -> None:
     name = column.name
     rows = RunRows([make_summary(deep=True)], now=4e9, chosen=(name,))

@@ -358,8 +358,9 @@ class RunBuilder:
         if not header.is_session and (header.ended or header.status not in (None, Status.RUNNING)):
             return None
         spans, index = self._tree.spans, self._tree.index
-        calls = [span for span_id in self._unended if (span := spans[index[span_id]]).operation not in CONTAINERS]
-        call = max(calls, key=_began, default=None)
+        unended = sorted((index[span_id] for span_id in self._unended), reverse=True)
+        calls = [spans[position] for position in unended if spans[position].operation not in CONTAINERS]
+        call = max(calls, key=_began, default=None)  # of calls that began at once the last one, the innermost
         last = next((span for span in reversed(spans[-_LAST_SPANS:]) if _is_event(span)), None)
         if last is None or (call is None and not header.is_session):
             return None
