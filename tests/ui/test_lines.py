@@ -54,7 +54,7 @@ def test_a_repaint_sends_only_its_cells() -> None:
     line = {0: Strip([Segment("left ")], 5), 5: Strip([Segment("middle right")], 12)}
     update = ChopsUpdate([line], [(0, 2, 4), (0, 12, 17)], [[5, 17]])
 
-    sent = CroppedUpdate.of(update).render_segments(Console())
+    sent = CroppedUpdate.from_update(update).render_segments(Console())
 
     assert plain(sent.encode()) == "ftright"
     assert sent.count("\x1b[1;3H") == sent.count("\x1b[1;13H") == 1

@@ -248,7 +248,7 @@ async def test_a_verdict_in_the_list_goes_on_to_the_next_failed_run(opened: Open
         assert app.main.state.ref != before
         assert app.main.state.ref is not None
         assert app.store.runs[app.main.state.ref].status.value == "error"
-        assert app.verdicts.of(app.store.runs[before]).verdict is Verdict.REAL
+        assert app.verdicts.judgement(app.store.runs[before]).verdict is Verdict.REAL
 
 
 async def test_a_mark_is_set_and_found_again(opened: Opener, samples: Path) -> None:

@@ -180,7 +180,9 @@ class TraceApp(HostApp):
             self._frame_pending = renderable is not None and not is_whole
             if self._frame_pending:
                 return
-        super()._display(screen, CroppedUpdate.of(renderable) if isinstance(renderable, ChopsUpdate) else renderable)
+        super()._display(
+            screen, CroppedUpdate.from_update(renderable) if isinstance(renderable, ChopsUpdate) else renderable
+        )
         self.garbage.painted()
 
     def _receive_first_mail(self) -> None:
@@ -329,7 +331,7 @@ class TraceApp(HostApp):
             if isinstance(screen, BaseScreen) and (restored := screen.again()) is not None:
                 self.push_screen(restored)
 
-    def words(self) -> str:
+    def filter_query(self) -> str:
         return self.main.state.arrangement.words
 
     def query_context(self) -> Context:
@@ -377,19 +379,19 @@ class TraceApp(HostApp):
         if self.contexts.find([*self.store.runs.values()]):
             self.main.say("reading runs for this query")
 
-    def found(self) -> list[RunSummary]:
+    def filtered_runs(self) -> list[RunSummary]:
         from tracetui.store import query
 
-        words, runs = self.words(), self.store.runs.values()
-        return query.parse_prefix(words, self.query_context())[0].select(runs) if words else list(runs)
+        text, runs = self.filter_query(), self.store.runs.values()
+        return query.parse_prefix(text, self.query_context())[0].select(runs) if text else list(runs)
 
     def pick_query(self, on_pick: Callable[[str], None]) -> None:
         from tracetui.store import query
         from tracetui.ui.screens.lists import FacetsScreen
 
         runs = list(self.store.runs.values())
-        found = query.facets(query.RUN_KEYS, runs, self.query_context())
-        self.push_screen(FacetsScreen(found, len(runs), on_pick, self.commands))
+        facets = query.facets(query.RUN_KEYS, runs, self.query_context())
+        self.push_screen(FacetsScreen(facets, len(runs), on_pick, self.commands))
 
     def filter_runs(self, key: str, value: str) -> None:
         from tracetui.store import query
@@ -479,15 +481,15 @@ class TraceApp(HostApp):
         spans = [run.spans or 0 for run in runs if run.ref.path.startswith(DATABASES)]
         return f" ({quantity(sum(spans), 'span')} of the database)" if spans else ""
 
-    def search_runs(self, words: str) -> None:
+    def search_runs(self, text: str) -> None:
         from tracetui.ui.screens.lists import HitsScreen
 
         if self.stage == "list":
-            self.waiting_search = words
+            self.waiting_search = text
             self.main.say("list still loading; the search starts when it is complete")
             return
         search = self.surveys.search
-        if words and (search is None or words != search.text):
+        if text and (search is None or text != search.text):
             from tracetui.views.list.tables import HitRows
 
             begun, zone = self.clock(), self.look.zone
@@ -497,7 +499,7 @@ class TraceApp(HostApp):
                 start_of=lambda run: start_label(run, now=begun, zone=zone),
                 standing=self.liveness.standing,
             )
-            self.surveys.begin_search(words, self.main.runs.refs(), rows)
+            self.surveys.begin_search(text, self.main.runs.refs(), rows)
         if self.surveys.search is not None:
             self.push_screen(HitsScreen(self.surveys.search, self.commands))
 
@@ -620,7 +622,7 @@ def run_app(
     settings = config.load()
     commands = config.bind_keys(settings)
     if served is not None:
-        commands = tuple(one for one in commands if allowed_in_browser(one, write=served == "write"))
+        commands = tuple(command for command in commands if allowed_in_browser(command, write=served == "write"))
     source = source or LocalSource()
     with_ascii = ascii_glyphs or settings.ascii
     masking.choose(ascii_glyphs=with_ascii)

@@ -62,20 +62,20 @@ def load() -> Config:
     """Load the user's settings, or the defaults if there is no file. Raises `UsageError` for an invalid file."""
     path = settings_file()
     try:
-        found = msgspec.convert(read_settings(), Config)
+        config = msgspec.convert(read_settings(), Config)
     except ValueError as error:  # invalid type or name
         raise UsageError(f"{path}: {error}") from error
-    for owner, choices in ((found, _CHOICES), (found.list, _LIST_CHOICES)):
+    for owner, choices in ((config, _CHOICES), (config.list, _LIST_CHOICES)):
         for name, allowed in choices.items():
             value = getattr(owner, name, None)
             if value is not None and value not in allowed:
                 like = nearest(value, allowed)
                 hint = f"; did you mean {like!r}?" if like else ""
                 raise UsageError(f"{path}: {name} is {value!r}; it can be {', '.join(allowed)}{hint}")
-    _columns(found.list.columns if found.list is not None else "fitting")
-    rule(found)
-    cache_limit(found)
-    return found
+    _columns(config.list.columns if config.list is not None else "fitting")
+    rule(config)
+    cache_limit(config)
+    return config
 
 
 def _columns(value: str | tuple[str, ...]) -> tuple[str, ...]:

@@ -116,9 +116,9 @@ class SearchTarget(NamedTuple):
         return best
 
 
-def _common_prefix(one: str, other: str) -> int:
+def _common_prefix(text: str, other: str) -> int:
     """Length of the common prefix."""
-    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return next((i for i, (a, b) in enumerate(zip(text, other, strict=False)) if a != b), min(len(text), len(other)))
 
 
 class MainState(PanesState, frozen=True, repr_omit_defaults=True):
@@ -311,9 +311,9 @@ def list_layout(state: MainState) -> tuple[object, ...]:
     return state.arrangement.columns, state.arrangement.share
 
 
-def filter_runs(state: MainState, words: str) -> MainState:
+def filter_runs(state: MainState, query: str) -> MainState:
     """Filter the list by a query."""
-    return arrange_runs(state, words=words)
+    return arrange_runs(state, words=query)
 
 
 def _next_in(value: str, order: Sequence[str]) -> str:
@@ -344,7 +344,7 @@ def sort_by(arranged: A, sort: str) -> A:
 
 def toggle_mark(state: MainState, ref: RunRef) -> MainState:
     """Mark or unmark a run."""
-    rest = tuple(one for one in state.marked if one != ref)
+    rest = tuple(other for other in state.marked if other != ref)
     return replace(state, marked=rest if ref in state.marked else (*rest, ref))
 
 
@@ -386,8 +386,8 @@ def no_error(
     failed = sum(ref in runs and runs[ref].failed for ref in (order[: at + 1] if step > 0 else order[at:]))
     if not failed and not walked:
         return "No errors"
-    words = "Last error · E goes back" if step > 0 else "First error · e goes on"
-    return words + (f" · {failed:,} failed runs {'above' if step > 0 else 'below'}" if failed > 1 else "")
+    message = "Last error · E goes back" if step > 0 else "First error · e goes on"
+    return message + (f" · {failed:,} failed runs {'above' if step > 0 else 'below'}" if failed > 1 else "")
 
 
 def next_ungraded(
@@ -419,7 +419,7 @@ def sort_by_next(state: TasksState, sortable: Sequence[str]) -> TasksState:
     """Sort by the next of the orders for which the tasks have values."""
     after = SORTS.index(state.sort) + 1
     order = [*SORTS[after:], *SORTS[:after]]
-    return replace(state, sort=next((one for one in order if one in sortable), state.sort), reverse=False)
+    return replace(state, sort=next((sort for sort in order if sort in sortable), state.sort), reverse=False)
 
 
 def reverse_order(state: TasksState) -> TasksState:

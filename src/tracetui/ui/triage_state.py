@@ -44,7 +44,7 @@ def go_back(state: TriageState) -> TriageState | None:
 
 def toggle_mark(state: TriageState, key: Hashable) -> TriageState:
     """Mark a cause or task, or unmark it."""
-    marked = tuple(one for one in state.marked if one != key)
+    marked = tuple(other for other in state.marked if other != key)
     return replace(state, marked=marked if key in state.marked else (*marked, key))
 
 
@@ -81,7 +81,7 @@ def _number_of(every: CauseOrder, order: CauseOrder, item: Item | None, step: in
         return -1 if step > 0 else order.runs_before[-1]
     group = item if isinstance(item, Group) else item.group
     if group.digest not in order.places:
-        places = [every.places[one.digest] for one in order.groups]
+        places = [every.places[cause.digest] for cause in order.groups]
         return order.runs_before[bisect_left(places, every.places.get(group.digest, 0))] - (step > 0)
     place = order.places[group.digest]
     number = order.runs_before[place]
@@ -118,5 +118,5 @@ def undecided(
             return following_task.digest
     here = order.places[group.digest] if group is not None else -1
     groups = chain(islice(order.groups, here + 1, None), islice(order.groups, here + 1))
-    following_group = next((one for one in groups if not is_reviewed(one, judgement_of)), None)
+    following_group = next((cause for cause in groups if not is_reviewed(cause, judgement_of)), None)
     return following_group.digest if following_group is not None else None

@@ -219,7 +219,7 @@ class Detail(FoldingView):
         """Show the chosen tab."""
         assert self.run is not None
         before, self.drawn_width = self.drawn_width, max(20, self.outer_size.width - 2)
-        width, found, cursor = self.drawn_width, self._search_hit, self.cursor
+        width, hit, cursor = self.drawn_width, self._search_hit, self.cursor
         rows, self._drawn_height = self._rows_of_tab(width, self.opened), self._room
         if len(rows) < self._drawn_height and (fold := earlier_messages(rows)) is not None:
             unfolded = self._rows_of_tab(width, self.opened ^ {fold})
@@ -227,8 +227,8 @@ class Detail(FoldingView):
         self.wanted_height = len(rows) + hidden_rows(rows) + 2
         fill_rows(rows, self._drawn_height)
         self.show(rows, title=self._title(), title_right=self._tab_line(), keep=keep)
-        if keep and width != before and found is not None and (found[0].needle, found[1]) == (self.needle, cursor):
-            self._go_to(found[0])
+        if keep and width != before and hit is not None and (hit[0].needle, hit[1]) == (self.needle, cursor):
+            self._go_to(hit[0])
 
     def _rows_of_tab(self, width: int, opened: frozenset[Hashable]) -> Rows:
         """The rows of the chosen tab with these folds toggled."""

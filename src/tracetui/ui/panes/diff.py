@@ -164,13 +164,13 @@ class Pairs(FoldingView):
             return False
         here = self.position
         differing = rows.differing()
-        found = next((i for i in differing if i > here), None)
+        target = next((i for i in differing if i > here), None)
         if step < 0:
-            found = next((i for i in reversed(differing) if i < here), None)
-        if found is None:
+            target = next((i for i in reversed(differing) if i < here), None)
+        if target is None:
             return False
         self.user_moved = True
-        self.move_to(found)
+        self.move_to(target)
         return True
 
     @property
@@ -246,11 +246,11 @@ class Change(FoldingView):
             for note in look.notes
         ]
         if look.bounded:
-            words = "too large for an exact diff: some unchanged lines may show as changed"
-            lines.append((Piece(Clean(f"{self.look.glyphs.note} {words}"), "status.warn"),))
+            warning = "too large for an exact diff: some unchanged lines may show as changed"
+            lines.append((Piece(Clean(f"{self.look.glyphs.note} {warning}"), "status.warn"),))
         if not look.sections:
             lines.append((Piece(Clean("nothing recorded for this step"), "dim"),))
-        elif not any(one.differs for one in look.sections):
+        elif not any(section.differs for section in look.sections):
             lines.append((Piece(Clean(f"{self.look.glyphs.same} no differences"), "status.ok"),))
         return lines
 
@@ -317,15 +317,15 @@ class Change(FoldingView):
         if rows is None:
             return False
         here = self.position
-        found = next((row for row in rows.differences if row > here), None)
+        target = next((row for row in rows.differences if row > here), None)
         if step < 0:
-            found = next((row for row in reversed(rows.differences) if row < here), None)
-        if found is None:
+            target = next((row for row in reversed(rows.differences) if row < here), None)
+        if target is None:
             return False
-        if self.top <= found < self.top + self.page - 2:
-            self.move_to(found)
+        if self.top <= target < self.top + self.page - 2:
+            self.move_to(target)
         else:
-            self._go(found)
+            self._go(target)
         return True
 
     # ---- how it is shown
@@ -369,10 +369,10 @@ class Change(FoldingView):
             if fold is None or fold.open or not self.toggle(open_=True):
                 return
             inside = (i for i in range(here + 1, len(self.rows)) if needle in self.rows.plain(i).lower())
-            found = next(inside, None)
-            if found is None:
+            target = next(inside, None)
+            if target is None:
                 return
-            self.move_to(found)
+            self.move_to(target)
 
     def on_resize(self) -> None:
         super().on_resize()
@@ -392,9 +392,9 @@ class Change(FoldingView):
         return section.path if section is not None else ""
 
 
-def context_words(found: ContextDiff, glyphs: Glyphs) -> Line:
+def context_summary(diff: ContextDiff, glyphs: Glyphs) -> Line:
     """Summary of the message changes: ``kept 41 · +2 new · −6 dropped · ~1 edited  −1.9k tok``."""
-    counts = found.counts
+    counts = diff.counts
     pieces = [Piece(Clean(f"kept {counts[MessageChange.KEPT]}"), "sec")]
     for fate, sign, style in (
         (MessageChange.NEW, glyphs.only_b, "diff.add"),
@@ -404,9 +404,9 @@ def context_words(found: ContextDiff, glyphs: Glyphs) -> Line:
     ):
         if counts[fate]:
             pieces += [Piece(Clean(" · "), "dim"), Piece(Clean(f"{sign}{counts[fate]} {fate.value}"), style)]
-    if found.tokens is not None:
-        more = "−" if found.tokens < 0 else "+"
-        pieces.append(Piece(Clean(f"  {more}{tokens(abs(found.tokens))} tok"), "sec"))
+    if diff.tokens is not None:
+        more = "−" if diff.tokens < 0 else "+"
+        pieces.append(Piece(Clean(f"  {more}{tokens(abs(diff.tokens))} tok"), "sec"))
     return tuple(pieces)
 
 

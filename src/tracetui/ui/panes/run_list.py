@@ -239,7 +239,7 @@ class RunList(LineView):
         self._places = {ref: place(store.runs[ref]) for ref in store.unended}
         summaries, problems = (
             list(store.runs.values()),
-            [one for several in store.problems.values() for one in several[:1]],
+            [problem for several in store.problems.values() for problem in several[:1]],
         )
         glyphs, order, context, now = self.look.glyphs, self._order, self._query_context, app.clock()
         columns = self._kept_columns() if arrangement.words else None
@@ -276,7 +276,7 @@ class RunList(LineView):
         if self.app.stage:  # relating runs as they arrive would delay the list
             return Relationship(mark)
         tied = self.app.comparisons.ties(run, mark, glyphs)
-        judged = self.app.verdicts.words_of(run)
+        judged = self.app.verdicts.label_of(run)
         return tied._replace(after=(*tied.after, *judged)) if judged else tied
 
     def _show(self, rows: runs.RunRows, took: float) -> None:
@@ -299,8 +299,8 @@ class RunList(LineView):
             self._above |= {ref for ref in above if isinstance(ref, RunRef) and before.index(ref) is None}
             self.refresh_line(0)
         if not len(rows):
-            words = self.arrangement.words
-            self.nothing(empty(app.roots, app.stage, words, bool(app.store.runs)))
+            query = self.arrangement.words
+            self.nothing(empty(app.roots, app.stage, query, bool(app.store.runs)))
         self._arranged()
         longest = inf if app.stage else MAX_REST_SECONDS
         self._after = time.monotonic() + rest_seconds(took + time.thread_time() - began, REST_SECONDS, longest)
@@ -435,8 +435,8 @@ class RunList(LineView):
             self._above = {ref for ref in self._above if (at := rows.index(ref)) is not None and at < self.top}
         if not self._above:
             return super()._position()
-        words = Piece(Clean(f"{len(self._above)} new above {self.look.glyphs.above} "), "status.running bold")
-        return (words, Piece(Clean("g"), "key bold"))
+        label = Piece(Clean(f"{len(self._above)} new above {self.look.glyphs.above} "), "status.running bold")
+        return (label, Piece(Clean("g"), "key bold"))
 
     def tick(self, now: float) -> None:
         """Redraw the duration and the state of runs without an end record, in their new order if time changes it."""
@@ -551,11 +551,11 @@ class RunList(LineView):
         on the first page.
         """
         page = (rows.item(i) for i in range(min(len(rows), max(self.page, MIN_PAGE))))
-        first = [one for one in page if isinstance(one, RunSummary) and one.parent is None]
+        first = [run for run in page if isinstance(run, RunSummary) and run.parent is None]
         if not first:
             return None
-        failed = (one for one in first if one.failed)
-        return (first[0] if all(one.is_session for one in first) else next(failed, first[0])).ref
+        failed = (run for run in first if run.failed)
+        return (first[0] if all(run.is_session for run in first) else next(failed, first[0])).ref
 
     # ---- the histogram
 
@@ -624,7 +624,7 @@ def _sorted_by(arrangement: Arrangement) -> str:
 def _same_run(run: RunSummary, items: Iterable[Item]) -> RunRef | None:
     """The run that has the same place, or the same id in another file."""
     others = (item for item in items if isinstance(item, RunSummary))
-    return next((one.ref for one in others if one.ref == run.ref or _name(one) == _name(run)), None)
+    return next((other.ref for other in others if other.ref == run.ref or _name(other) == _name(run)), None)
 
 
 def _name(run: RunSummary) -> tuple[str, str]:

@@ -343,8 +343,8 @@ class Steps(LineView):
     def repaint_row(self, index: int) -> None:
         """Repaint a row, of a turn all of its rows."""
         rows = self.rows
-        for one in rows.block(index) if isinstance(rows, TurnRows) and index < len(rows) else (index,):
-            super().repaint_row(one)
+        for row in rows.block(index) if isinstance(rows, TurnRows) and index < len(rows) else (index,):
+            super().repaint_row(row)
 
     def clicked_row(self, index: int) -> None:
         rows = self.rows
@@ -587,7 +587,7 @@ class Steps(LineView):
         """Unfold a loop if the hit is in a call that its row doesn't show."""
         rows, needle = self.rows, self.needle.lower()
         if isinstance(rows, StoryRows):
-            hidden = next((one for one in rows.hidden(self.position) if needle in spans.plain(one).lower()), None)
+            hidden = next((span for span in rows.hidden(self.position) if needle in spans.plain(span).lower()), None)
             if hidden is not None:
                 self.show(self._save_folds(rows.reveal(hidden.id, records=True)))
                 self.move_to_key(hidden.id)
@@ -659,8 +659,8 @@ def _find_newest(before: Run | None, run: Run) -> str | None:
 
 def _has_row(rows: SpanView, span: str) -> bool:
     """Whether a span has a row."""
-    found = rows.index(span)
-    return found is not None and rows.key(found) == span
+    row = rows.index(span)
+    return row is not None and rows.key(row) == span
 
 
 def _count(rows: Rows) -> int:

@@ -73,9 +73,9 @@ class Queue(LineView):
         arrangement: Arrangement,
         hidden: int,
         now: float,
-        words: str = "",
+        query: str = "",
     ) -> None:
-        """Show these causes, of the runs that the query `words` finds; the cursor stays on its row.
+        """Show these causes, of the runs that `query` matches; the cursor stays on its row.
 
         `hidden` is the number of causes that the arrangement filters out.
         """
@@ -90,7 +90,7 @@ class Queue(LineView):
 
         self._make_rows = make
         sort = SORTED[arrangement.sort]
-        self.title = arrangement_title(arrangement, words, ungrouped="none", sort=sort)
+        self.title = arrangement_title(arrangement, query, ungrouped="none", sort=sort)
         shown = len(self.groups)
         total = f"/{shown + hidden}" if hidden else ""
         self.title_right = (Piece(Clean(str(shown)), "sec"), Piece(Clean(total), "dim"))

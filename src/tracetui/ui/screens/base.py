@@ -126,10 +126,10 @@ class BaseScreen(StackScreen, inherit_bindings=False):
         pieces = [Piece(one_line(first, 400), style)]
         keys = {shown(key) for key in self.view.bound}
         for hint in hints:
-            key, _, words = hint.partition(" ")
+            key, _, label = hint.partition(" ")
             pieces.append(Piece(Clean(" · "), "dim"))
             if key in keys:
-                pieces += [Piece(clean(key), "key bold"), Piece(Clean(f" {one_line(words, 200)}"), "sec")]
+                pieces += [Piece(clean(key), "key bold"), Piece(Clean(f" {one_line(label, 200)}"), "sec")]
             else:
                 pieces.append(Piece(one_line(hint, 400), style))
         self.status_message, self._current = tuple(pieces), None
@@ -261,13 +261,13 @@ class BaseScreen(StackScreen, inherit_bindings=False):
 
     def _continuations(self) -> Line:
         """The possible next keys of a sequence."""
-        words = [Piece(clean(f" {self.keys.pending} "), "onaccent bold"), Piece(Clean(" then"), "sec")]
+        pieces = [Piece(clean(f" {self.keys.pending} "), "onaccent bold"), Piece(Clean(" then"), "sec")]
         bound = self.view.bound
         continuing = self.keys.continuing(bound)
         for key, sequence in continuing:
             title = bound[sequence][0].description.rpartition(": ")[2].removeprefix("copy ")
-            words += [Piece(clean(f"   {shown(key)}"), "key bold"), Piece(clean(f" {title}"), "text")]
-        return tuple(words) if continuing else ()
+            pieces += [Piece(clean(f"   {shown(key)}"), "key bold"), Piece(clean(f" {title}"), "text")]
+        return tuple(pieces) if continuing else ()
 
     async def perform(self, command: Command | Binding, letter: str = "") -> None:
         """Run the action of a command; see `Command.action`. Does nothing while another screen is active."""
@@ -277,7 +277,7 @@ class BaseScreen(StackScreen, inherit_bindings=False):
             self.status_message = ()
             self.refresh_frame()
         destination, name, arguments = actions.parse(command.action)
-        node = next(one for one in self.view.ancestors_with_self if hasattr(one, f"action_{name}"))
+        node = next(node for node in self.view.ancestors_with_self if hasattr(node, f"action_{name}"))
         await self.app.run_action((destination, name, (*arguments, *letter)), node)
 
     @on(LineView.Opened)
@@ -425,11 +425,11 @@ class BaseScreen(StackScreen, inherit_bindings=False):
 
 
 class _Search(Question):
-    """Prompt for a search in a pane; calls `found` on Enter."""
+    """Prompt for a search in a pane; calls `on_submit` on Enter."""
 
-    def __init__(self, view: LineView, found: Callable[[LineView], None]) -> None:
+    def __init__(self, view: LineView, on_submit: Callable[[LineView], None]) -> None:
         super().__init__("search in this pane", view.needle)
-        self._view, self._found = view, found
+        self._view, self._on_submit = view, on_submit
 
     def typed(self, text: str) -> None:
         self._view.search(text)
@@ -438,7 +438,7 @@ class _Search(Question):
         text = text if taken else self.value
         self._view.search(text)
         if text:
-            self._found(self._view)
+            self._on_submit(self._view)
 
 
 class BaseListScreen(BaseScreen):
@@ -578,13 +578,13 @@ class RunsScreen(BaseScreen):
         if subject is None:
             self.say("no run under the cursor", "status.warn")
             return
-        before = self.app.verdicts.of(subject).note or ""
+        before = self.app.verdicts.judgement(subject).note or ""
 
         def answer(text: str) -> None:
-            words = text.strip()
-            if words != before and self._write(lambda: self.app.verdicts.note(subject, words)):
+            note = text.strip()
+            if note != before and self._write(lambda: self.app.verdicts.note(subject, note)):
                 name = named(subject)
-                self.say(f"note saved for {name}  ·  u undo" if words else f"note removed from {name}")
+                self.say(f"note saved for {name}  ·  u undo" if note else f"note removed from {name}")
 
         self.ask_for(f"note for {named(subject)}", before, answer)
 
@@ -594,11 +594,11 @@ class RunsScreen(BaseScreen):
         if subject is None:
             self.say("no run under the cursor", "status.warn")
             return
-        before = self.app.verdicts.of(subject).tags
+        before = self.app.verdicts.judgement(subject).tags
 
         def answer(text: str) -> None:
             self._write(lambda: self.app.verdicts.tag(subject, text.split()))
-            if (tags := self.app.verdicts.of(subject).tags) != before:
+            if (tags := self.app.verdicts.judgement(subject).tags) != before:
                 self.say(f"tags of {named(subject)}: {' '.join(tags) or 'none'}  ·  u undo last")
 
         self.ask_for(f"tags of {named(subject)}", " ".join(sorted(before)), answer)
@@ -620,11 +620,11 @@ class RunsScreen(BaseScreen):
 
     def action_go_to_mark(self, letter: str) -> None:
         """Go to the place that is marked with a letter."""
-        found = self.app.verdicts.marked(letter, self.app.store.runs.values())
-        if found is None:
+        target = self.app.verdicts.marked(letter, self.app.store.runs.values())
+        if target is None:
             self.say(f"no mark {letter}", "status.warn")
         else:
-            self.go_to(*found)
+            self.go_to(*target)
 
     def _write(self, change: Callable[[], object], *, decided: bool = False) -> bool:
         """Run a change of the verdict file; show an error if it fails."""
@@ -691,9 +691,9 @@ class RunsScreen(BaseScreen):
         last = f"; empty repeats {search.text}" if search is not None else ""
         self.ask_for(GREP_ASK.format(self.app.search_cost()) + last, "", self.search_runs)
 
-    def search_runs(self, words: str) -> None:
+    def search_runs(self, text: str) -> None:
         """Search all runs and show the hits, or the error of a regular expression."""
         try:
-            self.app.search_runs(words)
+            self.app.search_runs(text)
         except UsageError as error:
             self.say(str(error), "status.warn")

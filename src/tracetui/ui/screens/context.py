@@ -177,8 +177,8 @@ class RunContextScreen(BaseScreen):
         self.breaks.show_breaks(ledger, call.number)
         span = context.run.span(call.span)
         step = None if span is None else step_number(context.run, span)
-        words = call_title(call, step, self.app.look.zone, self.app.look.glyphs)
-        self.call.show_call(call, self._bands, words, len(ledger.calls))
+        title = call_title(call, step, self.app.look.zone, self.app.look.glyphs)
+        self.call.show_call(call, self._bands, title, len(ledger.calls))
         self.refresh_frame()
 
     def _agent(self, call: Call, ledger: Ledger) -> Line:

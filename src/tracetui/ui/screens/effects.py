@@ -193,13 +193,13 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
         if result is not None and (rows := self.rows_of(result)) is not None and len(rows):
             first = next((rows.key(index) for index in range(len(rows)) if rows.selectable(index)), None)
             key = self._go_to if self._go_to is not None else None if self._moved else first
-            self.list.show(rows, key=key, title=self.title_words(), heading=lambda width: [self.heading(width)])
+            self.list.show(rows, key=key, title=self.title_line(), heading=lambda width: [self.heading(width)])
             if self.list.cursor == self._go_to:
                 self._go_to = None
         else:
-            words = "reading …" if self._is_reading else self.nothing
-            line: Line = (Piece(Clean(words), "dim"),)
-            self.list.show(ListRows([line], headings=[0]), title=self.title_words(), heading=lambda width: [])
+            message = "reading …" if self._is_reading else self.nothing
+            line: Line = (Piece(Clean(message), "dim"),)
+            self.list.show(ListRows([line], headings=[0]), title=self.title_line(), heading=lambda width: [])
         self._lay_out()
         self._load_preview()
         self.refresh_frame()
@@ -211,7 +211,7 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
         """What an empty list says."""
         return "nothing recorded"
 
-    def title_words(self) -> Line:
+    def title_line(self) -> Line:
         """How the rows are sorted and filtered."""
         return ()
 
@@ -386,12 +386,12 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
 
     def matching(self, result: EffectsResult) -> EffectsResult:
         """The part of the result that the filter shows."""
-        words, key = self.arrangement.words, (id(result), self.arrangement.words, self.app.store.revision)
-        if not words:
+        text, key = self.arrangement.words, (id(result), self.arrangement.words, self.app.store.revision)
+        if not text:
             return result
         if self._matching is not None and self._matching[0] == key:
             return self._matching[1]
-        runs, query = self.app.store.runs, parse_prefix(words, self.app.query_context())[0]
+        runs, query = self.app.store.runs, parse_prefix(text, self.app.query_context())[0]
         matched = {ref for ref in self._refs if ref in runs and query.matches(runs[ref])}
 
         def shows(refs: Iterable[RunRef], *texts: str) -> bool:
@@ -407,13 +407,15 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
                 ]
             ),
             audit=Audit(
-                [one for one in audit.findings if shows((one.run,), one.rule.name, one.what)], audit.runs, audit.allowed
+                [finding for finding in audit.findings if shows((finding.run,), finding.rule.name, finding.what)],
+                audit.runs,
+                audit.allowed,
             ),
         )
         self._matching = key, part
         return part
 
-    def title_words(self) -> Line:
+    def title_line(self) -> Line:
         sort = self.arrangement.sort
         sort = self.usual_order if sort == self.choices.sorts[0] else f"by {sort}"
         return arrangement_title(self.arrangement, self.arrangement.words, ungrouped="none", sort=sort)
@@ -437,10 +439,10 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
     def action_filter(self) -> None:
         """Ask which rows to show."""
 
-        def apply(words: str) -> None:
-            self._arrange(replace(self.arrangement, words=words))
+        def apply(query: str) -> None:
+            self._arrange(replace(self.arrangement, words=query))
 
-        filtered = self.app.run_filter()._replace(apply=apply, found=self.count)
+        filtered = self.app.run_filter()._replace(apply=apply, count_matches=self.count)
         self.ask(QueryQuestion(QUERY_LABEL, self.arrangement.words, filtered, self.hint))
 
     def sentence(self, result: EffectsResult) -> Line:
@@ -571,7 +573,7 @@ class AuditScreen(RecordedScreen):
             self.say("nothing is read yet", "status.warn")
             return
         audit = self.matching(result).audit
-        findings = [one for one in audit.findings if not self._allowed(one)]
+        findings = [finding for finding in audit.findings if not self._allowed(finding)]
         audit = Audit(findings, audit.runs, len(audit.findings) - len(findings))
         self.app.exporter.export_audit(audit, result.files.problems, self)
 
@@ -617,7 +619,12 @@ class AuditScreen(RecordedScreen):
             return None
         wanted = key[:4]
         return next(
-            (one for one in result.audit.findings if (one.rule.name, one.run, one.span, one.target) == wanted), None
+            (
+                finding
+                for finding in result.audit.findings
+                if (finding.rule.name, finding.run, finding.span, finding.target) == wanted
+            ),
+            None,
         )
 
     def action_allow(self) -> None:

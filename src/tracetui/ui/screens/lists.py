@@ -273,10 +273,10 @@ class ContrastScreen(RunsListScreen):
 
     def summary(self) -> Line:
         contrast, progress = self._contrast, self._progress
-        found = len(contrast.findings) if contrast is not None else 0
-        factors = quantity(found, "factor") if found else "no factors"
-        words = f"{factors} over-represented in these runs"
-        pieces = [Piece(Clean(words), "text bold")]
+        count = len(contrast.findings) if contrast is not None else 0
+        factors = quantity(count, "factor") if count else "no factors"
+        label = f"{factors} over-represented in these runs"
+        pieces = [Piece(Clean(label), "text bold")]
         if contrast is None or (progress is not None and not progress.finished):
             done = (
                 f"  ·  reading, {grouped(progress.done)} of {grouped(progress.total)}" if progress is not None else ""
@@ -333,8 +333,8 @@ class StatisticsScreen(RunsListScreen):
                 heading=lambda width: [shown.heading(width, by, sorted_by=self._sort)],
             )
         else:
-            words = f"no {by} recorded" if self._progress is not None and self._progress.finished else "counting …"
-            line: Line = (Piece(Clean(words), "dim"),)
+            message = f"no {by} recorded" if self._progress is not None and self._progress.finished else "counting …"
+            line: Line = (Piece(Clean(message), "dim"),)
             self.list.show(ListRows([line], headings=[0]), title_right=self._tabs(), heading=lambda width: [])
         self.refresh_frame()
 
@@ -433,7 +433,7 @@ class ReplaysScreen(RunsListScreen):
     def show_rows(self) -> None:
         store, comparisons = self.app.store, self.app.comparisons
         runs = [store.runs[ref] for ref in self._replays if ref in store.runs]
-        verdicts = {one.ref: comparisons.verdicts.get((self.original.ref, one.ref)) for one in runs}
+        verdicts = {run.ref: comparisons.verdicts.get((self.original.ref, run.ref)) for run in runs}
         rows = ReplayRows(runs, verdicts, store.relations.relation, glyphs=self.app.look.glyphs)
         title = (Piece(Clean(f"of {name_of(self.original)} {clean(self.original.name, 60)}"), "sec"),)
         self.list.show(rows, title=title, heading=lambda width: rows.heading(self.original, width))
@@ -449,12 +449,12 @@ class ReplaysScreen(RunsListScreen):
 
     def summary(self) -> Line:
         verdicts = [self.app.comparisons.verdicts.get((self.original.ref, ref)) for ref in self._replays]
-        diverged = sum(one is not None and not one.same for one in verdicts)
+        diverged = sum(verdict is not None and not verdict.same for verdict in verdicts)
         pending = verdicts.count(None)
-        words = [Piece(Clean(f"{grouped(diverged)} of {grouped(len(verdicts))} replays diverged"), "text bold")]
+        pieces = [Piece(Clean(f"{grouped(diverged)} of {grouped(len(verdicts))} replays diverged"), "text bold")]
         if pending:
-            words.append(Piece(Clean(f"  ·  comparing, {grouped(pending)} left"), "status.running"))
-        return tuple(words)
+            pieces.append(Piece(Clean(f"  ·  comparing, {grouped(pending)} left"), "status.running"))
+        return tuple(pieces)
 
     @property
     def ref(self) -> RunRef | None:
@@ -499,7 +499,7 @@ class FacetsScreen(RunsListScreen):
         here = self._here
         if here is not None:
             self._chosen = (
-                [one for one in self._chosen if one != here] if here in self._chosen else [*self._chosen, here]
+                [facet for facet in self._chosen if facet != here] if here in self._chosen else [*self._chosen, here]
             )
             self.show_rows()
 
@@ -513,9 +513,9 @@ class FacetsScreen(RunsListScreen):
 
     def summary(self) -> Line:
         if not self._chosen:
-            words = f"{quantity(self._total, 'run')}  ·  "
+            label = f"{quantity(self._total, 'run')}  ·  "
             return (
-                Piece(Clean(words), "sec"),
+                Piece(Clean(label), "sec"),
                 Piece(Clean(shown("enter")), "key bold"),
                 Piece(Clean(" filter by this value   "), "sec"),
                 Piece(Clean("Space"), "key bold"),

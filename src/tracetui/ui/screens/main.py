@@ -167,8 +167,8 @@ class MainScreen(RunsScreen):
         self._preview()
         self.refresh_frame()
         if self.app.waiting_search and self.app.stage != "list" and self.runs.has_all:
-            words, self.app.waiting_search = self.app.waiting_search, ""
-            self.search_runs(words)
+            text, self.app.waiting_search = self.app.waiting_search, ""
+            self.search_runs(text)
 
     def _preview(self, *, moved: bool = False) -> None:
         """Preview the run or file under the cursor of the list, unless a run is open. `moved`: by the user."""
@@ -232,7 +232,7 @@ class MainScreen(RunsScreen):
 
     def scope(self, *, contrast: bool) -> Scope | None:
         store, ref, refs = self.app.store, self.state.ref, self.runs.refs()
-        marked = [one for one in self.state.marked if one in store.runs]
+        marked = [ref for ref in self.state.marked if ref in store.runs]
         if not contrast and self.state.level and ref is not None:
             return Scope([ref], f"run {store.runs[ref].id}" if ref in store.runs else "this run")
         if self.app.stage == "list":
@@ -242,7 +242,7 @@ class MainScreen(RunsScreen):
             return Scope(refs, "the filtered runs" if self.state.arrangement.words else "all runs")
         if marked:
             return Scope(marked, quantity(len(marked), "marked run"))
-        failed = [run for one in refs if (run := store.runs[one]).failed]
+        failed = [run for ref in refs if (run := store.runs[ref]).failed]
         if failed:  # the runs inside a run that failed are part of it
             chosen = [run.ref for run in counted(failed) or failed]
             return Scope(chosen, "the failed run" if len(chosen) == 1 else f"the {grouped(len(chosen))} failed runs")
@@ -557,17 +557,17 @@ class MainScreen(RunsScreen):
         trail, run = self._trail, self.detail.run
         if trail is None or run is None:
             return
-        words = origin_words(run, trail.origin)
+        message = origin_words(run, trail.origin)
         if end is None:
-            self.say(words, "status.warn")
+            self.say(message, "status.warn")
             return
         places = trail.origin.places
         at = next((i for i, place in enumerate(places) if place == end), None)
         if at is not None:  # a summand isn't an appearance of the value
-            trail.at, words = at, Clean(f"{at + 1}/{len(places)}  {words}")
+            trail.at, message = at, Clean(f"{at + 1}/{len(places)}  {message}")
         self.detail.search_target = _target(run.summary.ref, end)
         self._go_to_step(end.span)
-        self.say(f"{words}  ·  ]v next  ·  ^o back")
+        self.say(f"{message}  ·  ]v next  ·  ^o back")
 
     def _go_to_step(self, span: str) -> None:
         self.steps.unfold_to(span, self.app.clock())
@@ -610,16 +610,16 @@ class MainScreen(RunsScreen):
         """Go to the next or previous error; past the last one, to the next failed run."""
         run, span = self.steps.run, self.steps.last_span if step > 0 else self.steps.span
         in_run = run is not None and self.pane != RUNS
-        found = states.next_error(run, span.id if span is not None else None, step) if run and in_run else None
-        if found is not None:
-            self.run_view.go_to_error(found)
+        span_id = states.next_error(run, span.id if span is not None else None, step) if run and in_run else None
+        if span_id is not None:
+            self.run_view.go_to_error(span_id)
             return
         here = self.pane == RUNS and not self.state.level
         ref = states.next_failed(self.state, self.runs.refs(), self.app.store.runs, step, here=here)
         if ref is None:
             walked = in_run and run is not None and bool(navigation.errors(run))
-            words = states.no_error(self.state, self.runs.refs(), self.app.store.runs, step, walked=walked)
-            self.say(words, "status.warn")
+            message = states.no_error(self.state, self.runs.refs(), self.app.store.runs, step, walked=walked)
+            self.say(message, "status.warn")
             return
         self.runs.chosen = True
         self.runs.move_to_key(ref)
@@ -657,13 +657,13 @@ class MainScreen(RunsScreen):
         here = self.ref if self.ref in refs else refs[0]
         self.app.show_run_tree(as_trials(chosen), title=f"{len(refs)} marked runs", selected=here)
 
-    def filter_runs(self, words: str) -> None:
+    def filter_runs(self, query: str) -> None:
         """Filter the list by a query, which databases are asked too."""
-        left = self.app.engine.narrow(words)
-        self.become(states.filter_runs(self.state, words))
-        if left:
+        unhandled = self.app.engine.narrow(query)
+        self.become(states.filter_runs(self.state, query))
+        if unhandled:
             self.say(
-                f"the database can't filter by {' '.join(left)}: only the listed runs were searched", "status.warn"
+                f"the database can't filter by {' '.join(unhandled)}: only the listed runs were searched", "status.warn"
             )
 
     def action_reread(self) -> None:

@@ -134,17 +134,17 @@ class TriageScreen(RunsScreen):
         """Group the current failures by cause, and arrange the causes."""
         app, now, arrangement = self.app, self.app.clock(), self.state.arrangement
         self._grouped = app.store.revision
-        words = app.words()
-        self._grouping = app.causes.of(words, app.found)
+        query = app.filter_query()
+        self._grouping = app.causes.grouping(query, app.filtered_runs)
         self.queue.unfolded, self.queue.marked = self.state.unfolded, frozenset(self.state.marked)
         order = self._ordered(now)
         if order.items:
             hidden = len(self.causes) - len(order.groups)
             self.queue.show_groups(
-                order, app.store.runs, self.judgement_of, arrangement=arrangement, hidden=hidden, now=now, words=words
+                order, app.store.runs, self.judgement_of, arrangement=arrangement, hidden=hidden, now=now, query=query
             )
         else:
-            self.queue.nothing([(), *self._nothing(words)])
+            self.queue.nothing([(), *self._nothing(query)])
         self.show_cause()
 
     def _ordered(self, now: float) -> CauseOrder:
@@ -186,7 +186,7 @@ class TriageScreen(RunsScreen):
         """All causes, in the order of the time that they cost."""
         return self._grouping.groups if self._grouping is not None else ()
 
-    def _nothing(self, words: str) -> list[Line]:
+    def _nothing(self, query: str) -> list[Line]:
         """Why the queue is empty."""
         if self._grouping is None:
             return [(Piece(Clean("grouping the failed runs …"), "status.running"),)]
@@ -197,7 +197,7 @@ class TriageScreen(RunsScreen):
                 (),
                 (Piece(Clean("!"), "key bold"), Piece(Clean(f" show all {number}"), "sec")),
             ]
-        here = f"No failed or ungraded runs match {one_line(words, 60)!r}." if words else "No failed runs."
+        here = f"No failed or ungraded runs match {one_line(query, 60)!r}." if query else "No failed runs."
         return [(Piece(Clean(here), "text bold"),)]
 
     def _verdict_of(self, group: Group) -> str | None:
@@ -207,7 +207,7 @@ class TriageScreen(RunsScreen):
     def judgement_of(self, what: Group | Task | RunRef) -> Judgement:
         """The decisions on a row."""
         subject = self.app.store.runs.get(what) if isinstance(what, RunRef) else what
-        return self.app.verdicts.of(subject) if subject is not None else Judgement()
+        return self.app.verdicts.judgement(subject) if subject is not None else Judgement()
 
     @staticmethod
     def of_runs(group: Group) -> str:
@@ -250,7 +250,7 @@ class TriageScreen(RunsScreen):
     def _links(self, ref: RunRef) -> Sequence[tuple[Clean, str]]:
         """The links of the run under the cursor, once it is read and they are found."""
         run = self.app.store.opened(ref)
-        links = self.app.links.of(run) if run is not None else ()
+        links = self.app.links.links_of(run) if run is not None else ()
         if run is None or not links:
             return ()
         from tracetui.views.links import run_link_lines
@@ -290,13 +290,13 @@ class TriageScreen(RunsScreen):
             there = before is not None and before.summary.ref == ref  # the cursor stays where the user put it
             span = error.span if error is not None and not there else None
             self.failure.show_run(run, now=self.app.clock(), span=span)
-            self.app.links.of(run)
+            self.app.links.links_of(run)
             self._fold_loops()
 
     def _fold_loops(self) -> None:
         """Fold repeated calls of the shown run if its assessment is cached; else request it."""
         run = self.failure.run
-        known = self.app.assessments.of(run) if run is not None else None
+        known = self.app.assessments.assessment_of(run) if run is not None else None
         if known is not None:
             self.failure.fold_loops(known)
 
@@ -412,21 +412,21 @@ class TriageScreen(RunsScreen):
         return counts
 
     def _progress(self) -> Line:
-        found = self.causes
-        if not found:
+        causes = self.causes
+        if not causes:
             return (Piece(Clean("nothing to review"), "sec"),)
         decided, reviewed = self._review
-        left = len(found) - decided
+        remaining = len(causes) - decided
         pieces = self._who()
         pieces += [
-            Piece(Clean(f"{grouped(decided)} of {grouped(len(found))} reviewed "), "text bold"),
+            Piece(Clean(f"{grouped(decided)} of {grouped(len(causes))} reviewed "), "text bold"),
         ]
         if len(pieces) == 1 or self.app.size.width >= layout.WIDE:  # beside who failed there is no room for it
-            pieces += amount(decided, len(found), BAR, "bar.model", glyphs=self.app.look.glyphs)
-        if left:
+            pieces += amount(decided, len(causes), BAR, "bar.model", glyphs=self.app.look.glyphs)
+        if remaining:
             runs = self._grouping.order.runs_before[-1] - reviewed if self._grouping is not None else 0
-            words = f"  {quantity(left, 'cause')} ({quantity(runs, 'run')}) to review"
-            pieces.append(Piece(Clean(words), "sec"))
+            label = f"  {quantity(remaining, 'cause')} ({quantity(runs, 'run')}) to review"
+            pieces.append(Piece(Clean(label), "sec"))
             new = self._grouping.new_since(self.app.clock() - NEW_SECONDS) if self._grouping is not None else 0
             if new and self.app.size.width >= layout.NARROW:
                 pieces.append(Piece(Clean(f"  ·  {grouped(new)} new since yesterday"), "sec"))
@@ -555,10 +555,10 @@ class TriageScreen(RunsScreen):
     def action_merge(self) -> None:
         """Merge the marked causes into the one under the cursor."""
         into = self.queue.group
-        causes = [one for one in self._marked if isinstance(one, Group) and one is not into and not one.tasks]
+        causes = [item for item in self._marked if isinstance(item, Group) and item is not into and not item.tasks]
         if into is None or into.tasks or not causes:
-            words = "only this cause is marked" if self._marked else "Space marks causes"
-            self.say(f"{words}  ·  = merges the others into the one under the cursor", "status.warn")
+            message = "only this cause is marked" if self._marked else "Space marks causes"
+            self.say(f"{message}  ·  = merges the others into the one under the cursor", "status.warn")
         elif self._write(lambda: self.app.verdicts.merge(causes, into)):
             self.become(replace(self.state, marked=()))
             self.say(f"{len(causes)} merged into {into.id}  ·  u undo  ·  | splits it again")
@@ -582,18 +582,18 @@ class TriageScreen(RunsScreen):
             return
 
         def answer(text: str) -> None:
-            chosen = next((one for one in choices if one.by == text.strip()), None)
+            chosen = next((choice for choice in choices if choice.by == text.strip()), None)
             if chosen is None:
                 self.say(f"no such choice: {one_line(text, 20)}", "status.warn")
             elif self._write(lambda: self.app.verdicts.split(group, chosen.by)):
                 self.say(f"{group.id} split into {chosen.parts}  ·  u undo")
 
-        offered = ", ".join(f"{one.by} {one.label} ({one.parts} values)" for one in choices[:MAX_SPLITS])
+        offered = ", ".join(f"{choice.by} {choice.label} ({choice.parts} values)" for choice in choices[:MAX_SPLITS])
         self.ask_for(f"split {group.id} by: {offered}", choices[0].by, answer)
 
     def action_export(self) -> None:
         """Write the whole triage to a file."""
-        self.app.exporter.export_triage(self.app.found(), self.app.verdicts, self)
+        self.app.exporter.export_triage(self.app.filtered_runs(), self.app.verdicts, self)
 
     def action_reread(self) -> None:
         """Read the directory again."""

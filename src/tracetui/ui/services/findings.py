@@ -44,7 +44,7 @@ class Assessments:
         self._context_of: Run | None = None
         """The run whose context was requested last."""
 
-    def of(self, run: Run) -> Assessment | None:
+    def assessment_of(self, run: Run) -> Assessment | None:
         """Assessment of this or an earlier state of a run; requests a missing one."""
         cached = self._cache.get(run.summary.ref)
         if (cached is None or cached.run is not run) and run.complete and self._requested is not run:
@@ -69,15 +69,15 @@ class Assessments:
             self._contexts.move_to_end(ref)
         while len(self._contexts) > OPEN_RUNS:
             self._contexts.popitem(last=False)
-        for ref, found in mail.assessments.items():
-            self._cache[ref] = found
+        for ref, assessment in mail.assessments.items():
+            self._cache[ref] = assessment
             self._cache.move_to_end(ref)
         while len(self._cache) > OPEN_RUNS:
             del self._cache[next(ref for ref in self._cache if shown is None or ref != shown.summary.ref)]
         if shown is None or shown.summary.ref in mail.assessments or shown.summary.ref in mail.contexts:
             return shown is not None
         if self._requested is not None and self._requested.summary.ref in mail.assessments:
-            self.of(shown)  # another screen's request superseded this one
+            self.assessment_of(shown)  # another screen's request superseded this one
         return False
 
 
@@ -117,12 +117,12 @@ class Comparisons:
 
     def loaded_runs(self, *refs: RunRef) -> list[Run]:
         """The runs that are in the cache and up to date."""
-        store, found = self._store, []
+        store, loaded = self._store, []
         for ref in refs:
             run, listed = store.opened(ref), store.runs.get(ref)
             if run is not None and (listed is None or listed.modified_at <= run.summary.modified_at):
-                found.append(run)
-        return found
+                loaded.append(run)
+        return loaded
 
     def partners(self, run: RunSummary) -> tuple[RunRef, Sequence[RunRef]] | str:
         """Returns the original and the runs to compare with it, or a message why there are none."""
@@ -152,8 +152,8 @@ class Comparisons:
         """
         relations = self._store.relations
         if parts := relations.parts(run.ref):
-            words = f"part {parts.index(run.ref) + 1}/{len(parts)}  "
-            return Relationship(mark, before=(Piece(Clean(words), "accent"),))
+            label = f"part {parts.index(run.ref) + 1}/{len(parts)}  "
+            return Relationship(mark, before=(Piece(Clean(label), "accent"),))
         original = relations.original(run.ref)
         if original is not None:
             verdict = self.verdicts.get((original, run.ref))
@@ -165,9 +165,9 @@ class Comparisons:
         replays = relations.variants(run.ref)
         if not replays:
             return Relationship(mark)
-        verdicts = [self.verdicts[run.ref, one] for one in replays if (run.ref, one) in self.verdicts]
+        verdicts = [self.verdicts[run.ref, replay] for replay in replays if (run.ref, replay) in self.verdicts]
         pieces = [Piece(Clean(f"{glyphs.replay}{glyphs.times}{len(replays)}"), "accent")]
-        if diverged := sum(not one.same for one in verdicts):
+        if diverged := sum(not verdict.same for verdict in verdicts):
             pieces.append(Piece(Clean(f" {glyphs.changed}{diverged}"), "diff.chg"))
         elif len(verdicts) == len(replays):
             pieces.append(Piece(Clean(f" {glyphs.same}"), "status.ok"))
@@ -190,7 +190,7 @@ class Pattern(NamedTuple):
     ignore_case: bool
 
     @classmethod
-    def of(cls, text: str) -> Pattern:
+    def parse(cls, text: str) -> Pattern:
         """Parse a search: ``/…/`` is a regular expression; case-insensitive without a capital letter."""
         regex = len(text) > SLASHES and text[0] == text[-1] == "/"
         return cls(text[1:-1] if regex else text, regex, text == text.lower())
@@ -208,8 +208,8 @@ class Search:
     def receive(self, progress: JobProgress) -> None:
         """Append new hits and problems."""
         self.progress = progress
-        self.problems += [one for one in progress.new if isinstance(one, Problem)]
-        self.rows.extend(one for one in progress.new if not isinstance(one, Problem))
+        self.problems += [item for item in progress.new if isinstance(item, Problem)]
+        self.rows.extend(item for item in progress.new if not isinstance(item, Problem))
 
 
 class JobService:
@@ -301,8 +301,8 @@ class JobService:
 
     def contrast_of(self, refs: Sequence[RunRef]) -> Contrast | None:
         """The latest contrast of runs, maybe incomplete; None before the first result."""
-        found = self._contrasts.get(_fingerprint(refs))
-        return found[1] if found is not None and found[0] == tuple(refs) else None
+        entry = self._contrasts.get(_fingerprint(refs))
+        return entry[1] if entry is not None and entry[0] == tuple(refs) else None
 
     def has_contrast(self, refs: Sequence[RunRef]) -> bool:
         """Whether the contrast of runs is complete."""
@@ -357,7 +357,7 @@ class JobService:
         from tracetui.analysis.search import Needle, Options
         from tracetui.live.search import grep_job
 
-        pattern, self.search = Pattern.of(text), None
+        pattern, self.search = Pattern.parse(text), None
         needle = Needle(pattern.text, regex=pattern.regex, ignore_case=pattern.ignore_case, blind=is_confined())
         job = grep_job(refs, needle, Options(redactor=masking.current()))
         self.search = Search(text, job, rows, len(refs))

@@ -35,7 +35,7 @@ class LinkService:
         """Whether links are being found."""
         self._not_before = 0.0
 
-    def of(self, run: Run) -> Sequence[StepLink]:
+    def links_of(self, run: Run) -> Sequence[StepLink]:
         """The links of this or an earlier state of a run; requests missing ones."""
         known = self._cache.get(run.summary.ref)
         is_due = known is None or (known[0] is not run and time.monotonic() >= self._not_before)
@@ -52,7 +52,7 @@ class LinkService:
         links = links_of(self._at_rest(run))
         with suppress(LinkLost):  # the list says so
             passed = [self._engine.read(trial.ref) for trial in passed_trials(run.summary, runs)]
-            links += trial_links(run, [masked_bodies(one, redactor) if redactor else one for one in passed])
+            links += trial_links(run, [masked_bodies(trial, redactor) if redactor else trial for trial in passed])
         seconds = rest_seconds(time.thread_time() - began)
 
         def arrive() -> None:

@@ -66,7 +66,7 @@ class Verdicts:
 
         return CauseVerdicts(self.sidecar)
 
-    def of(self, subject: Subject) -> Judgement:
+    def judgement(self, subject: Subject) -> Judgement:
         """The decisions on a cause, a task or a run."""
         from tracetui.analysis.triage import Task
 
@@ -119,13 +119,13 @@ class Verdicts:
         if not cause.merged:
             self.sidecar.split(CauseRef(cause.split_of), "")
 
-    def note(self, subject: Subject, words: str) -> None:
+    def note(self, subject: Subject, text: str) -> None:
         """Write a note; none for empty words."""
-        self.sidecar.note(_ref(subject), words)
+        self.sidecar.note(_ref(subject), text)
 
     def tag(self, subject: Subject, tags: Iterable[str]) -> None:
         """Give exactly these tags."""
-        before, tags = self.of(subject).tags, {*tags}
+        before, tags = self.judgement(subject).tags, {*tags}
         for tag in sorted(tags.difference(before)):
             self.sidecar.tag(_ref(subject), tag)
         for tag in sorted({*before}.difference(tags)):
@@ -140,20 +140,20 @@ class Verdicts:
         title = f"{finding.rule.name} on {one_line(finding.target, 100)}"
         self.sidecar.allow(finding.fingerprint, title, is_allowed=is_allowed)
 
-    def words_of(self, run: RunSummary) -> Line:
+    def label_of(self, run: RunSummary) -> Line:
         """Verdict, tags and note of a run, for its row in the list."""
         if self.is_empty:
             return ()
-        judged = self.of(run)
-        words = (
+        judged = self.judgement(run)
+        pieces = (
             [Piece(clean(f" {judged.verdict}"), "accent bold" if judged.source == "run" else "accent")]
             if judged.verdict
             else []
         )
-        words += [Piece(one_line(f" #{tag}", 40), "accent") for tag in judged.tags]
+        pieces += [Piece(one_line(f" #{tag}", 40), "accent") for tag in judged.tags]
         if judged.note:
-            words.append(Piece(one_line(f" {judged.note}", 60), "sec"))
-        return tuple(words)
+            pieces.append(Piece(one_line(f" {judged.note}", 60), "sec"))
+        return tuple(pieces)
 
     def marked(self, letter: str, runs: Iterable[RunSummary]) -> tuple[RunRef, str | None] | None:
         """The run and the span that are marked with a letter, where they are among `runs`."""

@@ -124,9 +124,9 @@ def _fitting(parts: list[_Part], room: int) -> Line:
     return tuple(piece for part in parts for piece in part.line)
 
 
-def _spent(words: str, width: int) -> list[_Part]:
+def _spent(label: str, width: int) -> list[_Part]:
     """Tokens and cost of the listed runs, where there is room."""
-    return [_Part((Piece(Clean(f"   {words}"), "text"),), 1)] if words and width >= NARROW_HEADER else []
+    return [_Part((Piece(Clean(f"   {label}"), "text"),), 1)] if label and width >= NARROW_HEADER else []
 
 
 def _watched(watching: WatchState, glyphs: Glyphs, width: int) -> list[_Part]:
@@ -182,18 +182,18 @@ def _list_status(
     overview, dot = shown or store.overview, Piece(Clean(f" {glyphs.dot} "), "sec")
     parts: list[_Part] = []
 
-    def add(words: str, drop: int, *more: Piece) -> None:
+    def add(label: str, drop: int, *more: Piece) -> None:
         gap = (dot,) if parts else ()
-        parts.append(_Part((*gap, Piece(Clean(words), "sec"), *more), drop))
+        parts.append(_Part((*gap, Piece(Clean(label), "sec"), *more), drop))
 
     if shown is not None:
         add(f"{text.grouped(shown.runs)} of {text.quantity(store.overview.runs, 'run')}", 0)
     elif width >= WIDE_HEADER:
         most = sorted(overview.by_format.items(), key=lambda pair: -pair[1])
-        words = [f"{name} {number}" for name, number in most[:5]]
+        counts = [f"{name} {number}" for name, number in most[:5]]
         if len(most) > 5:
-            words.append(f"+{len(most) - 5} formats")
-        add(f" {glyphs.dot} ".join(words), 0)
+            counts.append(f"+{len(most) - 5} formats")
+        add(f" {glyphs.dot} ".join(counts), 0)
     else:
         add(text.quantity(overview.runs, "run"), 0)
         if (children := len(store.runs) - overview.runs) and width >= ROOMY_HEADER:
@@ -252,22 +252,22 @@ def sentence(
             *_key("e", "first failure"),
         ]
     elif runs and not outcomes.ungraded:
-        words = "no failures" if not progress.stage else "no failures so far"
+        label = "no failures" if not progress.stage else "no failures so far"
         pieces += [
-            Piece(Clean(f"{text.quantity(runs, 'run')}, {words}"), "text"),
+            Piece(Clean(f"{text.quantity(runs, 'run')}, {label}"), "text"),
             Piece(Clean("  ·  "), "dim"),
             *_key("↵", "open"),
         ]
     elif store.problems and not progress.stage:
         pieces += [Piece(Clean("no readable traces"), "status.warn bold")]
     if ungraded := outcomes.ungraded:
-        words = f"{text.grouped(ungraded)}{'' if failed else f' of {text.grouped(runs)}'} not graded"
-        pieces += [Piece(Clean("  ·  " if pieces else ""), "dim"), Piece(Clean(words), f"{WRONG_STYLE} bold")]
+        label = f"{text.grouped(ungraded)}{'' if failed else f' of {text.grouped(runs)}'} not graded"
+        pieces += [Piece(Clean("  ·  " if pieces else ""), "dim"), Piece(Clean(label), f"{WRONG_STYLE} bold")]
         if not failed:
             pieces += [Piece(Clean("  ·  "), "dim"), *_key("T", "triage")]
     if vitals.standing[RunState.STALLED]:
-        words = f"{text.grouped(vitals.standing[RunState.STALLED])} stalled?"
-        pieces += [Piece(Clean("   ")), Piece(Clean(words), "status.warn bold")]
+        label = f"{text.grouped(vitals.standing[RunState.STALLED])} stalled?"
+        pieces += [Piece(Clean("   ")), Piece(Clean(label), "status.warn bold")]
     if store.problems and shown is None:
         gap = Piece(Clean("   " if pieces else ""))
         pieces += [gap, Piece(Clean(f"{text.quantity(len(store.problems), 'file')} unreadable"), "status.warn")]
@@ -292,25 +292,25 @@ def _run_sentence(run: RunSummary, group: Group | None, opened: Opened, vitals: 
     error = run.first_error
     if opened.run is not None and opened.run.summary.ref == run.ref and has_turns(opened.run):
         goal = goal_sentence(opened.run)
-        facts = next((one for one in _run_facts(run, group, opened, vitals) if width_of((*goal, *one)) <= width), ())
+        facts = next((line for line in _run_facts(run, group, opened, vitals) if width_of((*goal, *line)) <= width), ())
         return (*fit(goal, width), *facts)
     if run.is_ungraded and not run.failed:
-        words = Piece(one_line(f"{UNGRADED}: {run.outcome_source}", 200), f"{WRONG_STYLE} bold")
+        headline = Piece(one_line(f"{UNGRADED}: {run.outcome_source}", 200), f"{WRONG_STYLE} bold")
     elif run.status is Status.ERROR and error is not None:
-        words = Piece(one_line(error.words or "failed", 200), "status.error bold")
+        headline = Piece(one_line(error.words or "failed", 200), "status.error bold")
     elif run.is_wrong:
-        words = Piece(one_line(f"{WRONG_ANSWER}: {run.result or run.outcome_source}", 200), f"{WRONG_STYLE} bold")
+        headline = Piece(one_line(f"{WRONG_ANSWER}: {run.result or run.outcome_source}", 200), f"{WRONG_STYLE} bold")
     elif run.result:
-        words = Piece(one_line(run.result, 200), "text bold")
+        headline = Piece(one_line(run.result, 200), "text bold")
     else:
-        words = Piece(one_line(run.prompt or standing_of(run, vitals.state, vitals.now).words, 200), "text")
+        headline = Piece(one_line(run.prompt or standing_of(run, vitals.state, vitals.now).words, 200), "text")
     most = width * 2 // 3 if run.failed else width // 3  # why it failed is worth more than its facts
-    wanted = min(width_of((words,)), max(24, most))
+    wanted = min(width_of((headline,)), max(24, most))
     facts = next(
-        (one for one in _run_facts(run, group, opened, vitals) if width_of(one) + wanted <= width),
+        (line for line in _run_facts(run, group, opened, vitals) if width_of(line) + wanted <= width),
         (),
     )
-    return (*fit([words], max(0, width - width_of(facts))), *facts)
+    return (*fit([headline], max(0, width - width_of(facts))), *facts)
 
 
 def _run_facts(run: RunSummary, group: Group | None, opened: Opened, vitals: Vitals) -> Iterator[Line]:
@@ -330,10 +330,10 @@ def _run_facts(run: RunSummary, group: Group | None, opened: Opened, vitals: Vit
     source = f" ({run.status_source.label})" if run.status_source is not None else ""
     status = f"status {run.status.value}{source}" if stands.says_status(run) else f"state {stands.basis}"
     tail = (Piece(Clean(status), "dim"),) if vitals.state is State.ENDED else tuple(_key("i", f"why {stands.word}"))
-    words = [fact for fact in facts if fact]
-    yield (Piece(Clean("  ·  " + " · ".join(words)), "sec"), Piece(Clean("  ·  "), "dim"), *tail)
-    for first in range(len(words)):
-        yield (Piece(Clean("  ·  " + " · ".join(words[first:])), "sec"),)
+    texts = [fact for fact in facts if fact]
+    yield (Piece(Clean("  ·  " + " · ".join(texts)), "sec"), Piece(Clean("  ·  "), "dim"), *tail)
+    for first in range(len(texts)):
+        yield (Piece(Clean("  ·  " + " · ".join(texts[first:])), "sec"),)
 
 
 def _key(key: str, word: str) -> list[Piece]:
@@ -343,9 +343,9 @@ def _key(key: str, word: str) -> list[Piece]:
 def with_hints(facts: Sequence[Piece], hints: Sequence[tuple[str, str]], width: int) -> Line:
     """Facts, and as many hints (key, words) as fit whole; without one, the separator after the facts is left out."""
     pieces = [*facts]
-    for key, words in hints:
+    for key, label in hints:
         gap = [Piece(Clean("   "))] if len(pieces) > len(facts) else []
-        hint = [*gap, *_key(key, words)]
+        hint = [*gap, *_key(key, label)]
         if width_of((*pieces, *hint)) > width - FRAME:
             break
         pieces += hint
@@ -364,12 +364,12 @@ def idle(store: Store, run: RunSummary | None) -> frozenset[str]:
     if not store.runs and not store.problems:
         return frozenset(command.id for command in COMMANDS) - _ALWAYS
     overview = store.overview
-    found = frozenset[str]() if overview.failed else _OF_FAILURES
+    command_ids = frozenset[str]() if overview.failed else _OF_FAILURES
     if not overview.repeated_tasks:
-        found |= {"tasks"}
+        command_ids |= {"tasks"}
     if run is not None and run.errors:
-        found -= {"next-error"}
-    return found if run is not None and run.status is Status.ERROR else found | {"real"}
+        command_ids -= {"next-error"}
+    return command_ids if run is not None and run.status is Status.ERROR else command_ids | {"real"}
 
 
 def footer(

@@ -55,10 +55,10 @@ def key_at(line: Iterable[Piece], x: int) -> str:
     for piece in line:
         size = cells(piece.text)
         is_key = "key" in piece.style.split()
-        words = piece.text.strip()
+        label = piece.text.strip()
         if is_key:
-            key = words
-        elif not words or not words[0].isalnum():  # a gap, a dot, a rule
+            key = label
+        elif not label or not label[0].isalnum():  # a gap, a dot, a rule
             key = ""
         if x < size:
             blank = not piece.text[: x + 1].strip() or not piece.text[x:].strip()
@@ -145,7 +145,7 @@ def invert(strip: Strip, start: int, end: int) -> Strip:
 
 def differing_cells(before: Strip, after: Strip) -> list[tuple[int, int]]:
     """The ranges of cells in which two strips of one width look different; ranges close to each other are one."""
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     codes: dict[object, str] = {}
     olds, news = _coded(before, codes), _coded(after, codes)
     if olds is None or news is None:
@@ -158,11 +158,11 @@ def differing_cells(before: Strip, after: Strip) -> list[tuple[int, int]]:
         cells = range(at, min(end, len(new_text)))
         first = next(i for i in cells if text[i] != new_text[i] or styles[i] != new_styles[i])
         last = next(i for i in reversed(cells) if text[i] != new_text[i] or styles[i] != new_styles[i])
-        if found and first - found[-1][1] <= _NEAR:
-            found[-1] = found[-1][0], last + 1
+        if ranges and first - ranges[-1][1] <= _NEAR:
+            ranges[-1] = ranges[-1][0], last + 1
         else:
-            found.append((first, last + 1))
-    return found
+            ranges.append((first, last + 1))
+    return ranges
 
 
 _NEAR: Final = 10
@@ -261,7 +261,7 @@ class LineWidget(Widget):
         width, height = self.outer_size
         if self._painted and max(self._painted) >= height:
             self._painted.clear()
-        filters = [one for one in self.app.get_line_filters() if not isinstance(one, ANSIToTruecolor)]
+        filters = [f for f in self.app.get_line_filters() if not isinstance(f, ANSIToTruecolor)]
         background = self.background_colors[1]
         strips = []
         for y in range(crop.y, crop.bottom):
@@ -336,7 +336,7 @@ class TooSmall(LineWidget):
     def strip_at(self, y: int) -> Strip:
         width, (columns, rows), times = self.outer_size.width, MIN_SIZE, self.look.glyphs.times
         given = self.app.size
-        words = f"{columns}{times}{rows} needed, {given.width}{times}{given.height} here"
-        words = f"too small: {words}" if len(words) + len(" too small: ") <= width else words
-        line = [Piece(Clean(f" {words}"), "status.warn")] if y == 0 else []
+        message = f"{columns}{times}{rows} needed, {given.width}{times}{given.height} here"
+        message = f"too small: {message}" if len(message) + len(" too small: ") <= width else message
+        line = [Piece(Clean(f" {message}"), "status.warn")] if y == 0 else []
         return to_strip(fill(line, width), width, self.look, "bg")

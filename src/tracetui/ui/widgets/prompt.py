@@ -156,7 +156,7 @@ class Filter(NamedTuple):
     fault: Callable[[str], QueryError | None]
     offers: Callable[[str, int], Sequence[Completion]]
     """Returns the completions of a query at a column."""
-    found: Callable[[], tuple[int, int, str]]
+    count_matches: Callable[[], tuple[int, int, str]]
     """Returns (matches, total, noun)."""
 
 
@@ -236,9 +236,9 @@ class QueryQuestion(Question):
 
     def _going_on(self, text: str) -> Line:
         """Number of matches, and the possible completions."""
-        found, total, noun = self._filter.found()
+        matches, total, noun = self._filter.count_matches()
         pieces = [
-            Piece(Clean(f"{grouped(found)} of {grouped(total)} {noun}  "), "text bold" if found else "status.warn")
+            Piece(Clean(f"{grouped(matches)} of {grouped(total)} {noun}  "), "text bold" if matches else "status.warn")
         ]
         cycle = self._cycle
         offers = cycle.offers if cycle is not None else self._filter.offers(text, len(text))
