@@ -102,7 +102,7 @@ async def test_the_list_tells_who_replays_whom_and_after_a_comparison_that_it_di
 ) -> None:
     async with opened(samples) as (app, pilot):
         original = run_like(app, "d20b6eb4")
-        ties = app.main.runs.ties
+        ties = app.main.runs.relationship
         assert "".join(piece.text for piece in ties(original, app.look.glyphs).before).strip() == "↺×1"
         screen = await diff_of(app, pilot, MISMATCH)
         await type_keys(pilot, screen, "q")

@@ -69,7 +69,7 @@ async def go_to(app: TraceApp, pilot: Pilot[int], ref: RunRef) -> None:
 
 def told(app: TraceApp, ref: RunRef) -> tuple[str, str]:
     """What the list says before and after the outcome of a run."""
-    ties = app.main.runs.ties(app.store.runs[ref], app.look.glyphs)
+    ties = app.main.runs.relationship(app.store.runs[ref], app.look.glyphs)
     return "".join(piece.text for piece in ties.before).strip(), "".join(piece.text for piece in ties.after).strip()
 
 

@@ -94,14 +94,14 @@ def test_after_a_verdict_comes_the_next_without_one() -> None:
     def told(what: Group | Task | RunRef) -> Judgement:
         return DECIDED if (what if isinstance(what, RunRef) else what.digest) in decided else OPEN
 
-    assert triage_state.undecided(found, None, told) == first.digest
-    assert triage_state.undecided(found, first, told) == second.digest
-    assert triage_state.undecided(found, second, told) == first.digest
-    assert triage_state.undecided(found, Member(first, first.runs[0]), told) == first.runs[1]
+    assert triage_state.next_undecided(found, None, told) == first.digest
+    assert triage_state.next_undecided(found, first, told) == second.digest
+    assert triage_state.next_undecided(found, second, told) == first.digest
+    assert triage_state.next_undecided(found, Member(first, first.runs[0]), told) == first.runs[1]
     decided |= {first.runs[1], second.digest}
-    assert triage_state.undecided(found, Member(first, first.runs[0]), told) == first.digest
+    assert triage_state.next_undecided(found, Member(first, first.runs[0]), told) == first.digest
     decided.add(first.digest)
-    assert triage_state.undecided(found, first, told) is None
+    assert triage_state.next_undecided(found, first, told) is None
 
 
 def test_marks_are_toggled_and_go_with_escape() -> None:
@@ -125,8 +125,8 @@ def test_wrong_answers_are_walked_and_judged_task_by_task() -> None:
     assert walk(order, -1) == every[::-1]
     assert triage_state.step_failed(order, TaskRow(heading, y), 1) == (every[2], 2)
     assert triage_state.step_failed(order, TaskRow(heading, y), -1) == (every[1], 1)
-    assert triage_state.undecided(order, TaskRow(heading, x), lambda _: OPEN) == y.digest
-    assert triage_state.undecided(order, TaskRow(heading, y), lambda _: OPEN) == x.digest
+    assert triage_state.next_undecided(order, TaskRow(heading, x), lambda _: OPEN) == y.digest
+    assert triage_state.next_undecided(order, TaskRow(heading, y), lambda _: OPEN) == x.digest
 
 
 SCORES = (Score("reward", 0.0, False),)

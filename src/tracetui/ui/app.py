@@ -147,7 +147,7 @@ class TraceApp(HostApp):
         return self.main
 
     def on_mount(self) -> None:
-        self.set_timer(OPENING_SECONDS, self.opened)
+        self.set_timer(OPENING_SECONDS, self.finish_opening)
         self._receive_first_mail()
         self.engine.bind(self._wake)
         if self._starts_today:
@@ -159,9 +159,9 @@ class TraceApp(HostApp):
     def open_screen(self, screen: Screen[None]) -> None:
         self._opening = True
         self.push_screen(screen)
-        self.set_timer(OPENING_SECONDS, self.opened)
+        self.set_timer(OPENING_SECONDS, self.finish_opening)
 
-    def opened(self) -> None:
+    def finish_opening(self) -> None:
         if self._opening:
             self._opening = False
             if self._frame_pending and self.is_running:
@@ -176,14 +176,14 @@ class TraceApp(HostApp):
             is_whole = isinstance(renderable, LayoutUpdate)
             if is_whole and not self._laid_out:  # its panes are drawn for no size yet
                 self._laid_out, is_whole = True, False
-                self.set_timer(SIZING_SECONDS, self.opened)
+                self.set_timer(SIZING_SECONDS, self.finish_opening)
             self._frame_pending = renderable is not None and not is_whole
             if self._frame_pending:
                 return
         super()._display(
             screen, CroppedUpdate.from_update(renderable) if isinstance(renderable, ChopsUpdate) else renderable
         )
-        self.garbage.painted()
+        self.garbage.frame_painted()
 
     def _receive_first_mail(self) -> None:
         """Fill the first paint: rows, the run under the cursor and its detail.
@@ -328,7 +328,7 @@ class TraceApp(HostApp):
 
     def reopen(self, origin: Sequence[Hashable]) -> None:
         for screen in origin:
-            if isinstance(screen, BaseScreen) and (restored := screen.again()) is not None:
+            if isinstance(screen, BaseScreen) and (restored := screen.recreate()) is not None:
                 self.push_screen(restored)
 
     def filter_query(self) -> str:
@@ -404,10 +404,10 @@ class TraceApp(HostApp):
     def runs_changed(self) -> None:
         self.main.runs.rearrange()
 
-    def judged(self) -> None:
+    def verdicts_changed(self) -> None:
         for screen in self.screen_stack:
             if isinstance(screen, RunsScreen):
-                screen.judged(decided=False)
+                screen.verdicts_changed(decided=False)
 
     def _is_listing(self) -> bool:
         return self.stage == "list"
@@ -497,7 +497,7 @@ class TraceApp(HostApp):
                 self.store.runs.get,
                 glyphs=self.look.glyphs,
                 start_of=lambda run: start_label(run, now=begun, zone=zone),
-                standing=self.liveness.standing,
+                standing=self.liveness.status_of,
             )
             self.surveys.begin_search(text, self.main.runs.refs(), rows)
         if self.surveys.search is not None:
@@ -551,7 +551,7 @@ class TraceApp(HostApp):
 
     def save_triage(self, state: TriageState) -> None:
         self._triage_state = state
-        self.main.runs.judged()
+        self.main.runs.verdicts_changed()
 
     def action_tasks(self) -> None:
         """Open the task matrix in its last state."""

@@ -312,15 +312,15 @@ class HostApp(BaseApp):
         """Redraw the list: verdicts or comparison results changed."""
         raise NotImplementedError
 
-    def judged(self) -> None:
+    def verdicts_changed(self) -> None:
         """Redraw all screens: another instance changed verdicts."""
         raise NotImplementedError
 
     def open_screen(self, screen: Screen[Any]) -> None:
-        """Push a screen without content yet; paints only full frames until `opened` or a short timeout."""
+        """Push a screen without content yet; paints only full frames until `finish_opening` or a short timeout."""
         raise NotImplementedError
 
-    def opened(self) -> None:
+    def finish_opening(self) -> None:
         """End the opening phase: the screen has content."""
         raise NotImplementedError
 

@@ -148,19 +148,19 @@ def load_arrangement(config: Config, roots: Sequence[str] = ()) -> Arrangement:
     return msgspec.structs.replace(plain, sort=sort, reverse=reverse, group=group)
 
 
-def save_arrangement(left: Arrangement, roots: Sequence[str] = ()) -> None:
+def save_arrangement(arrangement: Arrangement, roots: Sequence[str] = ()) -> None:
     """Save columns, and the order of the list in these directories, for the next session.
 
     Does nothing if the file is not writable or is in one of `roots`: trace directories are read-only.
     """
     path, directories = _arrangement_path(), _directories(roots)
-    there = Path(os.path.realpath(path))
-    if any(there.is_relative_to(os.path.realpath(root)) for root in roots):
+    file_path = Path(os.path.realpath(path))
+    if any(file_path.is_relative_to(os.path.realpath(root)) for root in roots):
         return
     orders = _load_saved().orders
     orders.pop(directories, None)
-    orders[directories] = left.sort, left.reverse, left.group
-    saved = SavedLists(left.columns, left.share, dict([*orders.items()][-MAX_ORDERS:]))
+    orders[directories] = arrangement.sort, arrangement.reverse, arrangement.group
+    saved = SavedLists(arrangement.columns, arrangement.share, dict([*orders.items()][-MAX_ORDERS:]))
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle, new = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)

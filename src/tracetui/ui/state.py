@@ -52,11 +52,11 @@ _SAFE_FIELDS: Final = frozenset({"pane", "zoom", "tab", "sort", "group"})
 def describe(state: Struct) -> str:
     """Describe a state in one line, without paths, ids, queries or other text from traces or the user."""
     fields = ((name, getattr(state, name)) for name in state.__struct_fields__)
-    shown = (f"{name}={_described(name, value)}" for name, value in fields if value not in (None, "", (), False))
+    shown = (f"{name}={_describe_value(name, value)}" for name, value in fields if value not in (None, "", (), False))
     return f"{type(state).__name__}({', '.join(shown)})"
 
 
-def _described(name: str, value: object) -> str:
+def _describe_value(name: str, value: object) -> str:
     if isinstance(value, RunRef):
         return f"<a run of {value.format}>"
     if isinstance(value, Struct):

@@ -99,7 +99,7 @@ def _number_of(every: CauseOrder, order: CauseOrder, item: Item | None, step: in
     return number + sum(ref in above for ref in runs) - (step > 0)
 
 
-def undecided(
+def next_undecided(
     order: CauseOrder, item: Item | None, judgement_of: Callable[[Group | Task | RunRef], Judgement]
 ) -> Hashable:
     """The next row without a verdict: a run or task below the same row, else the next cause; None if all have."""

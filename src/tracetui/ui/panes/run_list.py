@@ -132,7 +132,7 @@ class RunList(LineView):
         """Whether the runs that are shown are those of the store."""
         return self._members == self.app.store.members
 
-    def has_come_to(self, ref: RunRef) -> bool:
+    def has_placed(self, ref: RunRef) -> bool:
         """Whether the run has its row, or will have none as things are."""
         return self.has_all or self.rows.index(ref) is not None
 
@@ -181,14 +181,14 @@ class RunList(LineView):
             with self.app.batch_update():
                 self.rearrange()
 
-    def on_screen_again(self) -> None:
+    def refresh_if_due(self) -> None:
         """The list may be on the screen again: refresh it."""
         if self.due and self.is_on_screen:
             self.app.pause_scan()
             with self.app.batch_update():
                 self.rearrange()
 
-    def judged(self) -> None:
+    def verdicts_changed(self) -> None:
         """Show new verdicts. Only where a query may ask for them, or where causes were merged, is a run elsewhere."""
         if self.arrangement.words or self.arrangement.group == "cause":
             self.rearrange(drop_pending=True)
@@ -239,11 +239,11 @@ class RunList(LineView):
         self._places = {ref: place(store.runs[ref]) for ref in store.unended}
         summaries, problems = (
             list(store.runs.values()),
-            [problem for several in store.problems.values() for problem in several[:1]],
+            [problem for problems in store.problems.values() for problem in problems[:1]],
         )
         glyphs, order, context, now = self.look.glyphs, self._order, self._query_context, app.clock()
         columns = self._kept_columns() if arrangement.words else None
-        states, stands, ties = app.liveness.run_state, app.liveness.state_in_list, self.ties
+        run_state, state_of = app.liveness.run_state, app.liveness.state_in_list
         decisions = app.verdicts.sidecar if arrangement.group == "cause" else None
 
         def make() -> runs.RunRows:
@@ -252,7 +252,7 @@ class RunList(LineView):
                 problems,
                 arrangement,
                 now=now,
-                state=states,
+                state=run_state,
                 context=context,
                 columns=columns,
                 order=order,
@@ -264,26 +264,26 @@ class RunList(LineView):
                 glyphs=glyphs,
                 chosen=arrangement.columns,
                 sorted_by=_sorted_by(arrangement),
-                state_of=stands,
-                relationship_of=ties,
+                state_of=state_of,
+                relationship_of=self.relationship,
             )
 
         return make
 
-    def ties(self, run: RunSummary, glyphs: Glyphs) -> Relationship:
+    def relationship(self, run: RunSummary, glyphs: Glyphs) -> Relationship:
         """Facts of a run that its trace doesn't have: mark, relations, verdict."""
         mark = self.mark(run.ref)
         if self.app.stage:  # relating runs as they arrive would delay the list
             return Relationship(mark)
-        tied = self.app.comparisons.ties(run, mark, glyphs)
-        judged = self.app.verdicts.label_of(run)
-        return tied._replace(after=(*tied.after, *judged)) if judged else tied
+        relationship = self.app.comparisons.relationship(run, mark, glyphs)
+        label = self.app.verdicts.label_of(run)
+        return relationship._replace(after=(*relationship.after, *label)) if label else relationship
 
     def _show(self, rows: runs.RunRows, took: float) -> None:
         """Show arranged rows; `took`: seconds of the processor that arranging them took."""
         app, began = self.app, time.thread_time()
         before = self.rows
-        key = self._found_again(rows, rows.now) if self.chosen else self._first_run(rows)
+        key = self._find_lost_run(rows, rows.now) if self.chosen else self._first_run(rows)
         self.show(
             rows,
             key=key,
@@ -415,7 +415,7 @@ class RunList(LineView):
         if self.cursor is not None:
             self.screen.post_message(self.Moved(self, self.cursor))
 
-    def _found_again(self, rows: runs.RunRows, now: float) -> RunRef | None:
+    def _find_lost_run(self, rows: runs.RunRows, now: float) -> RunRef | None:
         """The run that the cursor lost, if it is among these: its file was renamed, moved or written again."""
         item = self._item
         if self._lost is not None and self._shown_as == self.arrangement and now - self._lost[1] > REUNION_SECONDS:

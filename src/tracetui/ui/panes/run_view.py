@@ -362,8 +362,8 @@ class RunView(Box):
             if self.steps.run is None:
                 return "no open run"
             liveness = self.app.liveness.state_of(self.steps.run)
-            stands = standing_of(self.steps.run.summary, liveness.state, self.app.clock())
-            return f"{stands.word if stands.by_last_event else liveness.state}: {liveness.reason}"
+            status = standing_of(self.steps.run.summary, liveness.state, self.app.clock())
+            return f"{status.word if status.by_last_event else liveness.state}: {liveness.reason}"
 
         self._dialog.say_current(explain)
 

@@ -68,7 +68,7 @@ class Queue(LineView):
         self,
         order: CauseOrder,
         runs: Mapping[RunRef, RunSummary],
-        judged: triage.Judged,
+        judgement_of: triage.Judged,
         *,
         arrangement: Arrangement,
         hidden: int,
@@ -85,7 +85,7 @@ class Queue(LineView):
 
         def make(details: int) -> triage.QueueRows:
             return triage.QueueRows(
-                order, runs, judged, unfolded=unfolded, marked=marked, details=details, now=now, glyphs=glyphs
+                order, runs, judgement_of, unfolded=unfolded, marked=marked, details=details, now=now, glyphs=glyphs
             )
 
         self._make_rows = make

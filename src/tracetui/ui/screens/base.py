@@ -23,7 +23,7 @@ from tracetui.text import Clean, cells, size
 from tracetui.ui import layout
 from tracetui.ui.base_app import HostApp, StackScreen
 from tracetui.ui.commands import AUDIT, FILES, Command, Keys, keys_of, of_pane, shown, typed, unbound_reason
-from tracetui.ui.services.verdicts import Subject, named
+from tracetui.ui.services.verdicts import Subject, subject_label
 from tracetui.ui.state import PanesState, focus, toggle_zoom
 from tracetui.ui.widgets.frame import footer
 from tracetui.ui.widgets.line_view import LineView
@@ -88,11 +88,11 @@ class BaseScreen(StackScreen, inherit_bindings=False):
         """Go back within the screen; at its top, leave it."""
         self.leave()
 
-    def again(self) -> BaseScreen | None:
+    def recreate(self) -> BaseScreen | None:
         """Return a new screen in this state, to reopen it later; None if it can't be reopened."""
         return None
 
-    def left(self) -> None:
+    def on_closed(self) -> None:
         """Clean up after the screen was closed."""
 
     def refresh_frame(self) -> None:
@@ -114,7 +114,7 @@ class BaseScreen(StackScreen, inherit_bindings=False):
         """Close the screen; False if it isn't active."""
         if not self.app.close_screen(self):
             return False
-        self.left()
+        self.on_closed()
         return True
 
     def say(self, text: str, style: str = "sec") -> None:
@@ -521,7 +521,7 @@ class RunsScreen(BaseScreen):
         raise NotImplementedError
 
     @property
-    def ended(self) -> str:
+    def all_reviewed_note(self) -> str:
         """Addition to the message that all is reviewed."""
         return ""
 
@@ -529,7 +529,7 @@ class RunsScreen(BaseScreen):
         """The runs of the statistics or, with `contrast`, those to compare with all others; None if there are none."""
         raise NotImplementedError
 
-    def judged(self, *, decided: bool) -> None:
+    def verdicts_changed(self, *, decided: bool) -> None:
         """Refresh after a decision; `decided`: it was a verdict, so move to the next row."""
         raise NotImplementedError
 
@@ -562,7 +562,7 @@ class RunsScreen(BaseScreen):
     def _judge(self, subjects: Sequence[Subject], verdict: Verdict) -> None:
         names: list[str] = []
         if self._write(lambda: names.append(self.app.verdicts.judge(subjects, verdict)), decided=True):
-            self.say(f"{names[0]} marked {verdict.value}  ·  u undo  ·  . repeat{self.ended}")
+            self.say(f"{names[0]} marked {verdict.value}  ·  u undo  ·  . repeat{self.all_reviewed_note}")
 
     def action_verdict_again(self) -> None:
         """Give the last verdict again."""
@@ -583,10 +583,10 @@ class RunsScreen(BaseScreen):
         def answer(text: str) -> None:
             note = text.strip()
             if note != before and self._write(lambda: self.app.verdicts.note(subject, note)):
-                name = named(subject)
+                name = subject_label(subject)
                 self.say(f"note saved for {name}  ·  u undo" if note else f"note removed from {name}")
 
-        self.ask_for(f"note for {named(subject)}", before, answer)
+        self.ask_for(f"note for {subject_label(subject)}", before, answer)
 
     def action_tag(self) -> None:
         """Prompt for the tags of the run or cause under the cursor."""
@@ -599,9 +599,9 @@ class RunsScreen(BaseScreen):
         def answer(text: str) -> None:
             self._write(lambda: self.app.verdicts.tag(subject, text.split()))
             if (tags := self.app.verdicts.judgement(subject).tags) != before:
-                self.say(f"tags of {named(subject)}: {' '.join(tags) or 'none'}  ·  u undo last")
+                self.say(f"tags of {subject_label(subject)}: {' '.join(tags) or 'none'}  ·  u undo last")
 
-        self.ask_for(f"tags of {named(subject)}", " ".join(sorted(before)), answer)
+        self.ask_for(f"tags of {subject_label(subject)}", " ".join(sorted(before)), answer)
 
     def action_undo(self) -> None:
         """Undo the last verdict, note, tag or mark."""
@@ -633,7 +633,7 @@ class RunsScreen(BaseScreen):
         except TracetuiError as error:
             self.say(str(error), "status.error")
             return False
-        self.judged(decided=decided)
+        self.verdicts_changed(decided=decided)
         return True
 
     # ---- questions about runs

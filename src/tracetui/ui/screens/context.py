@@ -115,7 +115,7 @@ class RunContextScreen(BaseScreen):
         else:
             self.become(following)
 
-    def again(self) -> RunContextScreen:
+    def recreate(self) -> RunContextScreen:
         return RunContextScreen(self._ref, self.commands, self.state)
 
     # ---- data

@@ -229,7 +229,7 @@ class DiffScreen(BaseDiffScreen):
         shares = self.app.store.claims.shares((self.request.a, self.request.b))
         self.app.engine.differ.compare(self.request, loaded, shares, reload=reload)
 
-    def left(self) -> None:
+    def on_closed(self) -> None:
         self.app.engine.differ.compare(None)
 
     # ---- data arrives
@@ -320,7 +320,7 @@ class DiffScreen(BaseDiffScreen):
         self.state = replace(self.state, backwards=False)
         self.share_height()
         self.refresh_frame()
-        self.app.opened()
+        self.app.finish_opening()
 
     def request_look(self) -> None:
         self.change.tab = self.state.tab

@@ -158,11 +158,11 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
         if self._is_reading:
             self.begin()
 
-    def begin(self, *, again: bool = False) -> None:
+    def begin(self, *, reread: bool = False) -> None:
         """Have the runs read."""
         runs, surveys = self.app.store.runs, self.app.surveys
         listed = [runs[ref] for ref in self._refs if ref in runs]
-        self._job = surveys.find_effects(listed, self.app.roots, again=again)
+        self._job = surveys.find_effects(listed, self.app.roots, reread=reread)
         if surveys.effects is not None:
             self._progress = surveys.effects
 
@@ -280,10 +280,10 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
         if place is None or place[1] is None:
             self.say("no step under the cursor", "status.warn")
         else:
-            self.app.show_blame(place[0], place[1], self.blamed)
+            self.app.show_blame(place[0], place[1], self.blame_path)
 
     @property
-    def blamed(self) -> str | None:
+    def blame_path(self) -> str | None:
         """The file of the row under the cursor; None: that of its step."""
         return None
 
@@ -301,17 +301,17 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
 
     def action_reread(self) -> None:
         """Read the runs again."""
-        self.begin(again=True)
+        self.begin(reread=True)
 
-    def again(self) -> EffectsScreen[_R]:
-        return type(self)(self.pane, self._refs, self._of, self.commands, self.saved)
+    def recreate(self) -> EffectsScreen[_R]:
+        return type(self)(self.pane, self._refs, self._of, self.commands, self.saved_state)
 
     @property
-    def saved(self) -> SavedEffects:
+    def saved_state(self) -> SavedEffects:
         """What the screen keeps when it is recreated."""
         return SavedEffects(self.effects.toggled, self.effects.cursor)
 
-    def left(self) -> None:
+    def on_closed(self) -> None:
         self.app.surveys.stop()
         if self._previewed is not None:
             self.app.read_main_run()
@@ -462,8 +462,8 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
             super().step_back()
 
     @property
-    def saved(self) -> SavedEffects:
-        return super().saved._replace(arrangement=self.arrangement)
+    def saved_state(self) -> SavedEffects:
+        return super().saved_state._replace(arrangement=self.arrangement)
 
     def items(self, result: EffectsResult) -> Collection[object]:
         """The files or findings of a result."""
@@ -501,7 +501,7 @@ class FilesScreen(RecordedScreen):
     """The file whose edits the preview shows."""
 
     @property
-    def blamed(self) -> str | None:
+    def blame_path(self) -> str | None:
         key = self.list.cursor
         path = key[0] if isinstance(key, tuple) else key
         return path if isinstance(path, str) else None
@@ -515,7 +515,7 @@ class FilesScreen(RecordedScreen):
     _shows_diff = False
 
     def _load_preview(self) -> None:
-        result, path = self._result, self.blamed
+        result, path = self._result, self.blame_path
         if not self._shows_diff or result is None:
             super()._load_preview()
             return
@@ -663,7 +663,7 @@ class BlameScreen(EffectsScreen[FileBlame]):
         super().__init__(BLAME, (subject.run,), "this run", commands, SavedEffects(cursor=cursor))
         self._subject = subject
 
-    def begin(self, *, again: bool = False) -> None:
+    def begin(self, *, reread: bool = False) -> None:
         runs = [*self.app.store.runs.values()]
         self._job = file_job(self._subject, runs, self.app.roots, self.app.engine.cache_limit)
         self.app.surveys.ask(self._job)
@@ -693,7 +693,7 @@ class BlameScreen(EffectsScreen[FileBlame]):
         name = self._result.path if self._result is not None else self._subject.path or ""
         return (left[0], Piece(one_line(name, 100), "sec")), right
 
-    def again(self) -> BlameScreen:
+    def recreate(self) -> BlameScreen:
         return BlameScreen(self._subject, self.commands, self.effects.cursor)
 
 

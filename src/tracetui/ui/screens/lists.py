@@ -184,7 +184,7 @@ class HitsScreen(PreviewScreen):
         self._search.cursor = self.list.position
         self.app.visit(hit.ref, hit.span, _target(hit))
 
-    def again(self) -> HitsScreen:
+    def recreate(self) -> HitsScreen:
         return HitsScreen(self._search, self.commands)
 
     def action_reread(self) -> None:
@@ -192,7 +192,7 @@ class HitsScreen(PreviewScreen):
             self.app.surveys.search = None
             self.app.search_runs(self._search.text)
 
-    def left(self) -> None:
+    def on_closed(self) -> None:
         self.app.surveys.stop()
         if self._previewed is not None:
             self.app.read_main_run()
@@ -262,10 +262,10 @@ class ContrastScreen(RunsListScreen):
         if example is not None:
             self.app.visit(*example)
 
-    def again(self) -> ContrastScreen:
+    def recreate(self) -> ContrastScreen:
         return ContrastScreen(self._refs, self._of, self.commands, self.list.position)
 
-    def left(self) -> None:
+    def on_closed(self) -> None:
         self.app.surveys.stop()
 
     def path(self) -> tuple[Line, Line]:
@@ -390,7 +390,7 @@ class StatisticsScreen(RunsListScreen):
         elif isinstance(name, str) and self.leave():
             self.app.filter_runs("source" if self.by is By.PROJECT else self.by.value, name)
 
-    def left(self) -> None:
+    def on_closed(self) -> None:
         self.app.surveys.stop()
 
     def path(self) -> tuple[Line, Line]:
@@ -469,7 +469,7 @@ class ReplaysScreen(RunsListScreen):
         self._compare(self._replays)
         self.say("comparing all replays again")
 
-    def left(self) -> None:
+    def on_closed(self) -> None:
         self.app.engine.differ.find_divergences(())
 
 

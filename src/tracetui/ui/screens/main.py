@@ -154,7 +154,7 @@ class MainScreen(RunsScreen):
         """Pursue the goal after the list was arranged, and preview the run under the cursor."""
         goal = self.state.goal
         ref = states.find_goal_run(goal, self.app.store.runs, listing=self.app.stage == "list") if goal else None
-        if ref is not None and self.runs.has_come_to(ref):
+        if ref is not None and self.runs.has_placed(ref):
             self.runs.chosen = True
             self.runs.move_to_key(ref)
             self.become(states.enter_listed(self.state, ref))
@@ -249,8 +249,8 @@ class MainScreen(RunsScreen):
         self.say("no failed or marked runs  ·  Space marks runs", "status.warn")
         return None
 
-    def judged(self, *, decided: bool) -> None:
-        self.runs.judged()
+    def verdicts_changed(self, *, decided: bool) -> None:
+        self.runs.verdicts_changed()
         if decided and not self.state.level and self.pane == RUNS:
             ref = states.next_failed(self.state, self.runs.refs(), self.app.store.runs, 1)
             if ref is not None:
@@ -300,7 +300,7 @@ class MainScreen(RunsScreen):
         spent = self.runs.spent
         self._header.show(*header(app.roots, self.app.store, glyphs, vitals, run, width, spent=spent, shown=shown))
         message = self.status_message or app.liveness.alert(open_, width, glyphs)
-        causes = app.causes.of_all() if app.stage != "list" else None
+        causes = app.causes.grouping_of_all() if app.stage != "list" else None
         self._sentence.show(message or sentence(self.app.store, app, vitals, run, self.steps, causes, width, shown))
         commands = app.comparisons.available_commands(
             app.commands if self.pane == RUNS else self.run_view.with_current_labels(app.commands), self.state.ref
@@ -327,7 +327,7 @@ class MainScreen(RunsScreen):
         ):
             self._show_run()
         self._strip.show_run(self.steps.run if self.state.level else None)
-        self.runs.on_screen_again()
+        self.runs.refresh_if_due()
         self.call_after_refresh(self.refresh_frame)
 
     def _shape_list(self) -> None:
@@ -365,7 +365,7 @@ class MainScreen(RunsScreen):
         now, run = self.app.clock(), self.steps.run
         self.refresh_status()
         if self.app.verdicts.refresh():
-            self.app.judged()
+            self.app.verdicts_changed()
         aged = self._ticks % AGE_TICKS == 0
         if aged:
             self.runs.rearrange()
@@ -376,7 +376,7 @@ class MainScreen(RunsScreen):
             self.steps.tick(now, aged=aged)
         if going:
             self._strip.show_run(self.steps.run if self.state.level else None)
-        if self.app.liveness.changed() or going:
+        if self.app.liveness.counts_changed() or going:
             self.refresh_frame()
 
     # ---- messages of the panes

@@ -297,7 +297,7 @@ class Palette(Overlay):
         self._search += 1
         self._draw(keep=False)
         if text:
-            self._look_on(self._search, self._runs(text))
+            self._search_slice(self._search, self._runs(text))
 
     def _command(self, screen: BaseScreen, command: Command) -> Entry:
         title, about, key = Clean(command.title), Clean(command.help), Clean(shown(command.keys[0]))
@@ -316,7 +316,7 @@ class Palette(Overlay):
         for run in list(self.app.store.runs.values()):
             yield run if wanted.matches(run) else None
 
-    def _look_on(self, search: int, runs: Iterator[RunSummary | None], count: int = 0) -> None:
+    def _search_slice(self, search: int, runs: Iterator[RunSummary | None], count: int = 0) -> None:
         """Search on for a moment, then let keys through."""
         if search != self._search or not self.is_attached:
             return
@@ -335,12 +335,12 @@ class Palette(Overlay):
                 self._entries.sort(key=lambda entry: entry.rank)
             self._draw(keep=True)
         if not ended:
-            self.set_timer(0.001, lambda: self._look_on(search, runs, count + len(new)))
+            self.set_timer(0.001, lambda: self._search_slice(search, runs, count + len(new)))
 
     def _run(self, run: RunSummary) -> Entry:
-        stands = self.app.liveness.standing(run, self.app.look.glyphs)
+        status = self.app.liveness.status_of(run, self.app.look.glyphs)
         label = (
-            Piece(stands.sign, stands.style),
+            Piece(status.sign, status.style),
             Piece(Clean(f" {truncate(run_label(run), 40)}"), "text"),
             Piece(Clean(f" {short_id(run.id, 24)}"), "sec"),
         )

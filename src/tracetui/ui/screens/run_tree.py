@@ -328,11 +328,11 @@ class RunTreeScreen(PreviewScreen):
         self._read({})
         self.say("re-reading the trials")
 
-    def again(self) -> RunTreeScreen:
+    def recreate(self) -> RunTreeScreen:
         state = replace(self.state, cursor=self.branches.cursor, opened=self.branches.opened)
         return RunTreeScreen(self._trials, self.commands, state, title=self._title, result=self._result)
 
-    def left(self) -> None:
+    def on_closed(self) -> None:
         self.app.surveys.stop()
 
     # ---- the frame

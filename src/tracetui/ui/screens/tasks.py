@@ -193,7 +193,7 @@ class TasksScreen(BaseScreen):
             self._show()
 
     @property
-    def _as_left(self) -> TasksState:
+    def _saved_state(self) -> TasksState:
         task = self.tasks.current_task
         return TasksState(
             sort=self.state.sort,
@@ -202,12 +202,12 @@ class TasksScreen(BaseScreen):
             column=self.tasks.column,
         )
 
-    def again(self) -> TasksScreen:
-        return TasksScreen(self.commands, self._as_left)
+    def recreate(self) -> TasksScreen:
+        return TasksScreen(self.commands, self._saved_state)
 
-    def left(self) -> None:
+    def on_closed(self) -> None:
         self.app.surveys.stop()
-        self.app.save_tasks(self._as_left)
+        self.app.save_tasks(self._saved_state)
 
     # ---- data
 

@@ -223,7 +223,7 @@ class TodayScreen(_Page):
             self._messages |= {ref: (runs[ref], self._message_of(ref)) for ref in wanted}
             self.app.surveys.ask(messages_job(wanted))
 
-    def left(self) -> None:
+    def on_closed(self) -> None:
         self.app.surveys.stop()
 
     # ---- arrangement
@@ -280,7 +280,7 @@ class TodayScreen(_Page):
         elif isinstance(rows, TodayRows) and (project := rows.project(self.list.position)):
             self.app.filter_runs("source", project)
 
-    def again(self) -> TodayScreen:
+    def recreate(self) -> TodayScreen:
         return TodayScreen(self.commands, self._arrangement, self.list.cursor)
 
     def summary(self) -> Line:
@@ -403,10 +403,10 @@ class LiveScreen(_Page):
         if self.ref is not None:
             self.app.visit(self.ref, None, follow=False)
 
-    def again(self) -> LiveScreen:
+    def recreate(self) -> LiveScreen:
         return LiveScreen(self.commands, self.ref)
 
-    def left(self) -> None:
+    def on_closed(self) -> None:
         self.app.surveys.stop()
 
     def summary(self) -> Line:

@@ -34,7 +34,7 @@ from tracetui.ui.commands import CAUSE, FAILURE, QUEUE, Command
 from tracetui.ui.panes.triage import Cause, Failure, Queue
 from tracetui.ui.screens.base import RunsScreen, Scope
 from tracetui.ui.services.verdicts import Subject
-from tracetui.ui.triage_state import TriageState, step_failed, undecided
+from tracetui.ui.triage_state import TriageState, next_undecided, step_failed
 from tracetui.ui.widgets.frame import footer, short_path
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box
@@ -210,7 +210,7 @@ class TriageScreen(RunsScreen):
         return self.app.verdicts.judgement(subject) if subject is not None else Judgement()
 
     @staticmethod
-    def of_runs(group: Group) -> str:
+    def run_count(group: Group) -> str:
         """How many runs a cause has, in words."""
         return quantity(len(group.runs), "run")
 
@@ -328,7 +328,7 @@ class TriageScreen(RunsScreen):
         ref, span = self.queue.run, self.failure.span
         return None if ref is None else (ref, span.id if span is not None else None)
 
-    def judged(self, *, decided: bool) -> None:
+    def verdicts_changed(self, *, decided: bool) -> None:
         marked = bool(self.state.marked)
         if decided and marked:
             self.become(replace(self.state, marked=()))
@@ -336,12 +336,12 @@ class TriageScreen(RunsScreen):
         if (
             decided
             and not marked
-            and (following := undecided(self.queue.order, self.queue.item, self.judgement_of)) is not None
+            and (following := next_undecided(self.queue.order, self.queue.item, self.judgement_of)) is not None
         ):
             self.queue.move_to_key(following)
 
     @property
-    def ended(self) -> str:
+    def all_reviewed_note(self) -> str:
         return "" if self._review[0] < len(self.causes) else "  ·  all reviewed, x export"
 
     @property
@@ -351,8 +351,8 @@ class TriageScreen(RunsScreen):
         if grouping is None:
             return 0, 0
         if self._reviewed[0] != (key := (grouping, sidecar.revision)):
-            judged = grouping.judged(sidecar.judged_causes)
-            done = [group for group in judged if is_reviewed(group, self.judgement_of)]
+            groups = grouping.groups_of(sidecar.judged_causes)
+            done = [group for group in groups if is_reviewed(group, self.judgement_of)]
             self._reviewed = key, len(done), sum(len(group.runs) for group in done)
         return self._reviewed[1:]
 
@@ -362,7 +362,7 @@ class TriageScreen(RunsScreen):
 
     def scope(self, *, contrast: bool) -> Scope | None:
         group = self.queue.group
-        return Scope(group.runs, f"{group.id}, {self.of_runs(group)}") if group is not None else None
+        return Scope(group.runs, f"{group.id}, {self.run_count(group)}") if group is not None else None
 
     def causes_changed(self) -> None:
         if self.app.screen is self:
@@ -371,15 +371,15 @@ class TriageScreen(RunsScreen):
     def go_to(self, ref: RunRef, span: str | None) -> None:
         self.app.visit(ref, span)
 
-    def again(self) -> TriageScreen:
-        return TriageScreen(self.commands, self._as_left)
+    def recreate(self) -> TriageScreen:
+        return TriageScreen(self.commands, self._saved_state)
 
     @property
-    def _as_left(self) -> TriageState:
+    def _saved_state(self) -> TriageState:
         return TriageState(unfolded=self.state.unfolded, cursor=self.queue.cursor, arrangement=self.state.arrangement)
 
-    def left(self) -> None:
-        self.app.save_triage(self._as_left)
+    def on_closed(self) -> None:
+        self.app.save_triage(self._saved_state)
 
     # ---- the frame
 

@@ -77,7 +77,7 @@ class Grouping:
             self._among = refs, [replace(groups[places[digest]], runs=tuple(of)) for digest, of in runs.items()]
         return self._among[1]
 
-    def judged(self, digests: Collection[str]) -> list[Group]:
+    def groups_of(self, digests: Collection[str]) -> list[Group]:
         """The causes with one of these digests."""
         places, groups = self.order.places, self.groups
         matches = [groups[places[digest]] for digest in digests if digest in places]
@@ -117,7 +117,7 @@ class Causes:
         """Whether the causes of all runs are up to date, or no run failed."""
         return not self._has_causes or self._is_current("")
 
-    def of_all(self) -> Grouping | None:
+    def grouping_of_all(self) -> Grouping | None:
         """The latest grouping of all runs, None before the first; groups them again in a thread if necessary."""
         if self._has_causes and not self._is_current("") and not self._listing():
             self._after.setdefault("", time.monotonic() + FIRST_SECONDS)
@@ -131,7 +131,7 @@ class Causes:
 
     def group_of(self, ref: RunRef) -> Group | None:
         """The cause of a run; None if it did not fail, or its cause was not found yet."""
-        grouping = self.of_all()
+        grouping = self.grouping_of_all()
         return None if grouping is None else grouping.by_run.get(ref)
 
     def grouping(self, query: str, select_runs: Callable[[], Sequence[RunSummary]]) -> Grouping | None:

@@ -145,7 +145,7 @@ class Comparisons:
             return commands
         return [command for command in commands if command.id != "diff-original"]
 
-    def ties(self, run: RunSummary, mark: str, glyphs: Glyphs) -> Relationship:
+    def relationship(self, run: RunSummary, mark: str, glyphs: Glyphs) -> Relationship:
         """Relationship column of a run: a replay and its divergence, an original and its replays.
 
         A repetition of a task gets only a glyph: there may be thousands of them.
@@ -254,7 +254,7 @@ class JobService:
             if progress.finished:
                 self._compared[_fingerprint(refs)] = refs
 
-    def find_effects(self, runs: Sequence[RunSummary], places: Sequence[str], *, again: bool = False) -> Job:
+    def find_effects(self, runs: Sequence[RunSummary], places: Sequence[str], *, reread: bool = False) -> Job:
         """Find what these runs did, unless the last result is of them as they are now; see `effects_job`.
 
         The progress of the job is `effects` until other runs are asked about.
@@ -263,7 +263,7 @@ class JobService:
 
         state = tuple((run.ref, run.modified_at) for run in runs)
         latest = self.effects
-        is_current = self._effects_of is not None and self._effects_of[0] == state and not again
+        is_current = self._effects_of is not None and self._effects_of[0] == state and not reread
         if is_current and latest is not None and latest.finished and not latest.lost:
             return latest.job
         job = effects_job(runs, places)
@@ -285,7 +285,7 @@ class JobService:
         is_new = any(self.facts_of(run)[0] is None for run in stale)
         if not stale or self.is_finding_effects or (self.is_busy and not is_new):
             return False
-        self.find_effects(stale, places, again=True)
+        self.find_effects(stale, places, reread=True)
         return is_new
 
     @property

@@ -72,7 +72,7 @@ class LivenessTracker:
         opened = self._cached[0][0] if self._cached is not None and state is not State.ENDED else None
         return state if opened is None or opened.summary.ref != run.ref else self.state_of(opened).state
 
-    def standing(self, run: RunSummary, glyphs: Glyphs) -> Standing:
+    def status_of(self, run: RunSummary, glyphs: Glyphs) -> Standing:
         """The displayed state of a run of the list."""
         return standing_of(run, self.state_in_list(run), self._clock(), glyphs)
 
@@ -106,7 +106,7 @@ class LivenessTracker:
             self._count_after = time.monotonic() + rest_seconds(time.thread_time() - began)
         return self._state_counts
 
-    def changed(self) -> bool:
+    def counts_changed(self) -> bool:
         """Whether `count_states` changed since the last call."""
         return self._state_counts != self.count_states()
 
@@ -126,8 +126,8 @@ class LivenessTracker:
         state = self.state_in_list(summary) if summary is not None else State.ENDED
         if run is not None and state is not State.ENDED:
             state = self.state_of(run).state  # it may be read further than the list has it
-        standing = self.count_states() if shown is None else self._states_of(shown)
-        return Vitals(self.watching, standing, state, self._clock())
+        counts = self.count_states() if shown is None else self._states_of(shown)
+        return Vitals(self.watching, counts, state, self._clock())
 
     # ---- text
 

@@ -13,7 +13,7 @@ from tracetui.store.settings import verdicts_file
 from tracetui.text import quantity
 from tracetui.views.rows import Line, Piece
 
-if TYPE_CHECKING:  # loaded when the first thing is judged: the first screen does without
+if TYPE_CHECKING:  # loaded when the first run or cause is judged: the first screen does without
     from tracetui.analysis.audit import Finding
     from tracetui.analysis.triage import CauseVerdicts, Group, Task
     from tracetui.store.judgement import CauseRef, Judgement, Verdict
@@ -24,7 +24,7 @@ Subject: TypeAlias = "Group | Task | RunSummary"
 UUID_LENGTH: Final = 36
 
 
-def named(subject: Subject) -> str:
+def subject_label(subject: Subject) -> str:
     """A subject in a few words; not cleaned."""
     if isinstance(subject, RunSummary):
         return f"run {subject.id[:8] if len(subject.id) == UUID_LENGTH else subject.id}"
@@ -88,7 +88,7 @@ class Verdicts:
         self.sidecar.judge_all(targets, verdict)
         self.last = verdict
         if len(subjects) == 1 and not tasks:
-            return named(subjects[0])
+            return subject_label(subjects[0])
         return quantity(len(targets), "task" if tasks else "row")
 
     def _targets(self, subjects: Sequence[Subject]) -> list[CauseRef | RunSummary]:
@@ -144,15 +144,15 @@ class Verdicts:
         """Verdict, tags and note of a run, for its row in the list."""
         if self.is_empty:
             return ()
-        judged = self.judgement(run)
+        judgement = self.judgement(run)
         pieces = (
-            [Piece(clean(f" {judged.verdict}"), "accent bold" if judged.source == "run" else "accent")]
-            if judged.verdict
+            [Piece(clean(f" {judgement.verdict}"), "accent bold" if judgement.source == "run" else "accent")]
+            if judgement.verdict
             else []
         )
-        pieces += [Piece(one_line(f" #{tag}", 40), "accent") for tag in judged.tags]
-        if judged.note:
-            pieces.append(Piece(one_line(f" {judged.note}", 60), "sec"))
+        pieces += [Piece(one_line(f" #{tag}", 40), "accent") for tag in judgement.tags]
+        if judgement.note:
+            pieces.append(Piece(one_line(f" {judgement.note}", 60), "sec"))
         return tuple(pieces)
 
     def marked(self, letter: str, runs: Iterable[RunSummary]) -> tuple[RunRef, str | None] | None:

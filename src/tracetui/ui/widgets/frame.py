@@ -72,7 +72,7 @@ class Vitals(NamedTuple):
     """Current state of the watcher, the listed runs and the open run."""
 
     watching: WatchState
-    standing: Counter[RunState | None]
+    state_counts: Counter[RunState | None]
     """Number of runs without an end record, by state."""
     state: State
     """Liveness of the open run."""
@@ -98,7 +98,7 @@ def header(
     watched = _watched(vitals.watching, glyphs, width)
     if run is None:
         parts = [
-            *_list_status(store, glyphs, vitals.standing, width, shown and shown.overview),
+            *_list_status(store, glyphs, vitals.state_counts, width, shown and shown.overview),
             *_spent(spent, width),
             *watched,
         ]
@@ -177,7 +177,7 @@ def _run_status(run: RunSummary, vitals: Vitals, glyphs: Glyphs, width: int) -> 
 
 
 def _list_status(
-    store: Store, glyphs: Glyphs, standing: Counter[RunState | None], width: int, shown: Overview | None
+    store: Store, glyphs: Glyphs, state_counts: Counter[RunState | None], width: int, shown: Overview | None
 ) -> list[_Part]:
     overview, dot = shown or store.overview, Piece(Clean(f" {glyphs.dot} "), "sec")
     parts: list[_Part] = []
@@ -207,7 +207,7 @@ def _list_status(
     pieces: list[Piece] = []
     for status in (Status.ERROR, Status.RUNNING, Status.OK):
         number = (
-            sum(standing[state] for state in RUNNING_STATES)
+            sum(state_counts[state] for state in RUNNING_STATES)
             if status is Status.RUNNING
             else overview.by_status.get(status, 0)
         )
@@ -265,8 +265,8 @@ def sentence(
         pieces += [Piece(Clean("  ·  " if pieces else ""), "dim"), Piece(Clean(label), f"{WRONG_STYLE} bold")]
         if not failed:
             pieces += [Piece(Clean("  ·  "), "dim"), *_key("T", "triage")]
-    if vitals.standing[RunState.STALLED]:
-        label = f"{text.grouped(vitals.standing[RunState.STALLED])} stalled?"
+    if vitals.state_counts[RunState.STALLED]:
+        label = f"{text.grouped(vitals.state_counts[RunState.STALLED])} stalled?"
         pieces += [Piece(Clean("   ")), Piece(Clean(label), "status.warn bold")]
     if store.problems and shown is None:
         gap = Piece(Clean("   " if pieces else ""))

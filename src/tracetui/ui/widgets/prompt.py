@@ -168,7 +168,7 @@ class _Cycle(NamedTuple):
     at: int
 
     @property
-    def completed(self) -> str:
+    def completed_text(self) -> str:
         offer = self.offers[self.at]
         return self.text[: offer.start] + offer.text + self.text[offer.end :]
 
@@ -183,7 +183,7 @@ class QueryQuestion(Question):
         self._show(value)
 
     def typed(self, text: str) -> None:
-        if self._cycle is not None and text != self._cycle.completed:
+        if self._cycle is not None and text != self._cycle.completed_text:
             self._cycle = None
         error = self._filter.fault(text)
         if error is None or error.unfinished:  # else the last valid filter stays
@@ -211,7 +211,7 @@ class QueryQuestion(Question):
             return None
         self._cycle = cycle if len(cycle.offers) > 1 else None  # a single completion: Tab continues after it
         offer = cycle.offers[cycle.at]
-        return cycle.completed, offer.start + len(offer.text)
+        return cycle.completed_text, offer.start + len(offer.text)
 
     @property
     def _width(self) -> int:
@@ -222,7 +222,7 @@ class QueryQuestion(Question):
         if error is not None and not error.unfinished:
             line = self._fault(text, error)
         else:
-            line = tuple(fit(self._going_on(text), self._width))
+            line = tuple(fit(self._matches(text), self._width))
         self._hint.show(line)
         self._hint.display = True
 
@@ -234,7 +234,7 @@ class QueryQuestion(Question):
             return tuple(fit((Piece(message, "status.warn"),), self._width))
         return Piece(Clean(f"{' ' * column}^ "), "status.warn bold"), Piece(message, "status.warn")
 
-    def _going_on(self, text: str) -> Line:
+    def _matches(self, text: str) -> Line:
         """Number of matches, and the possible completions."""
         matches, total, noun = self._filter.count_matches()
         pieces = [
