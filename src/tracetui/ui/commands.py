@@ -308,8 +308,8 @@ def keys_of(label: str, bound: Collection[str]) -> list[tuple[str, str | None]]:
     """The key presses, as name and character, for a key as `shown`; of several the first."""
     key = label.split()[0]
     name = _NAMES.get(key, key)
-    whole = name in _NAMES.values() or (name in bound and not (len(name) == 2 and name[0] in SEQUENCES))
-    return [(character, character if len(character) == 1 else None) for character in ([name] if whole else name)]
+    is_named = name in _NAMES.values() or (name in bound and not (len(name) == 2 and name[0] in SEQUENCES))
+    return [(character, character if len(character) == 1 else None) for character in ([name] if is_named else name)]
 
 
 def match_score(text: str, command: Command) -> float:
@@ -343,7 +343,7 @@ def match_score(text: str, command: Command) -> float:
     return 30.0 / (1 + gaps)
 
 
-def typed(key: str, character: str | None) -> str:
+def key_name(key: str, character: str | None) -> str:
     """Name of a key press in the table: its character if it has one."""
     if character is not None and character.isprintable() and character != " ":
         return character

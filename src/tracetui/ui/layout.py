@@ -138,14 +138,14 @@ def share(rows: int, wanted: Sequence[int], parts: Sequence[float]) -> list[int]
     one, or the first of two.
     """
     shares = [0] * len(wanted)
-    left, needy = rows, [*range(len(wanted))]
-    while needy:
-        whole = sum(parts[i] for i in needy)
-        fair = {i: int(left * (parts[i] / whole) + 1e-9) for i in needy}  # floats may round a row away
-        modest = [i for i in needy if wanted[i] <= fair[i]]
-        for i in modest or needy:
-            shares[i] = wanted[i] if modest else fair[i]
-            left -= shares[i]
-        needy = [i for i in needy if i not in modest] if modest else []
-    shares[-2] += left
+    remaining, pending = rows, [*range(len(wanted))]
+    while pending:
+        total = sum(parts[i] for i in pending)
+        fair = {i: int(remaining * (parts[i] / total) + 1e-9) for i in pending}  # floats may round a row away
+        satisfied = [i for i in pending if wanted[i] <= fair[i]]
+        for i in satisfied or pending:
+            shares[i] = wanted[i] if satisfied else fair[i]
+            remaining -= shares[i]
+        pending = [i for i in pending if i not in satisfied] if satisfied else []
+    shares[-2] += remaining
     return shares

@@ -110,8 +110,8 @@ class SearchTarget(NamedTuple):
         best, at = -1, text.find(needle)
         while at >= 0:
             end = at + len(needle)
-            left = _common_prefix(text[max(0, at - len(before)) : at][::-1], before[::-1])
-            best = max(best, left + _common_prefix(text[end : end + len(after)], after))
+            prefix = _common_prefix(text[max(0, at - len(before)) : at][::-1], before[::-1])
+            best = max(best, prefix + _common_prefix(text[end : end + len(after)], after))
             at = text.find(needle, end)
         return best
 
@@ -316,14 +316,14 @@ def filter_runs(state: MainState, query: str) -> MainState:
     return arrange_runs(state, words=query)
 
 
-def _next_in(value: str, order: Sequence[str]) -> str:
+def _next_value(value: str, order: Sequence[str]) -> str:
     return order[(order.index(value) + 1) % len(order)]
 
 
 _ARRANGE_COMMANDS: Final[Mapping[str, Callable[[Arrangement, Choices], Arrangement]]] = {
-    "sort": lambda a, choices: replace(a, sort=_next_in(a.sort, choices.sorts), reverse=False),
+    "sort": lambda a, choices: replace(a, sort=_next_value(a.sort, choices.sorts), reverse=False),
     "reverse": lambda a, choices: replace(a, reverse=not a.reverse),
-    "group": lambda a, choices: replace(a, group=_next_in(a.group, choices.groups)),
+    "group": lambda a, choices: replace(a, group=_next_value(a.group, choices.groups)),
     "failures": lambda a, choices: replace(a, failures=not a.failures),
     "new": lambda a, choices: replace(a, new=not a.new),
 }

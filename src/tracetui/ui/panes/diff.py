@@ -267,8 +267,8 @@ class Change(FoldingView):
         number, count = self._change_number()
         if count:
             of = " of " if self._drawn_width >= SIDE_BY_SIDE else "/"
-            where = f"  change {number}{of}{count}" if number else f"  {quantity(count, 'change')}"
-            pieces.append(Piece(Clean(where), "sec"))
+            position = f"  change {number}{of}{count}" if number else f"  {quantity(count, 'change')}"
+            pieces.append(Piece(Clean(position), "sec"))
         self.title, self.title_right = tuple(pieces), self._tabs()
         self.redraw_title()
 

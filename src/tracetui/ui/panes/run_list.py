@@ -151,12 +151,12 @@ class RunList(LineView):
             came_or_went = self._members != store.members
             if came_or_went and time.monotonic() >= self._after:
                 self.rearrange()
-            elif not came_or_went and self._timer is None and not self._moved(touched):
+            elif not came_or_went and self._timer is None and not self._has_moved(touched):
                 self._revision = store.revision
             else:
-                self._later()
+                self._schedule()
 
-    def _moved(self, touched: Iterable[RunSummary]) -> bool:
+    def _has_moved(self, touched: Iterable[RunSummary]) -> bool:
         """Whether a run belongs elsewhere now: the places of runs without an end are remembered."""
         place = self._place()
         return any(place(run) != self._places.get(run.ref) for run in touched)
@@ -170,7 +170,7 @@ class RunList(LineView):
         """What a query can ask; nothing is asked without one."""
         return self.app.query_context() if self.arrangement.words else None
 
-    def _later(self) -> None:
+    def _schedule(self) -> None:
         if self._timer is None:
             self._timer = self.set_timer(max(REST_SECONDS, self._after - time.monotonic()), self._catch_up)
 
@@ -208,7 +208,7 @@ class RunList(LineView):
             self._late = None
             self._show(make(), time.thread_time() - began)
         elif self._late is not None:
-            self._later()
+            self._schedule()
         else:
             make, late = self._begin(), list[RunSummary]()
             self._late = late
@@ -218,11 +218,11 @@ class RunList(LineView):
                 rows = make()
                 rows.prepare(self.app.engine.rest)
                 took = time.thread_time() - began
-                return lambda: self._arrived(rows, late, took)
+                return lambda: self._finish_arranging(rows, late, took)
 
             self.app.engine.run_in_background(work)
 
-    def _arrived(self, rows: runs.RunRows, late: list[RunSummary], took: float) -> None:
+    def _finish_arranging(self, rows: runs.RunRows, late: list[RunSummary], took: float) -> None:
         """Show what a thread arranged, unless that was superseded."""
         if self._late is late:
             self._late = None
@@ -307,7 +307,7 @@ class RunList(LineView):
         if self._timer is not None:  # it waits for the end of an earlier rest
             self._timer.stop()
             self._timer = None
-            self._later()
+            self._schedule()
 
     # ---- size
 
@@ -440,7 +440,7 @@ class RunList(LineView):
 
     def tick(self, now: float) -> None:
         """Redraw the duration and the state of runs without an end record, in their new order if time changes it."""
-        if self._timer is None and self.is_on_screen and self._moved(self.app.liveness.active_runs()):
+        if self._timer is None and self.is_on_screen and self._has_moved(self.app.liveness.active_runs()):
             self.rearrange()
         rows = self.rows
         if isinstance(rows, runs.RunRows):

@@ -635,8 +635,8 @@ class Steps(LineView):
                     ),
                     (),
                 ]
-                if width > 90 and (whole := rows.overview(width)):
-                    above += [whole, ()]
+                if width > 90 and (overview := rows.overview(width)):
+                    above += [overview, ()]
             return [*above, rows.header(width)] if len(rows) else above
 
         return lines

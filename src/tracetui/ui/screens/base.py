@@ -22,7 +22,7 @@ from tracetui.model import RunRef, RunSummary
 from tracetui.text import Clean, cells, size
 from tracetui.ui import layout
 from tracetui.ui.base_app import HostApp, StackScreen
-from tracetui.ui.commands import AUDIT, FILES, Command, Keys, keys_of, of_pane, shown, typed, unbound_reason
+from tracetui.ui.commands import AUDIT, FILES, Command, Keys, key_name, keys_of, of_pane, shown, unbound_reason
 from tracetui.ui.services.verdicts import Subject, subject_label
 from tracetui.ui.state import PanesState, focus, toggle_zoom
 from tracetui.ui.widgets.frame import footer
@@ -235,7 +235,7 @@ class BaseScreen(StackScreen, inherit_bindings=False):
                 prompt.post_message(events.Key(event.key, event.character))
             return
         prefix, bound = self.keys.pending, self.view.bound
-        sequence, letter = self.keys.press(typed(event.key, event.character), bound)
+        sequence, letter = self.keys.press(key_name(event.key, event.character), bound)
         if sequence or self.keys.pending or prefix:
             event.stop()
             event.prevent_default()
@@ -250,7 +250,7 @@ class BaseScreen(StackScreen, inherit_bindings=False):
             self.refresh_frame()
         elif event.is_printable and event.key not in self._unbound:
             self._unbound.add(event.key)
-            self.say(f"{unbound_reason(typed(event.key, event.character), self.app.commands)}  ·  ? all keys")
+            self.say(f"{unbound_reason(key_name(event.key, event.character), self.app.commands)}  ·  ? all keys")
 
     def on_paste(self, event: events.Paste) -> None:
         """Pass on text that arrived before the prompt was focused."""
@@ -409,7 +409,7 @@ class BaseScreen(StackScreen, inherit_bindings=False):
     @on(Prompt.Typed)
     def _prompt_typed(self, message: Prompt.Typed) -> None:
         if self._prompt is not None and self._prompt.display:  # else it was answered already
-            message.question.typed(message.value)
+            message.question.text_changed(message.value)
 
     @on(Prompt.Done)
     async def _prompt_done(self, message: Prompt.Done) -> None:
@@ -431,7 +431,7 @@ class _Search(Question):
         super().__init__("search in this pane", view.needle)
         self._view, self._on_submit = view, on_submit
 
-    def typed(self, text: str) -> None:
+    def text_changed(self, text: str) -> None:
         self._view.search(text)
 
     def done(self, text: str, *, taken: bool) -> None:

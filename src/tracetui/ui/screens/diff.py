@@ -418,8 +418,8 @@ class DiffScreen(BaseDiffScreen):
             Piece(Clean(f" {look.glyphs.path} "), "dim"),
             Piece(Clean("diff"), "text bold"),
         )
-        right = (*self._named("A", self.request.a), Piece(Clean(f" {look.glyphs.arrow} "), "dim"))
-        self._header.show(left, (*right, *self._named("B", self.request.b)))
+        right = (*self._run_header("A", self.request.a), Piece(Clean(f" {look.glyphs.arrow} "), "dim"))
+        self._header.show(left, (*right, *self._run_header("B", self.request.b)))
         status: Line = (Piece(Clean("reading both runs"), "status.running"),)
         if self._failure:
             status = (Piece(clean(f"comparison failed: {self._failure}", 400), "status.error"),)
@@ -428,7 +428,7 @@ class DiffScreen(BaseDiffScreen):
         self._sentence.show(self.status_message or status)
         self.refresh_footer()
 
-    def _named(self, letter: str, ref: RunRef) -> Line:
+    def _run_header(self, letter: str, ref: RunRef) -> Line:
         """Header text of a run: letter, id, relation and status."""
         run = self.app.store.runs.get(ref)
         style = "diff.rem bold" if letter == "A" else "diff.add bold"

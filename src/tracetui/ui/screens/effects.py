@@ -561,7 +561,7 @@ class AuditScreen(RecordedScreen):
 
     def rows_of(self, result: EffectsResult) -> EffectRows:
         shown, toggled, glyphs = self.matching(result).audit, self.effects.toggled, self.app.look.glyphs
-        return audit_rows(shown, toggled, self._people, self._allowed, glyphs, self.arrangement)
+        return audit_rows(shown, toggled, self._people, self._is_allowed, glyphs, self.arrangement)
 
     def items(self, result: EffectsResult) -> Collection[object]:
         return result.audit.findings
@@ -573,11 +573,11 @@ class AuditScreen(RecordedScreen):
             self.say("nothing is read yet", "status.warn")
             return
         audit = self.matching(result).audit
-        findings = [finding for finding in audit.findings if not self._allowed(finding)]
+        findings = [finding for finding in audit.findings if not self._is_allowed(finding)]
         audit = Audit(findings, audit.runs, len(audit.findings) - len(findings))
         self.app.exporter.export_audit(audit, result.files.problems, self)
 
-    def _allowed(self, finding: Finding) -> bool:
+    def _is_allowed(self, finding: Finding) -> bool:
         return self.app.verdicts.allows(finding)
 
     def heading(self, width: int) -> Line:
@@ -587,7 +587,7 @@ class AuditScreen(RecordedScreen):
         return audit_totals(result.audit)
 
     def sentence_of(self, result: EffectsResult) -> Line:
-        return audit_sentence(result.audit, self._allowed)
+        return audit_sentence(result.audit, self._is_allowed)
 
     def action_open(self) -> None:
         """Open the step of a finding; unfold or fold a rule."""
@@ -633,15 +633,15 @@ class AuditScreen(RecordedScreen):
         if finding is None:
             self.say("no finding under the cursor  ·  l unfolds a rule", "status.warn")
             return
-        is_allowed = not self._allowed(finding)
+        allow = not self._is_allowed(finding)
         try:
-            self.app.verdicts.allow(finding, is_allowed=is_allowed)
+            self.app.verdicts.allow(finding, is_allowed=allow)
         except TracetuiError as error:
             self.say(str(error), "status.error")
             return
         self.show_rows()
         target = one_line(finding.target, 60)
-        self.say(f"{finding.rule.name} on {target} {'allowed' if is_allowed else 'not allowed'}  ·  u undo")
+        self.say(f"{finding.rule.name} on {target} {'allowed' if allow else 'not allowed'}  ·  u undo")
 
     def action_undo(self) -> None:
         """Undo the last change of the verdict file."""

@@ -323,7 +323,7 @@ class StatisticsScreen(RunsListScreen):
         by = self.by.value
         if counted is not None and rows.get(self.by):
             shown = StatisticRows(
-                self._sorted(rows[self.by]), total=counted.totals[self.by], glyphs=self.app.look.glyphs
+                self._sort_rows(rows[self.by]), total=counted.totals[self.by], glyphs=self.app.look.glyphs
             )
             key = None if self._moved else shown.key(0)
             self.list.show(
@@ -338,7 +338,7 @@ class StatisticsScreen(RunsListScreen):
             self.list.show(ListRows([line], headings=[0]), title_right=self._tabs(), heading=lambda width: [])
         self.refresh_frame()
 
-    def _sorted(self, rows: Sequence[Row]) -> Sequence[Row]:
+    def _sort_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
         if not self._sort:
             return rows[::-1] if self._reverse else rows
         return sorted(rows, key=STATISTIC_SORTS[self._sort], reverse=self._reverse)
@@ -440,12 +440,12 @@ class ReplaysScreen(RunsListScreen):
         self.refresh_frame()
 
     def path(self) -> tuple[Line, Line]:
-        where: Line = (
+        crumb: Line = (
             Piece(Clean(f"{clean(self.original.name, 60)} {name_of(self.original)} "), "sec"),
             Piece(Clean(f"{self.app.look.glyphs.path} "), "dim"),
             Piece(Clean("replays"), "text bold"),
         )
-        return where, ()
+        return crumb, ()
 
     def summary(self) -> Line:
         verdicts = [self.app.comparisons.verdicts.get((self.original.ref, ref)) for ref in self._replays]

@@ -422,9 +422,9 @@ def _lines(entry: Entry, width: int, *, cut: bool = False) -> list[Line]:
     title: Sequence[Piece] = entry.title
     if entry.key or width_of(title) < _TITLE:
         title = fill(title, _TITLE)
-    left = width_of(title) + 2
-    room = max(1, width - left - len(entry.key) - 2)
+    title_width = width_of(title) + 2
+    room = max(1, width - title_width - len(entry.key) - 2)
     first, *rest = [entry.about] if cut else wrap(entry.about, room)
     about = fill([Piece(first, "dim")], room)
     line = (*title, Piece(Clean("  ")), *about, Piece(Clean("  ")), Piece(entry.key, "key bold"))
-    return [line, *((Piece(Clean(" " * left)), Piece(more, "dim")) for more in rest)]
+    return [line, *((Piece(Clean(" " * title_width)), Piece(more, "dim")) for more in rest)]

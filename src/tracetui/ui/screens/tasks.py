@@ -247,7 +247,7 @@ class TasksScreen(BaseScreen):
 
         def work() -> Callable[[], None]:
             result = matrix(runs, among=everything, directories=compared_directories(app.roots))
-            return lambda: self._computed(result)
+            return lambda: self._finish_computing(result)
 
         if at_once or len(runs) < MANY:
             work()()
@@ -255,7 +255,7 @@ class TasksScreen(BaseScreen):
             self._computing = True
             app.engine.run_in_background(work)
 
-    def _computed(self, result: Matrix) -> None:
+    def _finish_computing(self, result: Matrix) -> None:
         self._computing = False
         self._not_before = time.monotonic() + REGROUP_SECONDS
         self._matrix = result

@@ -150,10 +150,10 @@ class TodayScreen(_Page):
             return
         self._shown, now, runs = shown, app.clock(), list(app.store.runs.values())
         state_of, glyphs, arrangement = app.liveness.state_in_list, app.look.glyphs, self._arrangement
-        of_all = sections(runs, now=now, state_of=state_of)
-        self._total = sum(map(len, of_all))
+        all_sections = sections(runs, now=now, state_of=state_of)
+        self._total = sum(map(len, all_sections))
         context = app.query_context() if arrangement.words else None
-        self._by_state = Sections(*(self._arranged(part, now, context) for part in of_all))
+        self._by_state = Sections(*(self._arrange_runs(part, now, context) for part in all_sections))
         groups = None
         if arrangement.group != STATE:
             recent = [*chain(*self._by_state)]
@@ -196,7 +196,7 @@ class TodayScreen(_Page):
 
         return week_line(sums, masking.current())
 
-    def _arranged(self, runs: list[RunSummary], now: float, context: QueryContext | None) -> list[RunSummary]:
+    def _arrange_runs(self, runs: list[RunSummary], now: float, context: QueryContext | None) -> list[RunSummary]:
         """The runs of a section that the filter finds, in the order that was chosen; the usual one is there already."""
         arrangement = replace(self._arrangement, group="none")
         if arrangement == replace(USUAL, group="none"):

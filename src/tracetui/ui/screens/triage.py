@@ -137,7 +137,7 @@ class TriageScreen(RunsScreen):
         query = app.filter_query()
         self._grouping = app.causes.grouping(query, app.filtered_runs)
         self.queue.unfolded, self.queue.marked = self.state.unfolded, frozenset(self.state.marked)
-        order = self._ordered(now)
+        order = self._order_causes(now)
         if order.items:
             hidden = len(self.causes) - len(order.groups)
             self.queue.show_groups(
@@ -147,7 +147,7 @@ class TriageScreen(RunsScreen):
             self.queue.nothing([(), *self._nothing(query)])
         self.show_cause()
 
-    def _ordered(self, now: float) -> CauseOrder:
+    def _order_causes(self, now: float) -> CauseOrder:
         """The causes in the chosen order. A thread sorts very many: until then they stay as they are."""
         grouping, how = self._grouping, self.state.arrangement
         if grouping is None:
@@ -170,12 +170,12 @@ class TriageScreen(RunsScreen):
 
         def work() -> Callable[[], None]:
             order = arrange()
-            return lambda: self._arrived(key, order)
+            return lambda: self._finish_sorting(key, order)
 
         self.app.engine.run_in_background(work)
         return self._order
 
-    def _arrived(self, key: object, order: CauseOrder) -> None:
+    def _finish_sorting(self, key: object, order: CauseOrder) -> None:
         """Show what a thread sorted, unless that was superseded."""
         if key == self._order_key:
             self._order = order
@@ -287,8 +287,8 @@ class TriageScreen(RunsScreen):
         run = self.app.store.opened(ref) if ref is not None else None
         if run is not None:
             before, error = self.failure.run, run.summary.first_error
-            there = before is not None and before.summary.ref == ref  # the cursor stays where the user put it
-            span = error.span if error is not None and not there else None
+            is_shown = before is not None and before.summary.ref == ref  # the cursor stays where the user put it
+            span = error.span if error is not None and not is_shown else None
             self.failure.show_run(run, now=self.app.clock(), span=span)
             self.app.links.links_of(run)
             self._fold_loops()

@@ -170,7 +170,7 @@ class Causes:
             began = time.thread_time()
             grouping = Grouping(key, listed, sidecar)
             took = time.thread_time() - began
-            return lambda: self._arrived(query, grouping, took)
+            return lambda: self._finish_grouping(query, grouping, took)
 
         self._engine.run_in_background(work)
 
@@ -178,7 +178,7 @@ class Causes:
         self._waiting = False
         self._changed()
 
-    def _arrived(self, query: str, grouping: Grouping, took: float) -> None:
+    def _finish_grouping(self, query: str, grouping: Grouping, took: float) -> None:
         self._pending = False
         self._put(query, grouping)
         self._after[query] = time.monotonic() + rest_seconds(took, REST_SECONDS)

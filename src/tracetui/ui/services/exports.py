@@ -139,11 +139,11 @@ class Exporter:
 
         def work() -> Callable[[], None]:
             try:
-                made = make()
+                result = make()
             except (TracetuiError, OSError) as error:
                 message = str(error)
                 return lambda: dialog.say(message, "status.error")
-            return lambda: then(made)
+            return lambda: then(result)
 
         self._engine.run_in_background(work)
 

@@ -55,7 +55,7 @@ class LinkService:
             links += trial_links(run, [masked_bodies(trial, redactor) if redactor else trial for trial in passed])
         seconds = rest_seconds(time.thread_time() - began)
 
-        def arrive() -> None:
+        def finish() -> None:
             self.is_busy, self._not_before = False, time.monotonic() + seconds
             self._cache[run.summary.ref] = run, links
             self._cache.move_to_end(run.summary.ref)
@@ -63,7 +63,7 @@ class LinkService:
                 self._cache.popitem(last=False)
             self._changed()
 
-        return arrive
+        return finish
 
     def find_origin(self, run: Run, span: str, value: str, show: Callable[[Origin], None]) -> None:
         """Find where a value of a step appears in the run, and call `show` in the UI loop."""

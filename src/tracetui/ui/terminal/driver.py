@@ -194,7 +194,7 @@ class Shortener:
         wanted = self._style
         for at, part in enumerate(parts):
             if at % 2:
-                wanted = _after(wanted, part)
+                wanted = _apply_codes(wanted, part)
             elif part:
                 if wanted != self._style and not _looks_alike(part, self._style, wanted):
                     out.append(_change(self._style, wanted))
@@ -216,7 +216,7 @@ def _looks_alike(text: str, style: Style, other: Style) -> bool:
 
 
 @lru_cache(4096)
-def _after(style: Style, codes: str) -> Style:
+def _apply_codes(style: Style, codes: str) -> Style:
     """The style after one sequence."""
     foreground, background, attributes = style
     numbers = (codes or "0").split(";")

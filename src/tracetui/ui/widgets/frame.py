@@ -95,11 +95,11 @@ def header(
 
     `shown`: the listed runs, if a filter hides others.
     """
-    watched = _watched(vitals.watching, glyphs, width)
+    watched = _watch_status(vitals.watching, glyphs, width)
     if run is None:
         parts = [
             *_list_status(store, glyphs, vitals.state_counts, width, shown and shown.overview),
-            *_spent(spent, width),
+            *_spent_part(spent, width),
             *watched,
         ]
     else:
@@ -124,12 +124,12 @@ def _fitting(parts: list[_Part], room: int) -> Line:
     return tuple(piece for part in parts for piece in part.line)
 
 
-def _spent(label: str, width: int) -> list[_Part]:
+def _spent_part(label: str, width: int) -> list[_Part]:
     """Tokens and cost of the listed runs, where there is room."""
     return [_Part((Piece(Clean(f"   {label}"), "text"),), 1)] if label and width >= NARROW_HEADER else []
 
 
-def _watched(watching: WatchState, glyphs: Glyphs, width: int) -> list[_Part]:
+def _watch_status(watching: WatchState, glyphs: Glyphs, width: int) -> list[_Part]:
     """How files are watched: by events, by polling, or not."""
     if watching.lost:
         return [_Part((Piece(Clean("   ")), Piece(Clean(f"{glyphs.note} link lost"), "status.error bold")))]
@@ -162,12 +162,12 @@ def _path(roots: Sequence[str], glyphs: Glyphs, run: RunSummary | None, width: i
 
 
 def _run_status(run: RunSummary, vitals: Vitals, glyphs: Glyphs, width: int) -> list[_Part]:
-    stands = standing_of(run, vitals.state, vitals.now, glyphs)
-    word = stands.words
-    if not stands.by_last_event and run.status_word and run.status_word.lower() != word and width >= NARROW_HEADER:
+    status = standing_of(run, vitals.state, vitals.now, glyphs)
+    word = status.words
+    if not status.by_last_event and run.status_word and run.status_word.lower() != word and width >= NARROW_HEADER:
         word = Clean(f"{word} ({one_line(run.status_word, 30)})")
     named = [_Part((Piece(Clean(run.ref.format), "dim"), Piece(Clean("   "))), 4)] if width >= NARROW_HEADER else []
-    pieces = [Piece(Clean(f"{stands.sign} {word}"), stands.style + " bold")]
+    pieces = [Piece(Clean(f"{status.sign} {word}"), status.style + " bold")]
     if run.errors and run.status in (Status.OK, Status.UNKNOWN):
         failed = errors_inside(run) if width >= NARROW_HEADER else f"{run.errors}{glyphs.error}"
         pieces.append(Piece(Clean(f" {glyphs.dot} {failed}"), "status.warn"))
@@ -326,10 +326,10 @@ def _run_facts(run: RunSummary, group: Group | None, opened: Opened, vitals: Vit
         facts.append(f"{text.quantity(notes, 'note')} in run")
     if group is not None and len(group.runs) > 1:
         facts.append(f"cause {group.id}: {text.quantity(len(group.runs), 'run')}")
-    stands = standing_of(run, vitals.state, vitals.now)
+    run_status = standing_of(run, vitals.state, vitals.now)
     source = f" ({run.status_source.label})" if run.status_source is not None else ""
-    status = f"status {run.status.value}{source}" if stands.says_status(run) else f"state {stands.basis}"
-    tail = (Piece(Clean(status), "dim"),) if vitals.state is State.ENDED else tuple(_key("i", f"why {stands.word}"))
+    status = f"status {run.status.value}{source}" if run_status.says_status(run) else f"state {run_status.basis}"
+    tail = (Piece(Clean(status), "dim"),) if vitals.state is State.ENDED else tuple(_key("i", f"why {run_status.word}"))
     texts = [fact for fact in facts if fact]
     yield (Piece(Clean("  ·  " + " · ".join(texts)), "sec"), Piece(Clean("  ·  "), "dim"), *tail)
     for first in range(len(texts)):
@@ -396,8 +396,8 @@ def footer(
     most = 6 if width < 100 else 9 if width < 180 else 14
     for command in hinted[:most]:
         key, _, _ = shown(command.keys[0]).partition(" ")
-        word, several, _ = command.title.partition(": ")  # of commands that begin alike, one is hinted for all
-        more = [*_key(key[:1] if several else key, word), Piece(Clean("  "))]
+        word, separator, _ = command.title.partition(": ")  # of commands that begin alike, one is hinted for all
+        more = [*_key(key[:1] if separator else key, word), Piece(Clean("  "))]
         if width_of(pieces) + width_of(more) > room:
             break
         pieces += more

@@ -147,7 +147,7 @@ def differing_cells(before: Strip, after: Strip) -> list[tuple[int, int]]:
     """The ranges of cells in which two strips of one width look different; ranges close to each other are one."""
     ranges: list[tuple[int, int]] = []
     codes: dict[object, str] = {}
-    olds, news = _coded(before, codes), _coded(after, codes)
+    olds, news = _encode(before, codes), _encode(after, codes)
     if olds is None or news is None:
         return [(0, after.cell_length)]
     (text, styles), (new_text, new_styles) = olds, news
@@ -169,7 +169,7 @@ _NEAR: Final = 10
 """Equal cells that cost fewer bytes than a move of the terminal's cursor past them."""
 
 
-def _coded(strip: Strip, codes: dict[object, str]) -> tuple[str, str] | None:
+def _encode(strip: Strip, codes: dict[object, str]) -> tuple[str, str] | None:
     """The text of a strip and its styles, a character for each cell. None with combining characters.
 
     `codes` are the characters of styles. The foreground of blanks doesn't show.
@@ -335,8 +335,8 @@ class TooSmall(LineWidget):
 
     def strip_at(self, y: int) -> Strip:
         width, (columns, rows), times = self.outer_size.width, MIN_SIZE, self.look.glyphs.times
-        given = self.app.size
-        message = f"{columns}{times}{rows} needed, {given.width}{times}{given.height} here"
+        size = self.app.size
+        message = f"{columns}{times}{rows} needed, {size.width}{times}{size.height} here"
         message = f"too small: {message}" if len(message) + len(" too small: ") <= width else message
         line = [Piece(Clean(f" {message}"), "status.warn")] if y == 0 else []
         return to_strip(fill(line, width), width, self.look, "bg")

@@ -46,7 +46,7 @@ class Question:
         """Whether Enter accepts the text; if not, shows the error."""
         return True
 
-    def typed(self, text: str) -> None:
+    def text_changed(self, text: str) -> None:
         """Handle a change of the text."""
 
     def complete(self, text: str, cursor: int, step: int) -> tuple[str, int] | None:
@@ -182,7 +182,7 @@ class QueryQuestion(Question):
         self._cycle: _Cycle | None = None
         self._show(value)
 
-    def typed(self, text: str) -> None:
+    def text_changed(self, text: str) -> None:
         if self._cycle is not None and text != self._cycle.completed_text:
             self._cycle = None
         error = self._filter.fault(text)
