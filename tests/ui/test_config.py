@@ -35,9 +35,9 @@ def test_a_home_that_is_no_folder_is_none(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_theme_time_and_list(own_folders: Path) -> None:
     own_folders.write_text('theme = "light"\ntime = "utc"\n[list]\nsort = "time"\ngroup = "agent"\ncolumns = "all"\n')
-    found = config.load()
-    assert (found.theme, found.time) == ("light", "utc")
-    assert config.load_arrangement(found) == Arrangement("time", group="agent", columns=(*COLUMNS,))
+    settings = config.load()
+    assert (settings.theme, settings.time) == ("light", "utc")
+    assert config.load_arrangement(settings) == Arrangement("time", group="agent", columns=(*COLUMNS,))
 
 
 def test_a_key_of_the_users_own_replaces_the_first_one_and_takes_it_from_others(own_folders: Path) -> None:
@@ -45,8 +45,8 @@ def test_a_key_of_the_users_own_replaces_the_first_one_and_takes_it_from_others(
     commands = config.bind_keys(config.load())
     runs = LineView()
     runs.bind_commands(of_pane("runs", commands))
-    found = [runs.bound[key][0].id if key in runs.bound else None for key in ("x", "f", "!", "/")]
-    assert found == ["failures", "search", None, None]
+    command_ids = [runs.bound[key][0].id if key in runs.bound else None for key in ("x", "f", "!", "/")]
+    assert command_ids == ["failures", "search", None, None]
 
 
 @pytest.mark.parametrize(

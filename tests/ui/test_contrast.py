@@ -67,8 +67,8 @@ async def test_failed_runs_are_told_from_the_others(opened: Opener, night: Path)
         assert "these" in text_of(app)
         await open_example(app, pilot, screen)
         await press(pilot, "escape")
-        again = app.screen
-        assert isinstance(again, ContrastScreen)
+        reopened = app.screen
+        assert isinstance(reopened, ContrastScreen)
         await settle(pilot)
         assert "reading" not in line(app, 1)  # known already
         await press(pilot, "escape")
@@ -84,10 +84,10 @@ async def test_the_cursor_is_where_it_was_when_an_example_is_left(opened: Opener
         assert example_of(before) is not None
         await open_example(app, pilot, screen)
         await press(pilot, "escape")
-        again = app.screen
-        assert isinstance(again, ContrastScreen)
+        reopened = app.screen
+        assert isinstance(reopened, ContrastScreen)
         await settle(pilot)
-        assert again.list.cursor == before
+        assert reopened.list.cursor == before
 
 
 async def test_marked_runs_are_told_from_the_others(opened: Opener, night: Path) -> None:

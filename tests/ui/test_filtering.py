@@ -278,7 +278,7 @@ async def test_facets_count_the_runs(opened: Opener, samples: Path) -> None:
         failed = sum(run.status is Status.ERROR for run in app.store.runs.values())
         await press(pilot, "P")
         assert f"error{'':>8}".strip() in text_of(app)
-        row = next(one for one in text_of(app).splitlines() if " error " in one)
+        row = next(text for text in text_of(app).splitlines() if " error " in text)
         assert f" {failed} " in row
         await press(pilot, "slash", *keys("deployer"), "enter")
         screen = app.screen

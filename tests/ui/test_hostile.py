@@ -57,11 +57,11 @@ behind_the_gate = pytest.mark.usefixtures("gate_holds")
 
 def twins(app: TraceApp) -> list[RunRef]:
     """One hostile run of every format."""
-    found: dict[str, RunRef] = {}
+    refs: dict[str, RunRef] = {}
     for ref in app.store.runs:
         if not os.path.basename(ref.path).isascii() or UNSAFE.search(os.path.basename(ref.path)):
-            found.setdefault(ref.format, ref)
-    return list(found.values())
+            refs.setdefault(ref.format, ref)
+    return list(refs.values())
 
 
 def assert_harmless(app: TraceApp) -> None:
@@ -69,8 +69,8 @@ def assert_harmless(app: TraceApp) -> None:
     width = app.size.width
     for strip in app.screen._compositor.render_strips():
         assert cell_len(strip.text) == width, strip.text
-        found = UNSAFE.search(strip.text)
-        assert found is None, (found, strip.text)
+        unsafe = UNSAFE.search(strip.text)
+        assert unsafe is None, (unsafe, strip.text)
         for segment in strip:
             assert segment.style is None or segment.style.link is None
             assert segment.style is None or "@click" not in (segment.style.meta or {})
@@ -208,7 +208,7 @@ async def test_pasting_controls_into_the_prompt(opened: Opener, attack: Path) ->
 async def test_the_second_wall_stands_before_every_widget(opened: Opener, samples: Path) -> None:
     """Text that nobody cleaned, in a stock widget, loses its controls, and its link does not become one."""
     async with opened(samples) as (app, pilot):
-        assert any(isinstance(one, ControlFilter) for one in app.get_line_filters())
+        assert any(isinstance(line_filter, ControlFilter) for line_filter in app.get_line_filters())
         unclean = Static(Content("A\x1b]52;c;x\x07B\x9bC\u202eD").stylize("link='file:///etc/passwd'"), id="unclean")
         await app.main.mount(unclean)
         await pilot.pause()

@@ -27,8 +27,8 @@ def shown(app: TraceApp) -> list[str]:
     """Names of the spans in the rows."""
     steps = app.main.steps
     rows = (steps.rows.key(i) for i in range(len(steps.rows)))
-    found = (steps.run.span(key) for key in rows if isinstance(key, str) and steps.run is not None)
-    return [span.name for span in found if span is not None]
+    spans = (steps.run.span(key) for key in rows if isinstance(key, str) and steps.run is not None)
+    return [span.name for span in spans if span is not None]
 
 
 async def test_a_key_says_how_much_of_the_runs_was_understood(opened: Opener, tmp_path: Path) -> None:

@@ -24,8 +24,8 @@ segments = st.builds(
 
 @st.composite
 def strips(draw: st.DrawFn) -> Strip:
-    found = draw(st.lists(segments, max_size=6))
-    strip = Strip(found)
+    drawn = draw(st.lists(segments, max_size=6))
+    strip = Strip(drawn)
     return strip.adjust_cell_length(WIDTH, Style(color="red")).crop(0, WIDTH)
 
 
@@ -65,6 +65,6 @@ def test_a_changed_digit_is_one_cell() -> None:
 
 
 def test_a_moved_text_with_wide_characters_is_painted_as_a_whole() -> None:
-    words, gap = Segment('["Grüezi","こんにちは"]'), Segment(" " * 9)
+    text, gap = Segment('["Grüezi","こんにちは"]'), Segment(" " * 9)
 
-    assert differing_cells(Strip([gap, words]), Strip([words, gap])) == [(0, 32)]
+    assert differing_cells(Strip([gap, text]), Strip([text, gap])) == [(0, 32)]

@@ -22,9 +22,9 @@ async def open_failed(app: TraceApp, pilot: Pilot[int], step: str) -> None:
     await settle(pilot)
 
 
-async def to_row(app: TraceApp, pilot: Pilot[int], words: str) -> None:
+async def to_row(app: TraceApp, pilot: Pilot[int], text: str) -> None:
     detail = app.main.detail
-    detail.move_to(next(i for i in range(len(detail.rows)) if words in detail.rows.plain(i)))
+    detail.move_to(next(i for i in range(len(detail.rows)) if text in detail.rows.plain(i)))
     await settle(pilot)
 
 

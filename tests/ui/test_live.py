@@ -21,14 +21,14 @@ def real_time(fixed_time: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TraceApp, "clock", lambda self: now)
 
 
-async def shows(app: TraceApp, pilot: Pilot[int], words: str) -> None:
+async def shows(app: TraceApp, pilot: Pilot[int], text: str) -> None:
     """Wait until the screen shows these words."""
-    await until(pilot, lambda: words in text_of(app), what=f"{words!r} on the screen")
+    await until(pilot, lambda: text in text_of(app), what=f"{text!r} on the screen")
 
 
-async def lacks(app: TraceApp, pilot: Pilot[int], words: str) -> None:
+async def lacks(app: TraceApp, pilot: Pilot[int], text: str) -> None:
     """Wait until the screen does not show these words."""
-    await until(pilot, lambda: words not in text_of(app), what=f"a screen without {words!r}")
+    await until(pilot, lambda: text not in text_of(app), what=f"a screen without {text!r}")
 
 
 async def test_runs_appear_grow_and_go(opened: Opener, tmp_path: Path) -> None:

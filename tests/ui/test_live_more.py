@@ -452,16 +452,16 @@ async def test_no_silence_is_told_of_a_run_that_cannot_be_reached(opened: Opener
 async def test_nothing_is_loaded_for_a_step_that_is_not_followed_any_more(
     opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[bool] = []
-    monkeypatch.setattr("tracetui.live.engine.Engine.follow", lambda self, on: told.append(on))
+    calls: list[bool] = []
+    monkeypatch.setattr("tracetui.live.engine.Engine.follow", lambda self, on: calls.append(on))
     session = Session(tmp_path / "s.jsonl")
     for _ in range(3):
         session.step()
     async with opened(tmp_path) as (app, pilot):
         await press(pilot, "enter")
         await shows(app, pilot, "FOLLOW")
-        assert told[-1]
+        assert calls[-1]
         await press(pilot, "k")
         session.step()
         await shows(app, pilot, "2 new below")
-        assert not told[-1]
+        assert not calls[-1]

@@ -376,9 +376,9 @@ async def test_the_footer_names_only_keys_that_lead_somewhere(opened: Opener, sa
     async with opened(tmp_path) as (app, _):
         assert text_of(app).splitlines()[-1].split() == ["q", "quit", "?", "all", "keys"]
     async with opened(samples / "latticeflow" / "trip.json") as (app, pilot):
-        told = text_of(app).splitlines()[-1]
-        assert "open" in told
-        assert not {"triage", "verdict"} & set(told.split())  # a call inside failed: `e` goes there
+        hints = text_of(app).splitlines()[-1]
+        assert "open" in hints
+        assert not {"triage", "verdict"} & set(hints.split())  # a call inside failed: `e` goes there
         await press(pilot, "enter", "3")
         assert text_of(app).splitlines()[-1].split()[2:7] == [">", "next", "tab", "yy", "copy"]
     async with opened(samples, size=(200, 60)) as (app, _):

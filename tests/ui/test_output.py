@@ -28,10 +28,10 @@ class Pipe:
             self.drained.clear()
 
     def read(self, size: int) -> bytes:
-        found = b""
-        while len(found) < size and (data := os.read(self.end, size - len(found))):
-            found += data
-        return found
+        received = b""
+        while len(received) < size and (data := os.read(self.end, size - len(received))):
+            received += data
+        return received
 
 
 @pytest.fixture

@@ -60,12 +60,12 @@ async def test_the_cursor_leaves_a_failure_beyond_the_first_page(opened: Opener,
 async def test_the_list_says_how_each_session_stands(opened: Opener, sessions: Path) -> None:
     async with opened(sessions, size=(160, 40)) as (app, pilot):
         await until(pilot, lambda: all(run.deep for run in app.store.runs.values()))
-        found = shown(app)
-    for words in (
+        listing = shown(app)
+    for text in (
         "~running: Bash", "~waiting for you  Fix the parser", "~interrupted  Rename the columns",
         "~done  Publish the site", "~done  Write the changelog",
     ):  # fmt: skip
-        assert words in found, found
+        assert text in listing, listing
 
 
 async def test_a_silent_session_is_called_stalled_by_every_part_of_the_screen(opened: Opener, tmp_path: Path) -> None:
@@ -104,11 +104,11 @@ async def test_hits_say_how_a_session_stands_as_the_list_does(opened: Opener, se
         hits = app.screen
         assert isinstance(hits, HitsScreen)
         await until(pilot, lambda: "searching" not in screen(app).splitlines()[1], what="the end of the search")
-        found = hits.list.rows
-        headings = [i for i in range(len(found)) if not found.selectable(i)]
+        rows = hits.list.rows
+        headings = [i for i in range(len(rows)) if not rows.selectable(i)]
         assert len(headings) > 2
         for i in headings:
-            assert text_of(found.line(i, 150))[0] == listed[found.plain(i)]
+            assert text_of(rows.line(i, 150))[0] == listed[rows.plain(i)]
 
 
 async def test_yr_copies_the_command(opened: Opener, sessions: Path, monkeypatch: pytest.MonkeyPatch) -> None:

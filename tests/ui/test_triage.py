@@ -40,7 +40,7 @@ def lines(folder: Path) -> list[dict[str, object]]:
 
 async def go_to_type(screen: TriageScreen, pilot: Pilot[int], kind: str) -> None:
     """Put the cursor on the signature of an error type."""
-    group = next(one for one in screen.queue.groups if one.texts.type.exact == kind)
+    group = next(cause for cause in screen.queue.groups if cause.texts.type.exact == kind)
     screen.queue.move_to_key(group.digest)
     await settle(pilot)
 
@@ -91,7 +91,7 @@ async def test_a_verdict_holds_for_the_signature_and_the_next_one_comes(
         await press(pilot, "full_stop")
         assert screen.judgement_of(second).verdict is Verdict.KNOWN
         said = lines(own_state)
-        assert [(one["do"], one["verdict"], one["signature"]) for one in said] == [
+        assert [(entry["do"], entry["verdict"], entry["signature"]) for entry in said] == [
             ("verdict", "known", first.digest),
             ("verdict", "known", second.digest),
         ]
@@ -126,8 +126,8 @@ async def test_runs_of_a_judged_signature_come_judged_and_their_own_verdict_wins
         night = screen.queue.group
         assert night is not None
         await press(pilot, "v", "f")
-        told = [screen.judgement_of(ref) for ref in night.runs]
-        assert {(one.verdict, one.source) for one in told} == {(Verdict.FLAKY, "cause")}
+        judgements = [screen.judgement_of(ref) for ref in night.runs]
+        assert {(judgement.verdict, judgement.source) for judgement in judgements} == {(Verdict.FLAKY, "cause")}
         await go_to_type(screen, pilot, NIGHT)
         await press(pilot, "l", "j")
         item = screen.queue.item
@@ -235,8 +235,8 @@ async def test_verdicts_are_in_the_list_and_outlive_the_program(opened: Opener, 
         assert "known" in text_of(app)
         await press(pilot, "f", *"verdict:known", "enter")
         errors = [app.store.runs[ref].first_error for ref in app.main.runs.refs()]
-        found = {error.type for error in errors if error is not None}
-        assert found == {NIGHT}
+        types = {error.type for error in errors if error is not None}
+        assert types == {NIGHT}
         assert len(app.main.runs.refs()) == 3
 
 
@@ -299,16 +299,16 @@ async def test_what_was_broken_off_is_compared_again(opened: Opener, samples: Pa
         screen, surveys = app.screen, app.surveys
         assert isinstance(screen, TriageScreen)
         await until(pilot, lambda: any(len(group.runs) > 1 for group in screen.queue.groups), what="a signature")
-        several = next(group for group in screen.queue.groups if len(group.runs) > 1)
-        screen.queue.move_to_key(several.digest)
-        await until(pilot, lambda: surveys.has_contrast(several.runs), what="all that they share")
-        assert surveys.progress(several.runs) == ""
+        repeated = next(group for group in screen.queue.groups if len(group.runs) > 1)
+        screen.queue.move_to_key(repeated.digest)
+        await until(pilot, lambda: surveys.has_contrast(repeated.runs), what="all that they share")
+        assert surveys.progress(repeated.runs) == ""
 
         surveys._compared.clear()  # as if somebody had left before
         surveys.stop()
-        assert "comparing" in surveys.progress(several.runs)
+        assert "comparing" in surveys.progress(repeated.runs)
         screen.show_cause()
-        await until(pilot, lambda: surveys.has_contrast(several.runs), what="all that they share, found out anew")
+        await until(pilot, lambda: surveys.has_contrast(repeated.runs), what="all that they share, found out anew")
 
 
 async def test_the_row_of_a_run_has_its_tags_and_its_note(opened: Opener, samples: Path) -> None:
@@ -339,13 +339,13 @@ async def test_causes_are_merged_and_taken_apart_by_keys(opened: Opener, samples
 async def test_a_cause_is_split_by_a_key_and_joined_again(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await triage(app, pilot)
-        group = next(one for one in screen.queue.groups if len(one.runs) == 2 and "<n>" in one.title.exact)
+        group = next(cause for cause in screen.queue.groups if len(cause.runs) == 2 and "<n>" in cause.title.exact)
         screen.queue.move_to_key(group.digest)
         await press(pilot, "|")
         assert line(app, 1).split() == ["split", group.id, "by:", "1"]
         assert "1 <n> (2 values)" in text_of(app)
         await press(pilot, "enter")
-        parts = [one for one in screen.queue.groups if one.split_of == group.digest]
+        parts = [cause for cause in screen.queue.groups if cause.split_of == group.digest]
         assert sorted(ref for part in parts for ref in part.runs) == sorted(group.runs)
         assert len(parts) == 2
         screen.queue.move_to_key(parts[0].digest)
