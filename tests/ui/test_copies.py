@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
     return settled(made, tmp_path / "traces")
 
 
-async def test_the_list_says_that_an_export_is_a_copy(opened: Opener, folder: Path) -> None:
+async def test_the_list_marks_an_export_as_a_copy(opened: Opener, folder: Path) -> None:
     copy, original = (
         RunRef("opencode", str(folder / "export.json")),
         RunRef("opencode", str(folder / "opencode.db"), "ses_a"),
@@ -49,7 +49,7 @@ async def test_the_list_says_that_an_export_is_a_copy(opened: Opener, folder: Pa
         assert (screen.diff.a.summary.ref, screen.diff.b.summary.ref) == (original, copy)
 
 
-async def test_it_counts_once(opened: Opener, folder: Path) -> None:
+async def test_a_copy_is_counted_once(opened: Opener, folder: Path) -> None:
     async with opened(folder) as (app, pilot):
         totals = counts(await statistics(app, pilot))
     (folder / "export.json").unlink()

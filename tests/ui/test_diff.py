@@ -87,7 +87,7 @@ async def test_d_answers_before_anything_else_is_pressed(opened: Opener, samples
         assert screen.pane == (CHANGE if size[0] < 100 else PAIRS)
 
 
-async def test_an_exact_replay_is_said_to_have_gone_the_same_way(opened: Opener, samples: Path) -> None:
+async def test_an_exact_replay_has_no_differences(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await diff_of(app, pilot, EXACT)
         assert "No differences" in text_of(app)
@@ -97,9 +97,7 @@ async def test_an_exact_replay_is_said_to_have_gone_the_same_way(opened: Opener,
         assert app.screen is app.main
 
 
-async def test_the_list_tells_who_replays_whom_and_after_a_comparison_that_it_diverged(
-    opened: Opener, samples: Path
-) -> None:
+async def test_the_list_marks_replays_and_their_divergence_after_a_comparison(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         original = run_like(app, "d20b6eb4")
         ties = app.main.runs.relationship
@@ -111,7 +109,7 @@ async def test_the_list_tells_who_replays_whom_and_after_a_comparison_that_it_di
         await until(pilot, lambda: "≠ step 4" in text_of(app))
 
 
-async def test_n_walks_through_every_difference_and_says_when_there_are_no_more(opened: Opener, samples: Path) -> None:
+async def test_n_walks_through_every_difference_to_the_last(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await diff_of(app, pilot, "rag-001-fork")
         visited: list[tuple[object, object]] = []
@@ -178,7 +176,7 @@ def _tab(screen: DiffScreen) -> str:
     return screen.change.compared.tab if screen.change.compared is not None else ""
 
 
-async def test_i_shows_what_was_ignored_and_hides_it_again(opened: Opener, samples: Path) -> None:
+async def test_i_toggles_ignored_differences(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await diff_of(app, pilot, EXACT)
         await type_keys(pilot, screen, "i")
@@ -218,7 +216,7 @@ def _row(screen: DiffScreen, index: int) -> str:
     return "".join(piece.text for piece in screen.change.rows.line(index, 100))
 
 
-async def test_a_search_finds_what_is_folded_and_n_goes_on_with_it(opened: Opener, samples: Path) -> None:
+async def test_a_search_finds_folded_steps_and_n_continues(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await diff_of(app, pilot, MISMATCH)
         await type_keys(pilot, screen, "3", "/", *"battery", "enter")
@@ -339,7 +337,7 @@ async def test_the_state_of_graphs_is_compared(opened: Opener, samples: Path) ->
         assert "accumulated state after superstep" in text_of(app)
 
 
-async def test_a_missing_original_is_said(opened: Opener, samples: Path, tmp_path: Path) -> None:
+async def test_a_missing_original_is_reported(opened: Opener, samples: Path, tmp_path: Path) -> None:
     replay = next(path for path in (samples / "paprika").rglob("*.json") if path.name.startswith(MISMATCH))
     shutil.copy(replay, tmp_path)
     async with opened(tmp_path) as (app, pilot):
@@ -349,7 +347,7 @@ async def test_a_missing_original_is_said(opened: Opener, samples: Path, tmp_pat
         assert "not here" in text_of(app)
 
 
-async def test_a_run_without_relations_says_so(opened: Opener, samples: Path) -> None:
+async def test_a_run_without_relations_has_a_message(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await go_to(app, pilot, "appeal")
         await press(pilot, "D")
@@ -500,7 +498,7 @@ async def test_reading_again_finds_what_changed(opened: Opener, replayed: Path) 
         await until(pilot, lambda: "First difference: step 1" in text_of(app), what="the change")
 
 
-async def test_a_run_that_cannot_be_read_is_said(opened: Opener, replayed: Path) -> None:
+async def test_an_unreadable_run_is_reported(opened: Opener, replayed: Path) -> None:
     async with opened(replayed) as (app, pilot):
         await go_to(app, pilot, "replay-1")
         ref = run_like(app, "replay-1").ref
@@ -547,7 +545,7 @@ async def test_hostile_runs_are_compared_without_a_leak(opened: Opener, attack: 
             await type_keys(pilot, screen, "q")
 
 
-async def test_what_is_known_later_is_drawn_as_if_it_had_been_known_at_once(opened: Opener, samples: Path) -> None:
+async def test_partial_comparisons_draw_like_complete_ones(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await diff_of(app, pilot, "rag-001-fork")
         diff = screen.diff
@@ -556,9 +554,7 @@ async def test_what_is_known_later_is_drawn_as_if_it_had_been_known_at_once(open
         for partial in Comparison(diff.a, diff.b, relation=diff.relation, breathe=lambda: True).steps():
             pairs.show_diff(partial)
             here = [pairs.strip_at(y).text for y in range(1, pairs.outer_size.height)]
-            pairs.show(
-                PairRows(partial, glyphs=app.look.glyphs), heading=lambda width, partial=partial: (summary(partial),)
-            )  # type: ignore[misc]
+            pairs.show(PairRows(partial, glyphs=app.look.glyphs), heading=lambda width, diff=partial: (summary(diff),))  # type: ignore[misc]
             assert here == [pairs.strip_at(y).text for y in range(1, pairs.outer_size.height)]
             assert pairs.diff is partial
 

@@ -139,7 +139,7 @@ async def test_files_are_compared_with_the_repository_of_the_current_folder(
         assert "≠ 1 of 2 stand" in text_of(app)
 
 
-async def test_findings_are_listed_by_rule_with_what_was_tried(opened: Opener, tmp_path: Path) -> None:
+async def test_findings_are_listed_by_rule_with_their_outcome(opened: Opener, tmp_path: Path) -> None:
     async with opened(write_runs(tmp_path / "runs"), size=SIZE) as (app, pilot):
         screen = await screen_of(app, pilot, "U")
         assert isinstance(screen, AuditScreen)
@@ -230,7 +230,7 @@ async def test_blame_names_the_session_of_each_line(
         assert app.main.state.ref.path.endswith("one.jsonl")
 
 
-async def test_blame_outside_of_a_repository_says_what_to_do(opened: Opener, tmp_path: Path) -> None:
+async def test_blame_outside_of_a_repository_names_the_next_step(opened: Opener, tmp_path: Path) -> None:
     async with opened(write_runs(tmp_path / "runs"), size=SIZE) as (app, pilot):
         await screen_of(app, pilot, "A")
         await press(pilot, "B")

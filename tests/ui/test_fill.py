@@ -230,7 +230,7 @@ async def test_trials_fill_the_screen(name: str, opened: Opener, trials: Path) -
     assert not gaps, "\n".join(gaps)
 
 
-def test_cut_numbers_are_found() -> None:
+def test_cut_numbers_are_detected() -> None:
     def line(*cells: str) -> Line:
         return tuple(Piece(Clean(cell)) for cell in cells)
 

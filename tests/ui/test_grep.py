@@ -146,7 +146,7 @@ async def test_a_hit_in_folded_json_is_unfolded(opened: Opener, tmp_path: Path) 
         assert "the needle is here" in row_at_cursor(app)
 
 
-async def test_a_hit_in_what_only_the_tree_shows_is_opened_in_the_tree(opened: Opener, samples: Path) -> None:
+async def test_a_hit_that_only_the_tree_shows_is_opened_in_the_tree(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await search(app, pilot, "Malmö")
         hit = await open_hit(app, pilot, lambda hit: (hit.span or "").startswith("run:"))
@@ -200,7 +200,7 @@ async def test_a_regular_expression_stands_between_slashes(opened: Opener, sampl
         assert {hit.match for _, hit in hits(screen)} == {"timed out after 30s"}
 
 
-async def test_a_wrong_regular_expression_is_said(opened: Opener, samples: Path) -> None:
+async def test_an_invalid_regular_expression_is_reported(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "ampersand", *"/(open/", "enter")
         assert app.screen is app.main
@@ -226,7 +226,7 @@ async def test_a_search_waits_until_the_list_is_read(samples: Path) -> None:
         engine.stop()
 
 
-async def test_nothing_found_is_said(opened: Opener, samples: Path) -> None:
+async def test_a_search_without_hits_has_a_message(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await search(app, pilot, "no such words anywhere")
         await until(pilot, lambda: "No matches for no such words anywhere" in text_of(app), what="the words")

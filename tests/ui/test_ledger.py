@@ -31,7 +31,7 @@ def shown(app: TraceApp) -> list[str]:
     return [span.name for span in spans if span is not None]
 
 
-async def test_a_key_says_how_much_of_the_runs_was_understood(opened: Opener, tmp_path: Path) -> None:
+async def test_a_key_shows_the_parse_coverage(opened: Opener, tmp_path: Path) -> None:
     lost = written(tmp_path)
     size = (tmp_path / "drift.jsonl").stat().st_size
     async with opened(tmp_path) as (app, pilot):
@@ -41,7 +41,7 @@ async def test_a_key_says_how_much_of_the_runs_was_understood(opened: Opener, tm
         assert f"parsed {percent} % of bytes · unknown kinds 1 (gale ×2) · torn lines 1" in line(app, 1)
 
 
-async def test_rows_of_unknown_kinds_are_there_and_can_be_asked_for(opened: Opener, tmp_path: Path) -> None:
+async def test_rows_of_unknown_kinds_are_listed_and_can_be_filtered(opened: Opener, tmp_path: Path) -> None:
     written(tmp_path)
     async with opened(tmp_path) as (app, pilot):
         await press(pilot, "enter")

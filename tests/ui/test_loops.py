@@ -94,7 +94,7 @@ async def test_the_tree_shows_every_call_and_the_cursor_stays_on_its_own(opened:
 
 
 @pytest.mark.parametrize(("needle", "shown"), [("identical", WITHOUT), ("remaining", UNFOLDED)])
-async def test_a_search_unfolds_what_hides_its_hit(
+async def test_a_search_unfolds_folds_around_its_hit(
     opened: Opener, samples: Path, needle: str, shown: list[int]
 ) -> None:
     async with opened(sample(samples, SUBSIDIES), size=(80, 24)) as (app, pilot):
@@ -105,7 +105,7 @@ async def test_a_search_unfolds_what_hides_its_hit(
         assert needle in text_of(app).partition("3 Detail")[0].partition("2 Steps")[2]
 
 
-async def test_jumps_and_targets_unfold_what_hides_them(opened: Opener, samples: Path) -> None:
+async def test_jumps_unfold_folds_around_their_target(opened: Opener, samples: Path) -> None:
     async with opened(sample(samples, SUBSIDIES)) as (app, pilot):
         await press(pilot, "enter")
         await go_to(app, pilot, 5)

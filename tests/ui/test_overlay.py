@@ -34,7 +34,7 @@ async def test_a_style_is_tinted_once(opened: Opener, samples: Path) -> None:
         assert 0 < _tint.cache_info().misses < _tint.cache_info().hits / 10
 
 
-async def test_no_box_makes_textual_parse_its_css_again(
+async def test_no_box_makes_textual_reparse_its_css(
     opened: Opener, samples: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(samples) as (_, pilot):

@@ -108,7 +108,7 @@ async def test_d_on_the_first_of_several_lists_the_others(opened: Opener, tmp_pa
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
-async def test_the_comparison_opens_where_they_part_and_the_common_beginning_is_folded(
+async def test_the_comparison_opens_at_the_first_difference_and_folds_the_common_prefix(
     opened: Opener, tmp_path: Path, size: tuple[int, int]
 ) -> None:
     answers = [f"fine {i}" for i in range(40)]
@@ -144,7 +144,7 @@ async def test_the_comparison_opens_where_they_part_and_the_common_beginning_is_
         assert (pairs.cursor, len(pairs.rows)) == (PREFIX, before)
 
 
-async def test_what_is_folded_is_found(opened: Opener, tmp_path: Path) -> None:
+async def test_folded_steps_are_searched(opened: Opener, tmp_path: Path) -> None:
     answers = [f"fine {i}" for i in range(40)]
     write(tmp_path / "a.jsonl", trace(0, asked="go", answers=answers))
     second = write(tmp_path / "b.jsonl", trace(1, asked="go", answers=[*answers[:30], "odd"]))

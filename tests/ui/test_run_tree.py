@@ -55,7 +55,7 @@ def node(screen: RunTreeScreen) -> Node:
     return current
 
 
-async def test_it_begins_at_the_first_fork_and_says_what_chance_gives(opened: Opener, trials: Path) -> None:
+async def test_it_begins_at_the_first_fork_with_its_chance(opened: Opener, trials: Path) -> None:
     async with opened(trials) as (app, pilot):
         screen = await tree_of(app, pilot)
 

@@ -28,7 +28,7 @@ BY_HAND = {"atif": ("t-1", "t-2", "bash")}
 
 
 @pytest.mark.parametrize("folder", PAIRS)
-async def test_d_opens_where_they_part(opened: Opener, tmp_path: Path, folder: str) -> None:
+async def test_d_opens_the_comparison_at_the_first_difference(opened: Opener, tmp_path: Path, folder: str) -> None:
     original, replay, relation, step = PAIRS[folder]
     async with opened(settled(sample(folder), tmp_path / "traces")) as (app, pilot):
         app.main.runs.move_to_key(run_like(app, replay).ref)

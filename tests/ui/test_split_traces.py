@@ -12,7 +12,7 @@ from tests.ui.test_repeats import relationship_of
 from tracetui.model import RunRef
 
 
-async def test_the_list_says_that_a_trace_is_split(opened: Opener, tmp_path: Path) -> None:
+async def test_the_list_marks_split_traces(opened: Opener, tmp_path: Path) -> None:
     made = tmp_path / "made"
     made.mkdir()
     for name, spans in (("a.jsonl", [span(3, 2, 2, 3), span(2, 1, 1, 4)]), ("b.jsonl", [span(1, None, 0, 9)])):

@@ -77,9 +77,7 @@ async def test_the_whole_triage_is_written(opened: Opener, samples: Path, tmp_pa
     assert data["next"].startswith("tracetui show ")
 
 
-async def test_what_cannot_be_written_is_said_and_nothing_is_left(
-    opened: Opener, samples: Path, tmp_path: Path
-) -> None:
+async def test_a_failed_export_is_reported_and_leaves_no_file(opened: Opener, samples: Path, tmp_path: Path) -> None:
     there = tmp_path / "there.md"
     there.write_text("mine")
     before = sorted(samples.rglob("*"))
@@ -139,7 +137,7 @@ async def test_a_step_is_copied_as_code(
         assert secret_of(path) not in copied[0]
 
 
-async def test_only_a_model_call_can_be_sent_again(opened: Opener, samples: Path) -> None:
+async def test_only_a_model_call_can_be_copied_as_curl(opened: Opener, samples: Path) -> None:
     (path,) = samples.glob(RESEARCHER)
     async with opened(path) as (app, pilot):
         await press(pilot, "enter", "y", "c")

@@ -232,7 +232,7 @@ async def test_it_is_live_and_the_cursor_stays_on_its_task(opened: Opener, tmp_p
         await until(pilot, lambda: "✓ ⊗" in row(app, "refund"), what="the new trial")
 
 
-async def test_without_tasks_it_says_so(opened: Opener, samples: Path) -> None:
+async def test_a_list_without_tasks_has_a_message(opened: Opener, samples: Path) -> None:
     async with opened(samples / "penelope" / "appeal") as (app, pilot):
         screen = await tasks_of(app, pilot)
         assert "No run names a task or an input." in text_of(app)

@@ -245,7 +245,7 @@ def test_tokens_of_a_project_are_split_by_cache() -> None:
     assert total[-4:] == ["200", "700", "100", "50"]
 
 
-async def test_runs_that_count_elsewhere_leave_a_table_that_says_so(opened: Opener, tmp_path: Path) -> None:
+async def test_a_table_without_counted_runs_has_a_message(opened: Opener, tmp_path: Path) -> None:
     """Copies of an old session in this week cost nothing again."""
     for day, name in ((20, "aaaa"), (1, "bbbb"), (0, "cccc")):
         path = tmp_path / name / f"{name}.jsonl"

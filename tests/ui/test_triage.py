@@ -45,7 +45,7 @@ async def go_to_type(screen: TriageScreen, pilot: Pilot[int], kind: str) -> None
     await settle(pilot)
 
 
-async def test_failures_are_grouped_by_what_made_them_fail(opened: Opener, samples: Path) -> None:
+async def test_failures_are_grouped_by_cause(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await triage(app, pilot)
         night = next(group for group in screen.queue.groups if group.texts.type.exact == NIGHT)
@@ -58,7 +58,7 @@ async def test_failures_are_grouped_by_what_made_them_fail(opened: Opener, sampl
         assert f"{failed} runs" in text_of(app)
 
 
-async def test_a_signature_says_what_was_normalised_and_shows_the_failure(opened: Opener, samples: Path) -> None:
+async def test_a_signature_lists_its_normalizations_and_shows_the_failure(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await triage(app, pilot)
         await go_to_type(screen, pilot, NIGHT)
@@ -251,7 +251,7 @@ async def test_a_verdict_in_the_list_goes_on_to_the_next_failed_run(opened: Open
         assert app.verdicts.judgement(app.store.runs[before]).verdict is Verdict.REAL
 
 
-async def test_a_mark_is_set_and_found_again(opened: Opener, samples: Path) -> None:
+async def test_a_mark_is_set_and_visited(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "enter", "j")
         marked, span = app.main.state.ref, app.main.steps.span
@@ -265,7 +265,7 @@ async def test_a_mark_is_set_and_found_again(opened: Opener, samples: Path) -> N
         assert "no mark z" in text_of(app)
 
 
-async def test_what_another_instance_judged_is_seen(opened: Opener, samples: Path) -> None:
+async def test_verdicts_of_another_instance_appear(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot), opened(samples) as (other, other_pilot):
         screen = await triage(app, pilot)
         first = screen.queue.groups[0]
@@ -276,7 +276,7 @@ async def test_what_another_instance_judged_is_seen(opened: Opener, samples: Pat
         assert screen.judgement_of(first).verdict is Verdict.IGNORE
 
 
-async def test_the_first_verdict_of_another_instance_is_seen_in_the_list(opened: Opener, samples: Path) -> None:
+async def test_the_first_verdict_of_another_instance_appears_in_the_list(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot), opened(samples) as (_, other_pilot):
         assert app.verdicts.is_empty
         await press(other_pilot, "v", "i")
@@ -293,7 +293,7 @@ async def test_nothing_failed(opened: Opener, tmp_path: Path, samples: Path) -> 
         assert isinstance(app.screen, TriageScreen | type(app.main))
 
 
-async def test_what_was_broken_off_is_compared_again(opened: Opener, samples: Path) -> None:
+async def test_an_interrupted_contrast_is_restarted(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "T")
         screen, surveys = app.screen, app.surveys
@@ -336,7 +336,7 @@ async def test_causes_are_merged_and_taken_apart_by_keys(opened: Opener, samples
         assert len(screen.queue.groups) == len(others) + 2
 
 
-async def test_a_cause_is_split_by_a_key_and_joined_again(opened: Opener, samples: Path) -> None:
+async def test_a_cause_is_split_by_a_key_and_joined(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await triage(app, pilot)
         group = next(cause for cause in screen.queue.groups if len(cause.runs) == 2 and "<n>" in cause.title.exact)
