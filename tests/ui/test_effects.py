@@ -139,7 +139,7 @@ async def test_files_are_compared_with_the_repository_of_the_current_folder(
         assert "≠ 1 of 2 stand" in text_of(app)
 
 
-async def test_findings_are_listed_by_rule_with_their_outcome(opened: Opener, tmp_path: Path) -> None:
+async def test_findings_are_listed_by_rule_with_their_counts(opened: Opener, tmp_path: Path) -> None:
     async with opened(write_runs(tmp_path / "runs"), size=SIZE) as (app, pilot):
         screen = await screen_of(app, pilot, "U")
         assert isinstance(screen, AuditScreen)

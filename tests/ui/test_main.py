@@ -191,7 +191,7 @@ async def test_an_unreadable_file_has_a_row_with_its_reason(opened: Opener, samp
         assert "unreadable: cut off" in text_of(app)
 
 
-async def test_an_empty_directory_names_the_expected_files(opened: Opener, tmp_path: Path) -> None:
+async def test_an_empty_directory_offers_the_demo(opened: Opener, tmp_path: Path) -> None:
     async with opened(tmp_path) as (app, _):
         assert "No traces in" in text_of(app)
         assert "tracetui demo" in text_of(app)

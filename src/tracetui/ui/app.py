@@ -492,11 +492,11 @@ class TraceApp(HostApp):
         if text and (search is None or text != search.text):
             from tracetui.views.list.tables import HitRows
 
-            begun, zone = self.clock(), self.look.zone
+            started, zone = self.clock(), self.look.zone
             rows = HitRows(
                 self.store.runs.get,
                 glyphs=self.look.glyphs,
-                start_of=lambda run: start_label(run, now=begun, zone=zone),
+                start_of=lambda run: start_label(run, now=started, zone=zone),
                 standing=self.liveness.status_of,
             )
             self.surveys.begin_search(text, self.main.runs.refs(), rows)

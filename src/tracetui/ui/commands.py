@@ -285,8 +285,8 @@ def pane_names(panes: frozenset[str]) -> str:
 
 def wrong_pane(key: str, command: Command) -> str:
     """Where a key works that does nothing in a pane: ``H (today) works in: run list, open run``."""
-    plain = {"main": "run list, open run", "run": "open run"}
-    names = (plain.get(name, name) for name in pane_names(command.panes).split(", "))
+    pane_labels = {"main": "run list, open run", "run": "open run"}
+    names = (pane_labels.get(name, name) for name in pane_names(command.panes).split(", "))
     return f"{shown(key)} ({command.title}) works in: {', '.join(names)}"
 
 

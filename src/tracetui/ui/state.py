@@ -288,8 +288,8 @@ def find_goal_run(goal: Goal, runs: Mapping[RunRef, RunSummary], *, listing: boo
     if goal.address is not None:
         return find_run(goal.address, runs.values())
     if goal.sole:
-        tops = [run.ref for run in runs.values() if run.parent is None]
-        return tops[0] if len(tops) == 1 and not listing else None
+        top_level = [run.ref for run in runs.values() if run.parent is None]
+        return top_level[0] if len(top_level) == 1 and not listing else None
     return max(runs.values(), key=lambda run: (run_time(run), run.parent is None)).ref if not listing else None
 
 
@@ -329,9 +329,9 @@ _ARRANGE_COMMANDS: Final[Mapping[str, Callable[[Arrangement, Choices], Arrangeme
 }
 
 
-def rearrange(arrangement: Arrangement, how: str, choices: Choices) -> Arrangement:
+def rearrange(arrangement: Arrangement, change: str, choices: Choices) -> Arrangement:
     """The arrangement after a command of a list of runs or causes: sort, reverse, group, failures or new."""
-    return _ARRANGE_COMMANDS[how](arrangement, choices)
+    return _ARRANGE_COMMANDS[change](arrangement, choices)
 
 
 A = TypeVar("A", Arrangement, "TasksState")
@@ -344,8 +344,8 @@ def sort_by(arranged: A, sort: str) -> A:
 
 def toggle_mark(state: MainState, ref: RunRef) -> MainState:
     """Mark or unmark a run."""
-    rest = tuple(other for other in state.marked if other != ref)
-    return replace(state, marked=rest if ref in state.marked else (*rest, ref))
+    others = tuple(other for other in state.marked if other != ref)
+    return replace(state, marked=others if ref in state.marked else (*others, ref))
 
 
 def mark_label(state: MainState, ref: RunRef) -> str:
@@ -369,10 +369,10 @@ def next_failed(
 ) -> RunRef | None:
     """Next or previous failed run of the list; `here` includes the run under the cursor."""
     at = order.index(state.ref) if state.ref is not None and state.ref in order else -1
-    following = [*order[at + 1 :]] if step > 0 else [*order[: max(at, 0)]][::-1]
+    candidates = [*order[at + 1 :]] if step > 0 else [*order[: max(at, 0)]][::-1]
     if here and state.ref is not None:
-        following.insert(0, state.ref)
-    return next((ref for ref in following if ref in runs and runs[ref].failed), None)
+        candidates.insert(0, state.ref)
+    return next((ref for ref in candidates if ref in runs and runs[ref].failed), None)
 
 
 def no_error(
@@ -395,8 +395,8 @@ def next_ungraded(
 ) -> RunRef | None:
     """Next or previous ungraded run of the list."""
     at = order.index(state.ref) if state.ref is not None and state.ref in order else -1
-    following = [*order[at + 1 :]] if step > 0 else [*order[: max(at, 0)]][::-1]
-    return next((ref for ref in following if ref in runs and runs[ref].is_ungraded), None)
+    candidates = [*order[at + 1 :]] if step > 0 else [*order[: max(at, 0)]][::-1]
+    return next((ref for ref in candidates if ref in runs and runs[ref].is_ungraded), None)
 
 
 # ---- the task matrix

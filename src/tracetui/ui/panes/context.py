@@ -64,8 +64,8 @@ class River(DrawnPane):
     def show_calls(self, calls: Sequence[Call], bands: Sequence[Band], selected: int | None) -> None:
         """Show the calls of one conversation."""
         self._calls, self._bands, self._selected = calls, bands, selected
-        most = max(call.input for call in calls)
-        label = f"most {tokens(most)} {self.look.glyphs.dot} now {tokens(calls[-1].input)}"
+        peak = max(call.input for call in calls)
+        label = f"most {tokens(peak)} {self.look.glyphs.dot} now {tokens(calls[-1].input)}"
         self.title_right = (Piece(Clean(label), "sec"),)
         self.draw_rows()
 
@@ -121,15 +121,15 @@ class Breaks(DrawnPane):
             line: Line = (Piece(no_breaks(ledger) if ledger.calls else Clean(""), "sec"),)
             self.show(ListRows([line], headings=[0]), title_right=(), heading=lambda width: [])
             return
-        lines = [break_line(missed, width) for missed in breaks]
-        keys: list[Hashable] = [missed.call for missed in breaks]
-        shown = next((missed for missed in breaks if missed.call == self._selected), None)
+        lines = [break_line(cache_break, width) for cache_break in breaks]
+        keys: list[Hashable] = [cache_break.call for cache_break in breaks]
+        selected = next((cache_break for cache_break in breaks if cache_break.call == self._selected), None)
         tail: list[Line] = [break_total(ledger, width)] if len(breaks) > 1 else []
-        if shown is not None:
-            tail += [(), *explanation_lines(shown, width)]
+        if selected is not None:
+            tail += [(), *explanation_lines(selected, width)]
         count = len(lines)
         room = self.outer_size.height - 2 - count - len(tail)
-        others = [explanation_lines(other, width) for other in breaks if other is not shown]
+        others = [explanation_lines(other, width) for other in breaks if other is not selected]
         for block in filter(None, (hour_lines(ledger, width), *others)):
             if len(block) >= room:
                 break
@@ -138,7 +138,7 @@ class Breaks(DrawnPane):
         keys += [("tail", i) for i in range(len(tail))]
         rows = ListRows([*lines, *tail], keys=keys, headings=range(count, count + len(tail)))
         number = (Piece(Clean(grouped(count)), "sec"),)
-        key = shown.call if shown is not None else None
+        key = selected.call if selected is not None else None
         self.show(rows, key=key, title_right=number, heading=lambda width: [break_heading(width)])
 
     def is_at_cursor(self, index: int) -> bool:

@@ -75,21 +75,21 @@ class Detail(FoldingView):
 
     def show_span(self, run: Run, span: Span | None, body: Body | None, before: Body | None = None) -> None:
         """Show a span; without its body, only the tabs that don't need one. `before`: see `tab_rows`."""
-        same = (self.run is not None and self.run.summary.ref == run.summary.ref) and (
+        same_run = (self.run is not None and self.run.summary.ref == run.summary.ref) and (
             (self.span.id if self.span else None) == (span.id if span else None)
         )
-        fresh = not same or (self.body is None and body is not None)  # the tabs depend on the body
-        if not same:
+        is_new = not same_run or (self.body is None and body is not None)  # the tabs depend on the body
+        if not same_run:
             self.opened = frozenset()
-        if not same or body is not self.body:
+        if not same_run or body is not self.body:
             self.revealed = None
         self.run, self.span, self.body, self.before, self._excerpt = run, span, body, before, None
         self.tabs = tab_names(run, span, body)
         if self.preferred in self.tabs:
             self.tab = self.preferred
-        elif fresh or self.tab not in self.tabs:
+        elif is_new or self.tab not in self.tabs:
             self.tab = self._default_tab(run)
-        self.draw_rows(keep=same)
+        self.draw_rows(keep=same_run)
         if self.search_target is not None and self._shows(self.search_target):
             wanted, self.search_target = self.search_target, None
             self._find(wanted)
@@ -156,7 +156,7 @@ class Detail(FoldingView):
         self.revealed = None
         self.draw_rows(keep=True)
 
-    def nothing(self) -> None:
+    def show_empty(self) -> None:
         """Show no span."""
         self.run = self.span = self.body = self.before = self.revealed = self._excerpt = None
         self.tabs = []
@@ -169,8 +169,8 @@ class Detail(FoldingView):
             return "goal"
         if run.summary.status is Status.ERROR and not run.summary.errors:
             return next(tab for tab in self.tabs if tab in RUN_TABS)
-        speaks = span is not None and span.operation in MESSAGE_OPERATIONS and span.status is not Status.ERROR
-        return "messages" if speaks and "messages" in self.tabs else self.tabs[0]
+        is_message = span is not None and span.operation in MESSAGE_OPERATIONS and span.status is not Status.ERROR
+        return "messages" if is_message and "messages" in self.tabs else self.tabs[0]
 
     def toggle_wrap(self) -> None:
         """Toggle line wrapping."""
@@ -180,7 +180,7 @@ class Detail(FoldingView):
 
     def show_excerpt(self, excerpt: Excerpt) -> None:
         """Show the text of an unreadable file, at the position of the error."""
-        self.nothing()
+        self.show_empty()
         self._excerpt, self.drawn_width = excerpt, max(20, self.outer_size.width - 2)
         rows, marked = excerpt_rows(
             excerpt.data, excerpt.offset, excerpt.at, excerpt.size, width=self.drawn_width, glyphs=self.look.glyphs
@@ -351,7 +351,7 @@ class Facts(FoldingView):
         if self.display:
             self.draw_rows(keep=keep)
 
-    def nothing(self) -> None:
+    def show_empty(self) -> None:
         """Show no run."""
         self._shown = None
         self.show(ListRows(()), keep=False)

@@ -120,14 +120,14 @@ class Pairs(FoldingView):
         if not self.user_moved and diff.first is not None:
             first = diff.rows[diff.first.row]
             key = PairKey(first.a, first.b)
-        fresh = before is None
+        is_new = before is None
         self.show(
             rows,
             title=(Piece(Clean(f"paired by {one_line(diff.by, 80)}"), "sec"),),
             heading=lambda width: (summary(diff, self.look.glyphs),),
-            keep=not fresh,
+            keep=not is_new,
         )
-        if key is not None and (fresh or key != self.auto_key):
+        if key is not None and (is_new or key != self.auto_key):
             self.auto_key, self.position = key, -1
             self.move_to_key(key, center=True)
         self._show_fold()
@@ -181,8 +181,8 @@ class Pairs(FoldingView):
 
 def _is_continuation(before: Diff, diff: Diff) -> bool:
     """Whether `diff` is a later state of `before` with the same pairs and the same first difference."""
-    same = before.a is diff.a and before.b is diff.b and before.strict == diff.strict and before.first is diff.first
-    return same and len(before.rows) == len(diff.rows) and 0 < before.compared <= diff.compared
+    is_same = before.a is diff.a and before.b is diff.b and before.strict == diff.strict and before.first is diff.first
+    return is_same and len(before.rows) == len(diff.rows) and 0 < before.compared <= diff.compared
 
 
 SIDE_BY_SIDE: Final = 98
@@ -396,14 +396,14 @@ def context_summary(diff: ContextDiff, glyphs: Glyphs) -> Line:
     """Summary of the message changes: ``kept 41 · +2 new · −6 dropped · ~1 edited  −1.9k tok``."""
     counts = diff.counts
     pieces = [Piece(Clean(f"kept {counts[MessageChange.KEPT]}"), "sec")]
-    for fate, sign, style in (
+    for change, sign, style in (
         (MessageChange.NEW, glyphs.only_b, "diff.add"),
         (MessageChange.DROPPED, glyphs.only_a, "diff.rem"),
         (MessageChange.EDITED, glyphs.edited, "diff.chg"),
         (MessageChange.MOVED, glyphs.edited, "accent"),
     ):
-        if counts[fate]:
-            pieces += [Piece(Clean(" · "), "dim"), Piece(Clean(f"{sign}{counts[fate]} {fate.value}"), style)]
+        if counts[change]:
+            pieces += [Piece(Clean(" · "), "dim"), Piece(Clean(f"{sign}{counts[change]} {change.value}"), style)]
     if diff.tokens is not None:
         more = "−" if diff.tokens < 0 else "+"
         pieces.append(Piece(Clean(f"  {more}{tokens(abs(diff.tokens))} tok"), "sec"))
@@ -424,8 +424,8 @@ class Sides(FoldingView):
 
     def show_diff(self, diff: Diff, words: DiffWords) -> None:
         """Show both runs."""
-        fresh, self._diff, self._words = self._diff is None, diff, words
-        self.draw_rows(keep=not fresh)
+        is_new, self._diff, self._words = self._diff is None, diff, words
+        self.draw_rows(keep=not is_new)
 
     def draw_rows(self, *, keep: bool) -> None:
         if self._diff is None:

@@ -300,7 +300,7 @@ class RunList(LineView):
             self.refresh_line(0)
         if not len(rows):
             query = self.arrangement.words
-            self.nothing(empty(app.roots, app.stage, query, bool(app.store.runs)))
+            self.show_empty(empty(app.roots, app.stage, query, bool(app.store.runs)))
         self._arranged()
         longest = inf if app.stage else MAX_REST_SECONDS
         self._after = time.monotonic() + rest_seconds(took + time.thread_time() - began, REST_SECONDS, longest)
@@ -384,9 +384,9 @@ class RunList(LineView):
         store, refs = self.app.store, self.refs()
         uncounted = sum(not store.runs[ref].deep for ref in refs)
         more = f" · {grouped(uncounted)} of {grouped(len(refs))} not counted yet" if uncounted else ""
-        if near := {path: shape for path, shape in store.ignored.items() if shape}:
-            path, shape = next(iter(near.items()))
-            others = f" and {grouped(len(near) - 1)} more" if len(near) > 1 else ""
+        if similar := {path: shape for path, shape in store.ignored.items() if shape}:
+            path, shape = next(iter(similar.items()))
+            others = f" and {grouped(len(similar) - 1)} more" if len(similar) > 1 else ""
             more += f" · ignored, but looks like a trace: {exact(posixpath.basename(path), 40)} ({shape}){others}"
         elif store.ignored:
             more += f" · {grouped(len(store.ignored))} files ignored (tracetui doctor lists them)"
@@ -541,7 +541,7 @@ class RunList(LineView):
         hides = arrangement.words or arrangement.failures
         return rows if hides and isinstance(rows, runs.RunRows) else None
 
-    def nothing(self, lines: Iterable[Line]) -> None:
+    def show_empty(self, lines: Iterable[Line]) -> None:
         """Say why there is nothing to show."""
         lines = list(lines)
         self.show(ListRows(lines, headings=range(len(lines))), title=(), heading=lambda width: (), title_right=())

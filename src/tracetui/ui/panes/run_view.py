@@ -116,9 +116,9 @@ class RunView(Box):
 
     def show_nothing(self, problem: Problem | None) -> None:
         """Show no run; `problem`: why it is unreadable."""
-        self.steps.nothing(problem)
-        self.detail.nothing()
-        self.facts.nothing()
+        self.steps.show_empty(problem)
+        self.detail.show_empty()
+        self.facts.show_empty()
 
     def show_detail(self) -> None:
         """Show the span under the cursor of the steps, and share the height; requests its body if it isn't cached."""
@@ -129,19 +129,19 @@ class RunView(Box):
     def _show_span(self) -> None:
         run, span = self.steps.run, self.steps.span
         if run is None:
-            self.detail.nothing()
+            self.detail.show_empty()
             return
         body = self._body(run, span) if span is not None else None
         if span is not None and body is None and self.detail.run is not None:
             return  # keep the old span until the body arrives: one repaint, no flicker
-        before, waits = None, body is None and span is not None
+        before, is_pending = None, body is None and span is not None
         if span is not None and body is not None and (call := navigation.call_before(run, span)) is not None:
             before = self._body(run, call)
-            waits = before is None
+            is_pending = before is None
         if body is not None and (answer := self.steps.answer) is not None:
             reply = self._body(run, answer)
-            body, waits = self._with_answer(body, reply), waits or reply is None
-        if not waits:
+            body, is_pending = self._with_answer(body, reply), is_pending or reply is None
+        if not is_pending:
             self._load_rows(run)
         self.detail.links = self._links(run, span, body)
         self.detail.show_span(run, span, body, before)
@@ -235,8 +235,8 @@ class RunView(Box):
         group = self.app.causes.group_of(run.summary.ref) if run.summary.failed else None
         if group is None:
             return None
-        known = self.app.store.runs
-        return SameFailure(group, [known[ref] for ref in group.runs[:MAX_RUNS] if ref in known])
+        summaries = self.app.store.runs
+        return SameFailure(group, [summaries[ref] for ref in group.runs[:MAX_RUNS] if ref in summaries])
 
     def show_causes(self) -> None:
         """Show the new cause of the run."""

@@ -605,9 +605,9 @@ class RunsScreen(BaseScreen):
 
     def action_undo(self) -> None:
         """Undo the last verdict, note, tag or mark."""
-        undone: list[str | None] = []
-        if self._write(lambda: undone.append(self.app.verdicts.sidecar.undo())):
-            self.say(undone[0] or "nothing to undo")
+        changes: list[str | None] = []
+        if self._write(lambda: changes.append(self.app.verdicts.sidecar.undo())):
+            self.say(changes[0] or "nothing to undo")
 
     def action_set_mark(self, letter: str) -> None:
         """Mark the place under the cursor with a letter."""

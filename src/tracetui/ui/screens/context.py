@@ -290,9 +290,9 @@ class RunContextScreen(BaseScreen):
 
     # ---- commands
 
-    def _select(self, state: ContextState | None, otherwise: str) -> None:
+    def _select(self, state: ContextState | None, message: str) -> None:
         if state is None:
-            self.say(otherwise, "status.warn")
+            self.say(message, "status.warn")
         else:
             self.become(state)
 

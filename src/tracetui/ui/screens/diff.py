@@ -81,11 +81,11 @@ class BaseDiffScreen(BaseScreen):
     def arrange_panes(self) -> None:
         """Lay out the panes for the zoom and the size."""
         size, state = self.app.size, self.state
-        alone = state.zoom or (state.pane if self.narrow else None)
+        single = state.zoom or (state.pane if self.narrow else None)
         for name, view in self.views.items():
-            view.display = alone is None or name == alone
+            view.display = single is None or name == single
         wide = size.width >= layout.WIDE
-        self.apply_classes({"wide": wide and alone is None, "alone": alone is not None})
+        self.apply_classes({"wide": wide and single is None, "alone": single is not None})
         self.share_height()
         self.call_after_refresh(self.refresh_frame)
 

@@ -197,7 +197,7 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
             if self.list.cursor == self._go_to:
                 self._go_to = None
         else:
-            message = "reading …" if self._is_reading else self.nothing
+            message = "reading …" if self._is_reading else self.empty_message
             line: Line = (Piece(Clean(message), "dim"),)
             self.list.show(ListRows([line], headings=[0]), title=self.title_line(), heading=lambda width: [])
         self._lay_out()
@@ -207,7 +207,7 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
     # ---- hooks
 
     @property
-    def nothing(self) -> str:
+    def empty_message(self) -> str:
         """What an empty list says."""
         return "nothing recorded"
 
@@ -424,9 +424,9 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
         self.arrangement = arrangement
         self.show_rows()
 
-    def action_arrange(self, how: str) -> None:
+    def action_arrange(self, change: str) -> None:
         """Arrange the rows; see `state.rearrange`."""
-        self._arrange(rearrange(self.arrangement, how, self.choices))
+        self._arrange(rearrange(self.arrangement, change, self.choices))
 
     def action_sort(self) -> None:
         """Sort by the next column."""
@@ -480,7 +480,7 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
     """What the items are, in the plural."""
 
     @property
-    def nothing(self) -> str:
+    def empty_message(self) -> str:
         is_filtered = self.arrangement.words and self._result is not None and self.count()[1]
         return "nothing matches the filter  ·  Esc clears it" if is_filtered else self.empty
 
@@ -509,7 +509,7 @@ class FilesScreen(RecordedScreen):
     def action_file_diff(self) -> None:
         """Show all edits of the file under the cursor as one diff, or the step again."""
         self._shows_diff, self._diff_of, self._previewed = not self._shows_diff, None, None
-        self._preview.nothing()
+        self._preview.show_empty()
         self._load_preview()
 
     _shows_diff = False
@@ -526,7 +526,7 @@ class FilesScreen(RecordedScreen):
         width = max(20, self._preview.outer_size.width - 2)
         lines = file_diff(history, self._people, width, self.app.look.glyphs)
         title = (Piece(one_line(history.path, 100), "sec"), Piece(Clean("  all edits"), "dim"))
-        self._preview.nothing()
+        self._preview.show_empty()
         self._preview.show(ListRows(lines), title=title, keep=False)
         self._lay_out()
 
@@ -676,7 +676,7 @@ class BlameScreen(EffectsScreen[FileBlame]):
         return blame_rows(result.lines, self._people, self.app.look.glyphs)
 
     @property
-    def nothing(self) -> str:
+    def empty_message(self) -> str:
         return "no lines"
 
     def heading(self, width: int) -> Line:

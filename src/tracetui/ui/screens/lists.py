@@ -348,7 +348,7 @@ class StatisticsScreen(RunsListScreen):
         order = [*STATISTIC_SORTS]
         self._sort_by(order[(order.index(self._sort) + 1) % len(order) if self._sort else 1])
 
-    def action_arrange(self, how: str) -> None:
+    def action_arrange(self, change: str) -> None:
         """Reverse the order."""
         self._sort_by(self._sort, reverse=not self._reverse)
 

@@ -305,8 +305,8 @@ class MainScreen(RunsScreen):
         commands = app.comparisons.available_commands(
             app.commands if self.pane == RUNS else self.run_view.with_current_labels(app.commands), self.state.ref
         )
-        nowhere = idle(self.app.store, self.app.store.summary(self.state.ref))
-        self.show_footer(*footer(commands, self.pane, width, self.state.level, nowhere, hidden=self._hidden_columns))
+        idle_ids = idle(self.app.store, self.app.store.summary(self.state.ref))
+        self.show_footer(*footer(commands, self.pane, width, self.state.level, idle_ids, hidden=self._hidden_columns))
 
     @property
     def _hidden_columns(self) -> int:
@@ -435,9 +435,9 @@ class MainScreen(RunsScreen):
         elif self.runs.problem is not None:
             self.become(states.enter_problem(self.state))
 
-    def action_arrange(self, how: str) -> None:
+    def action_arrange(self, change: str) -> None:
         """Arrange the list; see `state.rearrange`."""
-        arrangement = states.rearrange(self.state.arrangement, how, RUN_CHOICES)
+        arrangement = states.rearrange(self.state.arrangement, change, RUN_CHOICES)
         self.become(replace(self.state, arrangement=arrangement))
 
     def action_sort(self) -> None:
@@ -465,8 +465,8 @@ class MainScreen(RunsScreen):
             state = states.arrange_runs(self.state, columns=columns, share=0)
             room = self.app.size.width - layout.MIN_SIDE
             self.become(state)
-            alone = RUNS if columns and self.runs.chosen_width > room else None
-            self.become(replace(self.state, zoom=alone))
+            single = RUNS if columns and self.runs.chosen_width > room else None
+            self.become(replace(self.state, zoom=single))
 
         self.app.push_screen(ColumnsScreen(self.state.arrangement.columns, self.runs.columns, apply))
 

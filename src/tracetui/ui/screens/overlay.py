@@ -263,8 +263,8 @@ class Palette(Overlay):
             yield self._footer
 
     def on_mount(self) -> None:
-        how = (Piece(Clean("runs match as in the filter: words, status:error …"), "dim"),)
-        self._footer.show(hints(_HINTS), how if self.app.size.width >= _WIDTH else ())
+        hint = (Piece(Clean("runs match as in the filter: words, status:error …"), "dim"),)
+        self._footer.show(hints(_HINTS), hint if self.app.size.width >= _WIDTH else ())
         self._view.focus()
         self._find()
 
@@ -310,11 +310,11 @@ class Palette(Overlay):
         """The runs that match a query, and None between."""
         from tracetui.store.query import parse_prefix
 
-        wanted, error = parse_prefix(text, self.app.query_context())
+        query, error = parse_prefix(text, self.app.query_context())
         if error is not None and not error.unfinished:
             return
         for run in list(self.app.store.runs.values()):
-            yield run if wanted.matches(run) else None
+            yield run if query.matches(run) else None
 
     def _search_slice(self, search: int, runs: Iterator[RunSummary | None], count: int = 0) -> None:
         """Search on for a moment, then let keys through."""

@@ -64,11 +64,11 @@ class TreePane(FoldingView):
         if not result.tree.runs:
             self.show_message(Clean("no readable trials"))
             return
-        fresh = result is not self.result
+        is_new = result is not self.result
         self.result, self._selected = result, selected
-        self.draw_rows(keep=not fresh)
+        self.draw_rows(keep=not is_new)
         rows = self.tree_rows
-        if not fresh or rows is None:
+        if not is_new or rows is None:
             return
         forks = rows.forks()
         if not (cursor is not None and self.move_to_key(cursor)) and forks:
@@ -302,8 +302,8 @@ class RunTreeScreen(PreviewScreen):
     def action_fork(self, step: int, decisive: bool = False) -> None:
         """Go to the next (decisive) fork, or the one before."""
         if not self.branches.step_to_fork(step, decisive=decisive):
-            which = f"{'later' if step > 0 else 'earlier'}{' decisive' if decisive else ''}"
-            self.say(f"no {which} forks", "status.warn")
+            kind = f"{'later' if step > 0 else 'earlier'}{' decisive' if decisive else ''}"
+            self.say(f"no {kind} forks", "status.warn")
 
     def action_trial(self, step: int) -> None:
         """Select the trial in the next lane, or the one before."""

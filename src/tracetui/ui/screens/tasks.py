@@ -76,7 +76,7 @@ class TaskMatrix(LineView):
         first = rows.key(0) if tasks and not self.chosen else None
         self.show(rows, key=first, title=tuple(title), title_right=(), heading=heading)
 
-    def nothing(self, lines: Sequence[Line]) -> None:
+    def show_empty(self, lines: Sequence[Line]) -> None:
         """Say why there are no tasks."""
         self.show(ListRows(lines, headings=range(len(lines))), title=(), title_right=(), heading=lambda width: ())
 
@@ -275,7 +275,7 @@ class TasksScreen(BaseScreen):
                 unreadable=len(self.app.store.problems),
             )
         else:
-            self.tasks.nothing(self._empty())
+            self.tasks.show_empty(self._empty())
         self.refresh_frame()
 
     def _empty(self) -> list[Line]:
@@ -385,9 +385,9 @@ class TasksScreen(BaseScreen):
         if self._matrix is not None and message.sort in sortable(self._matrix.tasks):
             self.become(states.sort_by(self.state, message.sort))
 
-    def action_arrange(self, how: str) -> None:
+    def action_arrange(self, change: str) -> None:
         """Reverse the order; the other arrangements are of the run list."""
-        if how == "reverse":
+        if change == "reverse":
             self.become(states.reverse_order(self.state))
 
     def action_tasks(self) -> None:

@@ -232,9 +232,9 @@ class TodayScreen(_Page):
         self._arrangement = arrangement
         self.show_rows()
 
-    def action_arrange(self, how: str) -> None:
+    def action_arrange(self, change: str) -> None:
         """Arrange the runs; see `state.rearrange`."""
-        self._arrange(rearrange(self._arrangement, how, CHOICES))
+        self._arrange(rearrange(self._arrangement, change, CHOICES))
 
     def action_sort(self) -> None:
         """Sort by the next column."""

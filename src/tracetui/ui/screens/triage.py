@@ -144,24 +144,29 @@ class TriageScreen(RunsScreen):
                 order, app.store.runs, self.judgement_of, arrangement=arrangement, hidden=hidden, now=now, query=query
             )
         else:
-            self.queue.nothing([(), *self._nothing(query)])
+            self.queue.show_empty([(), *self._nothing(query)])
         self.show_cause()
 
     def _order_causes(self, now: float) -> CauseOrder:
         """The causes in the chosen order. A thread sorts very many: until then they stay as they are."""
-        grouping, how = self._grouping, self.state.arrangement
+        grouping, chosen = self._grouping, self.state.arrangement
         if grouping is None:
             return CauseOrder()
-        if (how.sort, how.reverse, how.group, how.new) == (CAUSES.sort, CAUSES.reverse, CAUSES.group, CAUSES.new):
+        if (chosen.sort, chosen.reverse, chosen.group, chosen.new) == (
+            CAUSES.sort,
+            CAUSES.reverse,
+            CAUSES.group,
+            CAUSES.new,
+        ):
             self._order, self._order_key = grouping.order, None
             return grouping.order
-        verdicts = self.app.verdicts.sidecar.revision if how.group == "verdict" else None
-        key = grouping, how, verdicts
+        verdicts = self.app.verdicts.sidecar.revision if chosen.group == "verdict" else None
+        key = grouping, chosen, verdicts
         if key == self._order_key:
             return self._order
 
         def arrange() -> CauseOrder:
-            return CauseOrder(arrange_causes(grouping.groups, how, now=now, verdict_of=self._verdict_of))
+            return CauseOrder(arrange_causes(grouping.groups, chosen, now=now, verdict_of=self._verdict_of))
 
         self._order_key = key
         if len(grouping.groups) < MANY:
@@ -197,8 +202,8 @@ class TriageScreen(RunsScreen):
                 (),
                 (Piece(Clean("!"), "key bold"), Piece(Clean(f" show all {number}"), "sec")),
             ]
-        here = f"No failed or ungraded runs match {one_line(query, 60)!r}." if query else "No failed runs."
-        return [(Piece(Clean(here), "text bold"),)]
+        message = f"No failed or ungraded runs match {one_line(query, 60)!r}." if query else "No failed runs."
+        return [(Piece(Clean(message), "text bold"),)]
 
     def _verdict_of(self, group: Group) -> str | None:
         verdict = self.judgement_of(group).verdict
@@ -218,8 +223,8 @@ class TriageScreen(RunsScreen):
         """Show the facts of the cause or run under the cursor."""
         group, ref = self.queue.group, self.queue.run
         if group is None or ref is None:
-            self.cause.nothing()
-            self.failure.nothing()
+            self.cause.show_empty()
+            self.failure.show_empty()
         else:
             example, surveys = self.app.store.runs.get(ref), self.app.surveys
             shared, going_on = surveys.contrast_of(group.runs), surveys.progress(group.runs)
@@ -296,9 +301,9 @@ class TriageScreen(RunsScreen):
     def _fold_loops(self) -> None:
         """Fold repeated calls of the shown run if its assessment is cached; else request it."""
         run = self.failure.run
-        known = self.app.assessments.assessment_of(run) if run is not None else None
-        if known is not None:
-            self.failure.fold_loops(known)
+        assessment = self.app.assessments.assessment_of(run) if run is not None else None
+        if assessment is not None:
+            self.failure.fold_loops(assessment)
 
     # ---- targets of verdicts
 
@@ -479,9 +484,9 @@ class TriageScreen(RunsScreen):
 
     # ---- commands
 
-    def action_arrange(self, how: str) -> None:
+    def action_arrange(self, change: str) -> None:
         """Arrange the queue; see `state.rearrange`."""
-        arrangement = states.rearrange(self.state.arrangement, how, CAUSE_CHOICES)
+        arrangement = states.rearrange(self.state.arrangement, change, CAUSE_CHOICES)
         self.become(replace(self.state, arrangement=arrangement))
 
     def action_sort(self) -> None:

@@ -58,10 +58,10 @@ class Grouping:
                 if digest:
                     self._others.setdefault(digest, []).append(group)
         self._first_starts = sorted(group.starts[0] for group in self.groups if group.starts)
-        tops = counted(listed)
+        top_level = counted(listed)
         children = [run for run in listed if run.parent is not None]
-        self.runs, self.failed = len(tops), sum(run.failed for run in tops)
-        counts = OutcomeCounts.of(tops)
+        self.runs, self.failed = len(top_level), sum(run.failed for run in top_level)
+        counts = OutcomeCounts.of(top_level)
         self.ungraded, self.passes = counts.ungraded, counts.passes if counts.ungraded else ""
         self.both = counts.both
         self.children, self.failed_children = len(children), sum(run.failed for run in children)

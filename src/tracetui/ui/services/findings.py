@@ -159,7 +159,7 @@ class Comparisons:
             verdict = self.verdicts.get((original, run.ref))
             word = " copy" if relations.relation(run.ref) == COPY else ""
             repeat = () if has_original(run) else (Piece(Clean(f"{glyphs.replay}{word} "), "dim"),)
-            return Relationship(mark, before=repeat, after=_short(verdict, glyphs) if verdict is not None else ())
+            return Relationship(mark, before=repeat, after=_short_label(verdict, glyphs) if verdict is not None else ())
         if has_original(run):
             return Relationship(mark, after=(Piece(Clean(" not here"), "status.warn"),))
         replays = relations.variants(run.ref)
@@ -174,7 +174,7 @@ class Comparisons:
         return Relationship(mark, before=(*pieces, Piece(Clean("  "))))
 
 
-def _short(verdict: Divergence, glyphs: Glyphs) -> Line:
+def _short_label(verdict: Divergence, glyphs: Glyphs) -> Line:
     if verdict.same:
         return (Piece(Clean(f" {glyphs.same}"), "status.ok"),)
     step = f" {one_line(verdict.step, 40)}" if verdict.step else ""

@@ -37,13 +37,13 @@ class LinkService:
 
     def links_of(self, run: Run) -> Sequence[StepLink]:
         """The links of this or an earlier state of a run; requests missing ones."""
-        known = self._cache.get(run.summary.ref)
-        is_due = known is None or (known[0] is not run and time.monotonic() >= self._not_before)
+        entry = self._cache.get(run.summary.ref)
+        is_due = entry is None or (entry[0] is not run and time.monotonic() >= self._not_before)
         if is_due and run.complete and not self.is_busy:
             self.is_busy = True
             runs, redactor = [*self._store.runs.values()], masking.current()
             self._engine.run_in_background(lambda: self._find(run, runs, redactor))
-        return () if known is None else known[1]
+        return () if entry is None else entry[1]
 
     def _find(self, run: Run, runs: Sequence[RunSummary], redactor: Redactor | None) -> Callable[[], None]:
         from tracetui.analysis.links import links_of, passed_trials, trial_links

@@ -190,20 +190,20 @@ class Shortener:
         if "\x1b[" not in data:
             return data
         parts = _PARTS.split(data)
-        out: list[str] = []
+        output: list[str] = []
         wanted = self._style
         for at, part in enumerate(parts):
             if at % 2:
                 wanted = _apply_codes(wanted, part)
             elif part:
                 if wanted != self._style and not _looks_alike(part, self._style, wanted):
-                    out.append(_change(self._style, wanted))
+                    output.append(_change(self._style, wanted))
                     self._style = wanted
-                out.append(part)
+                output.append(part)
         if wanted != self._style:
-            out.append(_change(self._style, wanted))
+            output.append(_change(self._style, wanted))
             self._style = wanted
-        return "".join(out)
+        return "".join(output)
 
 
 def _looks_alike(text: str, style: Style, other: Style) -> bool:

@@ -119,8 +119,8 @@ class _Part(NamedTuple):
 
 def _fitting(parts: list[_Part], room: int) -> Line:
     """The parts that fit beside the path."""
-    while sum(width_of(part.line) for part in parts) > room and (most := max(part.drop for part in parts)):
-        parts = [part for part in parts if part.drop != most]
+    while sum(width_of(part.line) for part in parts) > room and (priority := max(part.drop for part in parts)):
+        parts = [part for part in parts if part.drop != priority]
     return tuple(piece for part in parts for piece in part.line)
 
 
@@ -138,11 +138,11 @@ def _watch_status(watching: WatchState, glyphs: Glyphs, width: int) -> list[_Par
     parts = [_Part((Piece(Clean("   ")), Piece(Clean(f"{glyphs.live} live"), "status.ok")))]
     if width >= NARROW_HEADER:
         number, word = (watching.folders, "folder") if watching.folders else (watching.files, "file")
-        what = f" {text.quantity(number, word)}"
-        parts.append(_Part((Piece(Clean(what), "dim"),), 6))
+        label = f" {text.quantity(number, word)}"
+        parts.append(_Part((Piece(Clean(label), "dim"),), 6))
         if watching.mode != "events":
-            why = f" ({watching.reason})" if watching.reason and width >= WIDE_HEADER else ""
-            parts.append(_Part((Piece(Clean(" " + one_line(watching.mode + why, 80)), "dim"),), 5))
+            reason = f" ({watching.reason})" if watching.reason and width >= WIDE_HEADER else ""
+            parts.append(_Part((Piece(Clean(" " + one_line(watching.mode + reason, 80)), "dim"),), 5))
     return parts
 
 
@@ -157,8 +157,8 @@ def _path(roots: Sequence[str], glyphs: Glyphs, run: RunSummary | None, width: i
             Piece(text.truncate(run_label(run), 60), "text bold"),
             *((Piece(Clean(f" {short_id(run.id)}"), "sec"),) if run.id != run.name else ()),
         )
-    most = min(width // 3, room - width_of((*program, *crumb)))
-    return (*program, Piece(text.truncate_middle(place, max(10, most)), "sec"), *crumb)
+    max_width = min(width // 3, room - width_of((*program, *crumb)))
+    return (*program, Piece(text.truncate_middle(place, max(10, max_width)), "sec"), *crumb)
 
 
 def _run_status(run: RunSummary, vitals: Vitals, glyphs: Glyphs, width: int) -> list[_Part]:
@@ -189,10 +189,10 @@ def _list_status(
     if shown is not None:
         add(f"{text.grouped(shown.runs)} of {text.quantity(store.overview.runs, 'run')}", 0)
     elif width >= WIDE_HEADER:
-        most = sorted(overview.by_format.items(), key=lambda pair: -pair[1])
-        counts = [f"{name} {number}" for name, number in most[:5]]
-        if len(most) > 5:
-            counts.append(f"+{len(most) - 5} formats")
+        by_count = sorted(overview.by_format.items(), key=lambda pair: -pair[1])
+        counts = [f"{name} {number}" for name, number in by_count[:5]]
+        if len(by_count) > 5:
+            counts.append(f"+{len(by_count) - 5} formats")
         add(f" {glyphs.dot} ".join(counts), 0)
     else:
         add(text.quantity(overview.runs, "run"), 0)
@@ -281,10 +281,10 @@ def sentence(
 
 def progress_words(progress: Progress) -> str:
     """How far the scan is."""
-    doing = "scanning" if progress.stage == "list" else "counting"
+    activity = "scanning" if progress.stage == "list" else "counting"
     if progress.total:
-        return f"{doing} {text.grouped(progress.seen)} / {text.quantity(progress.total, 'file')}"
-    return f"{doing} {text.quantity(progress.seen, 'file')}"
+        return f"{activity} {text.grouped(progress.seen)} / {text.quantity(progress.total, 'file')}"
+    return f"{activity} {text.quantity(progress.seen, 'file')}"
 
 
 def _run_sentence(run: RunSummary, group: Group | None, opened: Opened, vitals: Vitals, width: int) -> Line:
@@ -304,8 +304,8 @@ def _run_sentence(run: RunSummary, group: Group | None, opened: Opened, vitals: 
         headline = Piece(one_line(run.result, 200), "text bold")
     else:
         headline = Piece(one_line(run.prompt or standing_of(run, vitals.state, vitals.now).words, 200), "text")
-    most = width * 2 // 3 if run.failed else width // 3  # why it failed is worth more than its facts
-    wanted = min(width_of((headline,)), max(24, most))
+    max_width = width * 2 // 3 if run.failed else width // 3  # why it failed is worth more than its facts
+    wanted = min(width_of((headline,)), max(24, max_width))
     facts = next(
         (line for line in _run_facts(run, group, opened, vitals) if width_of(line) + wanted <= width),
         (),
@@ -353,7 +353,7 @@ def with_hints(facts: Sequence[Piece], hints: Sequence[tuple[str, str]], width: 
     return tuple(pieces[:-1] if is_separated else pieces)
 
 
-_HERE: Final = {DETAIL: ("open", "next-tab", "copy", "search", "zoom"), FACTS: ("open", "copy", "search", "zoom")}
+_PANE_HINTS: Final = {DETAIL: ("open", "next-tab", "copy", "search", "zoom"), FACTS: ("open", "copy", "search", "zoom")}
 """Commands hinted first in a pane of text."""
 _OF_FAILURES: Final = frozenset({"next-error", "triage", "failures", "contrast"})
 _ALWAYS: Final = frozenset({"quit", "help"})
@@ -382,9 +382,9 @@ def footer(
     hidden: int = 0,
 ) -> tuple[Line, Line]:
     """The most useful keys here, without those that are `idle`; the keys for all others and for hidden columns."""
-    commands, here = of_pane(pane, commands), _HERE.get(pane, ())
+    commands, pane_hints = of_pane(pane, commands), _PANE_HINTS.get(pane, ())
     hinted = [c for c in commands if c.hint and c.id not in idle and c.id != "help"]
-    hinted.sort(key=lambda c: here.index(c.id) - len(here) if c.id in here else c.hint)
+    hinted.sort(key=lambda c: pane_hints.index(c.id) - len(pane_hints) if c.id in pane_hints else c.hint)
     if pane == RUNS and not level:
         hinted = [c for c in hinted if c.id != "back"]
     right = [Piece(Clean("?"), "key bold"), Piece(Clean(" all keys"), "dim")]
@@ -393,8 +393,8 @@ def footer(
         right = [Piece(Clean("W"), "key bold"), Piece(Clean(columns), "dim"), *right]
     room = width - width_of(right) - 3
     pieces: list[Piece] = []
-    most = 6 if width < 100 else 9 if width < 180 else 14
-    for command in hinted[:most]:
+    max_hints = 6 if width < 100 else 9 if width < 180 else 14
+    for command in hinted[:max_hints]:
         key, _, _ = shown(command.keys[0]).partition(" ")
         word, separator, _ = command.title.partition(": ")  # of commands that begin alike, one is hinted for all
         more = [*_key(key[:1] if separator else key, word), Piece(Clean("  "))]

@@ -43,8 +43,8 @@ def title_line(
         *title,
     ]
     right_width = width_of(right)
-    least = width_of(left[:3]) + MIN_TITLE + right_width + 4
-    if least > width < width_of(left) + right_width + 4:
+    min_width = width_of(left[:3]) + MIN_TITLE + right_width + 4
+    if min_width > width < width_of(left) + right_width + 4:
         left = left[:3]  # a few letters and an ellipsis say nothing
     left = fit(left, max(0, width - right_width - 4))
     if left and not left[-1].text.endswith(" "):

@@ -79,18 +79,18 @@ def word_at(line: Iterable[Piece], x: int) -> str:
 
 def skip(line: Iterable[Piece], columns: int) -> list[Piece]:
     """Drop the first `columns` cells of a line."""
-    rest: list[Piece] = []
+    remaining: list[Piece] = []
     for piece in line:
         size = cells(piece.text)
         if columns >= size:
             columns -= size
         elif columns:
             strip = Strip([Segment(piece.text)], size).crop(columns, size)
-            rest.append(Piece(Clean(strip.text), piece.style))
+            remaining.append(Piece(Clean(strip.text), piece.style))
             columns = 0
         else:
-            rest.append(piece)
-    return rest
+            remaining.append(piece)
+    return remaining
 
 
 def mark(line: Iterable[Piece], needle: str) -> list[Piece]:
@@ -104,18 +104,18 @@ def mark(line: Iterable[Piece], needle: str) -> list[Piece]:
     at = text.find(needle)
     position = 0
     for piece in pieces:
-        rest, style = str(piece.text), piece.style
-        while rest:
-            if at < 0 or at >= position + len(rest):
-                marked.append(Piece(Clean(rest), style))
-                position += len(rest)
+        tail, style = str(piece.text), piece.style
+        while tail:
+            if at < 0 or at >= position + len(tail):
+                marked.append(Piece(Clean(tail), style))
+                position += len(tail)
                 break
-            before, inside = rest[: max(0, at - position)], rest[max(0, at - position) : at + len(needle) - position]
+            before, inside = tail[: max(0, at - position)], tail[max(0, at - position) : at + len(needle) - position]
             if before:
                 marked.append(Piece(Clean(before), style))
             marked.append(Piece(Clean(inside), "hit"))
             position += len(before) + len(inside)
-            rest = rest[len(before) + len(inside) :]
+            tail = tail[len(before) + len(inside) :]
             if position >= at + len(needle):
                 at = text.find(needle, position)
     return marked
@@ -147,10 +147,10 @@ def differing_cells(before: Strip, after: Strip) -> list[tuple[int, int]]:
     """The ranges of cells in which two strips of one width look different; ranges close to each other are one."""
     ranges: list[tuple[int, int]] = []
     codes: dict[object, str] = {}
-    olds, news = _encode(before, codes), _encode(after, codes)
-    if olds is None or news is None:
+    old, new = _encode(before, codes), _encode(after, codes)
+    if old is None or new is None:
         return [(0, after.cell_length)]
-    (text, styles), (new_text, new_styles) = olds, news
+    (text, styles), (new_text, new_styles) = old, new
     for at in range(0, len(new_text), _NEAR):
         end = at + _NEAR
         if text[at:end] == new_text[at:end] and styles[at:end] == new_styles[at:end]:
