@@ -176,10 +176,7 @@ class RunList(LineView):
 
     def _catch_up(self) -> None:
         self._timer = None
-        if self.due and self.is_on_screen:
-            self.app.pause_scan()
-            with self.app.batch_update():
-                self.rearrange()
+        self.refresh_if_due()
 
     def refresh_if_due(self) -> None:
         """The list may be on the screen again: refresh it."""

@@ -386,7 +386,7 @@ class RunView(Box):
             apply,
             lambda text: query.parse_span_prefix(text)[1],
             offers,
-            lambda: (steps.found, len(steps.run.spans) if steps.run else 0, "spans"),
+            lambda: (steps.span_count, len(steps.run.spans) if steps.run else 0, "spans"),
         )
 
     def go_to_error(self, span: str) -> None:

@@ -422,7 +422,7 @@ class Steps(LineView):
         return self.longest_first
 
     @property
-    def found(self) -> int:
+    def span_count(self) -> int:
         """Number of spans with a row."""
         return _count(self.rows)
 

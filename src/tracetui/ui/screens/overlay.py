@@ -279,9 +279,7 @@ class Palette(Overlay):
     def _find(self) -> None:
         """Show the entries that match the text: commands at once, runs as they are found."""
         screen, text = self._below, self._text.strip()
-        commands = [
-            command for command in self.app.commands if command.group != "move" and screen.pane in command.panes
-        ]
+        commands = [item for item in self.app.commands if item.group != "move" and screen.pane in item.panes]
         scored = [(match_score(text, command), command) for command in commands]
         matches = sorted((match for match in scored if match[0]), key=lambda match: (-match[0], match[1].hint or 99))
         self._entries = [self._command(screen, command) for _, command in matches]

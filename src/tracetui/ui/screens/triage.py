@@ -148,25 +148,20 @@ class TriageScreen(RunsScreen):
         self.show_cause()
 
     def _order_causes(self, now: float) -> CauseOrder:
-        """The causes in the chosen order. A thread sorts very many: until then they stay as they are."""
-        grouping, chosen = self._grouping, self.state.arrangement
+        """The causes in the view order. A thread sorts very many: until then they stay as they are."""
+        grouping, view = self._grouping, self.state.arrangement
         if grouping is None:
             return CauseOrder()
-        if (chosen.sort, chosen.reverse, chosen.group, chosen.new) == (
-            CAUSES.sort,
-            CAUSES.reverse,
-            CAUSES.group,
-            CAUSES.new,
-        ):
+        if (view.sort, view.reverse, view.group, view.new) == (CAUSES.sort, CAUSES.reverse, CAUSES.group, CAUSES.new):
             self._order, self._order_key = grouping.order, None
             return grouping.order
-        verdicts = self.app.verdicts.sidecar.revision if chosen.group == "verdict" else None
-        key = grouping, chosen, verdicts
+        verdicts = self.app.verdicts.sidecar.revision if view.group == "verdict" else None
+        key = grouping, view, verdicts
         if key == self._order_key:
             return self._order
 
         def arrange() -> CauseOrder:
-            return CauseOrder(arrange_causes(grouping.groups, chosen, now=now, verdict_of=self._verdict_of))
+            return CauseOrder(arrange_causes(grouping.groups, view, now=now, verdict_of=self._verdict_of))
 
         self._order_key = key
         if len(grouping.groups) < MANY:
