@@ -94,4 +94,4 @@ async def test_filters_and_completions_in_a_browser_match_masked_text(
             await until(pilot, lambda: app.main.settled, what="the run")
             steps = app.main.steps
             steps.filter(SECRET[:4], 0.0)
-            assert steps.found == 0
+            assert steps.span_count == 0

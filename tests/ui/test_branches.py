@@ -17,7 +17,7 @@ def rows(app: TraceApp) -> list[object]:
     return [app.main.steps.rows.key(i) for i in range(len(app.main.steps.rows))]
 
 
-async def test_a_branch_folds_in_the_timeline_and_unfolds_for_who_asks(opened: Opener, tmp_path: Path) -> None:
+async def test_a_branch_folds_in_the_timeline_and_unfolds_for_a_jump(opened: Opener, tmp_path: Path) -> None:
     shutil.copytree(REWIND, tmp_path / "in")
     async with opened(tmp_path / "in") as (app, pilot):
         await press(pilot, "enter", "t")  # from the story to the timeline

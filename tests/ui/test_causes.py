@@ -54,13 +54,13 @@ async def group_by_cause(app: TraceApp, pilot: Pilot[int]) -> None:
         await press(pilot, "b")
 
 
-async def check_walk(app: TraceApp, pilot: Pilot[int], found: Sequence[Group]) -> None:
+async def check_walk(app: TraceApp, pilot: Pilot[int], causes: Sequence[Group]) -> None:
     """`e` names the cause of every run that it opens, with its number of runs."""
     await press(pilot, "e")
     seen = set()
     for _ in range(3):
         ref = app.main.state.ref
-        (group,) = [one for one in found if ref in one.runs]
+        (group,) = [cause for cause in causes if ref in cause.runs]
         assert f"{group.id} {len(group.runs)}×" in line(app, 1)
         seen.add(ref)
         await press(pilot, "escape", "j", "e")
@@ -71,51 +71,51 @@ async def test_header_walk_list_and_triage_show_the_same_causes(opened: Opener, 
     async with opened(mixed, size=(160, 40)) as (app, pilot):
         sentence, status = line(app, 1), line(app, 0)
         screen = await triage(app, pilot)
-        found = [*screen.queue.groups]
-        assert f"{len(found)} causes" in sentence
-        common = max(found, key=lambda group: len(group.runs))
-        words = re.search(r"most common: (.*) \((\d+) runs\)", sentence)
-        assert words is not None
-        title = words[1].rstrip("…")
-        assert (title, int(words[2])) == (one_line(common.title.exact, 200)[: len(title)], len(common.runs))
+        causes = [*screen.queue.groups]
+        assert f"{len(causes)} causes" in sentence
+        common = max(causes, key=lambda group: len(group.runs))
+        match = re.search(r"most common: (.*) \((\d+) runs\)", sentence)
+        assert match is not None
+        title = match[1].rstrip("…")
+        assert (title, int(match[2])) == (one_line(common.title.exact, 200)[: len(title)], len(common.runs))
         failed = re.search(r"(\d+) of (\d+) failed", sentence)
         assert failed is not None
         assert f"{failed[1]} of {failed[2]} runs failed" in line(app, 0)
         assert f"{failed[2]} runs" in status
         await press(pilot, "escape")
         await group_by_cause(app, pilot)
-        assert listed_causes(app) == [(f"{one.id} {one.title.exact}", len(one.runs)) for one in found]
-        await check_walk(app, pilot, found)
+        assert listed_causes(app) == [(f"{cause.id} {cause.title.exact}", len(cause.runs)) for cause in causes]
+        await check_walk(app, pilot, causes)
 
 
 async def test_a_merge_changes_all_of_them(opened: Opener, mixed: Path) -> None:
     async with opened(mixed, size=(160, 40)) as (app, pilot):
         screen = await triage(app, pilot)
-        first, second = [one for one in screen.queue.groups if not one.tasks][:2]
+        first, second = [group for group in screen.queue.groups if not group.tasks][:2]
         screen.queue.move_to_key(second.digest)
         await press(pilot, "space")
         screen.queue.move_to_key(first.digest)
         await press(pilot, "=")
-        found = [*screen.queue.groups]
-        merged = next(one for one in found if one.digest == first.digest)
+        causes = [*screen.queue.groups]
+        merged = next(group for group in causes if group.digest == first.digest)
         assert len(merged.runs) == len(first.runs) + len(second.runs)
         await press(pilot, "escape")
         await settle(pilot)
-        assert f"{len(found)} causes" in line(app, 1)
+        assert f"{len(causes)} causes" in line(app, 1)
         await group_by_cause(app, pilot)
-        assert listed_causes(app) == [(f"{one.id} {one.title.exact}", len(one.runs)) for one in found]
+        assert listed_causes(app) == [(f"{group.id} {group.title.exact}", len(group.runs)) for group in causes]
 
 
 async def test_many_runs_are_grouped_in_a_thread(opened: Opener, mixed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(mixed) as (app, pilot):
         screen = await triage(app, pilot)
-        found = [one.digest for one in screen.queue.groups]
+        digests = [group.digest for group in screen.queue.groups]
         await press(pilot, "escape")
     monkeypatch.setattr(causes, "MANY", 1)
     async with opened(mixed) as (app, pilot):
         assert isinstance(app.screen, MainScreen)
         screen = await triage(app, pilot)
-        assert [one.digest for one in screen.queue.groups] == found
+        assert [group.digest for group in screen.queue.groups] == digests
         await press(pilot, "v", "k")
         assert "1 of" in text_of(app)
 

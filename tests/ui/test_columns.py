@@ -100,8 +100,8 @@ async def test_columns_and_width_are_saved(opened: Opener, samples: Path) -> Non
     async with opened(samples) as (app, _):
         app.main.become(arrange_runs(app.main.state, columns=("status", "name", "cost"), share=60))
         config.save_arrangement(app.main.state.arrangement)
-    found = config.load_arrangement(config.Config())
-    assert (found.columns, found.share) == (("status", "name", "cost"), 60)
+    arrangement = config.load_arrangement(config.Config())
+    assert (arrangement.columns, arrangement.share) == (("status", "name", "cost"), 60)
 
 
 @pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS)

@@ -35,9 +35,9 @@ def test_a_home_that_is_no_folder_is_none(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_theme_time_and_list(own_folders: Path) -> None:
     own_folders.write_text('theme = "light"\ntime = "utc"\n[list]\nsort = "time"\ngroup = "agent"\ncolumns = "all"\n')
-    found = config.load()
-    assert (found.theme, found.time) == ("light", "utc")
-    assert config.load_arrangement(found) == Arrangement("time", group="agent", columns=(*COLUMNS,))
+    settings = config.load()
+    assert (settings.theme, settings.time) == ("light", "utc")
+    assert config.load_arrangement(settings) == Arrangement("time", group="agent", columns=(*COLUMNS,))
 
 
 def test_a_key_of_the_users_own_replaces_the_first_one_and_takes_it_from_others(own_folders: Path) -> None:
@@ -45,20 +45,20 @@ def test_a_key_of_the_users_own_replaces_the_first_one_and_takes_it_from_others(
     commands = config.bind_keys(config.load())
     runs = LineView()
     runs.bind_commands(of_pane("runs", commands))
-    found = [runs.bound[key][0].id if key in runs.bound else None for key in ("x", "f", "!", "/")]
-    assert found == ["failures", "search", None, None]
+    command_ids = [runs.bound[key][0].id if key in runs.bound else None for key in ("x", "f", "!", "/")]
+    assert command_ids == ["failures", "search", None, None]
 
 
 @pytest.mark.parametrize(
     "text", ['theme = "pink"', "theme = 3", "colour = 1", "not toml", '[list]\nsort = "x"', '[list]\nzzz = "x"']
 )
-def test_a_file_that_makes_no_sense_is_said_in_a_sentence(own_folders: Path, text: str) -> None:
+def test_an_invalid_file_is_explained_in_a_sentence(own_folders: Path, text: str) -> None:
     own_folders.write_text(text)
     with pytest.raises(UsageError, match=r"config\.toml"):
         config.load()
 
 
-def test_a_key_for_no_command_is_said(own_folders: Path) -> None:
+def test_a_key_for_an_unknown_command_is_reported(own_folders: Path) -> None:
     own_folders.write_text('[keys]\nfly = "x"\n')
     with pytest.raises(UsageError, match="fly"):
         config.bind_keys(config.load())
@@ -69,7 +69,7 @@ def test_the_arrangement_is_remembered_but_not_the_filter() -> None:
     assert config.load_arrangement(config.load()) == Arrangement("tokens", reverse=True, group="status")
 
 
-def test_what_cannot_be_remembered_is_forgotten(tmp_path: Path) -> None:
+def test_an_unwritable_arrangement_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file where the folder should be")
     config.save_arrangement(Arrangement("tokens"))
     assert config.load_arrangement(config.load()) == Arrangement()

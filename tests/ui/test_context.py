@@ -161,7 +161,7 @@ async def test_without_colors_a_letter_stands_for_a_content(opened: Opener, tmp_
         assert "RRRR" in shown
 
 
-async def test_a_run_without_model_calls_says_so(opened: Opener, tmp_path: Path) -> None:
+async def test_a_run_without_model_calls_has_a_message(opened: Opener, tmp_path: Path) -> None:
     made = ClaudeSession(tmp_path / "session.jsonl")
     made.prompt("Hello")
     made.write()

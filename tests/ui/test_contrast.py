@@ -58,7 +58,7 @@ async def test_contrast_has_as_many_failed_runs_as_the_list_says(opened: Opener,
         assert f"the {failed} failed runs" in line(app, 0)
 
 
-async def test_failed_runs_are_told_from_the_others(opened: Opener, night: Path) -> None:
+async def test_failed_runs_are_contrasted_with_the_others(opened: Opener, night: Path) -> None:
     async with opened(night) as (app, pilot):
         failed = sum(run.status is Status.ERROR for run in app.store.runs.values())
         screen = await contrast(app, pilot)
@@ -67,8 +67,8 @@ async def test_failed_runs_are_told_from_the_others(opened: Opener, night: Path)
         assert "these" in text_of(app)
         await open_example(app, pilot, screen)
         await press(pilot, "escape")
-        again = app.screen
-        assert isinstance(again, ContrastScreen)
+        reopened = app.screen
+        assert isinstance(reopened, ContrastScreen)
         await settle(pilot)
         assert "reading" not in line(app, 1)  # known already
         await press(pilot, "escape")
@@ -84,13 +84,13 @@ async def test_the_cursor_is_where_it_was_when_an_example_is_left(opened: Opener
         assert example_of(before) is not None
         await open_example(app, pilot, screen)
         await press(pilot, "escape")
-        again = app.screen
-        assert isinstance(again, ContrastScreen)
+        reopened = app.screen
+        assert isinstance(reopened, ContrastScreen)
         await settle(pilot)
-        assert again.list.cursor == before
+        assert reopened.list.cursor == before
 
 
-async def test_marked_runs_are_told_from_the_others(opened: Opener, night: Path) -> None:
+async def test_marked_runs_are_contrasted_with_the_others(opened: Opener, night: Path) -> None:
     async with opened(night) as (app, pilot):
         marked = [run.ref for run in app.store.runs.values() if run.tools and "update" in run.tools]
         assert len(marked) == 4
@@ -103,7 +103,7 @@ async def test_marked_runs_are_told_from_the_others(opened: Opener, night: Path)
         assert "4/4" in text_of(app)
 
 
-async def test_a_group_of_failures_is_told_from_the_others_and_leads_to_an_example(opened: Opener, night: Path) -> None:
+async def test_a_cause_is_contrasted_with_the_others_and_leads_to_an_example(opened: Opener, night: Path) -> None:
     async with opened(night) as (app, pilot):
         queue = await triage(app, pilot)
         await go_to_type(queue, pilot, "KeyError")
@@ -119,7 +119,7 @@ async def test_a_group_of_failures_is_told_from_the_others_and_leads_to_an_examp
         assert the_triage(app).queue.group == group
 
 
-async def test_beside_a_cause_stands_what_its_runs_share(opened: Opener, night: Path) -> None:
+async def test_the_shared_factors_of_a_cause_are_shown_beside_it(opened: Opener, night: Path) -> None:
     async with opened(night) as (app, pilot):
         queue = await triage(app, pilot)
         await go_to_type(queue, pilot, "KeyError")
@@ -131,7 +131,7 @@ async def test_beside_a_cause_stands_what_its_runs_share(opened: Opener, night: 
         assert the_triage(app).queue.group is not None
 
 
-async def test_nothing_to_tell_apart_is_said(opened: Opener, samples: Path) -> None:
+async def test_a_contrast_without_runs_to_compare_has_a_message(opened: Opener, samples: Path) -> None:
     async with opened(samples / "latticeflow" / "trip.json") as (app, pilot):
         assert all(run.status is not Status.ERROR for run in app.store.runs.values())
         await press(pilot, "C")
@@ -193,7 +193,7 @@ async def test_a_run_of_the_triage_is_compared_with_its_original(opened: Opener,
         assert the_triage(app) is queue
 
 
-async def test_a_run_of_the_triage_that_is_no_replay_and_has_none_says_so(opened: Opener, samples: Path) -> None:
+async def test_a_run_of_the_triage_without_replays_has_a_message(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         queue = await triage(app, pilot)
         await go_to_type(queue, pilot, "max_repeat_hashes")

@@ -1,4 +1,4 @@
-"""A run that is told twice: the list says so, ``D`` compares the two tellings, statistics count it once."""
+"""A run that is relationship_of twice: the list says so, ``D`` compares the two tellings, statistics count it once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from tests.formats import opencode_build
 from tests.shared import settled
 from tests.ui.conftest import Opener, press, until
-from tests.ui.test_repeats import go_to, told
+from tests.ui.test_repeats import go_to, relationship_of
 from tests.ui.test_statistics import counts, statistics
 from tracetui.model import RunRef
 from tracetui.ui.screens.diff import DiffScreen
@@ -32,14 +32,14 @@ def folder(tmp_path: Path) -> Path:
     return settled(made, tmp_path / "traces")
 
 
-async def test_the_list_says_that_an_export_is_a_copy(opened: Opener, folder: Path) -> None:
+async def test_the_list_marks_an_export_as_a_copy(opened: Opener, folder: Path) -> None:
     copy, original = (
         RunRef("opencode", str(folder / "export.json")),
         RunRef("opencode", str(folder / "opencode.db"), "ses_a"),
     )
     async with opened(folder) as (app, pilot):
-        assert told(app, copy)[0] == f"{app.look.glyphs.replay} copy"
-        assert "copy" not in told(app, original)[0]
+        assert relationship_of(app, copy)[0] == f"{app.look.glyphs.replay} copy"
+        assert "copy" not in relationship_of(app, original)[0]
         await go_to(app, pilot, copy)
         await press(pilot, "D")
         screen = app.screen
@@ -49,9 +49,9 @@ async def test_the_list_says_that_an_export_is_a_copy(opened: Opener, folder: Pa
         assert (screen.diff.a.summary.ref, screen.diff.b.summary.ref) == (original, copy)
 
 
-async def test_it_counts_once(opened: Opener, folder: Path) -> None:
+async def test_a_copy_is_counted_once(opened: Opener, folder: Path) -> None:
     async with opened(folder) as (app, pilot):
-        both = counts(await statistics(app, pilot))
+        totals = counts(await statistics(app, pilot))
     (folder / "export.json").unlink()
     async with opened(folder) as (app, pilot):
-        assert counts(await statistics(app, pilot)) == both
+        assert counts(await statistics(app, pilot)) == totals

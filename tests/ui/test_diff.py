@@ -76,18 +76,18 @@ async def diff_of(app: TraceApp, pilot: Pilot[int], ident: str) -> DiffScreen:
 async def test_d_answers_before_anything_else_is_pressed(opened: Opener, samples: Path, size: tuple[int, int]) -> None:
     async with opened(samples, size=size) as (app, pilot):
         screen = await diff_of(app, pilot, MISMATCH)
-        told = text_of(app)
-        assert "First difference: step 4 gpt-4o" in told
-        assert "system prompt changed" in told
+        screen_text = text_of(app)
+        assert "First difference: step 4 gpt-4o" in screen_text
+        assert "system prompt changed" in screen_text
         assert screen.change.value_path == "messages[0]"
-        words = "".join(
+        detail = "".join(
             piece.text for i in range(5) for piece in screen.change.rows.line(i, 220) if "word" in piece.style
         )
-        assert "Give at least two sources for every number." in words
+        assert "Give at least two sources for every number." in detail
         assert screen.pane == (CHANGE if size[0] < 100 else PAIRS)
 
 
-async def test_an_exact_replay_is_said_to_have_gone_the_same_way(opened: Opener, samples: Path) -> None:
+async def test_an_exact_replay_has_no_differences(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await diff_of(app, pilot, EXACT)
         assert "No differences" in text_of(app)
@@ -97,12 +97,10 @@ async def test_an_exact_replay_is_said_to_have_gone_the_same_way(opened: Opener,
         assert app.screen is app.main
 
 
-async def test_the_list_tells_who_replays_whom_and_after_a_comparison_that_it_diverged(
-    opened: Opener, samples: Path
-) -> None:
+async def test_the_list_marks_replays_and_their_divergence_after_a_comparison(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         original = run_like(app, "d20b6eb4")
-        ties = app.main.runs.ties
+        ties = app.main.runs.relationship
         assert "".join(piece.text for piece in ties(original, app.look.glyphs).before).strip() == "↺×1"
         screen = await diff_of(app, pilot, MISMATCH)
         await type_keys(pilot, screen, "q")
@@ -111,7 +109,7 @@ async def test_the_list_tells_who_replays_whom_and_after_a_comparison_that_it_di
         await until(pilot, lambda: "≠ step 4" in text_of(app))
 
 
-async def test_n_walks_through_every_difference_and_says_when_there_are_no_more(opened: Opener, samples: Path) -> None:
+async def test_n_walks_through_every_difference_to_the_last(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await diff_of(app, pilot, "rag-001-fork")
         visited: list[tuple[object, object]] = []
@@ -178,7 +176,7 @@ def _tab(screen: DiffScreen) -> str:
     return screen.change.compared.tab if screen.change.compared is not None else ""
 
 
-async def test_i_shows_what_was_ignored_and_hides_it_again(opened: Opener, samples: Path) -> None:
+async def test_i_toggles_ignored_differences(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await diff_of(app, pilot, EXACT)
         await type_keys(pilot, screen, "i")
@@ -218,7 +216,7 @@ def _row(screen: DiffScreen, index: int) -> str:
     return "".join(piece.text for piece in screen.change.rows.line(index, 100))
 
 
-async def test_a_search_finds_what_is_folded_and_n_goes_on_with_it(opened: Opener, samples: Path) -> None:
+async def test_a_search_finds_folded_steps_and_n_continues(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await diff_of(app, pilot, MISMATCH)
         await type_keys(pilot, screen, "3", "/", *"battery", "enter")
@@ -325,10 +323,10 @@ async def test_goals_and_metrics_stand_side_by_side(opened: Opener, samples: Pat
         app.main.state = replace(app.main.state, marked=(run_like(app, "appeal").ref, run_like(app, "coverage").ref))
         await pilot.press("d")
         screen = await shown(app, pilot, DiffScreen)
-        told = [screen.sides.rows.plain(i) for i in range(len(screen.sides.rows))]
-        assert any("not met" in line for line in told)
+        lines = [screen.sides.rows.plain(i) for i in range(len(screen.sides.rows))]
+        assert any("not met" in line for line in lines)
         assert screen.diff is not None
-        assert len(told) > len(screen.diff.judgments) > 0
+        assert len(lines) > len(screen.diff.judgments) > 0
 
 
 async def test_the_state_of_graphs_is_compared(opened: Opener, samples: Path) -> None:
@@ -339,7 +337,7 @@ async def test_the_state_of_graphs_is_compared(opened: Opener, samples: Path) ->
         assert "accumulated state after superstep" in text_of(app)
 
 
-async def test_a_missing_original_is_said(opened: Opener, samples: Path, tmp_path: Path) -> None:
+async def test_a_missing_original_is_reported(opened: Opener, samples: Path, tmp_path: Path) -> None:
     replay = next(path for path in (samples / "paprika").rglob("*.json") if path.name.startswith(MISMATCH))
     shutil.copy(replay, tmp_path)
     async with opened(tmp_path) as (app, pilot):
@@ -349,7 +347,7 @@ async def test_a_missing_original_is_said(opened: Opener, samples: Path, tmp_pat
         assert "not here" in text_of(app)
 
 
-async def test_a_run_without_relations_says_so(opened: Opener, samples: Path) -> None:
+async def test_a_run_without_relations_has_a_message(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await go_to(app, pilot, "appeal")
         await press(pilot, "D")
@@ -376,10 +374,10 @@ async def test_an_original_lists_its_replays_with_their_first_difference(opened:
         await pilot.press("D")
         screen = await shown(app, pilot, ReplaysScreen)
         await until(pilot, lambda: "comparing" not in text_of(app).splitlines()[1], what="all verdicts")
-        told = text_of(app)
-        assert "1 of 3 replays diverged" in told
-        assert told.count("no differences") == 2
-        assert "step 4 gpt-4o · system prompt changed" in told
+        screen_text = text_of(app)
+        assert "1 of 3 replays diverged" in screen_text
+        assert screen_text.count("no differences") == 2
+        assert "step 4 gpt-4o · system prompt changed" in screen_text
         screen.list.move_to_key(run_like(app, MISMATCH).ref)
         await pilot.press("enter")
         diff = await shown(app, pilot, DiffScreen)
@@ -459,9 +457,9 @@ async def test_the_footer_offers_a_comparison_only_where_there_is_one(opened: Op
         await go_to(app, pilot, MISMATCH)
         assert "diff original" in text_of(app).split("\n")[-1]
         run = next(
-            one
-            for one in app.store.runs.values()
-            if not (one.replay_of or one.replay_of_path or app.store.relations.replays(one.ref))
+            run
+            for run in app.store.runs.values()
+            if not (run.replay_of or run.replay_of_path or app.store.relations.replays(run.ref))
         )
         await go_to(app, pilot, run.id)
         assert app.main.state.ref == run.ref
@@ -500,7 +498,7 @@ async def test_reading_again_finds_what_changed(opened: Opener, replayed: Path) 
         await until(pilot, lambda: "First difference: step 1" in text_of(app), what="the change")
 
 
-async def test_a_run_that_cannot_be_read_is_said(opened: Opener, replayed: Path) -> None:
+async def test_an_unreadable_run_is_reported(opened: Opener, replayed: Path) -> None:
     async with opened(replayed) as (app, pilot):
         await go_to(app, pilot, "replay-1")
         ref = run_like(app, "replay-1").ref
@@ -525,7 +523,7 @@ async def test_hostile_runs_are_compared_without_a_leak(opened: Opener, attack: 
         by_format: dict[str, list[RunRef]] = {}
         for ref in refs:
             by_format.setdefault(ref.format, []).append(ref)
-        pairs = [(several[0], several[-1]) for several in by_format.values()]
+        pairs = [(runs[0], runs[-1]) for runs in by_format.values()]
         pairs += [(a[0], b[-1]) for a, b in zip(by_format.values(), list(by_format.values())[1:], strict=False)]
         for a, b in pairs:
             app.compare(a, b)
@@ -547,18 +545,18 @@ async def test_hostile_runs_are_compared_without_a_leak(opened: Opener, attack: 
             await type_keys(pilot, screen, "q")
 
 
-async def test_what_is_known_later_is_drawn_as_if_it_had_been_known_at_once(opened: Opener, samples: Path) -> None:
+async def test_partial_comparisons_draw_like_complete_ones(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await diff_of(app, pilot, "rag-001-fork")
-        found = screen.diff
-        assert found is not None
+        diff = screen.diff
+        assert diff is not None
         pairs = screen.pairs
-        for told in Comparison(found.a, found.b, relation=found.relation, breathe=lambda: True).steps():
-            pairs.show_diff(told)
+        for partial in Comparison(diff.a, diff.b, relation=diff.relation, breathe=lambda: True).steps():
+            pairs.show_diff(partial)
             here = [pairs.strip_at(y).text for y in range(1, pairs.outer_size.height)]
-            pairs.show(PairRows(told, glyphs=app.look.glyphs), heading=lambda width, told=told: (summary(told),))  # type: ignore[misc]
+            pairs.show(PairRows(partial, glyphs=app.look.glyphs), heading=lambda width, diff=partial: (summary(diff),))  # type: ignore[misc]
             assert here == [pairs.strip_at(y).text for y in range(1, pairs.outer_size.height)]
-            assert pairs.diff is told
+            assert pairs.diff is partial
 
 
 async def test_keys_in_one_breath_compare_the_run_that_the_cursor_came_to(opened: Opener, samples: Path) -> None:

@@ -107,7 +107,7 @@ async def test_all_edits_of_a_file_are_one_diff_without_secrets(opened: Opener, 
         await screen_of(app, pilot, "A")
         await press(pilot, "d")
         preview = text_of(app).partition(" Preview")[2]
-        assert [words for words in ("+ one", "− two", "+ token = '", "aren't recorded") if words not in preview] == []
+        assert [text for text in ("+ one", "− two", "+ token = '", "aren't recorded") if text not in preview] == []
         assert TOKEN not in preview
         await press(pilot, "d")
         await until(pilot, lambda: " Preview step" in text_of(app), what="the step again")
@@ -139,16 +139,16 @@ async def test_files_are_compared_with_the_repository_of_the_current_folder(
         assert "≠ 1 of 2 stand" in text_of(app)
 
 
-async def test_findings_are_listed_by_rule_with_what_was_tried(opened: Opener, tmp_path: Path) -> None:
+async def test_findings_are_listed_by_rule_with_their_counts(opened: Opener, tmp_path: Path) -> None:
     async with opened(write_runs(tmp_path / "runs"), size=SIZE) as (app, pilot):
         screen = await screen_of(app, pilot, "U")
         assert isinstance(screen, AuditScreen)
         assert (
             line(app, 1).strip().startswith("1 serious finding in 1 run, 1 more denied · worst: overwrites or deletes")
         )
-        found = {row[1]: row[2:5] for row in rows(app) if row[0] in "▾▸"}
-        assert found["push-force"] == ["1", "1", "2"]
-        assert found["delete"] == ["1", "·", "1"]
+        counts = {row[1]: row[2:5] for row in rows(app) if row[0] in "▾▸"}
+        assert counts["push-force"] == ["1", "1", "2"]
+        assert counts["delete"] == ["1", "·", "1"]
         await press(pilot, "]", "r", "]", "r")
         assert "git push --force" in screen.list.rows.plain(screen.list.position)
         await press(pilot, "enter")
@@ -196,9 +196,9 @@ def write_repository(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(folder)
     (folder / "shop" / "src").mkdir(parents=True)
     (folder / "shop" / "src" / "a.py").write_text("total = 0\nprice = 2\nby_hand = 3\n")
-    for words in (["init", "-q"], ["add", "-A"], ["-c", "user.name=d", "-c", "user.email=d", "commit", "-qm", "All"]):
+    for args in (["init", "-q"], ["add", "-A"], ["-c", "user.name=d", "-c", "user.email=d", "commit", "-qm", "All"]):
         environment = os.environ | dict.fromkeys(("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"), "2026-05-04T12:00:00Z")
-        subprocess.run(["git", *words], cwd=folder / "shop", env=environment, check=True)
+        subprocess.run(["git", *args], cwd=folder / "shop", env=environment, check=True)
     write_session(folder / "runs" / "one.jsonl", [bash("ls"), write("src/a.py", "total = 0\nprice = 1\n")])
     write_session(folder / "runs" / "two.jsonl", [edit("src/a.py", "price = 1\n", "price = 2\n")], hour=10)
     monkeypatch.chdir(folder / "shop")
@@ -230,7 +230,7 @@ async def test_blame_names_the_session_of_each_line(
         assert app.main.state.ref.path.endswith("one.jsonl")
 
 
-async def test_blame_outside_of_a_repository_says_what_to_do(opened: Opener, tmp_path: Path) -> None:
+async def test_blame_outside_of_a_repository_names_the_next_step(opened: Opener, tmp_path: Path) -> None:
     async with opened(write_runs(tmp_path / "runs"), size=SIZE) as (app, pilot):
         await screen_of(app, pilot, "A")
         await press(pilot, "B")
@@ -277,4 +277,4 @@ async def test_findings_that_match_a_filter_are_exported(opened: Opener, tmp_pat
         assert [row[1] for row in rows(app) if row[0] in "▾▸"] == ["delete"]
         await press(pilot, "x", "ctrl+u", *str(tmp_path / "audit.json"), "enter")
         await until(pilot, lambda: "wrote" in text_of(app), what="the document")
-        assert [one["rule"] for one in json.loads((tmp_path / "audit.json").read_bytes())["findings"]] == ["delete"]
+        assert [entry["rule"] for entry in json.loads((tmp_path / "audit.json").read_bytes())["findings"]] == ["delete"]

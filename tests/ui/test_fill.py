@@ -118,14 +118,14 @@ def wasted(panes: list[Pane]) -> Iterator[str]:
     rows, columns = SLACK
     for pane in panes:
         place = pane.region
-        stacked = [one for one in panes if _overlap(one.region.x, one.region.right, place.x, place.right)]
+        stacked = [pane for pane in panes if _overlap(pane.region.x, pane.region.right, place.x, place.right)]
         beside = (
             [pane]
             if pane.name == "Runs"
-            else [one for one in panes if _overlap(one.region.y, one.region.bottom, place.y, place.bottom)]
+            else [pane for pane in panes if _overlap(pane.region.y, pane.region.bottom, place.y, place.bottom)]
         )
-        most = max(stacked, key=lambda one: one.blank_rows)
-        widest = max(beside, key=lambda one: _free_columns(one, panes))
+        most = max(stacked, key=lambda pane: pane.blank_rows)
+        widest = max(beside, key=lambda pane: _free_columns(pane, panes))
         if pane.numbers:
             yield f"{pane.name}: cut numbers {pane.numbers}"
         if pane.folded and pane.blank_rows > rows:
@@ -140,14 +140,14 @@ def wasted(panes: list[Pane]) -> Iterator[str]:
 def _free_columns(pane: Pane, panes: list[Pane]) -> int:
     """Blank columns of a pane and of those above and below it."""
     place = pane.region
-    return min(one.blank_columns for one in panes if _overlap(one.region.x, one.region.right, place.x, place.right))
+    return min(pane.blank_columns for pane in panes if _overlap(pane.region.x, pane.region.right, place.x, place.right))
 
 
 def _overlap(a: int, b: int, c: int, d: int) -> bool:
     return max(a, c) < min(b, d)
 
 
-async def check(app: TraceApp, pilot: Pilot[int], name: str, found: list[str]) -> None:
+async def check(app: TraceApp, pilot: Pilot[int], name: str, gaps: list[str]) -> None:
     """Measure the screen at every size."""
     for size in SIZES:
         await pilot.resize_terminal(*size)
@@ -156,7 +156,7 @@ async def check(app: TraceApp, pilot: Pilot[int], name: str, found: list[str]) -
         panes: list[Pane] = []
         while panes != (panes := measure(app)):  # a value that comes late makes another layout
             await pilot.pause()
-        found += [f"{name} {size[0]}x{size[1]}  {one}" for one in wasted(panes)]
+        gaps += [f"{name} {size[0]}x{size[1]}  {gap}" for gap in wasted(panes)]
 
 
 def is_settled(app: TraceApp) -> bool:
@@ -198,11 +198,11 @@ DEMO: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 @pytest.mark.parametrize("name", DEMO)
 async def test_the_demo_fills_the_screen(name: str, opened: Opener, samples: Path) -> None:
     folder, keys = DEMO[name]
-    found: list[str] = []
+    gaps: list[str] = []
     async with opened(samples / folder) as (app, pilot):
         await press(pilot, *keys)
-        await check(app, pilot, name, found)
-    assert not found, "\n".join(found)
+        await check(app, pilot, name, gaps)
+    assert not gaps, "\n".join(gaps)
 
 
 TRIALS: Final = {
@@ -223,14 +223,14 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", TRIALS)
 async def test_trials_fill_the_screen(name: str, opened: Opener, trials: Path) -> None:
-    found: list[str] = []
+    gaps: list[str] = []
     async with opened(trials) as (app, pilot):
         await press(pilot, "M", *TRIALS[name])
-        await check(app, pilot, name, found)
-    assert not found, "\n".join(found)
+        await check(app, pilot, name, gaps)
+    assert not gaps, "\n".join(gaps)
 
 
-def test_cut_numbers_are_found() -> None:
+def test_cut_numbers_are_detected() -> None:
     def line(*cells: str) -> Line:
         return tuple(Piece(Clean(cell)) for cell in cells)
 
@@ -246,18 +246,18 @@ CASES: Final = ("claude_code", "codex", "hypergraph", "latticeflow", "otlp", "pa
 
 @pytest.mark.parametrize("name", CASES)
 async def test_samples_fill_the_screen(name: str, opened: Opener) -> None:
-    folder = next(one for one in sorted((ROOT / "tests" / "formats" / name).iterdir()) if one.is_dir())
+    folder = next(path for path in sorted((ROOT / "tests" / "formats" / name).iterdir()) if path.is_dir())
     await draw_list_and_run(name, folder, opened)
 
 
 async def draw_list_and_run(name: str, folder: Path, opened: Opener) -> None:
     """Check the list of a folder and its run under the cursor."""
-    found: list[str] = []
+    gaps: list[str] = []
     async with opened(folder) as (app, pilot):
-        await check(app, pilot, f"{name} list", found)
+        await check(app, pilot, f"{name} list", gaps)
         await press(pilot, "enter")
-        await check(app, pilot, f"{name} run", found)
-    assert not found, "\n".join(found)
+        await check(app, pilot, f"{name} run", gaps)
+    assert not gaps, "\n".join(gaps)
 
 
 REAL: Final = ("claude-code/real_projects", "hypergraph/v6", "latticeflow", "paprika", "penelope")

@@ -92,7 +92,7 @@ async def test_escape_gives_the_filter_up_and_a_filter_that_was_taken_is_cleared
         ("ok (a or", 3, None),
     ],
 )
-async def test_what_is_wrong_is_said_below_its_column(
+async def test_a_query_error_is_shown_below_its_column(
     opened: Opener, samples: Path, query: str, column: int, says: str | None
 ) -> None:
     async with opened(samples) as (app, pilot):
@@ -139,7 +139,7 @@ async def test_tab_goes_through_what_may_follow_and_shift_tab_goes_back(opened: 
         assert prompt.value == "status:ok agent:"
 
 
-async def test_what_completes_a_query_filters_at_once(opened: Opener, samples: Path) -> None:
+async def test_a_completion_filters_at_once(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "f", *keys("agent:deploy"), "tab")
         assert app.screen.query_one(Prompt).value == "agent:deployer"
@@ -201,7 +201,7 @@ async def test_the_steps_of_a_run_are_filtered(opened: Opener, samples: Path) ->
         assert spans(app) == before
 
 
-async def test_a_filter_that_no_step_fits_says_so(opened: Opener, samples: Path) -> None:
+async def test_a_step_filter_without_matches_has_a_message(opened: Opener, samples: Path) -> None:
     async with opened(next(samples.glob(RESEARCHER))) as (app, pilot):
         await press(pilot, "enter", "f", *keys("tool:nothing"))
         assert line(app, 2).strip().startswith("0 of")
@@ -209,7 +209,7 @@ async def test_a_filter_that_no_step_fits_says_so(opened: Opener, samples: Path)
         assert "tool:nothing" in text_of(app)
 
 
-async def test_the_timeline_is_sorted_by_duration_and_put_in_order_again(opened: Opener, samples: Path) -> None:
+async def test_the_timeline_is_sorted_by_duration_and_restored(opened: Opener, samples: Path) -> None:
     async with opened(next(samples.glob(RESEARCHER))) as (app, pilot):
         await press(pilot, "enter")
         steps = app.main.steps
@@ -278,7 +278,7 @@ async def test_facets_count_the_runs(opened: Opener, samples: Path) -> None:
         failed = sum(run.status is Status.ERROR for run in app.store.runs.values())
         await press(pilot, "P")
         assert f"error{'':>8}".strip() in text_of(app)
-        row = next(one for one in text_of(app).splitlines() if " error " in one)
+        row = next(text for text in text_of(app).splitlines() if " error " in text)
         assert f" {failed} " in row
         await press(pilot, "slash", *keys("deployer"), "enter")
         screen = app.screen
@@ -297,7 +297,7 @@ async def test_a_filter_goes_on_holding_while_the_run_is_read(opened: Opener, sa
         assert agents(app) == {"deployer"}
 
 
-async def test_what_cannot_be_read_is_no_run_among_the_shown(opened: Opener, samples: Path) -> None:
+async def test_unreadable_files_are_not_counted_as_shown_runs(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "f", *keys("a or b or -a"), "enter")
         whole = len(app.store.runs)

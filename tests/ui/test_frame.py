@@ -79,12 +79,12 @@ def test_a_session_without_a_recorded_end_has_its_state_only(ago: float, glyphs:
     summary = run.summary
     assert summary.status is Status.UNKNOWN
     state, _ = summary_state(summary, now=NOW, changed_at=summary.modified_at)
-    stands = standing_of(summary, state, NOW, glyphs)
-    rows = run_rows(run, width=80, glyphs=glyphs, stands=stands)
+    status = standing_of(summary, state, NOW, glyphs)
+    rows = run_rows(run, width=80, glyphs=glyphs, stands=status)
     vitals = Vitals(WatchState(), Counter(), state, NOW)
     texts = [rows.plain(row) for row in range(len(rows))]
     texts.append(words(sentence(Store(), Settled(), vitals, summary, Shown(run), None, 160)))
     texts += map(words, run_heading(run, 160, now=NOW, glyphs=glyphs, state=state))
-    assert any(stands.word in text for text in texts)
+    assert any(status.word in text for text in texts)
     assert not any("unknown" in text or "no end record" in text for text in texts)
     assert ending(run) == ()

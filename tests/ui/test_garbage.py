@@ -48,7 +48,7 @@ async def test_nothing_is_collected_while_the_list_is_read(opened: Opener, sampl
         nodes = [Node() for _ in range(600)]
         last = weakref.ref(nodes[-1])
         del nodes
-        app.garbage.painted()
+        app.garbage.frame_painted()
         await until(pilot, lambda: app.garbage.rests, what="the pause after the frame")
 
         assert last() is not None

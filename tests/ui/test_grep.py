@@ -31,9 +31,9 @@ def hits(screen: HitsScreen) -> list[tuple[int, Hit]]:
     return [(i, hit) for i in range(len(rows)) if (hit := rows.hit(i)) is not None]
 
 
-async def search(app: TraceApp, pilot: Pilot[int], words: str) -> HitsScreen:
+async def search(app: TraceApp, pilot: Pilot[int], text: str) -> HitsScreen:
     """Search all runs, and wait until all are searched."""
-    await press(pilot, "ampersand", "ctrl+u", *keys(words), "enter")
+    await press(pilot, "ampersand", "ctrl+u", *keys(text), "enter")
     screen = the_hits(app)
     await until(pilot, lambda: "searching" not in line(app, 1), what="the end of the search")
     return screen
@@ -70,10 +70,10 @@ def assert_in_view(app: TraceApp, hit: Hit) -> None:
 async def test_hits_stand_below_their_runs(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await search(app, pilot, "timed out")
-        found = hits(screen)
-        assert len(found) > 2
-        assert f"{len(found)} hits in 3 of {len(app.store.runs)} runs" in line(app, 1)
-        assert {hit.match for _, hit in found} == {"timed out"}
+        listed = hits(screen)
+        assert len(listed) > 2
+        assert f"{len(listed)} hits in 3 of {len(app.store.runs)} runs" in line(app, 1)
+        assert {hit.match for _, hit in listed} == {"timed out"}
         text = text_of(app)
         assert "search timed out after 30s" in text
         assert "researcher" in text
@@ -89,7 +89,7 @@ async def test_small_letters_match_any_case_and_capitals_only_themselves(opened:
 
 
 @pytest.mark.parametrize(
-    ("words", "place", "tabs"),
+    ("text", "place", "tabs"),
     [
         ("EV subsidies DE", "input.query", {"input"}),
         ("search timed out", "error.message", {"error"}),
@@ -102,10 +102,10 @@ async def test_small_letters_match_any_case_and_capitals_only_themselves(opened:
     ],
 )
 async def test_a_hit_is_opened_with_the_word_in_view(
-    opened: Opener, samples: Path, words: str, place: str, tabs: set[str]
+    opened: Opener, samples: Path, text: str, place: str, tabs: set[str]
 ) -> None:
     async with opened(samples) as (app, pilot):
-        await search(app, pilot, words)
+        await search(app, pilot, text)
         if not any(hit.path.startswith(place) for _, hit in hits(the_hits(app))):
             pytest.fail(f"not found at {place}: {[hit.path for _, hit in hits(the_hits(app))][:20]}")
         hit = await open_hit(app, pilot, lambda hit: hit.path.startswith(place))
@@ -114,12 +114,12 @@ async def test_a_hit_is_opened_with_the_word_in_view(
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 50)], ids=lambda size: "x".join(map(str, size)))
-@pytest.mark.parametrize("words", ["timed", "fn compute_offset", "five working days"])
+@pytest.mark.parametrize("text", ["timed", "fn compute_offset", "five working days"])
 async def test_the_word_is_in_view_on_every_screen(
-    opened: Opener, samples: Path, size: tuple[int, int], words: str
+    opened: Opener, samples: Path, size: tuple[int, int], text: str
 ) -> None:
     async with opened(samples, size=size) as (app, pilot):
-        await search(app, pilot, words)
+        await search(app, pilot, text)
         hit = await open_hit(app, pilot, lambda hit: True)
         assert_in_view(app, hit)
 
@@ -146,7 +146,7 @@ async def test_a_hit_in_folded_json_is_unfolded(opened: Opener, tmp_path: Path) 
         assert "the needle is here" in row_at_cursor(app)
 
 
-async def test_a_hit_in_what_only_the_tree_shows_is_opened_in_the_tree(opened: Opener, samples: Path) -> None:
+async def test_a_hit_that_only_the_tree_shows_is_opened_in_the_tree(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await search(app, pilot, "Malmö")
         hit = await open_hit(app, pilot, lambda hit: (hit.span or "").startswith("run:"))
@@ -165,8 +165,8 @@ async def test_escape_leads_back_to_the_hits_with_the_cursor_where_it_was(opened
         await press(pilot, "enter")
         assert app.main.state.level == 1
         await press(pilot, "escape")
-        again = the_hits(app)
-        assert again.list.position == row
+        reopened = the_hits(app)
+        assert reopened.list.position == row
         assert "refund" in line(app, 0)
         await press(pilot, "escape")
         assert app.screen is app.main
@@ -200,7 +200,7 @@ async def test_a_regular_expression_stands_between_slashes(opened: Opener, sampl
         assert {hit.match for _, hit in hits(screen)} == {"timed out after 30s"}
 
 
-async def test_a_wrong_regular_expression_is_said(opened: Opener, samples: Path) -> None:
+async def test_an_invalid_regular_expression_is_reported(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "ampersand", *"/(open/", "enter")
         assert app.screen is app.main
@@ -226,7 +226,7 @@ async def test_a_search_waits_until_the_list_is_read(samples: Path) -> None:
         engine.stop()
 
 
-async def test_nothing_found_is_said(opened: Opener, samples: Path) -> None:
+async def test_a_search_without_hits_has_a_message(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await search(app, pilot, "no such words anywhere")
         await until(pilot, lambda: "No matches for no such words anywhere" in text_of(app), what="the words")

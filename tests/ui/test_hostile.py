@@ -57,11 +57,11 @@ behind_the_gate = pytest.mark.usefixtures("gate_holds")
 
 def twins(app: TraceApp) -> list[RunRef]:
     """One hostile run of every format."""
-    found: dict[str, RunRef] = {}
+    refs: dict[str, RunRef] = {}
     for ref in app.store.runs:
         if not os.path.basename(ref.path).isascii() or UNSAFE.search(os.path.basename(ref.path)):
-            found.setdefault(ref.format, ref)
-    return list(found.values())
+            refs.setdefault(ref.format, ref)
+    return list(refs.values())
 
 
 def assert_harmless(app: TraceApp) -> None:
@@ -69,8 +69,8 @@ def assert_harmless(app: TraceApp) -> None:
     width = app.size.width
     for strip in app.screen._compositor.render_strips():
         assert cell_len(strip.text) == width, strip.text
-        found = UNSAFE.search(strip.text)
-        assert found is None, (found, strip.text)
+        unsafe = UNSAFE.search(strip.text)
+        assert unsafe is None, (unsafe, strip.text)
         for segment in strip:
             assert segment.style is None or segment.style.link is None
             assert segment.style is None or "@click" not in (segment.style.meta or {})
@@ -205,10 +205,10 @@ async def test_pasting_controls_into_the_prompt(opened: Opener, attack: Path) ->
 # ---- the second wall
 
 
-async def test_the_second_wall_stands_before_every_widget(opened: Opener, samples: Path) -> None:
+async def test_the_output_filter_covers_every_widget(opened: Opener, samples: Path) -> None:
     """Text that nobody cleaned, in a stock widget, loses its controls, and its link does not become one."""
     async with opened(samples) as (app, pilot):
-        assert any(isinstance(one, ControlFilter) for one in app.get_line_filters())
+        assert any(isinstance(line_filter, ControlFilter) for line_filter in app.get_line_filters())
         unclean = Static(Content("A\x1b]52;c;x\x07B\x9bC\u202eD").stylize("link='file:///etc/passwd'"), id="unclean")
         await app.main.mount(unclean)
         await pilot.pause()
@@ -220,7 +220,7 @@ async def test_the_second_wall_stands_before_every_widget(opened: Opener, sample
         assert all(segment.style is None or segment.style.link is None for strip in strips for segment in strip)
 
 
-async def test_the_second_wall_stands_before_our_own_panes(opened: Opener, samples: Path) -> None:
+async def test_the_output_filter_covers_our_own_panes(opened: Opener, samples: Path) -> None:
     from textual.geometry import Region
 
     from tracetui.text import Clean
@@ -236,9 +236,7 @@ async def test_the_second_wall_stands_before_our_own_panes(opened: Opener, sampl
 # ---- what leaves by the clipboard
 
 
-async def test_what_is_copied_may_be_pasted_anywhere(
-    opened: Opener, attack: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_copied_text_is_safe_to_paste(opened: Opener, attack: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copied: list[str] = []
 
     def copy(self: TraceApp, text: str) -> int:
@@ -261,7 +259,7 @@ def test_pasteable_keeps_lines_and_tabs() -> None:
     assert clean_for_paste("a\tb\r\nc\x1b[201~\rd") == "a\tb\nc␛[201~␍d"
 
 
-async def test_too_much_for_the_clipboard_is_said(opened: Opener, samples: Path) -> None:
+async def test_text_too_long_for_the_clipboard_is_reported(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         assert app.copy("x" * CLIPBOARD_LIMIT) == CLIPBOARD_LIMIT
         assert app.copy("x" * (CLIPBOARD_LIMIT + 1)) == 0

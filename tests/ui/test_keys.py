@@ -164,8 +164,8 @@ async def test_every_key_of_every_pane_is_taken_and_on_the_help_sheet(
             for key in command.keys:
                 done.clear()
                 await go_to(app, pilot, pane)
-                for one in pressed(key):
-                    await pilot.press(one)
+                for press in pressed(key):
+                    await pilot.press(press)
                 await pilot.pause()
                 assert command.id in done or key in ("ctrl+p",), (command.id, key, done)
                 if not isinstance(app.screen, BaseScreen) or app.screen.focused not in app.screen.views.values():
@@ -178,11 +178,11 @@ async def test_every_key_of_every_pane_is_taken_and_on_the_help_sheet(
 @pytest.mark.parametrize("base", [BaseScreen, LineView])
 def test_no_screen_and_no_pane_has_keys_beside_the_table(base: type) -> None:
     classes: list[type] = base.__subclasses__()
-    for each in classes:
-        classes += each.__subclasses__()
-        own = set(vars(each))
-        assert not own & {"BINDINGS", "on_key", "_on_key"}, each
-        assert not [name for name in own if name.startswith("key_")], each
+    for widget_class in classes:
+        classes += widget_class.__subclasses__()
+        own = set(vars(widget_class))
+        assert not own & {"BINDINGS", "on_key", "_on_key"}, widget_class
+        assert not [name for name in own if name.startswith("key_")], widget_class
     assert len(classes) > 5
 
 

@@ -61,7 +61,7 @@ def test_panes_that_share_rows_use_all_of_them(rows: int, wanted: list[int]) -> 
         assert all(got >= want for got, want in zip(shares, wanted, strict=True))
 
 
-def test_what_one_pane_does_not_need_others_get() -> None:
+def test_unneeded_rows_of_a_pane_go_to_the_others() -> None:
     assert share(30, (5, 40), (0.5, 0.5)) == [5, 25]
     assert share(30, (40, 40), (0.5, 0.5)) == [15, 15]
     assert share(30, (5, 5), (0.5, 0.5)) == [25, 5]

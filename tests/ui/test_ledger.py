@@ -27,11 +27,11 @@ def shown(app: TraceApp) -> list[str]:
     """Names of the spans in the rows."""
     steps = app.main.steps
     rows = (steps.rows.key(i) for i in range(len(steps.rows)))
-    found = (steps.run.span(key) for key in rows if isinstance(key, str) and steps.run is not None)
-    return [span.name for span in found if span is not None]
+    spans = (steps.run.span(key) for key in rows if isinstance(key, str) and steps.run is not None)
+    return [span.name for span in spans if span is not None]
 
 
-async def test_a_key_says_how_much_of_the_runs_was_understood(opened: Opener, tmp_path: Path) -> None:
+async def test_a_key_shows_the_parse_coverage(opened: Opener, tmp_path: Path) -> None:
     lost = written(tmp_path)
     size = (tmp_path / "drift.jsonl").stat().st_size
     async with opened(tmp_path) as (app, pilot):
@@ -41,7 +41,7 @@ async def test_a_key_says_how_much_of_the_runs_was_understood(opened: Opener, tm
         assert f"parsed {percent} % of bytes · unknown kinds 1 (gale ×2) · torn lines 1" in line(app, 1)
 
 
-async def test_rows_of_unknown_kinds_are_there_and_can_be_asked_for(opened: Opener, tmp_path: Path) -> None:
+async def test_rows_of_unknown_kinds_are_listed_and_can_be_filtered(opened: Opener, tmp_path: Path) -> None:
     written(tmp_path)
     async with opened(tmp_path) as (app, pilot):
         await press(pilot, "enter")

@@ -107,7 +107,7 @@ async def test_the_cursor_stays_on_its_row_when_rows_come_and_go_above() -> None
         assert "row 025" in texts(app)
 
 
-async def test_where_its_row_is_gone_the_cursor_stays_in_range() -> None:
+async def test_the_cursor_stays_in_range_when_its_row_is_removed() -> None:
     async with shown(Letters(numbers(50))) as (app, _):
         app.view.move_to(49)
         app.view.show(Letters(numbers(5)))
@@ -187,7 +187,7 @@ async def test_only_what_is_seen_is_drawn() -> None:
         assert set(rows.drawn) <= {*range(11), *range(9_989, 10_000)}
 
 
-async def test_what_a_layout_has_painted_is_not_painted_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_layout_paints_a_row_once(monkeypatch: pytest.MonkeyPatch) -> None:
     async with shown(Letters(numbers(100))) as (app, pilot):
         painted: list[Region] = []
         render = LineView.render_lines
@@ -257,7 +257,7 @@ async def test_the_wheel_moves_the_view_and_not_the_cursor() -> None:
             assert (app.view.top, app.view.cursor) == (top, "000")
 
 
-async def test_what_is_dragged_over_is_what_is_copied() -> None:
+async def test_dragging_selects_the_rows_to_copy() -> None:
     async with shown(Letters(numbers(50))) as (app, pilot):
         await pilot.mouse_down(offset=(1, 2))
         await pilot.hover(offset=(8, 4))
@@ -269,7 +269,7 @@ async def test_what_is_dragged_over_is_what_is_copied() -> None:
         assert [row.strip() for row in rows] == ["row 001", "row 002", "row 003"]
 
 
-async def test_another_palette_draws_everything_anew() -> None:
+async def test_another_palette_redraws_everything() -> None:
     async with shown(Letters(numbers(3))) as (app, pilot):
         before = app.view.render_lines(Region(0, 0, 30, 3))
         app.look = app.look._replace(palette=PALETTES["light"])

@@ -24,8 +24,8 @@ segments = st.builds(
 
 @st.composite
 def strips(draw: st.DrawFn) -> Strip:
-    found = draw(st.lists(segments, max_size=6))
-    strip = Strip(found)
+    drawn = draw(st.lists(segments, max_size=6))
+    strip = Strip(drawn)
     return strip.adjust_cell_length(WIDTH, Style(color="red")).crop(0, WIDTH)
 
 
@@ -54,7 +54,7 @@ def test_a_repaint_sends_only_its_cells() -> None:
     line = {0: Strip([Segment("left ")], 5), 5: Strip([Segment("middle right")], 12)}
     update = ChopsUpdate([line], [(0, 2, 4), (0, 12, 17)], [[5, 17]])
 
-    sent = CroppedUpdate.of(update).render_segments(Console())
+    sent = CroppedUpdate.from_update(update).render_segments(Console())
 
     assert plain(sent.encode()) == "ftright"
     assert sent.count("\x1b[1;3H") == sent.count("\x1b[1;13H") == 1
@@ -65,6 +65,6 @@ def test_a_changed_digit_is_one_cell() -> None:
 
 
 def test_a_moved_text_with_wide_characters_is_painted_as_a_whole() -> None:
-    words, gap = Segment('["Grüezi","こんにちは"]'), Segment(" " * 9)
+    text, gap = Segment('["Grüezi","こんにちは"]'), Segment(" " * 9)
 
-    assert differing_cells(Strip([gap, words]), Strip([words, gap])) == [(0, 32)]
+    assert differing_cells(Strip([gap, text]), Strip([text, gap])) == [(0, 32)]

@@ -22,9 +22,9 @@ async def open_failed(app: TraceApp, pilot: Pilot[int], step: str) -> None:
     await settle(pilot)
 
 
-async def to_row(app: TraceApp, pilot: Pilot[int], words: str) -> None:
+async def to_row(app: TraceApp, pilot: Pilot[int], text: str) -> None:
     detail = app.main.detail
-    detail.move_to(next(i for i in range(len(detail.rows)) if words in detail.rows.plain(i)))
+    detail.move_to(next(i for i in range(len(detail.rows)) if text in detail.rows.plain(i)))
     await settle(pilot)
 
 
@@ -90,7 +90,7 @@ async def test_brackets_step_through_the_appearances_of_a_value(opened: Opener, 
         assert "no more appearances" in sentence(app)
 
 
-async def test_a_value_that_no_earlier_text_has_is_said_to_have_none(opened: Opener, tmp_path: Path) -> None:
+async def test_a_value_without_earlier_appearance_has_a_message(opened: Opener, tmp_path: Path) -> None:
     write_desk(tmp_path)
     async with opened(tmp_path) as (app, pilot):
         await open_failed(app, pilot, "5.1")

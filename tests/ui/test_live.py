@@ -21,14 +21,14 @@ def real_time(fixed_time: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TraceApp, "clock", lambda self: now)
 
 
-async def shows(app: TraceApp, pilot: Pilot[int], words: str) -> None:
+async def shows(app: TraceApp, pilot: Pilot[int], text: str) -> None:
     """Wait until the screen shows these words."""
-    await until(pilot, lambda: words in text_of(app), what=f"{words!r} on the screen")
+    await until(pilot, lambda: text in text_of(app), what=f"{text!r} on the screen")
 
 
-async def lacks(app: TraceApp, pilot: Pilot[int], words: str) -> None:
+async def lacks(app: TraceApp, pilot: Pilot[int], text: str) -> None:
     """Wait until the screen does not show these words."""
-    await until(pilot, lambda: words not in text_of(app), what=f"a screen without {words!r}")
+    await until(pilot, lambda: text not in text_of(app), what=f"a screen without {text!r}")
 
 
 async def test_runs_appear_grow_and_go(opened: Opener, tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ async def test_an_opened_run_that_is_going_on_is_followed(opened: Opener, tmp_pa
         await shows(app, pilot, "the newest answer")
 
 
-async def test_scrolling_up_detaches_and_G_attaches_again(opened: Opener, tmp_path: Path) -> None:
+async def test_scrolling_up_detaches_and_G_reattaches(opened: Opener, tmp_path: Path) -> None:
     session = Session(tmp_path / "s.jsonl")
     for _ in range(3):
         session.step()
@@ -154,7 +154,7 @@ async def test_an_open_run_is_kept_while_its_file_is_rewritten_in_halves(opened:
         await shows(app, pilot, "q6")
 
 
-async def test_the_strip_tells_silence_and_what_is_open(opened: Opener, tmp_path: Path) -> None:
+async def test_the_strip_shows_the_silence_and_the_open_call(opened: Opener, tmp_path: Path) -> None:
     session = Session(tmp_path / "s.jsonl")
     session.step()
     session.call("Bash", command="make check")

@@ -69,7 +69,7 @@ def agents(*work: list[str]) -> Run:
 # ---- what the wheel scrolled
 
 
-async def test_what_the_wheel_scrolled_stays_while_the_run_grows(opened: Opener, tmp_path: Path) -> None:
+async def test_the_scroll_position_of_the_wheel_stays_while_the_run_grows(opened: Opener, tmp_path: Path) -> None:
     session = session_of(tmp_path / "s.jsonl", 60)
     async with opened(tmp_path) as (app, pilot):
         await press(pilot, "enter")
@@ -85,7 +85,7 @@ async def test_what_the_wheel_scrolled_stays_while_the_run_grows(opened: Opener,
         assert steps.top == top
 
 
-async def test_what_the_wheel_scrolled_stays_while_the_list_changes(opened: Opener, tmp_path: Path) -> None:
+async def test_the_scroll_position_of_the_wheel_stays_while_the_list_changes(opened: Opener, tmp_path: Path) -> None:
     for i in range(60):
         paprika(tmp_path / f"r{i:02}.json", f"run-{i:02}")
     async with opened(tmp_path) as (app, pilot):
@@ -101,7 +101,7 @@ async def test_what_the_wheel_scrolled_stays_while_the_list_changes(opened: Open
 # ---- following
 
 
-async def test_what_was_passed_is_not_new_any_more(opened: Opener, tmp_path: Path) -> None:
+async def test_visited_steps_are_not_counted_as_new(opened: Opener, tmp_path: Path) -> None:
     session = session_of(tmp_path / "s.jsonl", 3)
     async with opened(tmp_path) as (app, pilot):
         await press(pilot, "enter")
@@ -117,7 +117,7 @@ async def test_what_was_passed_is_not_new_any_more(opened: Opener, tmp_path: Pat
         await shows(app, pilot, "2 new below")
 
 
-async def test_what_came_is_counted_the_same_in_both_views(opened: Opener, tmp_path: Path) -> None:
+async def test_new_steps_are_counted_the_same_in_both_views(opened: Opener, tmp_path: Path) -> None:
     """The row that says that there is no end yet goes when the run ends; it was no step."""
     session = session_of(tmp_path / "s.jsonl", 3)
     async with opened(tmp_path) as (app, pilot):
@@ -133,7 +133,7 @@ async def test_what_came_is_counted_the_same_in_both_views(opened: Opener, tmp_p
         assert "2 new below" in text_of(app)
 
 
-async def test_G_follows_again_a_run_that_ended(opened: Opener, tmp_path: Path) -> None:
+async def test_G_resumes_following_an_ended_run(opened: Opener, tmp_path: Path) -> None:
     paprika(tmp_path / "done.json", "done-run", steps=5)
     async with opened(tmp_path) as (app, pilot):
         await press(pilot, "F", "k")
@@ -142,7 +142,7 @@ async def test_G_follows_again_a_run_that_ended(opened: Opener, tmp_path: Path) 
         await shows(app, pilot, "FOLLOW")
 
 
-async def test_a_followed_run_that_ends_is_said_to_have_ended(opened: Opener, tmp_path: Path) -> None:
+async def test_the_end_of_a_followed_run_is_reported(opened: Opener, tmp_path: Path) -> None:
     session = session_of(tmp_path / "s.jsonl", 3)
     async with opened(tmp_path) as (app, pilot):
         await press(pilot, "enter")
@@ -152,7 +152,7 @@ async def test_a_followed_run_that_ends_is_said_to_have_ended(opened: Opener, tm
         await shows(app, pilot, "s-live ended")
 
 
-async def test_following_goes_to_what_came_last_wherever_it_is(opened: Opener, tmp_path: Path) -> None:
+async def test_following_moves_to_the_newest_step_anywhere(opened: Opener, tmp_path: Path) -> None:
     """Agents that work side by side: the newest step is not the last row."""
     session_of(tmp_path / "s.jsonl", 1)
     async with opened(tmp_path) as (app, _):
@@ -184,7 +184,7 @@ async def test_an_address_of_a_span_goes_there_though_the_run_is_going_on(opened
         assert "FOLLOW" not in text_of(app)
 
 
-async def test_a_file_that_comes_back_is_not_said_to_be_gone(opened: Opener, tmp_path: Path) -> None:
+async def test_a_restored_file_is_not_reported_as_deleted(opened: Opener, tmp_path: Path) -> None:
     session = session_of(tmp_path / "s.jsonl", 3)
     async with opened(tmp_path) as (app, pilot):
         await press(pilot, "enter")
@@ -198,7 +198,7 @@ async def test_a_file_that_comes_back_is_not_said_to_be_gone(opened: Opener, tmp
         await shows(app, pilot, "make 4")
 
 
-async def test_why_a_run_is_in_its_state_is_kept_true(opened: Opener, tmp_path: Path) -> None:
+async def test_the_reason_of_a_state_is_kept_current(opened: Opener, tmp_path: Path) -> None:
     session = session_of(tmp_path / "s.jsonl", 3)
     async with opened(tmp_path) as (app, pilot):
         await press(pilot, "enter", "i")
@@ -230,7 +230,7 @@ async def test_reading_the_detail_stops_following(opened: Opener, tmp_path: Path
 # ---- the header
 
 
-def test_the_header_says_how_it_watches_and_what() -> None:
+def test_the_header_names_the_watch_method() -> None:
     def right(watching: WatchState, width: int) -> str:
         vitals = Vitals(watching, Counter(), State.ENDED)
         return "".join(piece.text for piece in header(["/d"], Store(), UNICODE, vitals, None, width)[1])
@@ -277,7 +277,7 @@ async def test_the_cursor_stays_on_a_run_whose_file_gets_another_name(
         await until(pilot, lambda: runs.ref is not None and runs.ref.path == str(tmp_path / "z" / "d.json"))
 
 
-async def test_the_cursor_goes_back_to_a_run_that_is_made_anew(
+async def test_the_cursor_returns_to_a_recreated_run(
     opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_list, "REUNION_SECONDS", 3600.0)
@@ -313,7 +313,7 @@ async def test_a_quiet_run_stays_among_the_live_and_is_called_quiet_everywhere(
         assert "status unknown" not in text_of(app)
 
 
-async def test_a_silent_run_stands_the_same_everywhere(
+async def test_a_silent_run_has_the_same_state_everywhere(
     opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = NOW.timestamp()
@@ -352,7 +352,7 @@ async def test_the_preview_of_a_run_that_was_left_does_not_jump_later(opened: Op
         assert "· 4 steps" in text_of(app)
 
 
-async def test_what_a_key_said_does_not_hide_that_the_file_is_gone(opened: Opener, tmp_path: Path) -> None:
+async def test_a_status_message_does_not_hide_a_deleted_file(opened: Opener, tmp_path: Path) -> None:
     session = session_of(tmp_path / "s.jsonl", 3)
     async with opened(tmp_path) as (app, pilot):
         await press(pilot, "enter", "e")
@@ -364,7 +364,7 @@ async def test_what_a_key_said_does_not_hide_that_the_file_is_gone(opened: Opene
         assert "FOLLOW" not in text_of(app)
 
 
-async def test_the_error_walk_unfolds_what_hides_an_error(opened: Opener, tmp_path: Path) -> None:
+async def test_the_error_walk_unfolds_folds_around_an_error(opened: Opener, tmp_path: Path) -> None:
     session = session_of(tmp_path / "s.jsonl", 2)
     session.step("it broke", ok=False)
     async with opened(tmp_path) as (app, pilot):
@@ -375,7 +375,7 @@ async def test_the_error_walk_unfolds_what_hides_an_error(opened: Opener, tmp_pa
         await shows(app, pilot, "Last error")
 
 
-async def test_what_is_said_of_the_whole_list_is_kept_true_while_nothing_happens(
+async def test_the_list_summary_is_kept_current_without_events(
     opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paprika(tmp_path / "ended.json", "ended")
@@ -391,7 +391,7 @@ async def test_what_is_said_of_the_whole_list_is_kept_true_while_nothing_happens
         await shows(app, pilot, "1 stalled?")
 
 
-async def test_how_long_ago_it_was_is_kept_true_in_the_list_and_above_the_steps(
+async def test_ages_are_kept_current_in_the_list_and_above_the_steps(
     opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(main, "AGE_TICKS", 1)
@@ -405,7 +405,7 @@ async def test_how_long_ago_it_was_is_kept_true_in_the_list_and_above_the_steps(
         await lacks(app, pilot, "1h")
 
 
-async def test_how_a_run_ended_comes_into_view_with_its_last_step(opened: Opener, tmp_path: Path) -> None:
+async def test_the_end_row_of_a_run_comes_into_view_with_its_last_step(opened: Opener, tmp_path: Path) -> None:
     session = session_of(tmp_path / "s.jsonl", 30)
     async with opened(tmp_path, size=(80, 24)) as (app, pilot):
         await press(pilot, "enter")
@@ -437,7 +437,7 @@ async def test_the_next_pane_of_a_screen_without_room_for_any(opened: Opener, tm
         assert app.is_running
 
 
-async def test_no_silence_is_told_of_a_run_that_cannot_be_reached(opened: Opener, tmp_path: Path) -> None:
+async def test_an_unreachable_run_has_no_silence_strip(opened: Opener, tmp_path: Path) -> None:
     session = Session(tmp_path / "s.jsonl")
     session.step()
     async with opened(tmp_path) as (app, pilot):
@@ -449,19 +449,19 @@ async def test_no_silence_is_told_of_a_run_that_cannot_be_reached(opened: Opener
         await shows(app, pilot, "connection lost  box does not answer")
 
 
-async def test_nothing_is_loaded_for_a_step_that_is_not_followed_any_more(
+async def test_no_body_is_loaded_for_an_unfollowed_step(
     opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[bool] = []
-    monkeypatch.setattr("tracetui.live.engine.Engine.follow", lambda self, on: told.append(on))
+    calls: list[bool] = []
+    monkeypatch.setattr("tracetui.live.engine.Engine.follow", lambda self, on: calls.append(on))
     session = Session(tmp_path / "s.jsonl")
     for _ in range(3):
         session.step()
     async with opened(tmp_path) as (app, pilot):
         await press(pilot, "enter")
         await shows(app, pilot, "FOLLOW")
-        assert told[-1]
+        assert calls[-1]
         await press(pilot, "k")
         session.step()
         await shows(app, pilot, "2 new below")
-        assert not told[-1]
+        assert not calls[-1]

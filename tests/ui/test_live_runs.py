@@ -126,7 +126,7 @@ async def test_it_opens_from_today(opened: Opener, live: Path) -> None:
         await until(pilot, lambda: isinstance(app.screen, TodayScreen))
 
 
-async def test_without_live_runs_it_says_so(opened: Opener, tmp_path: Path) -> None:
+async def test_a_page_without_live_runs_has_a_message(opened: Opener, tmp_path: Path) -> None:
     session("eeee", TOOL).write(tmp_path, NOW.timestamp(), 40 * 3600)
     async with opened(tmp_path / ".claude") as (app, pilot):
         await settle(pilot)

@@ -93,17 +93,19 @@ async def test_the_tree_shows_every_call_and_the_cursor_stays_on_its_own(opened:
         assert (app.main.steps.cursor, numbers(app)) == (here, UNFOLDED)
 
 
-@pytest.mark.parametrize(("words", "shown"), [("identical", WITHOUT), ("remaining", UNFOLDED)])
-async def test_a_search_unfolds_what_hides_its_hit(opened: Opener, samples: Path, words: str, shown: list[int]) -> None:
+@pytest.mark.parametrize(("needle", "shown"), [("identical", WITHOUT), ("remaining", UNFOLDED)])
+async def test_a_search_unfolds_folds_around_its_hit(
+    opened: Opener, samples: Path, needle: str, shown: list[int]
+) -> None:
     async with opened(sample(samples, SUBSIDIES), size=(80, 24)) as (app, pilot):
         await press(pilot, "enter", "g", "slash")
-        await pilot.press(*words, "enter")
+        await pilot.press(*needle, "enter")
         await settle(pilot)
         assert (step(app), numbers(app)) == (5, shown)
-        assert words in text_of(app).partition("3 Detail")[0].partition("2 Steps")[2]
+        assert needle in text_of(app).partition("3 Detail")[0].partition("2 Steps")[2]
 
 
-async def test_jumps_and_targets_unfold_what_hides_them(opened: Opener, samples: Path) -> None:
+async def test_jumps_unfold_folds_around_their_target(opened: Opener, samples: Path) -> None:
     async with opened(sample(samples, SUBSIDIES)) as (app, pilot):
         await press(pilot, "enter")
         await go_to(app, pilot, 5)
@@ -144,10 +146,10 @@ async def test_limits_loops_and_the_doomed_step_lead_to_their_steps(opened: Open
         assert "likely point of no return (heuristic)" in shown
 
         detail = app.main.detail
-        for words, number in (("exceeded at", 5), ("likely", 3), ("loops", 2)):
+        for text, number in (("exceeded at", 5), ("likely", 3), ("loops", 2)):
             await press(pilot, "3")
             rows = detail.rows
-            detail.move_to(next(i for i in range(len(rows)) if words in rows.plain(i)))
+            detail.move_to(next(i for i in range(len(rows)) if text in rows.plain(i)))
             await press(pilot, "apostrophe")
             assert step(app) == number
             assert detail.tab == "run"

@@ -139,7 +139,7 @@ async def test_the_filter_hides_and_escape_brings_everything_back(opened: Opener
         assert len(app.main.runs.refs()) == everything
 
 
-async def test_a_filter_that_matches_nothing_says_so(opened: Opener, samples: Path) -> None:
+async def test_a_filter_without_matches_has_a_message(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "f", *"zzzz", "enter")
         assert "No runs match" in text_of(app)
@@ -191,7 +191,7 @@ async def test_an_unreadable_file_has_a_row_with_its_reason(opened: Opener, samp
         assert "unreadable: cut off" in text_of(app)
 
 
-async def test_a_directory_without_traces_says_what_was_looked_for(opened: Opener, tmp_path: Path) -> None:
+async def test_an_empty_directory_offers_the_demo(opened: Opener, tmp_path: Path) -> None:
     async with opened(tmp_path) as (app, _):
         assert "No traces in" in text_of(app)
         assert "tracetui demo" in text_of(app)
@@ -221,7 +221,7 @@ async def test_the_palette_opens_a_run(opened: Opener, samples: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60), (40, 10), (20, 5), (1, 1)])
-async def test_every_size_can_be_worked_in(opened: Opener, samples: Path, size: tuple[int, int]) -> None:
+async def test_every_size_is_usable(opened: Opener, samples: Path, size: tuple[int, int]) -> None:
     async with opened(samples, size=size) as (app, pilot):
         await press(pilot, "j", "enter", "j", "t", "enter", ">", "escape", "escape", "j")
         assert app.is_running
@@ -352,7 +352,7 @@ async def test_a_folder_of_broken_files_only_is_shown_over_the_whole_width(opene
         await until(pilot, lambda: line[:60] in text_of(app), what="the same text on a wider screen")
 
 
-async def test_below_the_smallest_size_it_says_so_and_goes_on_where_it_was(opened: Opener, samples: Path) -> None:
+async def test_below_the_smallest_size_a_message_replaces_the_screen(opened: Opener, samples: Path) -> None:
     async with opened(samples, size=(80, 24)) as (app, pilot):
         for keys in ((), ("enter",), ("escape", "T"), ("escape", "S")):
             await press(pilot, *keys)
@@ -376,9 +376,9 @@ async def test_the_footer_names_only_keys_that_lead_somewhere(opened: Opener, sa
     async with opened(tmp_path) as (app, _):
         assert text_of(app).splitlines()[-1].split() == ["q", "quit", "?", "all", "keys"]
     async with opened(samples / "latticeflow" / "trip.json") as (app, pilot):
-        told = text_of(app).splitlines()[-1]
-        assert "open" in told
-        assert not {"triage", "verdict"} & set(told.split())  # a call inside failed: `e` goes there
+        hints = text_of(app).splitlines()[-1]
+        assert "open" in hints
+        assert not {"triage", "verdict"} & set(hints.split())  # a call inside failed: `e` goes there
         await press(pilot, "enter", "3")
         assert text_of(app).splitlines()[-1].split()[2:7] == [">", "next", "tab", "yy", "copy"]
     async with opened(samples, size=(200, 60)) as (app, _):
@@ -386,7 +386,7 @@ async def test_the_footer_names_only_keys_that_lead_somewhere(opened: Opener, sa
         assert "no readable traces" not in text_of(app)
 
 
-async def test_a_key_without_a_command_says_so_once(opened: Opener, samples: Path) -> None:
+async def test_an_unbound_key_is_reported_once(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "X")
         assert "X is not bound · ? all keys" in text_of(app)

@@ -21,12 +21,12 @@ from tracetui.ui.widgets.lines import LineWidget, key_at, word_at
 from tracetui.views.rows import Piece
 
 
-async def click(pilot: Pilot[int], widget: Widget, words: str, y: int = 0) -> None:
+async def click(pilot: Pilot[int], widget: Widget, label: str, y: int = 0) -> None:
     """Click on words in a line of a widget."""
     assert isinstance(widget, LineWidget)
     text = widget.strip_at(y).text
-    assert words in text, text
-    await pilot.click(widget, offset=(text.index(words), y))
+    assert label in text, text
+    await pilot.click(widget, offset=(text.index(label), y))
 
 
 async def test_hints_of_the_footer_are_keys(opened: Opener, samples: Path) -> None:
@@ -182,10 +182,10 @@ def test_keys_of_a_line() -> None:
         Piece(Clean("   yr"), "key bold"),
     ]  # fmt: skip
     text = "".join(piece.text for piece in line)
-    found = [key_at(line, x) for x in range(len(text) + 3)]
-    assert [text[x] for x, key in enumerate(found[: len(text)]) if key == "T"] == [*"T triage"]
-    assert [text[x] for x, key in enumerate(found[: len(text)]) if key == "yr"] == [*"yr"]
-    assert {*found} == {"", "T", "yr"}
+    keys_at = [key_at(line, x) for x in range(len(text) + 3)]
+    assert [text[x] for x, key in enumerate(keys_at[: len(text)]) if key == "T"] == [*"T triage"]
+    assert [text[x] for x, key in enumerate(keys_at[: len(text)]) if key == "yr"] == [*"yr"]
+    assert {*keys_at} == {"", "T", "yr"}
 
 
 def test_words_of_headings() -> None:

@@ -28,10 +28,10 @@ class Pipe:
             self.drained.clear()
 
     def read(self, size: int) -> bytes:
-        found = b""
-        while len(found) < size and (data := os.read(self.end, size - len(found))):
-            found += data
-        return found
+        received = b""
+        while len(received) < size and (data := os.read(self.end, size - len(received))):
+            received += data
+        return received
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_everything_comes_in_order(pipe: Pipe) -> None:
     assert pipe.outlet.sent_bytes == len(whole)
 
 
-def test_writing_never_waits_and_what_is_not_taken_is_counted(pipe: Pipe) -> None:
+def test_writing_never_blocks_and_pending_bytes_are_counted(pipe: Pipe) -> None:
     part = b"x" * 10_000
     for _ in range(100):  # if it waited, it would for ever
         pipe.outlet.write(part)
@@ -82,13 +82,13 @@ def test_the_end_writes_the_rest(pipe: Pipe) -> None:
     assert pipe.outlet.pending_bytes == 0
 
 
-def test_the_end_gives_up_a_terminal_that_takes_nothing(pipe: Pipe) -> None:
+def test_closing_gives_up_on_a_stuck_terminal(pipe: Pipe) -> None:
     pipe.outlet.write(b"z" * 200_000)
     pipe.outlet.stop()  # if it did not give up, it would wait for ever
     assert pipe.outlet.pending_bytes > 0
 
 
-def test_a_descriptor_that_somebody_made_non_blocking_is_waited_for(pipe: Pipe) -> None:
+def test_a_non_blocking_descriptor_is_waited_for(pipe: Pipe) -> None:
     os.set_blocking(pipe.start, False)
     pipe.outlet.write(b"n" * 300_000)
     assert len(pipe.read(300_000)) == 300_000

@@ -23,8 +23,8 @@ async def test_the_screen_below_is_tinted(opened: Opener, samples: Path, key: st
         whole = below._compositor.render_strips()[3]
         expected = rendered.process_segments(whole, rendered.color)
         cells = [(sign, style.color, style.bgcolor) for text, style, _ in expected if style for sign in text]
-        found = [(sign, style.color, style.bgcolor) for text, style, _ in shown if style for sign in text]
-        assert found[:9] == cells[:9]
+        tinted = [(sign, style.color, style.bgcolor) for text, style, _ in shown if style for sign in text]
+        assert tinted[:9] == cells[:9]
 
 
 async def test_a_style_is_tinted_once(opened: Opener, samples: Path) -> None:
@@ -34,7 +34,7 @@ async def test_a_style_is_tinted_once(opened: Opener, samples: Path) -> None:
         assert 0 < _tint.cache_info().misses < _tint.cache_info().hits / 10
 
 
-async def test_no_box_makes_textual_parse_its_css_again(
+async def test_no_box_makes_textual_reparse_its_css(
     opened: Opener, samples: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(samples) as (_, pilot):

@@ -56,15 +56,15 @@ def test_every_command_is_found_by_its_title() -> None:
     for pane in EVERYWHERE:
         commands = of_pane(pane)
         for command in commands:
-            best = max(match_score(command.title, one) for one in commands)
+            best = max(match_score(command.title, other) for other in commands)
             assert match_score(command.title, command) == best, command.id
 
 
 async def test_keys_are_at_the_right_and_enter_runs(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
-        found = await palette(app, pilot, "triage")
-        assert found[0].startswith("triage ")
-        assert found[0].endswith(" T")
+        entries = await palette(app, pilot, "triage")
+        assert entries[0].startswith("triage ")
+        assert entries[0].endswith(" T")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, TriageScreen))
 
@@ -75,15 +75,15 @@ async def test_no_help_is_cut(opened: Opener, samples: Path, size: tuple[int, in
         await palette(app, pilot)
         assert isinstance(app.screen, Palette)
         view = app.screen._view
-        found = [view.rows.line(i, size[0]) for i in range(len(view.rows))]
-        shown = re.sub(r"\s+", " ", " ".join(piece.text for line in found for piece in line))
+        lines = [view.rows.line(i, size[0]) for i in range(len(view.rows))]
+        shown = re.sub(r"\s+", " ", " ".join(piece.text for line in lines for piece in line))
         assert "…" not in shown.replace("dur>5s …", "")
 
 
 async def test_a_click_runs(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
-        found = await palette(app, pilot, "l")
-        row = next(i for i, text in enumerate(found) if text.startswith("live runs"))
+        entries = await palette(app, pilot, "l")
+        row = next(i for i, text in enumerate(entries) if text.startswith("live runs"))
         assert isinstance(app.screen, Palette)
         await pilot.click(app.screen._view, offset=(8, row + 3))
         await until(pilot, lambda: isinstance(app.screen, LiveScreen))

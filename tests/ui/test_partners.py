@@ -20,8 +20,8 @@ def test_a_comparison_is_offered_once_the_list_is_complete() -> None:
     comparisons = Comparisons(store, lambda: not stage)
 
     def is_offered() -> bool:
-        found = comparisons.available_commands(COMMANDS, RunRef("any", "b"))
-        return any(command.id == "diff-original" for command in found)
+        available = comparisons.available_commands(COMMANDS, RunRef("any", "b"))
+        return any(command.id == "diff-original" for command in available)
 
     assert not is_offered(), "finding relations in a list that grows takes longer than reading it"
     stage = ""

@@ -67,10 +67,10 @@ async def go_to(app: TraceApp, pilot: Pilot[int], ref: RunRef) -> None:
     await settle(pilot)
 
 
-def told(app: TraceApp, ref: RunRef) -> tuple[str, str]:
+def relationship_of(app: TraceApp, ref: RunRef) -> tuple[str, str]:
     """What the list says before and after the outcome of a run."""
-    ties = app.main.runs.ties(app.store.runs[ref], app.look.glyphs)
-    return "".join(piece.text for piece in ties.before).strip(), "".join(piece.text for piece in ties.after).strip()
+    column = app.main.runs.relationship(app.store.runs[ref], app.look.glyphs)
+    return "".join(piece.text for piece in column.before).strip(), "".join(piece.text for piece in column.after).strip()
 
 
 async def test_a_thousand_health_checks_are_one_sign_each(opened: Opener, tmp_path: Path) -> None:
@@ -80,9 +80,9 @@ async def test_a_thousand_health_checks_are_one_sign_each(opened: Opener, tmp_pa
     first = RunRef("otlp", first.path, f"{1:032x}")
     last = RunRef("otlp", first.path, f"{1000:032x}")
     async with opened(tmp_path) as (app, pilot):
-        assert told(app, first) == ("↺×999", "")
-        assert told(app, last) == ("↺", "")
-        assert told(app, other) == ("", "")
+        assert relationship_of(app, first) == ("↺×999", "")
+        assert relationship_of(app, last) == ("↺", "")
+        assert relationship_of(app, other) == ("", "")
         await go_to(app, pilot, last)
         drawn = app.main.runs.rows.line(app.main.runs.position, 120)
         assert "ping" in "".join(piece.text for piece in drawn)
@@ -91,7 +91,7 @@ async def test_a_thousand_health_checks_are_one_sign_each(opened: Opener, tmp_pa
         assert screen.request.relation == "repeat"
         assert "No differences" in text_of(app)
         await type_keys(pilot, screen, "escape")
-        assert told(app, last) == ("↺", "=")
+        assert relationship_of(app, last) == ("↺", "=")
 
 
 async def test_d_on_the_first_of_several_lists_the_others(opened: Opener, tmp_path: Path) -> None:
@@ -104,16 +104,16 @@ async def test_d_on_the_first_of_several_lists_the_others(opened: Opener, tmp_pa
         await until(pilot, lambda: "comparing" not in text_of(app).splitlines()[1], what="all comparisons")
         assert text_of(app).count("repeat ") >= 2
         await type_keys(pilot, screen, "escape")
-        assert told(app, first)[0] == "↺×2 ≠1"
+        assert relationship_of(app, first)[0] == "↺×2 ≠1"
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
-async def test_the_comparison_opens_where_they_part_and_the_common_beginning_is_folded(
+async def test_the_comparison_opens_at_the_first_difference_and_folds_the_common_prefix(
     opened: Opener, tmp_path: Path, size: tuple[int, int]
 ) -> None:
-    one = [f"fine {i}" for i in range(40)]
-    two = [*one[:30], "odd", *one[31:]]
-    first = write(tmp_path / "a.jsonl", trace(0, asked="go", answers=one))
+    answers = [f"fine {i}" for i in range(40)]
+    two = [*answers[:30], "odd", *answers[31:]]
+    first = write(tmp_path / "a.jsonl", trace(0, asked="go", answers=answers))
     second = write(tmp_path / "b.jsonl", trace(1, asked="go", answers=two, failed=35))
     assert first.path < second.path
     async with opened(tmp_path, size=size) as (app, pilot):
@@ -144,10 +144,10 @@ async def test_the_comparison_opens_where_they_part_and_the_common_beginning_is_
         assert (pairs.cursor, len(pairs.rows)) == (PREFIX, before)
 
 
-async def test_what_is_folded_is_found(opened: Opener, tmp_path: Path) -> None:
-    one = [f"fine {i}" for i in range(40)]
-    write(tmp_path / "a.jsonl", trace(0, asked="go", answers=one))
-    second = write(tmp_path / "b.jsonl", trace(1, asked="go", answers=[*one[:30], "odd"]))
+async def test_folded_steps_are_searched(opened: Opener, tmp_path: Path) -> None:
+    answers = [f"fine {i}" for i in range(40)]
+    write(tmp_path / "a.jsonl", trace(0, asked="go", answers=answers))
+    second = write(tmp_path / "b.jsonl", trace(1, asked="go", answers=[*answers[:30], "odd"]))
     async with opened(tmp_path) as (app, pilot):
         await go_to(app, pilot, second)
         await pilot.press("D")

@@ -50,12 +50,12 @@ async def tree_of(app: TraceApp, pilot: Pilot[int], selected: int = 0) -> RunTre
 
 
 def node(screen: RunTreeScreen) -> Node:
-    found = screen.branches.node
-    assert found is not None
-    return found
+    current = screen.branches.node
+    assert current is not None
+    return current
 
 
-async def test_it_begins_at_the_first_fork_and_says_what_chance_gives(opened: Opener, trials: Path) -> None:
+async def test_it_begins_at_the_first_fork_with_its_chance(opened: Opener, trials: Path) -> None:
     async with opened(trials) as (app, pilot):
         screen = await tree_of(app, pilot)
 
@@ -76,8 +76,8 @@ async def test_the_step_under_the_cursor_is_below_the_tree(opened: Opener, trial
         screen = await tree_of(app, pilot)
         preview = screen._preview
 
-        async def shows(words: str) -> None:
-            await until(pilot, lambda: preview.body is not None and words in text_of(app), what=words)
+        async def shows(text: str) -> None:
+            await until(pilot, lambda: preview.body is not None and text in text_of(app), what=text)
 
         assert preview.is_on_screen
         await shows(f"Trial 1 step 3 ■ {BOOKING[0]}")  # as the run counts: with the message of the user
@@ -96,11 +96,11 @@ async def test_a_low_screen_shows_the_tree_only(opened: Opener, trials: Path) ->
 async def test_motions_between_forks(opened: Opener, trials: Path) -> None:
     async with opened(trials) as (app, pilot):
         screen = await tree_of(app, pilot)
-        found = [node(screen).step]
+        steps = [node(screen).step]
         for keys in (("]", "f"), ("]", "f"), ("[", "f")):
             await press(pilot, *keys)
-            found.append(node(screen).step)
-        assert found == [2, 3, 5, 3]
+            steps.append(node(screen).step)
+        assert steps == [2, 3, 5, 3]
         await press(pilot, "[", "f", "[", "f")
         assert "no earlier forks" in line(app, 1)
         await press(pilot, "]", "d")
@@ -149,9 +149,9 @@ async def test_a_step_opens_the_selected_run_there_and_leaving_it_comes_back(ope
         assert app.main.steps.span is not None
         assert app.main.steps.span.name == BOOKING[0]
         await press(pilot, "escape")
-        again = await shown(app, pilot)
-        assert again.branches.cursor == before
-        assert again.state.selected == runs_of(app)[1].ref
+        reopened = await shown(app, pilot)
+        assert reopened.branches.cursor == before
+        assert reopened.state.selected == runs_of(app)[1].ref
 
 
 async def test_the_end_of_a_run_opens_its_last_step(opened: Opener, trials: Path) -> None:
@@ -217,9 +217,9 @@ async def test_a_decisive_fork_is_found_below_a_folded_one_and_the_sentence_foll
 
 def _row(screen: RunTreeScreen, index: int) -> Node:
     rows = screen.branches.tree_rows
-    found = rows.node(index) if rows is not None else None
-    assert found is not None
-    return found
+    row_node = rows.node(index) if rows is not None else None
+    assert row_node is not None
+    return row_node
 
 
 async def test_a_search_finds_folded_steps(opened: Opener, trials: Path) -> None:
@@ -228,8 +228,8 @@ async def test_a_search_finds_folded_steps(opened: Opener, trials: Path) -> None
         await press(pilot, "slash", *"certificate")
         await pilot.press("enter")
         await settle(pilot)
-        found = screen.branches.rows.plain(screen.branches.position)
-        assert found.startswith("send_certificate")
+        row_text = screen.branches.rows.plain(screen.branches.position)
+        assert row_text.startswith("send_certificate")
 
 
 async def test_with_model_texts_messages_are_steps(opened: Opener, trials: Path) -> None:

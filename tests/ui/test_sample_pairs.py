@@ -28,7 +28,7 @@ BY_HAND = {"atif": ("t-1", "t-2", "bash")}
 
 
 @pytest.mark.parametrize("folder", PAIRS)
-async def test_d_opens_where_they_part(opened: Opener, tmp_path: Path, folder: str) -> None:
+async def test_d_opens_the_comparison_at_the_first_difference(opened: Opener, tmp_path: Path, folder: str) -> None:
     original, replay, relation, step = PAIRS[folder]
     async with opened(settled(sample(folder), tmp_path / "traces")) as (app, pilot):
         app.main.runs.move_to_key(run_like(app, replay).ref)
@@ -59,9 +59,9 @@ async def test_d_opens_where_they_part(opened: Opener, tmp_path: Path, folder: s
 
 @pytest.mark.parametrize("folder", BY_HAND)
 async def test_two_runs_are_paired_by_hand(opened: Opener, tmp_path: Path, folder: str) -> None:
-    one, other, step = BY_HAND[folder]
+    first, second, step = BY_HAND[folder]
     async with opened(settled(sample(folder), tmp_path / "traces")) as (app, pilot):
-        for ident in (one, other):
+        for ident in (first, second):
             app.main.runs.move_to_key(run_like(app, ident).ref)
             await press(pilot, "space")
         await pilot.press("d")

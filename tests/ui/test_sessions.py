@@ -57,15 +57,15 @@ async def test_the_cursor_leaves_a_failure_beyond_the_first_page(opened: Opener,
         assert first < app.main.runs.page
 
 
-async def test_the_list_says_how_each_session_stands(opened: Opener, sessions: Path) -> None:
+async def test_the_list_shows_the_state_of_each_session(opened: Opener, sessions: Path) -> None:
     async with opened(sessions, size=(160, 40)) as (app, pilot):
         await until(pilot, lambda: all(run.deep for run in app.store.runs.values()))
-        found = shown(app)
-    for words in (
+        listing = shown(app)
+    for text in (
         "~running: Bash", "~waiting for you  Fix the parser", "~interrupted  Rename the columns",
         "~done  Publish the site", "~done  Write the changelog",
     ):  # fmt: skip
-        assert words in found, found
+        assert text in listing, listing
 
 
 async def test_a_silent_session_is_called_stalled_by_every_part_of_the_screen(opened: Opener, tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ async def test_a_silent_session_is_called_stalled_by_every_part_of_the_screen(op
         assert screen(app).splitlines()[1].startswith(" ~stalled?: no change for 10m00")
 
 
-async def test_why_an_interrupted_session_counts_as_that(opened: Opener, tmp_path: Path) -> None:
+async def test_the_reason_of_an_interrupted_session_is_shown(opened: Opener, tmp_path: Path) -> None:
     session("s", OPEN).write(tmp_path, NOW.timestamp(), 2 * 3600)
     async with opened(tmp_path / ".claude", size=(160, 40)) as (app, pilot):
         await press(pilot, "enter")
@@ -91,7 +91,7 @@ async def test_why_an_interrupted_session_counts_as_that(opened: Opener, tmp_pat
         assert screen(app).splitlines()[1].startswith(" ~interrupted: ")
 
 
-async def test_hits_say_how_a_session_stands_as_the_list_does(opened: Opener, sessions: Path) -> None:
+async def test_hits_show_the_state_of_a_session_like_the_list(opened: Opener, sessions: Path) -> None:
     async with opened(sessions, size=(160, 40)) as (app, pilot):
         await until(pilot, lambda: all(run.deep for run in app.store.runs.values()))
         rows = app.main.runs.rows
@@ -104,11 +104,11 @@ async def test_hits_say_how_a_session_stands_as_the_list_does(opened: Opener, se
         hits = app.screen
         assert isinstance(hits, HitsScreen)
         await until(pilot, lambda: "searching" not in screen(app).splitlines()[1], what="the end of the search")
-        found = hits.list.rows
-        headings = [i for i in range(len(found)) if not found.selectable(i)]
+        rows = hits.list.rows
+        headings = [i for i in range(len(rows)) if not rows.selectable(i)]
         assert len(headings) > 2
         for i in headings:
-            assert text_of(found.line(i, 150))[0] == listed[found.plain(i)]
+            assert text_of(rows.line(i, 150))[0] == listed[rows.plain(i)]
 
 
 async def test_yr_copies_the_command(opened: Opener, sessions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +124,7 @@ async def test_yr_copies_the_command(opened: Opener, sessions: Path, monkeypatch
     assert copied == ["cd /home/me/parser && claude --resume aaaa-2"]
 
 
-async def test_a_run_that_nothing_resumes_says_so(opened: Opener, samples: Path) -> None:
+async def test_a_run_that_cannot_be_resumed_has_a_message(opened: Opener, samples: Path) -> None:
     async with opened(samples / "harbor" if (samples / "harbor").exists() else samples) as (app, pilot):
         await pilot.press("y", "r")
         assert "no command resumes this run" in text_of(app.main.status_message)

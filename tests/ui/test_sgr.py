@@ -44,7 +44,7 @@ def test_it_draws_the_same(writes: list[str]) -> None:
     assert drawn(shortened) == drawn(writes)
 
 
-def test_what_stays_is_not_written_again() -> None:
+def test_unchanged_codes_are_not_repeated() -> None:
     styled = "\x1b[38;2;1;2;3;48;2;9;8;7ma\x1b[0m\x1b[38;2;5;5;5;48;2;9;8;7mb\x1b[0m\x1b[38;2;5;5;5;48;2;9;8;7mc\x1b[0m"
     assert Shortener().shorten(styled) == "\x1b[38;2;1;2;3;48;2;9;8;7ma\x1b[38;2;5;5;5mbc\x1b[0m"
 

@@ -189,8 +189,10 @@ async def second(pilot: Pilot[int]) -> None:
     assert isinstance(app, TraceApp)
     screen = app.screen
     assert isinstance(screen, TriageScreen)
-    found = app.surveys.contrast_of
-    await until(pilot, lambda: screen.queue.group is not None and bool(found(screen.queue.group.runs)), what="contrast")
+    contrast = app.surveys.contrast_of
+    await until(
+        pilot, lambda: screen.queue.group is not None and bool(contrast(screen.queue.group.runs)), what="contrast"
+    )
     await quiet(pilot)
 
 

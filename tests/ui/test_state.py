@@ -234,7 +234,7 @@ def test_marks_are_letters_for_two_and_signs_for_more() -> None:
     state = LIST
     for ref, marks in ((REF, "A"), (OTHER, "AB"), (THIRD, "+++")):
         state = states.toggle_mark(state, ref)
-        assert "".join(states.mark_label(state, one) for one in (REF, OTHER, THIRD)) == marks
+        assert "".join(states.mark_label(state, ref) for ref in (REF, OTHER, THIRD)) == marks
     state = states.toggle_mark(state, REF)
     assert state.marked == (OTHER, THIRD)
     assert states.mark_label(state, REF) == ""
@@ -278,4 +278,4 @@ def test_a_state_is_one_line_without_anything_of_a_trace_or_of_the_reader() -> N
     line = states.describe(state)
     assert "SECRET" not in line
     assert "\n" not in line
-    assert all(words in line for words in ("pane=steps", "level=1", "ref=<a run of paprika>", "sort=time"))
+    assert all(text in line for text in ("pane=steps", "level=1", "ref=<a run of paprika>", "sort=time"))

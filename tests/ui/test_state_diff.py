@@ -34,7 +34,7 @@ def test_back_undoes_the_zoom_and_leads_to_the_steps_where_one_pane_fits() -> No
     assert diff_state.go_back(CONTEXTS, narrow=True) is None
 
 
-def test_what_is_ignored_counts_and_is_ignored_again() -> None:
+def test_ignored_differences_are_toggled() -> None:
     strict = diff_state.toggle_ignored(STATE)
     assert strict.ask == Compare(A, B, strict=True)
     assert diff_state.toggle_ignored(strict) == STATE

@@ -25,9 +25,9 @@ def queue() -> Sequence[Group]:
         for name in ("TimeoutError", "ValueError")
         for i in (1, 2)
     ]
-    found = groups(runs)
-    assert [len(group.runs) for group in found] == [2, 2]
-    return found
+    causes = groups(runs)
+    assert [len(group.runs) for group in causes] == [2, 2]
+    return causes
 
 
 def test_back_undoes_the_zoom_and_leads_to_the_queue() -> None:
@@ -38,38 +38,38 @@ def test_back_undoes_the_zoom_and_leads_to_the_queue() -> None:
 
 
 def test_causes_fold_and_unfold() -> None:
-    both = triage_state.fold_rows(TriageState(), "ab", open_=True)
-    assert both.unfolded == {"a", "b"}
-    assert triage_state.fold_rows(both, "a", open_=False).unfolded == {"b"}
-    assert triage_state.fold_rows(both, both.unfolded, open_=False) == TriageState()
+    unfolded = triage_state.fold_rows(TriageState(), "ab", open_=True)
+    assert unfolded.unfolded == {"a", "b"}
+    assert triage_state.fold_rows(unfolded, "a", open_=False).unfolded == {"b"}
+    assert triage_state.fold_rows(unfolded, unfolded.unfolded, open_=False) == TriageState()
 
 
 def test_the_walk_goes_through_all_failed_runs_whatever_is_folded() -> None:
-    found = queue()
-    order = CauseOrder(found)
-    members = [Member(group, ref) for group in found for ref in group.runs]
+    causes = queue()
+    order = CauseOrder(causes)
+    members = [Member(group, ref) for group in causes for ref in group.runs]
 
     assert walk(order, 1) == members
     assert walk(order, -1) == members[::-1]
-    assert triage_state.step_failed(order, found[1], 1) == (members[2], 2)
-    assert triage_state.step_failed(order, found[1], -1) == (members[1], 1)
+    assert triage_state.step_failed(order, causes[1], 1) == (members[2], 2)
+    assert triage_state.step_failed(order, causes[1], -1) == (members[1], 1)
     assert triage_state.step_failed(order, members[3], 1) == (None, 4)
 
 
 def walk(order: CauseOrder, step: int) -> list[Member]:
     """All failed runs, one after the other."""
-    found: list[Member] = []
-    while (member := triage_state.step_failed(order, found[-1] if found else None, step)[0]) is not None:
-        found.append(member)
-    return found
+    members: list[Member] = []
+    while (member := triage_state.step_failed(order, members[-1] if members else None, step)[0]) is not None:
+        members.append(member)
+    return members
 
 
 def test_the_walk_of_failed_runs_stops_at_ungraded_runs_that_failed_too() -> None:
     missing = Score.ungraded("reward", Evidence("uvx: command not found", "log line 1", Who.GRADER))
     late = make_summary("a").replace(status=Status.ERROR, first_error=FirstError("late", type="AgentTimeoutError"))
-    both = late.replace(scores=(missing,), outcome=Outcome.UNGRADED)
-    only = both.replace(status=Status.OK, first_error=None)
-    named = zip("bcde", (both, only, both, only), strict=True)
+    failed = late.replace(scores=(missing,), outcome=Outcome.UNGRADED)
+    completed = failed.replace(status=Status.OK, first_error=None)
+    named = zip("bcde", (failed, completed, failed, completed), strict=True)
     runs = [late, *(run.replace(ref=RunRef("any", name), started_at=None) for name, run in named)]
     order = CauseOrder(groups(runs))
     _, ungraded = sorted(order.groups, key=lambda group: group.ungraded)
@@ -87,21 +87,21 @@ def test_the_walk_of_failed_runs_stops_at_ungraded_runs_that_failed_too() -> Non
 
 
 def test_after_a_verdict_comes_the_next_without_one() -> None:
-    found = CauseOrder(queue())
-    first, second = found.groups
+    order = CauseOrder(queue())
+    first, second = order.groups
     decided: set[object] = set()
 
-    def told(what: Group | Task | RunRef) -> Judgement:
+    def judgement_of(what: Group | Task | RunRef) -> Judgement:
         return DECIDED if (what if isinstance(what, RunRef) else what.digest) in decided else OPEN
 
-    assert triage_state.undecided(found, None, told) == first.digest
-    assert triage_state.undecided(found, first, told) == second.digest
-    assert triage_state.undecided(found, second, told) == first.digest
-    assert triage_state.undecided(found, Member(first, first.runs[0]), told) == first.runs[1]
+    assert triage_state.next_undecided(order, None, judgement_of) == first.digest
+    assert triage_state.next_undecided(order, first, judgement_of) == second.digest
+    assert triage_state.next_undecided(order, second, judgement_of) == first.digest
+    assert triage_state.next_undecided(order, Member(first, first.runs[0]), judgement_of) == first.runs[1]
     decided |= {first.runs[1], second.digest}
-    assert triage_state.undecided(found, Member(first, first.runs[0]), told) == first.digest
+    assert triage_state.next_undecided(order, Member(first, first.runs[0]), judgement_of) == first.digest
     decided.add(first.digest)
-    assert triage_state.undecided(found, first, told) is None
+    assert triage_state.next_undecided(order, first, judgement_of) is None
 
 
 def test_marks_are_toggled_and_go_with_escape() -> None:
@@ -125,8 +125,8 @@ def test_wrong_answers_are_walked_and_judged_task_by_task() -> None:
     assert walk(order, -1) == every[::-1]
     assert triage_state.step_failed(order, TaskRow(heading, y), 1) == (every[2], 2)
     assert triage_state.step_failed(order, TaskRow(heading, y), -1) == (every[1], 1)
-    assert triage_state.undecided(order, TaskRow(heading, x), lambda _: OPEN) == y.digest
-    assert triage_state.undecided(order, TaskRow(heading, y), lambda _: OPEN) == x.digest
+    assert triage_state.next_undecided(order, TaskRow(heading, x), lambda _: OPEN) == y.digest
+    assert triage_state.next_undecided(order, TaskRow(heading, y), lambda _: OPEN) == x.digest
 
 
 SCORES = (Score("reward", 0.0, False),)

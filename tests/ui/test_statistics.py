@@ -84,7 +84,7 @@ async def test_the_rows_are_chosen_by_keys_around_the_end(opened: Opener, sample
         assert screen.by is seen[-2]
 
 
-async def test_what_is_shown_is_counted_when_a_filter_holds(opened: Opener, samples: Path) -> None:
+async def test_statistics_count_only_the_filtered_runs(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "f", *keys("agent:deployer"), "enter")
         screen = await statistics(app, pilot)
@@ -97,7 +97,7 @@ async def test_what_is_shown_is_counted_when_a_filter_holds(opened: Opener, samp
         assert agents(app) == {"deployer"}
 
 
-async def test_one_run_is_counted_from_within_it(opened: Opener, samples: Path) -> None:
+async def test_statistics_of_an_open_run_count_it_alone(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "enter")
         ref = app.main.state.ref
@@ -148,7 +148,7 @@ async def test_enter_in_the_statistics_of_a_group_leads_to_the_list(opened: Open
         assert "search" in text_of(app)
 
 
-async def test_a_kind_that_no_run_tells_of_says_so(opened: Opener, samples: Path) -> None:
+async def test_an_unrecorded_kind_has_a_message(opened: Opener, samples: Path) -> None:
     async with opened(next(samples.glob("paprika/2c77f4*.json"))) as (app, pilot):
         screen = await statistics(app, pilot)
         while screen.by is not By.NODE:

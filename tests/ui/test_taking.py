@@ -33,9 +33,9 @@ async def export_to(pilot: Pilot[int], path: str) -> None:
     await press(pilot, "enter")
 
 
-async def told(app: TraceApp, pilot: Pilot[int], words: str) -> None:
+async def wait_for_message(app: TraceApp, pilot: Pilot[int], text: str) -> None:
     """Wait until the message line says so."""
-    await until(pilot, lambda: words in line(app, 1), what=f"{words!r} on {line(app, 1)!r}")
+    await until(pilot, lambda: text in line(app, 1), what=f"{text!r} on {line(app, 1)!r}")
 
 
 @pytest.mark.parametrize("form", ["md", "html", "json"])
@@ -44,7 +44,7 @@ async def test_a_run_is_written_without_its_secrets(opened: Opener, samples: Pat
     written = tmp_path / f"run.{form}"
     async with opened(path, size=(200, 40)) as (app, pilot):
         await export_to(pilot, str(written))
-        await told(app, pilot, "readable by you only; secrets masked")
+        await wait_for_message(app, pilot, "readable by you only; secrets masked")
 
     text = written.read_text()
     assert secret_of(path) in path.read_text()
@@ -68,7 +68,7 @@ async def test_the_whole_triage_is_written(opened: Opener, samples: Path, tmp_pa
     async with opened(samples, size=(200, 40)) as (app, pilot):
         await press(pilot, "T", "v", "k")
         await export_to(pilot, str(written))
-        await told(app, pilot, "wrote")
+        await wait_for_message(app, pilot, "wrote")
 
     data = json.loads(written.read_text())
     assert data["schema"] == "tracetui/triage/1"
@@ -77,21 +77,19 @@ async def test_the_whole_triage_is_written(opened: Opener, samples: Path, tmp_pa
     assert data["next"].startswith("tracetui show ")
 
 
-async def test_what_cannot_be_written_is_said_and_nothing_is_left(
-    opened: Opener, samples: Path, tmp_path: Path
-) -> None:
+async def test_a_failed_export_is_reported_and_leaves_no_file(opened: Opener, samples: Path, tmp_path: Path) -> None:
     there = tmp_path / "there.md"
     there.write_text("mine")
     before = sorted(samples.rglob("*"))
     async with opened(samples, size=(200, 40)) as (app, pilot):
-        for path, words in (
+        for path, message in (
             (there, f"{there} already exists; choose another name"),
             (samples / "new.md", "contains traces and is never written to"),
             (tmp_path / "no" / "new.md", "can't be written: No such file or directory"),
             (tmp_path, f"{tmp_path} is a directory; name a file in it"),
         ):
             await export_to(pilot, str(path))
-            await told(app, pilot, words)
+            await wait_for_message(app, pilot, message)
             assert "--force" not in line(app, 1)
         await press(pilot, "x")
         assert line(app, 1).split()[-1] == str(tmp_path)
@@ -103,7 +101,7 @@ async def test_what_cannot_be_written_is_said_and_nothing_is_left(
 
 
 @pytest.mark.parametrize(
-    ("sample", "moves", "form", "words"),
+    ("sample", "moves", "form", "fragments"),
     [
         (RESEARCHER, ["[", "m"], "c", ["curl https://api.openai.com/", "$API_KEY", '"model": "gpt-4o"']),
         (RESEARCHER, [], "f", ['"operation": "execute_tool"', '"query": "KfW 442 budget"']),
@@ -119,7 +117,7 @@ async def test_a_step_is_copied_as_code(
     sample: str,
     moves: list[str],
     form: str,
-    words: list[str],
+    fragments: list[str],
 ) -> None:
     (path,) = samples.glob(sample)
     copied: list[str] = []
@@ -133,17 +131,17 @@ async def test_a_step_is_copied_as_code(
         await press(pilot, "enter", *moves, "y", form)
         await until(pilot, lambda: bool(copied), what="something copied")
 
-    assert [word for word in words if word not in copied[0]] == []
+    assert [fragment for fragment in fragments if fragment not in copied[0]] == []
     assert copied[0].isascii()
     if sample == RESEARCHER:
         assert secret_of(path) not in copied[0]
 
 
-async def test_only_a_model_call_can_be_sent_again(opened: Opener, samples: Path) -> None:
+async def test_only_a_model_call_can_be_copied_as_curl(opened: Opener, samples: Path) -> None:
     (path,) = samples.glob(RESEARCHER)
     async with opened(path) as (app, pilot):
         await press(pilot, "enter", "y", "c")
-        await told(app, pilot, "curl works on model calls only")
+        await wait_for_message(app, pilot, "curl works on model calls only")
 
 
 async def test_one_key_shows_one_masked_value_until_the_step_is_left(opened: Opener, samples: Path) -> None:
@@ -155,10 +153,10 @@ async def test_one_key_shows_one_masked_value_until_the_step_is_left(opened: Ope
         row = next(i for i in range(len(app.main.detail.rows)) if MASK in app.main.detail.rows.plain(i))
         assert app.main.detail.move_to_key(app.main.detail.rows.key(row))
         await press(pilot, "R")  # several values in a row
-        await told(app, pilot, "R reveals one value: go to its own row")
+        await wait_for_message(app, pilot, "R reveals one value: go to its own row")
         assert secret not in text_of(app)
         await press(pilot, ">", "g", "R")
-        await told(app, pilot, "no masked value in this row")
+        await wait_for_message(app, pilot, "no masked value in this row")
         await press(pilot, "G", "R")
         await until(pilot, lambda: secret in text_of(app), what="the value")
         await press(pilot, "R")

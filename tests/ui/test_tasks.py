@@ -55,8 +55,8 @@ def names(screen: TasksScreen) -> list[str]:
 
 def row(app: TraceApp, task: str) -> str:
     """The row of a task, without the cursor."""
-    found = next(one for one in text_of(app).splitlines() if one[1:].startswith(task))
-    return found[1:].replace("[", " ").replace("]", " ").strip(" ◂")
+    text_line = next(text for text in text_of(app).splitlines() if text[1:].startswith(task))
+    return text_line[1:].replace("[", " ").replace("]", " ").strip(" ◂")
 
 
 def cell(app: TraceApp) -> str:
@@ -169,7 +169,7 @@ async def test_models_are_column_groups_with_rates_of_their_own(opened: Opener, 
     write_set(tmp_path, {"book": "00", "cancel": "1"}, "elm-1")
     async with opened(tmp_path, size=(110, 24)) as (app, pilot):
         screen = await tasks_of(app, pilot)
-        heads = [one.split() for one in text_of(app).splitlines()[3:7]]
+        heads = [text.split() for text in text_of(app).splitlines()[3:7]]
         assert heads[1] == ["elm-1", "oak-2"]
         assert heads[3][:4] == ["3", "tasks", "50%", "75%"]
         assert row(app, "book").split()[:7] == ["book", *"⊗⊗", "0%", *"✓✓", "100%"]
@@ -184,7 +184,7 @@ async def test_two_directories_are_side_by_side(opened: Opener, tmp_path: Path) 
     old, new = write_set(tmp_path / "old", {"book": "11"}), write_set(tmp_path / "new", {"book": "01", "refund": "1"})
     async with opened(old, new) as (app, pilot):
         await tasks_of(app, pilot)
-        assert [one for one in text_of(app).splitlines() if one.split() == ["old", "new"]]
+        assert [text for text in text_of(app).splitlines() if text.split() == ["old", "new"]]
         assert row(app, "book").split()[:7] == ["book", *"✓✓", "100%", *"⊗✓", "50%"]
         assert row(app, "refund").split()[:3] == ["refund", "✓", "100%"]
 
@@ -232,7 +232,7 @@ async def test_it_is_live_and_the_cursor_stays_on_its_task(opened: Opener, tmp_p
         await until(pilot, lambda: "✓ ⊗" in row(app, "refund"), what="the new trial")
 
 
-async def test_without_tasks_it_says_so(opened: Opener, samples: Path) -> None:
+async def test_a_list_without_tasks_has_a_message(opened: Opener, samples: Path) -> None:
     async with opened(samples / "penelope" / "appeal") as (app, pilot):
         screen = await tasks_of(app, pilot)
         assert "No run names a task or an input." in text_of(app)

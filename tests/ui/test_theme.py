@@ -51,7 +51,7 @@ def test_text_has_contrast_on_every_ground(palette: Palette) -> None:
 @pytest.mark.parametrize("palette", THEMES, ids=lambda palette: palette.name)
 def test_bars_and_tints_have_contrast(palette: Palette) -> None:
     bars = [name for name in palette.colors if name.startswith("bar.") and name != "bar.error.part"]
-    found = {(name, ground): contrast(palette, name, ground) for name in bars for ground in ("bg", "sel", "selq")}
-    found |= {(name, "bg"): contrast(palette, name, "bg") for name in palette.colors if name.startswith("tint.")}
+    contrasts = {(name, ground): contrast(palette, name, ground) for name in bars for ground in ("bg", "sel", "selq")}
+    contrasts |= {(name, "bg"): contrast(palette, name, "bg") for name in palette.colors if name.startswith("tint.")}
     least = TEXT if palette.name == "high-contrast" else GRAPHICS
-    assert {key: round(value, 2) for key, value in found.items() if value < least} == {}
+    assert {key: round(value, 2) for key, value in contrasts.items() if value < least} == {}

@@ -109,7 +109,7 @@ def asked(trip: float, sent: int = 1000) -> LagProbe:
     return probe
 
 
-def test_who_never_answered_is_not_asked_and_does_not_lag() -> None:
+def test_a_terminal_that_never_answered_is_not_probed() -> None:
     probe = LagProbe()
     assert not probe.due(1.0, 10**9)
     assert not probe.record_answer(1.0)
@@ -118,7 +118,7 @@ def test_who_never_answered_is_not_asked_and_does_not_lag() -> None:
     assert probe.lag(3.0) == 0.0
 
 
-def test_the_way_itself_is_no_lag() -> None:
+def test_the_round_trip_itself_is_no_lag() -> None:
     probe = asked(0.5)
     assert probe.due(1.0, 2000)
     probe.record_query(1.0, 2000)
@@ -128,13 +128,13 @@ def test_the_way_itself_is_no_lag() -> None:
     assert probe.lag(9.0) == pytest.approx(2.5)
 
 
-def test_nothing_painted_nothing_asked() -> None:
+def test_no_probe_is_sent_without_a_paint() -> None:
     probe = asked(0.01, sent=1000)
     assert not probe.due(100.0, 1000)
     assert probe.due(100.0, 1001)
 
 
-def test_what_is_on_its_way_is_limited() -> None:
+def test_bytes_in_flight_are_limited() -> None:
     probe = asked(0.01, sent=0)
     assert probe.due(0.1, WINDOW_BYTES), "soon, where much was sent"
     probe.record_query(0.1, WINDOW_BYTES)

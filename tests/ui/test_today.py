@@ -75,18 +75,18 @@ async def test_every_run_is_in_one_section(opened: Opener, sessions: Path) -> No
     Session("bbbb", cwd="/home/me/shop").prompt("x").fail().write(sessions.parents[1], NOW.timestamp(), 600)
     async with opened(sessions) as (app, pilot):
         await on_today(pilot)
-        found = page(app)
-    heads = [i for i, line in enumerate(found) if "───" in line]
-    assert [found[i].split(" ──")[0].strip() for i in heads] == [
+        lines = page(app)
+    heads = [i for i, line in enumerate(lines) if "───" in line]
+    assert [lines[i].split(" ──")[0].strip() for i in heads] == [
         "waiting for you", "running", "failed today", "recent", "Spent by project",
     ]  # fmt: skip
-    for section, words in zip(
+    for section, text in zip(
         heads,
         ("Fix the parser", "Run the migrations", "overloaded", "Rename the columns", "shop"),
         strict=True,
     ):
-        assert words in found[section + 1]
-    assert not any("Write the changelog" in line for line in found)  # a month ago
+        assert text in lines[section + 1]
+    assert not any("Write the changelog" in line for line in lines)  # a month ago
 
 
 async def test_the_position_counts_no_headings(opened: Opener, sessions: Path) -> None:
@@ -102,9 +102,9 @@ def test_sections_fill_the_page() -> None:
     now = NOW.timestamp()
     failed = [make_summary(f"f{i}", modified_at=now) for i in range(12)]
     recent = [make_summary(f"r{i}", modified_at=now) for i in range(40)]
-    found = Sections([], [], failed, recent)
-    assert [len(TodayRows(found, (), now=now, room=room)) for room in (0, 43, 50, 99)] == [40, 43, 50, 54]
-    rows = TodayRows(found, (), now=now, room=46)
+    page_sections = Sections([], [], failed, recent)
+    assert [len(TodayRows(page_sections, (), now=now, room=room)) for room in (0, 43, 50, 99)] == [40, 43, 50, 54]
+    rows = TodayRows(page_sections, (), now=now, room=46)
     heads = ["".join(piece.text for piece in rows.line(at, 80)) for at in (0, 13)]
     assert "newest" not in heads[0]
     assert "newest of 40" in heads[1]
@@ -180,8 +180,8 @@ def test_a_run_ended_when_its_trace_says_so_and_not_when_its_database_changed() 
         make_summary(own, started_at=now - ago, duration_ms=1000.0, time_zone="UTC", modified_at=modified)
         for own, ago, modified in (("old", 9_000.0, now), ("new", 600.0, now - 599))
     )
-    found = sections([old, new], now=now)
-    assert [run.id for run in (*found.failed, *found.recent)] == ["new", "old"]
+    page_sections = sections([old, new], now=now)
+    assert [run.id for run in (*page_sections.failed, *page_sections.recent)] == ["new", "old"]
 
 
 async def test_the_contexts_of_the_week_are_a_line(opened: Opener, sessions: Path) -> None:
@@ -245,7 +245,7 @@ def test_tokens_of_a_project_are_split_by_cache() -> None:
     assert total[-4:] == ["200", "700", "100", "50"]
 
 
-async def test_runs_that_count_elsewhere_leave_a_table_that_says_so(opened: Opener, tmp_path: Path) -> None:
+async def test_a_table_without_counted_runs_has_a_message(opened: Opener, tmp_path: Path) -> None:
     """Copies of an old session in this week cost nothing again."""
     for day, name in ((20, "aaaa"), (1, "bbbb"), (0, "cccc")):
         path = tmp_path / name / f"{name}.jsonl"

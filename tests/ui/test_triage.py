@@ -40,12 +40,12 @@ def lines(folder: Path) -> list[dict[str, object]]:
 
 async def go_to_type(screen: TriageScreen, pilot: Pilot[int], kind: str) -> None:
     """Put the cursor on the signature of an error type."""
-    group = next(one for one in screen.queue.groups if one.texts.type.exact == kind)
+    group = next(cause for cause in screen.queue.groups if cause.texts.type.exact == kind)
     screen.queue.move_to_key(group.digest)
     await settle(pilot)
 
 
-async def test_failures_are_grouped_by_what_made_them_fail(opened: Opener, samples: Path) -> None:
+async def test_failures_are_grouped_by_cause(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await triage(app, pilot)
         night = next(group for group in screen.queue.groups if group.texts.type.exact == NIGHT)
@@ -58,7 +58,7 @@ async def test_failures_are_grouped_by_what_made_them_fail(opened: Opener, sampl
         assert f"{failed} runs" in text_of(app)
 
 
-async def test_a_signature_says_what_was_normalised_and_shows_the_failure(opened: Opener, samples: Path) -> None:
+async def test_a_signature_lists_its_normalizations_and_shows_the_failure(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await triage(app, pilot)
         await go_to_type(screen, pilot, NIGHT)
@@ -91,7 +91,7 @@ async def test_a_verdict_holds_for_the_signature_and_the_next_one_comes(
         await press(pilot, "full_stop")
         assert screen.judgement_of(second).verdict is Verdict.KNOWN
         said = lines(own_state)
-        assert [(one["do"], one["verdict"], one["signature"]) for one in said] == [
+        assert [(entry["do"], entry["verdict"], entry["signature"]) for entry in said] == [
             ("verdict", "known", first.digest),
             ("verdict", "known", second.digest),
         ]
@@ -126,8 +126,8 @@ async def test_runs_of_a_judged_signature_come_judged_and_their_own_verdict_wins
         night = screen.queue.group
         assert night is not None
         await press(pilot, "v", "f")
-        told = [screen.judgement_of(ref) for ref in night.runs]
-        assert {(one.verdict, one.source) for one in told} == {(Verdict.FLAKY, "cause")}
+        judgements = [screen.judgement_of(ref) for ref in night.runs]
+        assert {(judgement.verdict, judgement.source) for judgement in judgements} == {(Verdict.FLAKY, "cause")}
         await go_to_type(screen, pilot, NIGHT)
         await press(pilot, "l", "j")
         item = screen.queue.item
@@ -235,8 +235,8 @@ async def test_verdicts_are_in_the_list_and_outlive_the_program(opened: Opener, 
         assert "known" in text_of(app)
         await press(pilot, "f", *"verdict:known", "enter")
         errors = [app.store.runs[ref].first_error for ref in app.main.runs.refs()]
-        found = {error.type for error in errors if error is not None}
-        assert found == {NIGHT}
+        types = {error.type for error in errors if error is not None}
+        assert types == {NIGHT}
         assert len(app.main.runs.refs()) == 3
 
 
@@ -248,10 +248,10 @@ async def test_a_verdict_in_the_list_goes_on_to_the_next_failed_run(opened: Open
         assert app.main.state.ref != before
         assert app.main.state.ref is not None
         assert app.store.runs[app.main.state.ref].status.value == "error"
-        assert app.verdicts.of(app.store.runs[before]).verdict is Verdict.REAL
+        assert app.verdicts.judgement(app.store.runs[before]).verdict is Verdict.REAL
 
 
-async def test_a_mark_is_set_and_found_again(opened: Opener, samples: Path) -> None:
+async def test_a_mark_is_set_and_visited(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "enter", "j")
         marked, span = app.main.state.ref, app.main.steps.span
@@ -265,7 +265,7 @@ async def test_a_mark_is_set_and_found_again(opened: Opener, samples: Path) -> N
         assert "no mark z" in text_of(app)
 
 
-async def test_what_another_instance_judged_is_seen(opened: Opener, samples: Path) -> None:
+async def test_verdicts_of_another_instance_appear(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot), opened(samples) as (other, other_pilot):
         screen = await triage(app, pilot)
         first = screen.queue.groups[0]
@@ -276,7 +276,7 @@ async def test_what_another_instance_judged_is_seen(opened: Opener, samples: Pat
         assert screen.judgement_of(first).verdict is Verdict.IGNORE
 
 
-async def test_the_first_verdict_of_another_instance_is_seen_in_the_list(opened: Opener, samples: Path) -> None:
+async def test_the_first_verdict_of_another_instance_appears_in_the_list(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot), opened(samples) as (_, other_pilot):
         assert app.verdicts.is_empty
         await press(other_pilot, "v", "i")
@@ -293,22 +293,22 @@ async def test_nothing_failed(opened: Opener, tmp_path: Path, samples: Path) -> 
         assert isinstance(app.screen, TriageScreen | type(app.main))
 
 
-async def test_what_was_broken_off_is_compared_again(opened: Opener, samples: Path) -> None:
+async def test_an_interrupted_contrast_is_restarted(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "T")
         screen, surveys = app.screen, app.surveys
         assert isinstance(screen, TriageScreen)
         await until(pilot, lambda: any(len(group.runs) > 1 for group in screen.queue.groups), what="a signature")
-        several = next(group for group in screen.queue.groups if len(group.runs) > 1)
-        screen.queue.move_to_key(several.digest)
-        await until(pilot, lambda: surveys.has_contrast(several.runs), what="all that they share")
-        assert surveys.progress(several.runs) == ""
+        repeated = next(group for group in screen.queue.groups if len(group.runs) > 1)
+        screen.queue.move_to_key(repeated.digest)
+        await until(pilot, lambda: surveys.has_contrast(repeated.runs), what="all that they share")
+        assert surveys.progress(repeated.runs) == ""
 
         surveys._compared.clear()  # as if somebody had left before
         surveys.stop()
-        assert "comparing" in surveys.progress(several.runs)
+        assert "comparing" in surveys.progress(repeated.runs)
         screen.show_cause()
-        await until(pilot, lambda: surveys.has_contrast(several.runs), what="all that they share, found out anew")
+        await until(pilot, lambda: surveys.has_contrast(repeated.runs), what="all that they share, found out anew")
 
 
 async def test_the_row_of_a_run_has_its_tags_and_its_note(opened: Opener, samples: Path) -> None:
@@ -336,16 +336,16 @@ async def test_causes_are_merged_and_taken_apart_by_keys(opened: Opener, samples
         assert len(screen.queue.groups) == len(others) + 2
 
 
-async def test_a_cause_is_split_by_a_key_and_joined_again(opened: Opener, samples: Path) -> None:
+async def test_a_cause_is_split_by_a_key_and_joined(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await triage(app, pilot)
-        group = next(one for one in screen.queue.groups if len(one.runs) == 2 and "<n>" in one.title.exact)
+        group = next(cause for cause in screen.queue.groups if len(cause.runs) == 2 and "<n>" in cause.title.exact)
         screen.queue.move_to_key(group.digest)
         await press(pilot, "|")
         assert line(app, 1).split() == ["split", group.id, "by:", "1"]
         assert "1 <n> (2 values)" in text_of(app)
         await press(pilot, "enter")
-        parts = [one for one in screen.queue.groups if one.split_of == group.digest]
+        parts = [cause for cause in screen.queue.groups if cause.split_of == group.digest]
         assert sorted(ref for part in parts for ref in part.runs) == sorted(group.runs)
         assert len(parts) == 2
         screen.queue.move_to_key(parts[0].digest)

@@ -147,7 +147,7 @@ class TraceApp(HostApp):
         return self.main
 
     def on_mount(self) -> None:
-        self.set_timer(OPENING_SECONDS, self.opened)
+        self.set_timer(OPENING_SECONDS, self.finish_opening)
         self._receive_first_mail()
         self.engine.bind(self._wake)
         if self._starts_today:
@@ -159,9 +159,9 @@ class TraceApp(HostApp):
     def open_screen(self, screen: Screen[None]) -> None:
         self._opening = True
         self.push_screen(screen)
-        self.set_timer(OPENING_SECONDS, self.opened)
+        self.set_timer(OPENING_SECONDS, self.finish_opening)
 
-    def opened(self) -> None:
+    def finish_opening(self) -> None:
         if self._opening:
             self._opening = False
             if self._frame_pending and self.is_running:
@@ -176,12 +176,14 @@ class TraceApp(HostApp):
             is_whole = isinstance(renderable, LayoutUpdate)
             if is_whole and not self._laid_out:  # its panes are drawn for no size yet
                 self._laid_out, is_whole = True, False
-                self.set_timer(SIZING_SECONDS, self.opened)
+                self.set_timer(SIZING_SECONDS, self.finish_opening)
             self._frame_pending = renderable is not None and not is_whole
             if self._frame_pending:
                 return
-        super()._display(screen, CroppedUpdate.of(renderable) if isinstance(renderable, ChopsUpdate) else renderable)
-        self.garbage.painted()
+        super()._display(
+            screen, CroppedUpdate.from_update(renderable) if isinstance(renderable, ChopsUpdate) else renderable
+        )
+        self.garbage.frame_painted()
 
     def _receive_first_mail(self) -> None:
         """Fill the first paint: rows, the run under the cursor and its detail.
@@ -326,10 +328,10 @@ class TraceApp(HostApp):
 
     def reopen(self, origin: Sequence[Hashable]) -> None:
         for screen in origin:
-            if isinstance(screen, BaseScreen) and (restored := screen.again()) is not None:
+            if isinstance(screen, BaseScreen) and (restored := screen.recreate()) is not None:
                 self.push_screen(restored)
 
-    def words(self) -> str:
+    def filter_query(self) -> str:
         return self.main.state.arrangement.words
 
     def query_context(self) -> Context:
@@ -377,19 +379,19 @@ class TraceApp(HostApp):
         if self.contexts.find([*self.store.runs.values()]):
             self.main.say("reading runs for this query")
 
-    def found(self) -> list[RunSummary]:
+    def filtered_runs(self) -> list[RunSummary]:
         from tracetui.store import query
 
-        words, runs = self.words(), self.store.runs.values()
-        return query.parse_prefix(words, self.query_context())[0].select(runs) if words else list(runs)
+        text, runs = self.filter_query(), self.store.runs.values()
+        return query.parse_prefix(text, self.query_context())[0].select(runs) if text else list(runs)
 
     def pick_query(self, on_pick: Callable[[str], None]) -> None:
         from tracetui.store import query
         from tracetui.ui.screens.lists import FacetsScreen
 
         runs = list(self.store.runs.values())
-        found = query.facets(query.RUN_KEYS, runs, self.query_context())
-        self.push_screen(FacetsScreen(found, len(runs), on_pick, self.commands))
+        facets = query.facets(query.RUN_KEYS, runs, self.query_context())
+        self.push_screen(FacetsScreen(facets, len(runs), on_pick, self.commands))
 
     def filter_runs(self, key: str, value: str) -> None:
         from tracetui.store import query
@@ -402,10 +404,10 @@ class TraceApp(HostApp):
     def runs_changed(self) -> None:
         self.main.runs.rearrange()
 
-    def judged(self) -> None:
+    def verdicts_changed(self) -> None:
         for screen in self.screen_stack:
             if isinstance(screen, RunsScreen):
-                screen.judged(decided=False)
+                screen.verdicts_changed(decided=False)
 
     def _is_listing(self) -> bool:
         return self.stage == "list"
@@ -479,25 +481,25 @@ class TraceApp(HostApp):
         spans = [run.spans or 0 for run in runs if run.ref.path.startswith(DATABASES)]
         return f" ({quantity(sum(spans), 'span')} of the database)" if spans else ""
 
-    def search_runs(self, words: str) -> None:
+    def search_runs(self, text: str) -> None:
         from tracetui.ui.screens.lists import HitsScreen
 
         if self.stage == "list":
-            self.waiting_search = words
+            self.waiting_search = text
             self.main.say("list still loading; the search starts when it is complete")
             return
         search = self.surveys.search
-        if words and (search is None or words != search.text):
+        if text and (search is None or text != search.text):
             from tracetui.views.list.tables import HitRows
 
-            begun, zone = self.clock(), self.look.zone
+            started, zone = self.clock(), self.look.zone
             rows = HitRows(
                 self.store.runs.get,
                 glyphs=self.look.glyphs,
-                start_of=lambda run: start_label(run, now=begun, zone=zone),
-                standing=self.liveness.standing,
+                start_of=lambda run: start_label(run, now=started, zone=zone),
+                standing=self.liveness.status_of,
             )
-            self.surveys.begin_search(words, self.main.runs.refs(), rows)
+            self.surveys.begin_search(text, self.main.runs.refs(), rows)
         if self.surveys.search is not None:
             self.push_screen(HitsScreen(self.surveys.search, self.commands))
 
@@ -549,7 +551,7 @@ class TraceApp(HostApp):
 
     def save_triage(self, state: TriageState) -> None:
         self._triage_state = state
-        self.main.runs.judged()
+        self.main.runs.verdicts_changed()
 
     def action_tasks(self) -> None:
         """Open the task matrix in its last state."""
@@ -620,7 +622,7 @@ def run_app(
     settings = config.load()
     commands = config.bind_keys(settings)
     if served is not None:
-        commands = tuple(one for one in commands if allowed_in_browser(one, write=served == "write"))
+        commands = tuple(command for command in commands if allowed_in_browser(command, write=served == "write"))
     source = source or LocalSource()
     with_ascii = ascii_glyphs or settings.ascii
     masking.choose(ascii_glyphs=with_ascii)

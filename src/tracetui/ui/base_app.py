@@ -85,8 +85,8 @@ class BaseApp(App[int]):
         """Screen states at the first error, without trace content."""
         self._output_filter = ControlFilter()
         self._disable_notifications = self._disable_tooltips = True  # unused, and each costs a layout
-        for each in PALETTES.values():
-            self.register_theme(textual_theme(each))
+        for choice in PALETTES.values():
+            self.register_theme(textual_theme(choice))
         self.theme = textual_theme(self.look.palette).name
         self.animation_level = "none"
 
@@ -109,7 +109,7 @@ class BaseApp(App[int]):
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         return [
-            *(NO_COLOR if isinstance(one, Monochrome) else one for one in super().get_line_filters()),
+            *(NO_COLOR if isinstance(f, Monochrome) else f for f in super().get_line_filters()),
             self._output_filter,
         ]
 
@@ -275,7 +275,7 @@ class HostApp(BaseApp):
         self.engine.pause()
         self.call_after_refresh(self.engine.resume)
 
-    def words(self) -> str:
+    def filter_query(self) -> str:
         """The filter query of the list."""
         raise NotImplementedError
 
@@ -283,7 +283,7 @@ class HostApp(BaseApp):
         """Query inputs that are not in a trace: verdicts, relations, liveness."""
         raise NotImplementedError
 
-    def found(self) -> list[RunSummary]:
+    def filtered_runs(self) -> list[RunSummary]:
         """The runs that match the filter of the list; all without a filter."""
         raise NotImplementedError
 
@@ -312,15 +312,15 @@ class HostApp(BaseApp):
         """Redraw the list: verdicts or comparison results changed."""
         raise NotImplementedError
 
-    def judged(self) -> None:
+    def verdicts_changed(self) -> None:
         """Redraw all screens: another instance changed verdicts."""
         raise NotImplementedError
 
     def open_screen(self, screen: Screen[Any]) -> None:
-        """Push a screen without content yet; paints only full frames until `opened` or a short timeout."""
+        """Push a screen without content yet; paints only full frames until `finish_opening` or a short timeout."""
         raise NotImplementedError
 
-    def opened(self) -> None:
+    def finish_opening(self) -> None:
         """End the opening phase: the screen has content."""
         raise NotImplementedError
 
@@ -359,7 +359,7 @@ class HostApp(BaseApp):
         """What a search of the listed runs has a database read, as `` (5,000 spans of the database)``; else empty."""
         raise NotImplementedError
 
-    def search_runs(self, words: str) -> None:
+    def search_runs(self, text: str) -> None:
         """Search all listed runs and show the hits; waits until the list is read.
 
         Raises `UsageError` for an invalid regular expression.

@@ -285,8 +285,8 @@ def pane_names(panes: frozenset[str]) -> str:
 
 def wrong_pane(key: str, command: Command) -> str:
     """Where a key works that does nothing in a pane: ``H (today) works in: run list, open run``."""
-    plain = {"main": "run list, open run", "run": "open run"}
-    names = (plain.get(name, name) for name in pane_names(command.panes).split(", "))
+    pane_labels = {"main": "run list, open run", "run": "open run"}
+    names = (pane_labels.get(name, name) for name in pane_names(command.panes).split(", "))
     return f"{shown(key)} ({command.title}) works in: {', '.join(names)}"
 
 
@@ -304,12 +304,12 @@ def unbound_reason(key: str, commands: Sequence[Command]) -> str:
     return f"{shown(key)} ({missing.title}) isn't available in a browser"
 
 
-def keys_of(words: str, bound: Collection[str]) -> list[tuple[str, str | None]]:
+def keys_of(label: str, bound: Collection[str]) -> list[tuple[str, str | None]]:
     """The key presses, as name and character, for a key as `shown`; of several the first."""
-    key = words.split()[0]
+    key = label.split()[0]
     name = _NAMES.get(key, key)
-    whole = name in _NAMES.values() or (name in bound and not (len(name) == 2 and name[0] in SEQUENCES))
-    return [(one, one if len(one) == 1 else None) for one in ([name] if whole else name)]
+    is_named = name in _NAMES.values() or (name in bound and not (len(name) == 2 and name[0] in SEQUENCES))
+    return [(character, character if len(character) == 1 else None) for character in ([name] if is_named else name)]
 
 
 def match_score(text: str, command: Command) -> float:
@@ -335,15 +335,15 @@ def match_score(text: str, command: Command) -> float:
         return 40.0
     at, gaps = -1, 0
     for letter in lower.replace(" ", ""):
-        found = title.find(letter, at + 1)
-        if found < 0:
+        index = title.find(letter, at + 1)
+        if index < 0:
             return 0.0
-        gaps += found - at - 1
-        at = found
+        gaps += index - at - 1
+        at = index
     return 30.0 / (1 + gaps)
 
 
-def typed(key: str, character: str | None) -> str:
+def key_name(key: str, character: str | None) -> str:
     """Name of a key press in the table: its character if it has one."""
     if character is not None and character.isprintable() and character != " ":
         return character

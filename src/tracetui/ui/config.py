@@ -62,20 +62,20 @@ def load() -> Config:
     """Load the user's settings, or the defaults if there is no file. Raises `UsageError` for an invalid file."""
     path = settings_file()
     try:
-        found = msgspec.convert(read_settings(), Config)
+        config = msgspec.convert(read_settings(), Config)
     except ValueError as error:  # invalid type or name
         raise UsageError(f"{path}: {error}") from error
-    for owner, choices in ((found, _CHOICES), (found.list, _LIST_CHOICES)):
+    for owner, choices in ((config, _CHOICES), (config.list, _LIST_CHOICES)):
         for name, allowed in choices.items():
             value = getattr(owner, name, None)
             if value is not None and value not in allowed:
-                like = nearest(value, allowed)
-                hint = f"; did you mean {like!r}?" if like else ""
+                suggestion = nearest(value, allowed)
+                hint = f"; did you mean {suggestion!r}?" if suggestion else ""
                 raise UsageError(f"{path}: {name} is {value!r}; it can be {', '.join(allowed)}{hint}")
-    _columns(found.list.columns if found.list is not None else "fitting")
-    rule(found)
-    cache_limit(found)
-    return found
+    _columns(config.list.columns if config.list is not None else "fitting")
+    rule(config)
+    cache_limit(config)
+    return config
 
 
 def _columns(value: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -85,8 +85,8 @@ def _columns(value: str | tuple[str, ...]) -> tuple[str, ...]:
     named = (*COLUMNS,) if value == "all" else (value,) if isinstance(value, str) else value
     for name in named:
         if name not in COLUMNS:
-            like = nearest(name, COLUMNS)
-            hint = f"; did you mean {like!r}?" if like else ""
+            suggestion = nearest(name, COLUMNS)
+            hint = f"; did you mean {suggestion!r}?" if suggestion else ""
             raise UsageError(f"{settings_file()}: columns has {name!r}; it can have {', '.join(COLUMNS)}{hint}")
     return named
 
@@ -105,15 +105,15 @@ def bind_keys(config: Config) -> tuple[Command, ...]:
     """The command table with the user's keys, each replacing the first key of its command."""
     unknown = set(config.keys) - {command.id for command in COMMANDS}
     if unknown:
-        like = nearest(min(unknown), [command.id for command in COMMANDS])
-        hint = f"did you mean {like!r}? " if like else ""
+        suggestion = nearest(min(unknown), [command.id for command in COMMANDS])
+        hint = f"did you mean {suggestion!r}? " if suggestion else ""
         raise UsageError(f"config.toml: there is no command {min(unknown)!r}; {hint}docs/keys.md lists them")
-    own = set(config.keys.values())
+    user_keys = set(config.keys.values())
     return tuple(
         command._replace(
             keys=(config.keys[command.id], *command.keys[1:])
             if command.id in config.keys
-            else tuple(key for key in command.keys if key not in own) or ("",)
+            else tuple(key for key in command.keys if key not in user_keys) or ("",)
         )
         for command in COMMANDS
     )
@@ -141,26 +141,26 @@ def load_arrangement(config: Config, roots: Sequence[str] = ()) -> Arrangement:
         return Arrangement(config.list.sort, group=config.list.group, columns=_columns(config.list.columns))
     saved = _load_saved()
     columns = tuple(name for name in saved.columns if name in COLUMNS)
-    plain = Arrangement(columns=columns, share=saved.share)
-    sort, reverse, group = saved.orders.get(_directories(roots), (plain.sort, plain.reverse, plain.group))
+    default = Arrangement(columns=columns, share=saved.share)
+    sort, reverse, group = saved.orders.get(_directories(roots), (default.sort, default.reverse, default.group))
     if sort not in SORTS or group not in GROUPS:
-        return plain
-    return msgspec.structs.replace(plain, sort=sort, reverse=reverse, group=group)
+        return default
+    return msgspec.structs.replace(default, sort=sort, reverse=reverse, group=group)
 
 
-def save_arrangement(left: Arrangement, roots: Sequence[str] = ()) -> None:
+def save_arrangement(arrangement: Arrangement, roots: Sequence[str] = ()) -> None:
     """Save columns, and the order of the list in these directories, for the next session.
 
     Does nothing if the file is not writable or is in one of `roots`: trace directories are read-only.
     """
     path, directories = _arrangement_path(), _directories(roots)
-    there = Path(os.path.realpath(path))
-    if any(there.is_relative_to(os.path.realpath(root)) for root in roots):
+    file_path = Path(os.path.realpath(path))
+    if any(file_path.is_relative_to(os.path.realpath(root)) for root in roots):
         return
     orders = _load_saved().orders
     orders.pop(directories, None)
-    orders[directories] = left.sort, left.reverse, left.group
-    saved = SavedLists(left.columns, left.share, dict([*orders.items()][-MAX_ORDERS:]))
+    orders[directories] = arrangement.sort, arrangement.reverse, arrangement.group
+    saved = SavedLists(arrangement.columns, arrangement.share, dict([*orders.items()][-MAX_ORDERS:]))
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle, new = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)

@@ -70,9 +70,9 @@ def list_width(columns: int, share: int, chosen: int, wanted: int, least: int = 
     """
     if columns < NARROW:
         return "1fr"
-    most = columns * 46 // 100 if columns < WIDE else columns * 38 // 100
+    limit = columns * 46 // 100 if columns < WIDE else columns * 38 // 100
     size = (
-        round(columns * share / 100) if share else max(48, min(wanted, most), min(least, columns * 52 // 100), chosen)
+        round(columns * share / 100) if share else max(48, min(wanted, limit), min(least, columns * 52 // 100), chosen)
     )
     return max(MIN_LIST, min(size, columns - MIN_SIDE))
 
@@ -106,16 +106,16 @@ def heights(
     line between the panes should not move with every run, and a new layout costs more than drawing the rows.
     """
     wide, narrow = columns >= WIDE, columns < NARROW
-    most = int(max(1, rows) * (0.58 if narrow else 0.62))
+    max_height = int(max(1, rows) * (0.58 if narrow else 0.62))
     need, rest = wanted + 1, max(0, rows - (rows if below is None else below.least))
     if not level and rows - -(-need // 8) * 8 >= (0 if below is None else below.wanted):
         need = -(-need // 8) * 8
-    height = max(_MIN_STEPS, min(need, max(most, rest)))
+    height = max(_MIN_STEPS, min(need, max(max_height, rest)))
     if not level and isinstance(current, int):
         fits = below is not None and wanted < current <= rows - below.wanted
         height = current if fits or 0 <= current - height <= _SLACK else height
-    alone = zoomed is not None or (narrow and level == 2)
-    return "1fr" if wide or alone else height, height if wide and not alone else "1fr"
+    is_single = zoomed is not None or (narrow and level == 2)
+    return "1fr" if wide or is_single else height, height if wide and not is_single else "1fr"
 
 
 _SLACK: Final = 2
@@ -127,8 +127,8 @@ def detail_width(columns: int, steps: int, detail: int) -> int:
 
     `steps` is the width at which no step is cut, `detail` that of the longest line of the detail.
     """
-    least = min(max(_MIN_DETAIL, detail), columns * 45 // 100)
-    return max(least, min(columns - steps, columns * 6 // 10))
+    min_detail = min(max(_MIN_DETAIL, detail), columns * 45 // 100)
+    return max(min_detail, min(columns - steps, columns * 6 // 10))
 
 
 def share(rows: int, wanted: Sequence[int], parts: Sequence[float]) -> list[int]:
@@ -138,14 +138,14 @@ def share(rows: int, wanted: Sequence[int], parts: Sequence[float]) -> list[int]
     one, or the first of two.
     """
     shares = [0] * len(wanted)
-    left, needy = rows, [*range(len(wanted))]
-    while needy:
-        whole = sum(parts[i] for i in needy)
-        fair = {i: int(left * (parts[i] / whole) + 1e-9) for i in needy}  # floats may round a row away
-        modest = [i for i in needy if wanted[i] <= fair[i]]
-        for i in modest or needy:
-            shares[i] = wanted[i] if modest else fair[i]
-            left -= shares[i]
-        needy = [i for i in needy if i not in modest] if modest else []
-    shares[-2] += left
+    remaining, pending = rows, [*range(len(wanted))]
+    while pending:
+        total = sum(parts[i] for i in pending)
+        fair = {i: int(remaining * (parts[i] / total) + 1e-9) for i in pending}  # floats may round a row away
+        satisfied = [i for i in pending if wanted[i] <= fair[i]]
+        for i in satisfied or pending:
+            shares[i] = wanted[i] if satisfied else fair[i]
+            remaining -= shares[i]
+        pending = [i for i in pending if i not in satisfied] if satisfied else []
+    shares[-2] += remaining
     return shares

@@ -52,11 +52,11 @@ _SAFE_FIELDS: Final = frozenset({"pane", "zoom", "tab", "sort", "group"})
 def describe(state: Struct) -> str:
     """Describe a state in one line, without paths, ids, queries or other text from traces or the user."""
     fields = ((name, getattr(state, name)) for name in state.__struct_fields__)
-    shown = (f"{name}={_described(name, value)}" for name, value in fields if value not in (None, "", (), False))
+    shown = (f"{name}={_describe_value(name, value)}" for name, value in fields if value not in (None, "", (), False))
     return f"{type(state).__name__}({', '.join(shown)})"
 
 
-def _described(name: str, value: object) -> str:
+def _describe_value(name: str, value: object) -> str:
     if isinstance(value, RunRef):
         return f"<a run of {value.format}>"
     if isinstance(value, Struct):
@@ -110,15 +110,15 @@ class SearchTarget(NamedTuple):
         best, at = -1, text.find(needle)
         while at >= 0:
             end = at + len(needle)
-            left = _common_prefix(text[max(0, at - len(before)) : at][::-1], before[::-1])
-            best = max(best, left + _common_prefix(text[end : end + len(after)], after))
+            prefix = _common_prefix(text[max(0, at - len(before)) : at][::-1], before[::-1])
+            best = max(best, prefix + _common_prefix(text[end : end + len(after)], after))
             at = text.find(needle, end)
         return best
 
 
-def _common_prefix(one: str, other: str) -> int:
+def _common_prefix(text: str, other: str) -> int:
     """Length of the common prefix."""
-    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return next((i for i, (a, b) in enumerate(zip(text, other, strict=False)) if a != b), min(len(text), len(other)))
 
 
 class MainState(PanesState, frozen=True, repr_omit_defaults=True):
@@ -288,8 +288,8 @@ def find_goal_run(goal: Goal, runs: Mapping[RunRef, RunSummary], *, listing: boo
     if goal.address is not None:
         return find_run(goal.address, runs.values())
     if goal.sole:
-        tops = [run.ref for run in runs.values() if run.parent is None]
-        return tops[0] if len(tops) == 1 and not listing else None
+        top_level = [run.ref for run in runs.values() if run.parent is None]
+        return top_level[0] if len(top_level) == 1 and not listing else None
     return max(runs.values(), key=lambda run: (run_time(run), run.parent is None)).ref if not listing else None
 
 
@@ -311,27 +311,27 @@ def list_layout(state: MainState) -> tuple[object, ...]:
     return state.arrangement.columns, state.arrangement.share
 
 
-def filter_runs(state: MainState, words: str) -> MainState:
+def filter_runs(state: MainState, query: str) -> MainState:
     """Filter the list by a query."""
-    return arrange_runs(state, words=words)
+    return arrange_runs(state, words=query)
 
 
-def _next_in(value: str, order: Sequence[str]) -> str:
+def _next_value(value: str, order: Sequence[str]) -> str:
     return order[(order.index(value) + 1) % len(order)]
 
 
 _ARRANGE_COMMANDS: Final[Mapping[str, Callable[[Arrangement, Choices], Arrangement]]] = {
-    "sort": lambda a, choices: replace(a, sort=_next_in(a.sort, choices.sorts), reverse=False),
+    "sort": lambda a, choices: replace(a, sort=_next_value(a.sort, choices.sorts), reverse=False),
     "reverse": lambda a, choices: replace(a, reverse=not a.reverse),
-    "group": lambda a, choices: replace(a, group=_next_in(a.group, choices.groups)),
+    "group": lambda a, choices: replace(a, group=_next_value(a.group, choices.groups)),
     "failures": lambda a, choices: replace(a, failures=not a.failures),
     "new": lambda a, choices: replace(a, new=not a.new),
 }
 
 
-def rearrange(arrangement: Arrangement, how: str, choices: Choices) -> Arrangement:
+def rearrange(arrangement: Arrangement, change: str, choices: Choices) -> Arrangement:
     """The arrangement after a command of a list of runs or causes: sort, reverse, group, failures or new."""
-    return _ARRANGE_COMMANDS[how](arrangement, choices)
+    return _ARRANGE_COMMANDS[change](arrangement, choices)
 
 
 A = TypeVar("A", Arrangement, "TasksState")
@@ -344,8 +344,8 @@ def sort_by(arranged: A, sort: str) -> A:
 
 def toggle_mark(state: MainState, ref: RunRef) -> MainState:
     """Mark or unmark a run."""
-    rest = tuple(one for one in state.marked if one != ref)
-    return replace(state, marked=rest if ref in state.marked else (*rest, ref))
+    others = tuple(other for other in state.marked if other != ref)
+    return replace(state, marked=others if ref in state.marked else (*others, ref))
 
 
 def mark_label(state: MainState, ref: RunRef) -> str:
@@ -369,10 +369,10 @@ def next_failed(
 ) -> RunRef | None:
     """Next or previous failed run of the list; `here` includes the run under the cursor."""
     at = order.index(state.ref) if state.ref is not None and state.ref in order else -1
-    following = [*order[at + 1 :]] if step > 0 else [*order[: max(at, 0)]][::-1]
+    candidates = [*order[at + 1 :]] if step > 0 else [*order[: max(at, 0)]][::-1]
     if here and state.ref is not None:
-        following.insert(0, state.ref)
-    return next((ref for ref in following if ref in runs and runs[ref].failed), None)
+        candidates.insert(0, state.ref)
+    return next((ref for ref in candidates if ref in runs and runs[ref].failed), None)
 
 
 def no_error(
@@ -386,8 +386,8 @@ def no_error(
     failed = sum(ref in runs and runs[ref].failed for ref in (order[: at + 1] if step > 0 else order[at:]))
     if not failed and not walked:
         return "No errors"
-    words = "Last error · E goes back" if step > 0 else "First error · e goes on"
-    return words + (f" · {failed:,} failed runs {'above' if step > 0 else 'below'}" if failed > 1 else "")
+    message = "Last error · E goes back" if step > 0 else "First error · e goes on"
+    return message + (f" · {failed:,} failed runs {'above' if step > 0 else 'below'}" if failed > 1 else "")
 
 
 def next_ungraded(
@@ -395,8 +395,8 @@ def next_ungraded(
 ) -> RunRef | None:
     """Next or previous ungraded run of the list."""
     at = order.index(state.ref) if state.ref is not None and state.ref in order else -1
-    following = [*order[at + 1 :]] if step > 0 else [*order[: max(at, 0)]][::-1]
-    return next((ref for ref in following if ref in runs and runs[ref].is_ungraded), None)
+    candidates = [*order[at + 1 :]] if step > 0 else [*order[: max(at, 0)]][::-1]
+    return next((ref for ref in candidates if ref in runs and runs[ref].is_ungraded), None)
 
 
 # ---- the task matrix
@@ -419,7 +419,7 @@ def sort_by_next(state: TasksState, sortable: Sequence[str]) -> TasksState:
     """Sort by the next of the orders for which the tasks have values."""
     after = SORTS.index(state.sort) + 1
     order = [*SORTS[after:], *SORTS[:after]]
-    return replace(state, sort=next((one for one in order if one in sortable), state.sort), reverse=False)
+    return replace(state, sort=next((sort for sort in order if sort in sortable), state.sort), reverse=False)
 
 
 def reverse_order(state: TasksState) -> TasksState:

@@ -129,9 +129,9 @@ class Palette:
 @lru_cache(4096)
 def _resolve(palette: Palette, names: str, background: str) -> Style:
     # in a reversed row, a bar would look like its gap, and a status lose its color
-    stays = palette.ansi and names.startswith(("bar.", "status."))
-    style = _background(palette, "bg" if stays else background)
-    reversed_row = palette.ansi and background == "sel" and not stays
+    is_terminal_color = palette.ansi and names.startswith(("bar.", "status."))
+    style = _background(palette, "bg" if is_terminal_color else background)
+    reversed_row = palette.ansi and background == "sel" and not is_terminal_color
     for name in names.split():
         if name in palette.colors:
             style += Style() if reversed_row else _foreground(palette, name)  # a reversed color would be a solid block

@@ -44,7 +44,7 @@ def go_back(state: TriageState) -> TriageState | None:
 
 def toggle_mark(state: TriageState, key: Hashable) -> TriageState:
     """Mark a cause or task, or unmark it."""
-    marked = tuple(one for one in state.marked if one != key)
+    marked = tuple(other for other in state.marked if other != key)
     return replace(state, marked=marked if key in state.marked else (*marked, key))
 
 
@@ -60,8 +60,8 @@ def step_failed(
     """(The failed or `ungraded` run so many steps from the row of the cursor, whatever is folded, None past the ends;
     its number among them). A run that is both is among either.
     """
-    every, order = order, order.half(ungraded=ungraded)
-    number = _number_of(every, order, item, step) + step
+    full_order, order = order, order.half(ungraded=ungraded)
+    number = _number_of(full_order, order, item, step) + step
     if not 0 <= number < order.runs_before[-1]:
         return None, number
     place = bisect_right(order.runs_before, number) - 1
@@ -75,14 +75,14 @@ def step_failed(
     return None, number
 
 
-def _number_of(every: CauseOrder, order: CauseOrder, item: Item | None, step: int) -> int:
+def _number_of(full_order: CauseOrder, order: CauseOrder, item: Item | None, step: int) -> int:
     """The number, in `order`, of the run from which to step: the cursor may be on another row of `every`."""
     if item is None:
         return -1 if step > 0 else order.runs_before[-1]
     group = item if isinstance(item, Group) else item.group
     if group.digest not in order.places:
-        places = [every.places[one.digest] for one in order.groups]
-        return order.runs_before[bisect_left(places, every.places.get(group.digest, 0))] - (step > 0)
+        places = [full_order.places[cause.digest] for cause in order.groups]
+        return order.runs_before[bisect_left(places, full_order.places.get(group.digest, 0))] - (step > 0)
     place = order.places[group.digest]
     number = order.runs_before[place]
     if isinstance(item, Group):
@@ -99,7 +99,7 @@ def _number_of(every: CauseOrder, order: CauseOrder, item: Item | None, step: in
     return number + sum(ref in above for ref in runs) - (step > 0)
 
 
-def undecided(
+def next_undecided(
     order: CauseOrder, item: Item | None, judgement_of: Callable[[Group | Task | RunRef], Judgement]
 ) -> Hashable:
     """The next row without a verdict: a run or task below the same row, else the next cause; None if all have."""
@@ -118,5 +118,5 @@ def undecided(
             return following_task.digest
     here = order.places[group.digest] if group is not None else -1
     groups = chain(islice(order.groups, here + 1, None), islice(order.groups, here + 1))
-    following_group = next((one for one in groups if not is_reviewed(one, judgement_of)), None)
+    following_group = next((cause for cause in groups if not is_reviewed(cause, judgement_of)), None)
     return following_group.digest if following_group is not None else None

@@ -64,16 +64,16 @@ class River(DrawnPane):
     def show_calls(self, calls: Sequence[Call], bands: Sequence[Band], selected: int | None) -> None:
         """Show the calls of one conversation."""
         self._calls, self._bands, self._selected = calls, bands, selected
-        most = max(call.input for call in calls)
-        words = f"most {tokens(most)} {self.look.glyphs.dot} now {tokens(calls[-1].input)}"
-        self.title_right = (Piece(Clean(words), "sec"),)
+        peak = max(call.input for call in calls)
+        label = f"most {tokens(peak)} {self.look.glyphs.dot} now {tokens(calls[-1].input)}"
+        self.title_right = (Piece(Clean(label), "sec"),)
         self.draw_rows()
 
-    def show_message(self, words: Clean) -> None:
+    def show_message(self, message: Clean) -> None:
         """Show a message in place of a river."""
         self._calls = ()
         self.title_right = ()
-        self.show(ListRows([(), (Piece(words, "text bold"),)], headings=range(2)), keep=False)
+        self.show(ListRows([(), (Piece(message, "text bold"),)], headings=range(2)), keep=False)
 
     def draw_rows(self) -> None:
         width, height = self.outer_size.width - 2, self.outer_size.height - 1
@@ -121,24 +121,24 @@ class Breaks(DrawnPane):
             line: Line = (Piece(no_breaks(ledger) if ledger.calls else Clean(""), "sec"),)
             self.show(ListRows([line], headings=[0]), title_right=(), heading=lambda width: [])
             return
-        lines = [break_line(missed, width) for missed in breaks]
-        keys: list[Hashable] = [missed.call for missed in breaks]
-        shown = next((missed for missed in breaks if missed.call == self._selected), None)
+        lines = [break_line(cache_break, width) for cache_break in breaks]
+        keys: list[Hashable] = [cache_break.call for cache_break in breaks]
+        selected = next((cache_break for cache_break in breaks if cache_break.call == self._selected), None)
         tail: list[Line] = [break_total(ledger, width)] if len(breaks) > 1 else []
-        if shown is not None:
-            tail += [(), *explanation_lines(shown, width)]
+        if selected is not None:
+            tail += [(), *explanation_lines(selected, width)]
         count = len(lines)
         room = self.outer_size.height - 2 - count - len(tail)
-        others = [explanation_lines(other, width) for other in breaks if other is not shown]
-        for words in filter(None, (hour_lines(ledger, width), *others)):
-            if len(words) >= room:
+        others = [explanation_lines(other, width) for other in breaks if other is not selected]
+        for block in filter(None, (hour_lines(ledger, width), *others)):
+            if len(block) >= room:
                 break
-            tail += [(), *words]
-            room -= len(words) + 1
+            tail += [(), *block]
+            room -= len(block) + 1
         keys += [("tail", i) for i in range(len(tail))]
         rows = ListRows([*lines, *tail], keys=keys, headings=range(count, count + len(tail)))
         number = (Piece(Clean(grouped(count)), "sec"),)
-        key = shown.call if shown is not None else None
+        key = selected.call if selected is not None else None
         self.show(rows, key=key, title_right=number, heading=lambda width: [break_heading(width)])
 
     def is_at_cursor(self, index: int) -> bool:
@@ -209,13 +209,13 @@ class OneCall(DrawnPane):
         self._call: Call | None = None
         self._bands: Sequence[Band] = ()
 
-    def show_call(self, call: Call | None, bands: Sequence[Band], words: Clean, count: int) -> None:
+    def show_call(self, call: Call | None, bands: Sequence[Band], title: Clean, count: int) -> None:
         """Show a call, of so many."""
         self._call, self._bands = call, bands
         if call is None:
             self.show(ListRows(()), title=(), title_right=())
             return
-        self.title = (Piece(Clean(f"{grouped(call.number)} "), "text bold"), Piece(words, "sec"))
+        self.title = (Piece(Clean(f"{grouped(call.number)} "), "text bold"), Piece(title, "sec"))
         self.title_right = (Piece(Clean(f"{grouped(call.number)} of {grouped(count)}"), "sec"),)
         self.draw_rows()
 

@@ -75,21 +75,21 @@ class Detail(FoldingView):
 
     def show_span(self, run: Run, span: Span | None, body: Body | None, before: Body | None = None) -> None:
         """Show a span; without its body, only the tabs that don't need one. `before`: see `tab_rows`."""
-        same = (self.run is not None and self.run.summary.ref == run.summary.ref) and (
+        same_run = (self.run is not None and self.run.summary.ref == run.summary.ref) and (
             (self.span.id if self.span else None) == (span.id if span else None)
         )
-        fresh = not same or (self.body is None and body is not None)  # the tabs depend on the body
-        if not same:
+        is_new = not same_run or (self.body is None and body is not None)  # the tabs depend on the body
+        if not same_run:
             self.opened = frozenset()
-        if not same or body is not self.body:
+        if not same_run or body is not self.body:
             self.revealed = None
         self.run, self.span, self.body, self.before, self._excerpt = run, span, body, before, None
         self.tabs = tab_names(run, span, body)
         if self.preferred in self.tabs:
             self.tab = self.preferred
-        elif fresh or self.tab not in self.tabs:
+        elif is_new or self.tab not in self.tabs:
             self.tab = self._default_tab(run)
-        self.draw_rows(keep=same)
+        self.draw_rows(keep=same_run)
         if self.search_target is not None and self._shows(self.search_target):
             wanted, self.search_target = self.search_target, None
             self._find(wanted)
@@ -156,7 +156,7 @@ class Detail(FoldingView):
         self.revealed = None
         self.draw_rows(keep=True)
 
-    def nothing(self) -> None:
+    def show_empty(self) -> None:
         """Show no span."""
         self.run = self.span = self.body = self.before = self.revealed = self._excerpt = None
         self.tabs = []
@@ -169,8 +169,8 @@ class Detail(FoldingView):
             return "goal"
         if run.summary.status is Status.ERROR and not run.summary.errors:
             return next(tab for tab in self.tabs if tab in RUN_TABS)
-        speaks = span is not None and span.operation in MESSAGE_OPERATIONS and span.status is not Status.ERROR
-        return "messages" if speaks and "messages" in self.tabs else self.tabs[0]
+        is_message = span is not None and span.operation in MESSAGE_OPERATIONS and span.status is not Status.ERROR
+        return "messages" if is_message and "messages" in self.tabs else self.tabs[0]
 
     def toggle_wrap(self) -> None:
         """Toggle line wrapping."""
@@ -180,7 +180,7 @@ class Detail(FoldingView):
 
     def show_excerpt(self, excerpt: Excerpt) -> None:
         """Show the text of an unreadable file, at the position of the error."""
-        self.nothing()
+        self.show_empty()
         self._excerpt, self.drawn_width = excerpt, max(20, self.outer_size.width - 2)
         rows, marked = excerpt_rows(
             excerpt.data, excerpt.offset, excerpt.at, excerpt.size, width=self.drawn_width, glyphs=self.look.glyphs
@@ -219,7 +219,7 @@ class Detail(FoldingView):
         """Show the chosen tab."""
         assert self.run is not None
         before, self.drawn_width = self.drawn_width, max(20, self.outer_size.width - 2)
-        width, found, cursor = self.drawn_width, self._search_hit, self.cursor
+        width, hit, cursor = self.drawn_width, self._search_hit, self.cursor
         rows, self._drawn_height = self._rows_of_tab(width, self.opened), self._room
         if len(rows) < self._drawn_height and (fold := earlier_messages(rows)) is not None:
             unfolded = self._rows_of_tab(width, self.opened ^ {fold})
@@ -227,8 +227,8 @@ class Detail(FoldingView):
         self.wanted_height = len(rows) + hidden_rows(rows) + 2
         fill_rows(rows, self._drawn_height)
         self.show(rows, title=self._title(), title_right=self._tab_line(), keep=keep)
-        if keep and width != before and found is not None and (found[0].needle, found[1]) == (self.needle, cursor):
-            self._go_to(found[0])
+        if keep and width != before and hit is not None and (hit[0].needle, hit[1]) == (self.needle, cursor):
+            self._go_to(hit[0])
 
     def _rows_of_tab(self, width: int, opened: frozenset[Hashable]) -> Rows:
         """The rows of the chosen tab with these folds toggled."""
@@ -246,7 +246,7 @@ class Detail(FoldingView):
             assessment=self.assessment,
             before=self.before,
             links=self.links,
-            stands=self.app.liveness.standing(self.run.summary, look.glyphs),
+            stands=self.app.liveness.status_of(self.run.summary, look.glyphs),
         )
 
     def value(self) -> str | None:
@@ -351,7 +351,7 @@ class Facts(FoldingView):
         if self.display:
             self.draw_rows(keep=keep)
 
-    def nothing(self) -> None:
+    def show_empty(self) -> None:
         """Show no run."""
         self._shown = None
         self.show(ListRows(()), keep=False)
@@ -377,7 +377,7 @@ class Facts(FoldingView):
             assessment=self.assessment,
             ledger=self.context.ledger if self.context is not None else None,
             same=self.same,
-            stands=self.app.liveness.standing(self._shown.summary, look.glyphs),
+            stands=self.app.liveness.status_of(self._shown.summary, look.glyphs),
         )
         self.wanted_height, self.least_height = len(rows) + 1, panels + 2
         fill_rows(rows, self.outer_size.height - 1)

@@ -120,14 +120,14 @@ class Pairs(FoldingView):
         if not self.user_moved and diff.first is not None:
             first = diff.rows[diff.first.row]
             key = PairKey(first.a, first.b)
-        fresh = before is None
+        is_new = before is None
         self.show(
             rows,
             title=(Piece(Clean(f"paired by {one_line(diff.by, 80)}"), "sec"),),
             heading=lambda width: (summary(diff, self.look.glyphs),),
-            keep=not fresh,
+            keep=not is_new,
         )
-        if key is not None and (fresh or key != self.auto_key):
+        if key is not None and (is_new or key != self.auto_key):
             self.auto_key, self.position = key, -1
             self.move_to_key(key, center=True)
         self._show_fold()
@@ -164,13 +164,13 @@ class Pairs(FoldingView):
             return False
         here = self.position
         differing = rows.differing()
-        found = next((i for i in differing if i > here), None)
+        target = next((i for i in differing if i > here), None)
         if step < 0:
-            found = next((i for i in reversed(differing) if i < here), None)
-        if found is None:
+            target = next((i for i in reversed(differing) if i < here), None)
+        if target is None:
             return False
         self.user_moved = True
-        self.move_to(found)
+        self.move_to(target)
         return True
 
     @property
@@ -181,8 +181,8 @@ class Pairs(FoldingView):
 
 def _is_continuation(before: Diff, diff: Diff) -> bool:
     """Whether `diff` is a later state of `before` with the same pairs and the same first difference."""
-    same = before.a is diff.a and before.b is diff.b and before.strict == diff.strict and before.first is diff.first
-    return same and len(before.rows) == len(diff.rows) and 0 < before.compared <= diff.compared
+    is_same = before.a is diff.a and before.b is diff.b and before.strict == diff.strict and before.first is diff.first
+    return is_same and len(before.rows) == len(diff.rows) and 0 < before.compared <= diff.compared
 
 
 SIDE_BY_SIDE: Final = 98
@@ -246,11 +246,11 @@ class Change(FoldingView):
             for note in look.notes
         ]
         if look.bounded:
-            words = "too large for an exact diff: some unchanged lines may show as changed"
-            lines.append((Piece(Clean(f"{self.look.glyphs.note} {words}"), "status.warn"),))
+            warning = "too large for an exact diff: some unchanged lines may show as changed"
+            lines.append((Piece(Clean(f"{self.look.glyphs.note} {warning}"), "status.warn"),))
         if not look.sections:
             lines.append((Piece(Clean("nothing recorded for this step"), "dim"),))
-        elif not any(one.differs for one in look.sections):
+        elif not any(section.differs for section in look.sections):
             lines.append((Piece(Clean(f"{self.look.glyphs.same} no differences"), "status.ok"),))
         return lines
 
@@ -267,8 +267,8 @@ class Change(FoldingView):
         number, count = self._change_number()
         if count:
             of = " of " if self._drawn_width >= SIDE_BY_SIDE else "/"
-            where = f"  change {number}{of}{count}" if number else f"  {quantity(count, 'change')}"
-            pieces.append(Piece(Clean(where), "sec"))
+            position = f"  change {number}{of}{count}" if number else f"  {quantity(count, 'change')}"
+            pieces.append(Piece(Clean(position), "sec"))
         self.title, self.title_right = tuple(pieces), self._tabs()
         self.redraw_title()
 
@@ -317,15 +317,15 @@ class Change(FoldingView):
         if rows is None:
             return False
         here = self.position
-        found = next((row for row in rows.differences if row > here), None)
+        target = next((row for row in rows.differences if row > here), None)
         if step < 0:
-            found = next((row for row in reversed(rows.differences) if row < here), None)
-        if found is None:
+            target = next((row for row in reversed(rows.differences) if row < here), None)
+        if target is None:
             return False
-        if self.top <= found < self.top + self.page - 2:
-            self.move_to(found)
+        if self.top <= target < self.top + self.page - 2:
+            self.move_to(target)
         else:
-            self._go(found)
+            self._go(target)
         return True
 
     # ---- how it is shown
@@ -369,10 +369,10 @@ class Change(FoldingView):
             if fold is None or fold.open or not self.toggle(open_=True):
                 return
             inside = (i for i in range(here + 1, len(self.rows)) if needle in self.rows.plain(i).lower())
-            found = next(inside, None)
-            if found is None:
+            target = next(inside, None)
+            if target is None:
                 return
-            self.move_to(found)
+            self.move_to(target)
 
     def on_resize(self) -> None:
         super().on_resize()
@@ -392,21 +392,21 @@ class Change(FoldingView):
         return section.path if section is not None else ""
 
 
-def context_words(found: ContextDiff, glyphs: Glyphs) -> Line:
+def context_summary(diff: ContextDiff, glyphs: Glyphs) -> Line:
     """Summary of the message changes: ``kept 41 · +2 new · −6 dropped · ~1 edited  −1.9k tok``."""
-    counts = found.counts
+    counts = diff.counts
     pieces = [Piece(Clean(f"kept {counts[MessageChange.KEPT]}"), "sec")]
-    for fate, sign, style in (
+    for change, sign, style in (
         (MessageChange.NEW, glyphs.only_b, "diff.add"),
         (MessageChange.DROPPED, glyphs.only_a, "diff.rem"),
         (MessageChange.EDITED, glyphs.edited, "diff.chg"),
         (MessageChange.MOVED, glyphs.edited, "accent"),
     ):
-        if counts[fate]:
-            pieces += [Piece(Clean(" · "), "dim"), Piece(Clean(f"{sign}{counts[fate]} {fate.value}"), style)]
-    if found.tokens is not None:
-        more = "−" if found.tokens < 0 else "+"
-        pieces.append(Piece(Clean(f"  {more}{tokens(abs(found.tokens))} tok"), "sec"))
+        if counts[change]:
+            pieces += [Piece(Clean(" · "), "dim"), Piece(Clean(f"{sign}{counts[change]} {change.value}"), style)]
+    if diff.tokens is not None:
+        more = "−" if diff.tokens < 0 else "+"
+        pieces.append(Piece(Clean(f"  {more}{tokens(abs(diff.tokens))} tok"), "sec"))
     return tuple(pieces)
 
 
@@ -424,8 +424,8 @@ class Sides(FoldingView):
 
     def show_diff(self, diff: Diff, words: DiffWords) -> None:
         """Show both runs."""
-        fresh, self._diff, self._words = self._diff is None, diff, words
-        self.draw_rows(keep=not fresh)
+        is_new, self._diff, self._words = self._diff is None, diff, words
+        self.draw_rows(keep=not is_new)
 
     def draw_rows(self, *, keep: bool) -> None:
         if self._diff is None:

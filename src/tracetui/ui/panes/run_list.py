@@ -132,7 +132,7 @@ class RunList(LineView):
         """Whether the runs that are shown are those of the store."""
         return self._members == self.app.store.members
 
-    def has_come_to(self, ref: RunRef) -> bool:
+    def has_placed(self, ref: RunRef) -> bool:
         """Whether the run has its row, or will have none as things are."""
         return self.has_all or self.rows.index(ref) is not None
 
@@ -151,12 +151,12 @@ class RunList(LineView):
             came_or_went = self._members != store.members
             if came_or_went and time.monotonic() >= self._after:
                 self.rearrange()
-            elif not came_or_went and self._timer is None and not self._moved(touched):
+            elif not came_or_went and self._timer is None and not self._has_moved(touched):
                 self._revision = store.revision
             else:
-                self._later()
+                self._schedule()
 
-    def _moved(self, touched: Iterable[RunSummary]) -> bool:
+    def _has_moved(self, touched: Iterable[RunSummary]) -> bool:
         """Whether a run belongs elsewhere now: the places of runs without an end are remembered."""
         place = self._place()
         return any(place(run) != self._places.get(run.ref) for run in touched)
@@ -170,25 +170,22 @@ class RunList(LineView):
         """What a query can ask; nothing is asked without one."""
         return self.app.query_context() if self.arrangement.words else None
 
-    def _later(self) -> None:
+    def _schedule(self) -> None:
         if self._timer is None:
             self._timer = self.set_timer(max(REST_SECONDS, self._after - time.monotonic()), self._catch_up)
 
     def _catch_up(self) -> None:
         self._timer = None
-        if self.due and self.is_on_screen:
-            self.app.pause_scan()
-            with self.app.batch_update():
-                self.rearrange()
+        self.refresh_if_due()
 
-    def on_screen_again(self) -> None:
+    def refresh_if_due(self) -> None:
         """The list may be on the screen again: refresh it."""
         if self.due and self.is_on_screen:
             self.app.pause_scan()
             with self.app.batch_update():
                 self.rearrange()
 
-    def judged(self) -> None:
+    def verdicts_changed(self) -> None:
         """Show new verdicts. Only where a query may ask for them, or where causes were merged, is a run elsewhere."""
         if self.arrangement.words or self.arrangement.group == "cause":
             self.rearrange(drop_pending=True)
@@ -208,7 +205,7 @@ class RunList(LineView):
             self._late = None
             self._show(make(), time.thread_time() - began)
         elif self._late is not None:
-            self._later()
+            self._schedule()
         else:
             make, late = self._begin(), list[RunSummary]()
             self._late = late
@@ -218,11 +215,11 @@ class RunList(LineView):
                 rows = make()
                 rows.prepare(self.app.engine.rest)
                 took = time.thread_time() - began
-                return lambda: self._arrived(rows, late, took)
+                return lambda: self._finish_arranging(rows, late, took)
 
             self.app.engine.run_in_background(work)
 
-    def _arrived(self, rows: runs.RunRows, late: list[RunSummary], took: float) -> None:
+    def _finish_arranging(self, rows: runs.RunRows, late: list[RunSummary], took: float) -> None:
         """Show what a thread arranged, unless that was superseded."""
         if self._late is late:
             self._late = None
@@ -239,11 +236,11 @@ class RunList(LineView):
         self._places = {ref: place(store.runs[ref]) for ref in store.unended}
         summaries, problems = (
             list(store.runs.values()),
-            [one for several in store.problems.values() for one in several[:1]],
+            [problem for problems in store.problems.values() for problem in problems[:1]],
         )
         glyphs, order, context, now = self.look.glyphs, self._order, self._query_context, app.clock()
         columns = self._kept_columns() if arrangement.words else None
-        states, stands, ties = app.liveness.run_state, app.liveness.state_in_list, self.ties
+        run_state, state_of = app.liveness.run_state, app.liveness.state_in_list
         decisions = app.verdicts.sidecar if arrangement.group == "cause" else None
 
         def make() -> runs.RunRows:
@@ -252,7 +249,7 @@ class RunList(LineView):
                 problems,
                 arrangement,
                 now=now,
-                state=states,
+                state=run_state,
                 context=context,
                 columns=columns,
                 order=order,
@@ -264,26 +261,26 @@ class RunList(LineView):
                 glyphs=glyphs,
                 chosen=arrangement.columns,
                 sorted_by=_sorted_by(arrangement),
-                state_of=stands,
-                relationship_of=ties,
+                state_of=state_of,
+                relationship_of=self.relationship,
             )
 
         return make
 
-    def ties(self, run: RunSummary, glyphs: Glyphs) -> Relationship:
+    def relationship(self, run: RunSummary, glyphs: Glyphs) -> Relationship:
         """Facts of a run that its trace doesn't have: mark, relations, verdict."""
         mark = self.mark(run.ref)
         if self.app.stage:  # relating runs as they arrive would delay the list
             return Relationship(mark)
-        tied = self.app.comparisons.ties(run, mark, glyphs)
-        judged = self.app.verdicts.words_of(run)
-        return tied._replace(after=(*tied.after, *judged)) if judged else tied
+        relationship = self.app.comparisons.relationship(run, mark, glyphs)
+        label = self.app.verdicts.label_of(run)
+        return relationship._replace(after=(*relationship.after, *label)) if label else relationship
 
     def _show(self, rows: runs.RunRows, took: float) -> None:
         """Show arranged rows; `took`: seconds of the processor that arranging them took."""
         app, began = self.app, time.thread_time()
         before = self.rows
-        key = self._found_again(rows, rows.now) if self.chosen else self._first_run(rows)
+        key = self._find_lost_run(rows, rows.now) if self.chosen else self._first_run(rows)
         self.show(
             rows,
             key=key,
@@ -299,15 +296,15 @@ class RunList(LineView):
             self._above |= {ref for ref in above if isinstance(ref, RunRef) and before.index(ref) is None}
             self.refresh_line(0)
         if not len(rows):
-            words = self.arrangement.words
-            self.nothing(empty(app.roots, app.stage, words, bool(app.store.runs)))
+            query = self.arrangement.words
+            self.show_empty(empty(app.roots, app.stage, query, bool(app.store.runs)))
         self._arranged()
         longest = inf if app.stage else MAX_REST_SECONDS
         self._after = time.monotonic() + rest_seconds(took + time.thread_time() - began, REST_SECONDS, longest)
         if self._timer is not None:  # it waits for the end of an earlier rest
             self._timer.stop()
             self._timer = None
-            self._later()
+            self._schedule()
 
     # ---- size
 
@@ -384,9 +381,9 @@ class RunList(LineView):
         store, refs = self.app.store, self.refs()
         uncounted = sum(not store.runs[ref].deep for ref in refs)
         more = f" · {grouped(uncounted)} of {grouped(len(refs))} not counted yet" if uncounted else ""
-        if near := {path: shape for path, shape in store.ignored.items() if shape}:
-            path, shape = next(iter(near.items()))
-            others = f" and {grouped(len(near) - 1)} more" if len(near) > 1 else ""
+        if similar := {path: shape for path, shape in store.ignored.items() if shape}:
+            path, shape = next(iter(similar.items()))
+            others = f" and {grouped(len(similar) - 1)} more" if len(similar) > 1 else ""
             more += f" · ignored, but looks like a trace: {exact(posixpath.basename(path), 40)} ({shape}){others}"
         elif store.ignored:
             more += f" · {grouped(len(store.ignored))} files ignored (tracetui doctor lists them)"
@@ -415,7 +412,7 @@ class RunList(LineView):
         if self.cursor is not None:
             self.screen.post_message(self.Moved(self, self.cursor))
 
-    def _found_again(self, rows: runs.RunRows, now: float) -> RunRef | None:
+    def _find_lost_run(self, rows: runs.RunRows, now: float) -> RunRef | None:
         """The run that the cursor lost, if it is among these: its file was renamed, moved or written again."""
         item = self._item
         if self._lost is not None and self._shown_as == self.arrangement and now - self._lost[1] > REUNION_SECONDS:
@@ -435,12 +432,12 @@ class RunList(LineView):
             self._above = {ref for ref in self._above if (at := rows.index(ref)) is not None and at < self.top}
         if not self._above:
             return super()._position()
-        words = Piece(Clean(f"{len(self._above)} new above {self.look.glyphs.above} "), "status.running bold")
-        return (words, Piece(Clean("g"), "key bold"))
+        label = Piece(Clean(f"{len(self._above)} new above {self.look.glyphs.above} "), "status.running bold")
+        return (label, Piece(Clean("g"), "key bold"))
 
     def tick(self, now: float) -> None:
         """Redraw the duration and the state of runs without an end record, in their new order if time changes it."""
-        if self._timer is None and self.is_on_screen and self._moved(self.app.liveness.active_runs()):
+        if self._timer is None and self.is_on_screen and self._has_moved(self.app.liveness.active_runs()):
             self.rearrange()
         rows = self.rows
         if isinstance(rows, runs.RunRows):
@@ -541,7 +538,7 @@ class RunList(LineView):
         hides = arrangement.words or arrangement.failures
         return rows if hides and isinstance(rows, runs.RunRows) else None
 
-    def nothing(self, lines: Iterable[Line]) -> None:
+    def show_empty(self, lines: Iterable[Line]) -> None:
         """Say why there is nothing to show."""
         lines = list(lines)
         self.show(ListRows(lines, headings=range(len(lines))), title=(), heading=lambda width: (), title_right=())
@@ -551,11 +548,11 @@ class RunList(LineView):
         on the first page.
         """
         page = (rows.item(i) for i in range(min(len(rows), max(self.page, MIN_PAGE))))
-        first = [one for one in page if isinstance(one, RunSummary) and one.parent is None]
+        first = [run for run in page if isinstance(run, RunSummary) and run.parent is None]
         if not first:
             return None
-        failed = (one for one in first if one.failed)
-        return (first[0] if all(one.is_session for one in first) else next(failed, first[0])).ref
+        failed = (run for run in first if run.failed)
+        return (first[0] if all(run.is_session for run in first) else next(failed, first[0])).ref
 
     # ---- the histogram
 
@@ -624,7 +621,7 @@ def _sorted_by(arrangement: Arrangement) -> str:
 def _same_run(run: RunSummary, items: Iterable[Item]) -> RunRef | None:
     """The run that has the same place, or the same id in another file."""
     others = (item for item in items if isinstance(item, RunSummary))
-    return next((one.ref for one in others if one.ref == run.ref or _name(one) == _name(run)), None)
+    return next((other.ref for other in others if other.ref == run.ref or _name(other) == _name(run)), None)
 
 
 def _name(run: RunSummary) -> tuple[str, str]:

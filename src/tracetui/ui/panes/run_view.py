@@ -102,7 +102,7 @@ class RunView(Box):
     def show_run(self, run: Run, arrival: Arrival, *, headline: bool) -> None:
         """Show the read part of a run at the target of `arrival`."""
         self.steps.headline = headline
-        assessment = self.app.assessments.of(run)
+        assessment = self.app.assessments.assessment_of(run)
         self.steps.show_run(
             run, now=self.app.clock(), span=arrival.span, uncover=arrival.uncover, assessment=assessment
         )
@@ -116,9 +116,9 @@ class RunView(Box):
 
     def show_nothing(self, problem: Problem | None) -> None:
         """Show no run; `problem`: why it is unreadable."""
-        self.steps.nothing(problem)
-        self.detail.nothing()
-        self.facts.nothing()
+        self.steps.show_empty(problem)
+        self.detail.show_empty()
+        self.facts.show_empty()
 
     def show_detail(self) -> None:
         """Show the span under the cursor of the steps, and share the height; requests its body if it isn't cached."""
@@ -129,19 +129,19 @@ class RunView(Box):
     def _show_span(self) -> None:
         run, span = self.steps.run, self.steps.span
         if run is None:
-            self.detail.nothing()
+            self.detail.show_empty()
             return
         body = self._body(run, span) if span is not None else None
         if span is not None and body is None and self.detail.run is not None:
             return  # keep the old span until the body arrives: one repaint, no flicker
-        before, waits = None, body is None and span is not None
+        before, is_pending = None, body is None and span is not None
         if span is not None and body is not None and (call := navigation.call_before(run, span)) is not None:
             before = self._body(run, call)
-            waits = before is None
+            is_pending = before is None
         if body is not None and (answer := self.steps.answer) is not None:
             reply = self._body(run, answer)
-            body, waits = self._with_answer(body, reply), waits or reply is None
-        if not waits:
+            body, is_pending = self._with_answer(body, reply), is_pending or reply is None
+        if not is_pending:
             self._load_rows(run)
         self.detail.links = self._links(run, span, body)
         self.detail.show_span(run, span, body, before)
@@ -160,7 +160,7 @@ class RunView(Box):
             wanted = run.sizes[run.index[span.id]] > 1 or refusal(span, body) is not None
         if not wanted:
             return ()
-        return links_at(self.app.links.of(run), span.id)
+        return links_at(self.app.links.links_of(run), span.id)
 
     def show_links(self) -> None:
         """Show the links that were found."""
@@ -225,7 +225,7 @@ class RunView(Box):
             self._share_height()
 
     def _show_assessment(self, run: Run) -> None:
-        assessment = self.app.assessments.of(run)
+        assessment = self.app.assessments.assessment_of(run)
         if assessment is not None:
             self.steps.fold_loops(assessment)
         self.facts.assessment = self.detail.assessment = assessment
@@ -235,8 +235,8 @@ class RunView(Box):
         group = self.app.causes.group_of(run.summary.ref) if run.summary.failed else None
         if group is None:
             return None
-        known = self.app.store.runs
-        return SameFailure(group, [known[ref] for ref in group.runs[:MAX_RUNS] if ref in known])
+        summaries = self.app.store.runs
+        return SameFailure(group, [summaries[ref] for ref in group.runs[:MAX_RUNS] if ref in summaries])
 
     def show_causes(self) -> None:
         """Show the new cause of the run."""
@@ -345,7 +345,7 @@ class RunView(Box):
         follow = {"follow": {"title": word, "hint": 2}} if word else {}
         view = {"tree": {"title": "timeline"}} if self.steps.shown_as in ("turns", "story") else {}
         changes: dict[str, dict[str, Any]] = {**follow, **view}
-        return [one._replace(**changes[one.id]) if one.id in changes else one for one in commands]
+        return [command._replace(**changes[command.id]) if command.id in changes else command for command in commands]
 
     # ---- commands
 
@@ -362,8 +362,8 @@ class RunView(Box):
             if self.steps.run is None:
                 return "no open run"
             liveness = self.app.liveness.state_of(self.steps.run)
-            stands = standing_of(self.steps.run.summary, liveness.state, self.app.clock())
-            return f"{stands.word if stands.by_last_event else liveness.state}: {liveness.reason}"
+            status = standing_of(self.steps.run.summary, liveness.state, self.app.clock())
+            return f"{status.word if status.by_last_event else liveness.state}: {liveness.reason}"
 
         self._dialog.say_current(explain)
 
@@ -386,7 +386,7 @@ class RunView(Box):
             apply,
             lambda text: query.parse_span_prefix(text)[1],
             offers,
-            lambda: (steps.found, len(steps.run.spans) if steps.run else 0, "spans"),
+            lambda: (steps.span_count, len(steps.run.spans) if steps.run else 0, "spans"),
         )
 
     def go_to_error(self, span: str) -> None:
@@ -398,11 +398,11 @@ class RunView(Box):
         self.steps.move_to_key(span)
         here, errors = run.span(span), navigation.errors(run)
         if here is not None and here.id in errors:
-            words = f"  {here.error.words}" if here.error is not None else ""
+            cause = f"  {here.error.words}" if here.error is not None else ""
             first, group = run.summary.first_error, self.app.causes.group_of(run.summary.ref)
             if group is not None and first is not None and first.span == here.id:
-                words = f"  {group.id} {grouped(len(group.runs))}×{words}"
-            self._dialog.say(f"e {errors.index(here.id) + 1}/{len(errors)}{words}", "status.error")
+                cause = f"  {group.id} {grouped(len(group.runs))}×{cause}"
+            self._dialog.say(f"e {errors.index(here.id) + 1}/{len(errors)}{cause}", "status.error")
 
     def action_fold_all(self, open_: bool) -> None:
         """Unfold or fold all loops of a timeline; else all spans of the tree."""
@@ -450,8 +450,8 @@ class RunView(Box):
     def action_prompt(self, step: int) -> None:
         """Go to the next prompt of the user, or the one before."""
         run, span = self.steps.run, self.steps.span
-        found = next_prompt(run, span.id, step) if run is not None and span is not None else None
-        if found is None or not self.steps.move_to_key(found):
+        prompt = next_prompt(run, span.id, step) if run is not None and span is not None else None
+        if prompt is None or not self.steps.move_to_key(prompt):
             self._dialog.say("no more prompts in this direction")
 
     def action_finding(self, step: int) -> None:
@@ -463,7 +463,7 @@ class RunView(Box):
             self._dialog.say("looking for findings …")
             self.app.engine.run_in_background(lambda: self._find(run, step))
             return
-        findings = {one: finding for one, finding in self._findings[1].items() if not self.app.verdicts.allows(finding)}
+        findings = {key: finding for key, finding in self._findings[1].items() if not self.app.verdicts.allows(finding)}
         place = navigation.next_of(run, span.id, findings, step)
         if place is None or not self.steps.move_to_key(place):
             self._dialog.say(
@@ -480,11 +480,15 @@ class RunView(Box):
 
         ref = run.summary.ref
         try:
-            found = [*findings_of(ref, run_effects(self.app.engine.read(ref)))]
+            findings = [*findings_of(ref, run_effects(self.app.engine.read(ref)))]
         except LinkLost as lost:
             message = str(lost)
             return lambda: self._dialog.say(message, "status.warn")
-        first = {one.span: one for one in reversed(found) if one.span is not None and not one.is_folded}
+        first = {
+            finding.span: finding
+            for finding in reversed(findings)
+            if finding.span is not None and not finding.is_folded
+        }
 
         def show() -> None:
             if self.steps.run is run:
@@ -496,8 +500,8 @@ class RunView(Box):
     def action_same(self, what: Literal["tool", "sibling", "model"], step: int) -> None:
         """Go to the next span of the same tool, of the same parent, or to the next model call."""
         run, span = self.steps.run, self.steps.span
-        found = navigation.next_similar(run, span.id, what, step) if run is not None and span is not None else None
-        if found is None or not self.steps.move_to_key(found):
+        span_id = navigation.next_similar(run, span.id, what, step) if run is not None and span is not None else None
+        if span_id is None or not self.steps.move_to_key(span_id):
             self._dialog.say(f"no {'other' if what == 'sibling' else 'more'} {what} in this direction")
 
     def action_tab(self, step: int) -> None:
@@ -529,10 +533,10 @@ class RunView(Box):
         detail = self.detail
         if detail.reveal_value(ref, span, exact) is False:
             row = detail.rows.index(detail.cursor) if detail.cursor is not None else None
-            words = "no masked value in this row"
+            message = "no masked value in this row"
             if row is not None and next(masks(detail.rows.plain(row)), None) is not None:
-                words = "R reveals one value: go to its own row, usually in the tab input or output"
-            self._dialog.say(words, "status.warn")
+                message = "R reveals one value: go to its own row, usually in the tab input or output"
+            self._dialog.say(message, "status.warn")
 
     def action_editor(self) -> None:
         """Open a cleaned copy of the detail's tab in $EDITOR."""

@@ -236,14 +236,14 @@ class Steps(LineView):
         `uncover` shows the row of a hidden span; without it, the cursor goes to the row that contains it. With an
         `assessment`, loops are folded as by `fold_loops`.
         """
-        same = self.run is not None and self.run.summary.ref == run.summary.ref
-        if not same:
+        same_run = self.run is not None and self.run.summary.ref == run.summary.ref
+        if not same_run:
             self._temporary_tree = False
             self.folded, self.unfolded = navigation.initial_folds(run), frozenset()
             self.filter_text, self.longest_first, self._predicate = "", False, None
             self._set_following(False, None)
             self._newest, self.bodies, self.actions = None, {}, {}
-        before, self.run = self.run if same else None, run
+        before, self.run = self.run if same_run else None, run
         if before is None or not before.complete:
             self._choose_view(run)
         if before is not None and not before.complete:
@@ -257,7 +257,7 @@ class Steps(LineView):
             self.assessment, rows = assessment, self._with_loops(rows, assessment)
         if self._unseen is not None and before is not run:
             self._unseen = max(0, self._unseen + _count(rows) - _count(self.rows))
-        key: Hashable = span or (None if same and self.cursor is not None else navigation.starting_span(run))
+        key: Hashable = span or (None if same_run and self.cursor is not None else navigation.starting_span(run))
         if self.shown_as == "turns" and key is not None and key != span:
             key = first_turn(run)
         if self.following and span is None:
@@ -273,7 +273,7 @@ class Steps(LineView):
             key=key,
             title=self._title(run),
             heading=self._heading_of(run, rows, now),
-            keep=same,
+            keep=same_run,
         )
 
     def _choose_view(self, run: Run) -> None:
@@ -343,8 +343,8 @@ class Steps(LineView):
     def repaint_row(self, index: int) -> None:
         """Repaint a row, of a turn all of its rows."""
         rows = self.rows
-        for one in rows.block(index) if isinstance(rows, TurnRows) and index < len(rows) else (index,):
-            super().repaint_row(one)
+        for row in rows.block(index) if isinstance(rows, TurnRows) and index < len(rows) else (index,):
+            super().repaint_row(row)
 
     def clicked_row(self, index: int) -> None:
         rows = self.rows
@@ -409,20 +409,20 @@ class Steps(LineView):
         masked = self.app.masked_facts
         query = parse_span_prefix(text, None if masked is None else masked.span)[0] if text.strip() else None
         self.filter_text, self._predicate = text, query.matches if query is not None else None
-        if query is not None and self.shown_as in _TOLD:
+        if query is not None and self.shown_as in _UNSORTABLE_VIEWS:
             self._show_as("timeline", now)
         self._rearrange(now)
 
     def sort(self, now: float, *, longest_first: bool) -> bool:
         """Sort the timeline by duration or time; returns True if by duration. A tree isn't sorted."""
-        if self.shown_as in _TOLD:
+        if self.shown_as in _UNSORTABLE_VIEWS:
             self._show_as("timeline", now)
         self.longest_first = longest_first and not self.as_tree
         self._rearrange(now)
         return self.longest_first
 
     @property
-    def found(self) -> int:
+    def span_count(self) -> int:
         """Number of spans with a row."""
         return _count(self.rows)
 
@@ -431,7 +431,7 @@ class Steps(LineView):
             rows = self.rows.with_filter(self._predicate, longest_first=self.longest_first)
             self.show(rows, title=self._title(self.run), heading=self._heading_of(self.run, rows, now))
 
-    def nothing(self, problem: Problem | None = None) -> None:
+    def show_empty(self, problem: Problem | None = None) -> None:
         """Show no run; `problem`: why it is unreadable."""
         self.run = None
         self._set_following(False, None)
@@ -587,7 +587,7 @@ class Steps(LineView):
         """Unfold a loop if the hit is in a call that its row doesn't show."""
         rows, needle = self.rows, self.needle.lower()
         if isinstance(rows, StoryRows):
-            hidden = next((one for one in rows.hidden(self.position) if needle in spans.plain(one).lower()), None)
+            hidden = next((span for span in rows.hidden(self.position) if needle in spans.plain(span).lower()), None)
             if hidden is not None:
                 self.show(self._save_folds(rows.reveal(hidden.id, records=True)))
                 self.move_to_key(hidden.id)
@@ -635,14 +635,14 @@ class Steps(LineView):
                     ),
                     (),
                 ]
-                if width > 90 and (whole := rows.overview(width)):
-                    above += [whole, ()]
+                if width > 90 and (overview := rows.overview(width)):
+                    above += [overview, ()]
             return [*above, rows.header(width)] if len(rows) else above
 
         return lines
 
 
-_TOLD: Final = ("turns", "story")
+_UNSORTABLE_VIEWS: Final = ("turns", "story")
 """Views without filter and sort order."""
 _UNFOLDED: Final = frozenset({Status.ERROR, Status.RUNNING})
 """Runs whose story opens at the call that failed or runs; others open at a turn."""
@@ -659,8 +659,8 @@ def _find_newest(before: Run | None, run: Run) -> str | None:
 
 def _has_row(rows: SpanView, span: str) -> bool:
     """Whether a span has a row."""
-    found = rows.index(span)
-    return found is not None and rows.key(found) == span
+    row = rows.index(span)
+    return row is not None and rows.key(row) == span
 
 
 def _count(rows: Rows) -> int:

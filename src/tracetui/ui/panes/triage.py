@@ -68,14 +68,14 @@ class Queue(LineView):
         self,
         order: CauseOrder,
         runs: Mapping[RunRef, RunSummary],
-        judged: triage.Judged,
+        judgement_of: triage.Judged,
         *,
         arrangement: Arrangement,
         hidden: int,
         now: float,
-        words: str = "",
+        query: str = "",
     ) -> None:
-        """Show these causes, of the runs that the query `words` finds; the cursor stays on its row.
+        """Show these causes, of the runs that `query` matches; the cursor stays on its row.
 
         `hidden` is the number of causes that the arrangement filters out.
         """
@@ -85,12 +85,12 @@ class Queue(LineView):
 
         def make(details: int) -> triage.QueueRows:
             return triage.QueueRows(
-                order, runs, judged, unfolded=unfolded, marked=marked, details=details, now=now, glyphs=glyphs
+                order, runs, judgement_of, unfolded=unfolded, marked=marked, details=details, now=now, glyphs=glyphs
             )
 
         self._make_rows = make
         sort = SORTED[arrangement.sort]
-        self.title = arrangement_title(arrangement, words, ungrouped="none", sort=sort)
+        self.title = arrangement_title(arrangement, query, ungrouped="none", sort=sort)
         shown = len(self.groups)
         total = f"/{shown + hidden}" if hidden else ""
         self.title_right = (Piece(Clean(str(shown)), "sec"), Piece(Clean(total), "dim"))
@@ -138,7 +138,7 @@ class Queue(LineView):
         second = isinstance(rows, triage.QueueRows) and not rows.selectable(index) and rows.item(index) is not None
         super().clicked_row(index - second)
 
-    def nothing(self, lines: Sequence[Line]) -> None:
+    def show_empty(self, lines: Sequence[Line]) -> None:
         """Say why there is nothing to review."""
         self.order, self._make_rows = CauseOrder(), None
         self.show(ListRows(lines, headings=range(len(lines))), title=(), heading=lambda width: (), title_right=())
@@ -228,16 +228,16 @@ class Cause(LineView):
         `failures` are its first runs, `links` those of the example.
         """
         subject = group.digest if task is None else task.digest
-        same, self._subject = subject == self._subject, subject
+        same_subject, self._subject = subject == self._subject, subject
         width = max(20, self.outer_size.width - 2)
         zone, glyphs = self.look.zone, self.look.glyphs
         rows = cause_rows(
             group, example, judgement, shared, going_on, failures=failures, width=width, now=now, zone=zone,
             glyphs=glyphs, task=task, links=links,
         )  # fmt: skip
-        self.show(rows, title=(Piece(clean(group.id), "sec"),), keep=same)
+        self.show(rows, title=(Piece(clean(group.id), "sec"),), keep=same_subject)
 
-    def nothing(self) -> None:
+    def show_empty(self) -> None:
         """Show nothing."""
         self._subject = None
         self.show(ListRows(()), title=(), keep=False)

@@ -22,8 +22,8 @@ from tracetui.model import RunRef, RunSummary
 from tracetui.text import Clean, cells, size
 from tracetui.ui import layout
 from tracetui.ui.base_app import HostApp, StackScreen
-from tracetui.ui.commands import AUDIT, FILES, Command, Keys, keys_of, of_pane, shown, typed, unbound_reason
-from tracetui.ui.services.verdicts import Subject, named
+from tracetui.ui.commands import AUDIT, FILES, Command, Keys, key_name, keys_of, of_pane, shown, unbound_reason
+from tracetui.ui.services.verdicts import Subject, subject_label
 from tracetui.ui.state import PanesState, focus, toggle_zoom
 from tracetui.ui.widgets.frame import footer
 from tracetui.ui.widgets.line_view import LineView
@@ -88,11 +88,11 @@ class BaseScreen(StackScreen, inherit_bindings=False):
         """Go back within the screen; at its top, leave it."""
         self.leave()
 
-    def again(self) -> BaseScreen | None:
+    def recreate(self) -> BaseScreen | None:
         """Return a new screen in this state, to reopen it later; None if it can't be reopened."""
         return None
 
-    def left(self) -> None:
+    def on_closed(self) -> None:
         """Clean up after the screen was closed."""
 
     def refresh_frame(self) -> None:
@@ -114,7 +114,7 @@ class BaseScreen(StackScreen, inherit_bindings=False):
         """Close the screen; False if it isn't active."""
         if not self.app.close_screen(self):
             return False
-        self.left()
+        self.on_closed()
         return True
 
     def say(self, text: str, style: str = "sec") -> None:
@@ -126,10 +126,10 @@ class BaseScreen(StackScreen, inherit_bindings=False):
         pieces = [Piece(one_line(first, 400), style)]
         keys = {shown(key) for key in self.view.bound}
         for hint in hints:
-            key, _, words = hint.partition(" ")
+            key, _, label = hint.partition(" ")
             pieces.append(Piece(Clean(" · "), "dim"))
             if key in keys:
-                pieces += [Piece(clean(key), "key bold"), Piece(Clean(f" {one_line(words, 200)}"), "sec")]
+                pieces += [Piece(clean(key), "key bold"), Piece(Clean(f" {one_line(label, 200)}"), "sec")]
             else:
                 pieces.append(Piece(one_line(hint, 400), style))
         self.status_message, self._current = tuple(pieces), None
@@ -235,7 +235,7 @@ class BaseScreen(StackScreen, inherit_bindings=False):
                 prompt.post_message(events.Key(event.key, event.character))
             return
         prefix, bound = self.keys.pending, self.view.bound
-        sequence, letter = self.keys.press(typed(event.key, event.character), bound)
+        sequence, letter = self.keys.press(key_name(event.key, event.character), bound)
         if sequence or self.keys.pending or prefix:
             event.stop()
             event.prevent_default()
@@ -250,7 +250,7 @@ class BaseScreen(StackScreen, inherit_bindings=False):
             self.refresh_frame()
         elif event.is_printable and event.key not in self._unbound:
             self._unbound.add(event.key)
-            self.say(f"{unbound_reason(typed(event.key, event.character), self.app.commands)}  ·  ? all keys")
+            self.say(f"{unbound_reason(key_name(event.key, event.character), self.app.commands)}  ·  ? all keys")
 
     def on_paste(self, event: events.Paste) -> None:
         """Pass on text that arrived before the prompt was focused."""
@@ -261,13 +261,13 @@ class BaseScreen(StackScreen, inherit_bindings=False):
 
     def _continuations(self) -> Line:
         """The possible next keys of a sequence."""
-        words = [Piece(clean(f" {self.keys.pending} "), "onaccent bold"), Piece(Clean(" then"), "sec")]
+        pieces = [Piece(clean(f" {self.keys.pending} "), "onaccent bold"), Piece(Clean(" then"), "sec")]
         bound = self.view.bound
         continuing = self.keys.continuing(bound)
         for key, sequence in continuing:
             title = bound[sequence][0].description.rpartition(": ")[2].removeprefix("copy ")
-            words += [Piece(clean(f"   {shown(key)}"), "key bold"), Piece(clean(f" {title}"), "text")]
-        return tuple(words) if continuing else ()
+            pieces += [Piece(clean(f"   {shown(key)}"), "key bold"), Piece(clean(f" {title}"), "text")]
+        return tuple(pieces) if continuing else ()
 
     async def perform(self, command: Command | Binding, letter: str = "") -> None:
         """Run the action of a command; see `Command.action`. Does nothing while another screen is active."""
@@ -277,7 +277,7 @@ class BaseScreen(StackScreen, inherit_bindings=False):
             self.status_message = ()
             self.refresh_frame()
         destination, name, arguments = actions.parse(command.action)
-        node = next(one for one in self.view.ancestors_with_self if hasattr(one, f"action_{name}"))
+        node = next(node for node in self.view.ancestors_with_self if hasattr(node, f"action_{name}"))
         await self.app.run_action((destination, name, (*arguments, *letter)), node)
 
     @on(LineView.Opened)
@@ -409,7 +409,7 @@ class BaseScreen(StackScreen, inherit_bindings=False):
     @on(Prompt.Typed)
     def _prompt_typed(self, message: Prompt.Typed) -> None:
         if self._prompt is not None and self._prompt.display:  # else it was answered already
-            message.question.typed(message.value)
+            message.question.text_changed(message.value)
 
     @on(Prompt.Done)
     async def _prompt_done(self, message: Prompt.Done) -> None:
@@ -425,20 +425,20 @@ class BaseScreen(StackScreen, inherit_bindings=False):
 
 
 class _Search(Question):
-    """Prompt for a search in a pane; calls `found` on Enter."""
+    """Prompt for a search in a pane; calls `on_submit` on Enter."""
 
-    def __init__(self, view: LineView, found: Callable[[LineView], None]) -> None:
+    def __init__(self, view: LineView, on_submit: Callable[[LineView], None]) -> None:
         super().__init__("search in this pane", view.needle)
-        self._view, self._found = view, found
+        self._view, self._on_submit = view, on_submit
 
-    def typed(self, text: str) -> None:
+    def text_changed(self, text: str) -> None:
         self._view.search(text)
 
     def done(self, text: str, *, taken: bool) -> None:
         text = text if taken else self.value
         self._view.search(text)
         if text:
-            self._found(self._view)
+            self._on_submit(self._view)
 
 
 class BaseListScreen(BaseScreen):
@@ -521,7 +521,7 @@ class RunsScreen(BaseScreen):
         raise NotImplementedError
 
     @property
-    def ended(self) -> str:
+    def all_reviewed_note(self) -> str:
         """Addition to the message that all is reviewed."""
         return ""
 
@@ -529,7 +529,7 @@ class RunsScreen(BaseScreen):
         """The runs of the statistics or, with `contrast`, those to compare with all others; None if there are none."""
         raise NotImplementedError
 
-    def judged(self, *, decided: bool) -> None:
+    def verdicts_changed(self, *, decided: bool) -> None:
         """Refresh after a decision; `decided`: it was a verdict, so move to the next row."""
         raise NotImplementedError
 
@@ -562,7 +562,7 @@ class RunsScreen(BaseScreen):
     def _judge(self, subjects: Sequence[Subject], verdict: Verdict) -> None:
         names: list[str] = []
         if self._write(lambda: names.append(self.app.verdicts.judge(subjects, verdict)), decided=True):
-            self.say(f"{names[0]} marked {verdict.value}  ·  u undo  ·  . repeat{self.ended}")
+            self.say(f"{names[0]} marked {verdict.value}  ·  u undo  ·  . repeat{self.all_reviewed_note}")
 
     def action_verdict_again(self) -> None:
         """Give the last verdict again."""
@@ -578,15 +578,15 @@ class RunsScreen(BaseScreen):
         if subject is None:
             self.say("no run under the cursor", "status.warn")
             return
-        before = self.app.verdicts.of(subject).note or ""
+        before = self.app.verdicts.judgement(subject).note or ""
 
         def answer(text: str) -> None:
-            words = text.strip()
-            if words != before and self._write(lambda: self.app.verdicts.note(subject, words)):
-                name = named(subject)
-                self.say(f"note saved for {name}  ·  u undo" if words else f"note removed from {name}")
+            note = text.strip()
+            if note != before and self._write(lambda: self.app.verdicts.note(subject, note)):
+                name = subject_label(subject)
+                self.say(f"note saved for {name}  ·  u undo" if note else f"note removed from {name}")
 
-        self.ask_for(f"note for {named(subject)}", before, answer)
+        self.ask_for(f"note for {subject_label(subject)}", before, answer)
 
     def action_tag(self) -> None:
         """Prompt for the tags of the run or cause under the cursor."""
@@ -594,20 +594,20 @@ class RunsScreen(BaseScreen):
         if subject is None:
             self.say("no run under the cursor", "status.warn")
             return
-        before = self.app.verdicts.of(subject).tags
+        before = self.app.verdicts.judgement(subject).tags
 
         def answer(text: str) -> None:
             self._write(lambda: self.app.verdicts.tag(subject, text.split()))
-            if (tags := self.app.verdicts.of(subject).tags) != before:
-                self.say(f"tags of {named(subject)}: {' '.join(tags) or 'none'}  ·  u undo last")
+            if (tags := self.app.verdicts.judgement(subject).tags) != before:
+                self.say(f"tags of {subject_label(subject)}: {' '.join(tags) or 'none'}  ·  u undo last")
 
-        self.ask_for(f"tags of {named(subject)}", " ".join(sorted(before)), answer)
+        self.ask_for(f"tags of {subject_label(subject)}", " ".join(sorted(before)), answer)
 
     def action_undo(self) -> None:
         """Undo the last verdict, note, tag or mark."""
-        undone: list[str | None] = []
-        if self._write(lambda: undone.append(self.app.verdicts.sidecar.undo())):
-            self.say(undone[0] or "nothing to undo")
+        changes: list[str | None] = []
+        if self._write(lambda: changes.append(self.app.verdicts.sidecar.undo())):
+            self.say(changes[0] or "nothing to undo")
 
     def action_set_mark(self, letter: str) -> None:
         """Mark the place under the cursor with a letter."""
@@ -620,11 +620,11 @@ class RunsScreen(BaseScreen):
 
     def action_go_to_mark(self, letter: str) -> None:
         """Go to the place that is marked with a letter."""
-        found = self.app.verdicts.marked(letter, self.app.store.runs.values())
-        if found is None:
+        target = self.app.verdicts.marked(letter, self.app.store.runs.values())
+        if target is None:
             self.say(f"no mark {letter}", "status.warn")
         else:
-            self.go_to(*found)
+            self.go_to(*target)
 
     def _write(self, change: Callable[[], object], *, decided: bool = False) -> bool:
         """Run a change of the verdict file; show an error if it fails."""
@@ -633,7 +633,7 @@ class RunsScreen(BaseScreen):
         except TracetuiError as error:
             self.say(str(error), "status.error")
             return False
-        self.judged(decided=decided)
+        self.verdicts_changed(decided=decided)
         return True
 
     # ---- questions about runs
@@ -691,9 +691,9 @@ class RunsScreen(BaseScreen):
         last = f"; empty repeats {search.text}" if search is not None else ""
         self.ask_for(GREP_ASK.format(self.app.search_cost()) + last, "", self.search_runs)
 
-    def search_runs(self, words: str) -> None:
+    def search_runs(self, text: str) -> None:
         """Search all runs and show the hits, or the error of a regular expression."""
         try:
-            self.app.search_runs(words)
+            self.app.search_runs(text)
         except UsageError as error:
             self.say(str(error), "status.warn")

@@ -115,7 +115,7 @@ class RunContextScreen(BaseScreen):
         else:
             self.become(following)
 
-    def again(self) -> RunContextScreen:
+    def recreate(self) -> RunContextScreen:
         return RunContextScreen(self._ref, self.commands, self.state)
 
     # ---- data
@@ -177,8 +177,8 @@ class RunContextScreen(BaseScreen):
         self.breaks.show_breaks(ledger, call.number)
         span = context.run.span(call.span)
         step = None if span is None else step_number(context.run, span)
-        words = call_title(call, step, self.app.look.zone, self.app.look.glyphs)
-        self.call.show_call(call, self._bands, words, len(ledger.calls))
+        title = call_title(call, step, self.app.look.zone, self.app.look.glyphs)
+        self.call.show_call(call, self._bands, title, len(ledger.calls))
         self.refresh_frame()
 
     def _agent(self, call: Call, ledger: Ledger) -> Line:
@@ -290,9 +290,9 @@ class RunContextScreen(BaseScreen):
 
     # ---- commands
 
-    def _select(self, state: ContextState | None, otherwise: str) -> None:
+    def _select(self, state: ContextState | None, message: str) -> None:
         if state is None:
-            self.say(otherwise, "status.warn")
+            self.say(message, "status.warn")
         else:
             self.become(state)
 

@@ -22,7 +22,7 @@ from tracetui.ui import state as states
 from tracetui.ui.base_app import HostApp
 from tracetui.ui.commands import CHANGE, PAIRS, PHRASES, SIDES, Command
 from tracetui.ui.diff_state import DiffState
-from tracetui.ui.panes.diff import Change, Pairs, Phrases, Sides, context_words
+from tracetui.ui.panes.diff import Change, Pairs, Phrases, Sides, context_summary
 from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.widgets.frame import footer, short_path
 from tracetui.ui.widgets.line_view import FoldingView, LineView
@@ -81,11 +81,11 @@ class BaseDiffScreen(BaseScreen):
     def arrange_panes(self) -> None:
         """Lay out the panes for the zoom and the size."""
         size, state = self.app.size, self.state
-        alone = state.zoom or (state.pane if self.narrow else None)
+        single = state.zoom or (state.pane if self.narrow else None)
         for name, view in self.views.items():
-            view.display = alone is None or name == alone
+            view.display = single is None or name == single
         wide = size.width >= layout.WIDE
-        self.apply_classes({"wide": wide and alone is None, "alone": alone is not None})
+        self.apply_classes({"wide": wide and single is None, "alone": single is not None})
         self.share_height()
         self.call_after_refresh(self.refresh_frame)
 
@@ -229,7 +229,7 @@ class DiffScreen(BaseDiffScreen):
         shares = self.app.store.claims.shares((self.request.a, self.request.b))
         self.app.engine.differ.compare(self.request, loaded, shares, reload=reload)
 
-    def left(self) -> None:
+    def on_closed(self) -> None:
         self.app.engine.differ.compare(None)
 
     # ---- data arrives
@@ -285,7 +285,7 @@ class DiffScreen(BaseDiffScreen):
             (span.id if span is not None else None for span in (diff.span_a(row), diff.span_b(row)))
             for row in diff.rows
         )
-        found = next(
+        row = next(
             (
                 i
                 for i, (a, b) in enumerate(ids)
@@ -293,8 +293,8 @@ class DiffScreen(BaseDiffScreen):
             ),
             None,
         )
-        if found is not None:
-            self.pairs.go_to(found)
+        if row is not None:
+            self.pairs.go_to(row)
 
     def _look(self, mail: Mail | None = None) -> None:
         """Request the change of the row under the cursor, unless `mail` contains it."""
@@ -315,12 +315,12 @@ class DiffScreen(BaseDiffScreen):
         path = first.path if first is not None and first.row == self.pairs.pair_index else row.path
         subject: Line = (Piece(Clean(step_label(diff, row)), "sec"),)
         if look.context is not None:
-            subject = (*subject, Piece(Clean("  ")), *context_words(look.context, self.app.look.glyphs))
+            subject = (*subject, Piece(Clean("  ")), *context_summary(look.context, self.app.look.glyphs))
         self.change.show_look(look, subject, path=path, last=self.state.backwards)
         self.state = replace(self.state, backwards=False)
         self.share_height()
         self.refresh_frame()
-        self.app.opened()
+        self.app.finish_opening()
 
     def request_look(self) -> None:
         self.change.tab = self.state.tab
@@ -356,10 +356,10 @@ class DiffScreen(BaseDiffScreen):
         diff = self.diff
         if target is None or diff is None:
             return False
-        found = next((i for i in range(len(diff.rows)) if target in _ids(diff, i)), None)
-        if found is not None:
-            self.pairs.go_to(found)
-        return found is not None
+        row = next((i for i in range(len(diff.rows)) if target in _ids(diff, i)), None)
+        if row is not None:
+            self.pairs.go_to(row)
+        return row is not None
 
     def copyable(self, what: str) -> str:
         if what == "path":
@@ -418,8 +418,8 @@ class DiffScreen(BaseDiffScreen):
             Piece(Clean(f" {look.glyphs.path} "), "dim"),
             Piece(Clean("diff"), "text bold"),
         )
-        right = (*self._named("A", self.request.a), Piece(Clean(f" {look.glyphs.arrow} "), "dim"))
-        self._header.show(left, (*right, *self._named("B", self.request.b)))
+        right = (*self._run_header("A", self.request.a), Piece(Clean(f" {look.glyphs.arrow} "), "dim"))
+        self._header.show(left, (*right, *self._run_header("B", self.request.b)))
         status: Line = (Piece(Clean("reading both runs"), "status.running"),)
         if self._failure:
             status = (Piece(clean(f"comparison failed: {self._failure}", 400), "status.error"),)
@@ -428,7 +428,7 @@ class DiffScreen(BaseDiffScreen):
         self._sentence.show(self.status_message or status)
         self.refresh_footer()
 
-    def _named(self, letter: str, ref: RunRef) -> Line:
+    def _run_header(self, letter: str, ref: RunRef) -> Line:
         """Header text of a run: letter, id, relation and status."""
         run = self.app.store.runs.get(ref)
         style = "diff.rem bold" if letter == "A" else "diff.add bold"
@@ -501,8 +501,8 @@ class ContextScreen(BaseDiffScreen):
         else:
             here = run.index[self.request.b]
             later = range(here + 1, len(run.spans))
-            found = (i for i in later if run.spans[i].operation is Operation.CHAT and previous_call(run, i) == here)
-            b = next(found, -1)
+            calls = (i for i in later if run.spans[i].operation is Operation.CHAT and previous_call(run, i) == here)
+            b = next(calls, -1)
         a = previous_call(run, b) if b >= 0 else None
         if a is None:
             return False
@@ -527,6 +527,6 @@ class ContextScreen(BaseDiffScreen):
         look = self.change.compared
         status: Line = (Piece(Clean("reading both calls"), "status.running"),)
         if look is not None and look.context is not None:
-            status = (Piece(Clean("since the previous call: "), "sec"), *context_words(look.context, glyphs))
+            status = (Piece(Clean("since the previous call: "), "sec"), *context_summary(look.context, glyphs))
         self._sentence.show(self.status_message or status)
         self.refresh_footer()

@@ -158,11 +158,11 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
         if self._is_reading:
             self.begin()
 
-    def begin(self, *, again: bool = False) -> None:
+    def begin(self, *, reread: bool = False) -> None:
         """Have the runs read."""
         runs, surveys = self.app.store.runs, self.app.surveys
         listed = [runs[ref] for ref in self._refs if ref in runs]
-        self._job = surveys.find_effects(listed, self.app.roots, again=again)
+        self._job = surveys.find_effects(listed, self.app.roots, reread=reread)
         if surveys.effects is not None:
             self._progress = surveys.effects
 
@@ -193,13 +193,13 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
         if result is not None and (rows := self.rows_of(result)) is not None and len(rows):
             first = next((rows.key(index) for index in range(len(rows)) if rows.selectable(index)), None)
             key = self._go_to if self._go_to is not None else None if self._moved else first
-            self.list.show(rows, key=key, title=self.title_words(), heading=lambda width: [self.heading(width)])
+            self.list.show(rows, key=key, title=self.title_line(), heading=lambda width: [self.heading(width)])
             if self.list.cursor == self._go_to:
                 self._go_to = None
         else:
-            words = "reading …" if self._is_reading else self.nothing
-            line: Line = (Piece(Clean(words), "dim"),)
-            self.list.show(ListRows([line], headings=[0]), title=self.title_words(), heading=lambda width: [])
+            message = "reading …" if self._is_reading else self.empty_message
+            line: Line = (Piece(Clean(message), "dim"),)
+            self.list.show(ListRows([line], headings=[0]), title=self.title_line(), heading=lambda width: [])
         self._lay_out()
         self._load_preview()
         self.refresh_frame()
@@ -207,11 +207,11 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
     # ---- hooks
 
     @property
-    def nothing(self) -> str:
+    def empty_message(self) -> str:
         """What an empty list says."""
         return "nothing recorded"
 
-    def title_words(self) -> Line:
+    def title_line(self) -> Line:
         """How the rows are sorted and filtered."""
         return ()
 
@@ -280,10 +280,10 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
         if place is None or place[1] is None:
             self.say("no step under the cursor", "status.warn")
         else:
-            self.app.show_blame(place[0], place[1], self.blamed)
+            self.app.show_blame(place[0], place[1], self.blame_path)
 
     @property
-    def blamed(self) -> str | None:
+    def blame_path(self) -> str | None:
         """The file of the row under the cursor; None: that of its step."""
         return None
 
@@ -301,17 +301,17 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
 
     def action_reread(self) -> None:
         """Read the runs again."""
-        self.begin(again=True)
+        self.begin(reread=True)
 
-    def again(self) -> EffectsScreen[_R]:
-        return type(self)(self.pane, self._refs, self._of, self.commands, self.saved)
+    def recreate(self) -> EffectsScreen[_R]:
+        return type(self)(self.pane, self._refs, self._of, self.commands, self.saved_state)
 
     @property
-    def saved(self) -> SavedEffects:
+    def saved_state(self) -> SavedEffects:
         """What the screen keeps when it is recreated."""
         return SavedEffects(self.effects.toggled, self.effects.cursor)
 
-    def left(self) -> None:
+    def on_closed(self) -> None:
         self.app.surveys.stop()
         if self._previewed is not None:
             self.app.read_main_run()
@@ -386,12 +386,12 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
 
     def matching(self, result: EffectsResult) -> EffectsResult:
         """The part of the result that the filter shows."""
-        words, key = self.arrangement.words, (id(result), self.arrangement.words, self.app.store.revision)
-        if not words:
+        text, key = self.arrangement.words, (id(result), self.arrangement.words, self.app.store.revision)
+        if not text:
             return result
         if self._matching is not None and self._matching[0] == key:
             return self._matching[1]
-        runs, query = self.app.store.runs, parse_prefix(words, self.app.query_context())[0]
+        runs, query = self.app.store.runs, parse_prefix(text, self.app.query_context())[0]
         matched = {ref for ref in self._refs if ref in runs and query.matches(runs[ref])}
 
         def shows(refs: Iterable[RunRef], *texts: str) -> bool:
@@ -407,13 +407,15 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
                 ]
             ),
             audit=Audit(
-                [one for one in audit.findings if shows((one.run,), one.rule.name, one.what)], audit.runs, audit.allowed
+                [finding for finding in audit.findings if shows((finding.run,), finding.rule.name, finding.what)],
+                audit.runs,
+                audit.allowed,
             ),
         )
         self._matching = key, part
         return part
 
-    def title_words(self) -> Line:
+    def title_line(self) -> Line:
         sort = self.arrangement.sort
         sort = self.usual_order if sort == self.choices.sorts[0] else f"by {sort}"
         return arrangement_title(self.arrangement, self.arrangement.words, ungrouped="none", sort=sort)
@@ -422,9 +424,9 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
         self.arrangement = arrangement
         self.show_rows()
 
-    def action_arrange(self, how: str) -> None:
+    def action_arrange(self, change: str) -> None:
         """Arrange the rows; see `state.rearrange`."""
-        self._arrange(rearrange(self.arrangement, how, self.choices))
+        self._arrange(rearrange(self.arrangement, change, self.choices))
 
     def action_sort(self) -> None:
         """Sort by the next column."""
@@ -437,10 +439,10 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
     def action_filter(self) -> None:
         """Ask which rows to show."""
 
-        def apply(words: str) -> None:
-            self._arrange(replace(self.arrangement, words=words))
+        def apply(query: str) -> None:
+            self._arrange(replace(self.arrangement, words=query))
 
-        filtered = self.app.run_filter()._replace(apply=apply, found=self.count)
+        filtered = self.app.run_filter()._replace(apply=apply, count_matches=self.count)
         self.ask(QueryQuestion(QUERY_LABEL, self.arrangement.words, filtered, self.hint))
 
     def sentence(self, result: EffectsResult) -> Line:
@@ -460,8 +462,8 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
             super().step_back()
 
     @property
-    def saved(self) -> SavedEffects:
-        return super().saved._replace(arrangement=self.arrangement)
+    def saved_state(self) -> SavedEffects:
+        return super().saved_state._replace(arrangement=self.arrangement)
 
     def items(self, result: EffectsResult) -> Collection[object]:
         """The files or findings of a result."""
@@ -478,7 +480,7 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
     """What the items are, in the plural."""
 
     @property
-    def nothing(self) -> str:
+    def empty_message(self) -> str:
         is_filtered = self.arrangement.words and self._result is not None and self.count()[1]
         return "nothing matches the filter  ·  Esc clears it" if is_filtered else self.empty
 
@@ -499,7 +501,7 @@ class FilesScreen(RecordedScreen):
     """The file whose edits the preview shows."""
 
     @property
-    def blamed(self) -> str | None:
+    def blame_path(self) -> str | None:
         key = self.list.cursor
         path = key[0] if isinstance(key, tuple) else key
         return path if isinstance(path, str) else None
@@ -507,13 +509,13 @@ class FilesScreen(RecordedScreen):
     def action_file_diff(self) -> None:
         """Show all edits of the file under the cursor as one diff, or the step again."""
         self._shows_diff, self._diff_of, self._previewed = not self._shows_diff, None, None
-        self._preview.nothing()
+        self._preview.show_empty()
         self._load_preview()
 
     _shows_diff = False
 
     def _load_preview(self) -> None:
-        result, path = self._result, self.blamed
+        result, path = self._result, self.blame_path
         if not self._shows_diff or result is None:
             super()._load_preview()
             return
@@ -524,7 +526,7 @@ class FilesScreen(RecordedScreen):
         width = max(20, self._preview.outer_size.width - 2)
         lines = file_diff(history, self._people, width, self.app.look.glyphs)
         title = (Piece(one_line(history.path, 100), "sec"), Piece(Clean("  all edits"), "dim"))
-        self._preview.nothing()
+        self._preview.show_empty()
         self._preview.show(ListRows(lines), title=title, keep=False)
         self._lay_out()
 
@@ -559,7 +561,7 @@ class AuditScreen(RecordedScreen):
 
     def rows_of(self, result: EffectsResult) -> EffectRows:
         shown, toggled, glyphs = self.matching(result).audit, self.effects.toggled, self.app.look.glyphs
-        return audit_rows(shown, toggled, self._people, self._allowed, glyphs, self.arrangement)
+        return audit_rows(shown, toggled, self._people, self._is_allowed, glyphs, self.arrangement)
 
     def items(self, result: EffectsResult) -> Collection[object]:
         return result.audit.findings
@@ -571,11 +573,11 @@ class AuditScreen(RecordedScreen):
             self.say("nothing is read yet", "status.warn")
             return
         audit = self.matching(result).audit
-        findings = [one for one in audit.findings if not self._allowed(one)]
+        findings = [finding for finding in audit.findings if not self._is_allowed(finding)]
         audit = Audit(findings, audit.runs, len(audit.findings) - len(findings))
         self.app.exporter.export_audit(audit, result.files.problems, self)
 
-    def _allowed(self, finding: Finding) -> bool:
+    def _is_allowed(self, finding: Finding) -> bool:
         return self.app.verdicts.allows(finding)
 
     def heading(self, width: int) -> Line:
@@ -585,7 +587,7 @@ class AuditScreen(RecordedScreen):
         return audit_totals(result.audit)
 
     def sentence_of(self, result: EffectsResult) -> Line:
-        return audit_sentence(result.audit, self._allowed)
+        return audit_sentence(result.audit, self._is_allowed)
 
     def action_open(self) -> None:
         """Open the step of a finding; unfold or fold a rule."""
@@ -617,7 +619,12 @@ class AuditScreen(RecordedScreen):
             return None
         wanted = key[:4]
         return next(
-            (one for one in result.audit.findings if (one.rule.name, one.run, one.span, one.target) == wanted), None
+            (
+                finding
+                for finding in result.audit.findings
+                if (finding.rule.name, finding.run, finding.span, finding.target) == wanted
+            ),
+            None,
         )
 
     def action_allow(self) -> None:
@@ -626,15 +633,15 @@ class AuditScreen(RecordedScreen):
         if finding is None:
             self.say("no finding under the cursor  ·  l unfolds a rule", "status.warn")
             return
-        is_allowed = not self._allowed(finding)
+        allow = not self._is_allowed(finding)
         try:
-            self.app.verdicts.allow(finding, is_allowed=is_allowed)
+            self.app.verdicts.allow(finding, is_allowed=allow)
         except TracetuiError as error:
             self.say(str(error), "status.error")
             return
         self.show_rows()
         target = one_line(finding.target, 60)
-        self.say(f"{finding.rule.name} on {target} {'allowed' if is_allowed else 'not allowed'}  ·  u undo")
+        self.say(f"{finding.rule.name} on {target} {'allowed' if allow else 'not allowed'}  ·  u undo")
 
     def action_undo(self) -> None:
         """Undo the last change of the verdict file."""
@@ -656,7 +663,7 @@ class BlameScreen(EffectsScreen[FileBlame]):
         super().__init__(BLAME, (subject.run,), "this run", commands, SavedEffects(cursor=cursor))
         self._subject = subject
 
-    def begin(self, *, again: bool = False) -> None:
+    def begin(self, *, reread: bool = False) -> None:
         runs = [*self.app.store.runs.values()]
         self._job = file_job(self._subject, runs, self.app.roots, self.app.engine.cache_limit)
         self.app.surveys.ask(self._job)
@@ -669,7 +676,7 @@ class BlameScreen(EffectsScreen[FileBlame]):
         return blame_rows(result.lines, self._people, self.app.look.glyphs)
 
     @property
-    def nothing(self) -> str:
+    def empty_message(self) -> str:
         return "no lines"
 
     def heading(self, width: int) -> Line:
@@ -686,7 +693,7 @@ class BlameScreen(EffectsScreen[FileBlame]):
         name = self._result.path if self._result is not None else self._subject.path or ""
         return (left[0], Piece(one_line(name, 100), "sec")), right
 
-    def again(self) -> BlameScreen:
+    def recreate(self) -> BlameScreen:
         return BlameScreen(self._subject, self.commands, self.effects.cursor)
 
 

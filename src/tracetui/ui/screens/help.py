@@ -150,8 +150,8 @@ class About(LineWidget):
             name = Clean(f" {command.id} ")
             line = self.look.glyphs.rule * max(0, width - width_of(title) - cells(name) - 1)
             return (*title, Piece(Clean(f" {line}"), "line"), Piece(name, "sec"))
-        where = pane_names(command.panes)
-        sentence = command.help + (f" Works in: {where}." if where else "")
+        panes = pane_names(command.panes)
+        sentence = command.help + (f" Works in: {panes}." if panes else "")
         parts = wrap(Clean(sentence), max(20, width - 2))
         return (Piece(Clean(f" {parts[y - 1]}"), "text"),) if y <= len(parts) else ()
 
@@ -203,11 +203,11 @@ class HelpScreen(Overlay):
         self._about.show(self._selected)
         count = len({slot.command for slot in slots if slot.command is not None})
         fit_count = len({slot.command for slot in fitting})
-        where = "everywhere" if self._everywhere else f"in {self._title}"
+        scope = "everywhere" if self._everywhere else f"in {self._title}"
         typed = (Piece(exact(self._search), "text bold"), Piece(self.app.look.glyphs.typing, "accent"))
         note = f"  {fit_count} of {count} keys fit" if self._search else " type to search"
         left = (Piece(Clean("/ "), "accent bold"), *typed, Piece(Clean(note), "dim"))
-        self._bar.show(left, (Piece(Clean(f"{count} keys {where}"), "sec"),))
+        self._bar.show(left, (Piece(Clean(f"{count} keys {scope}"), "sec"),))
 
     async def press(self, key: str, character: str | None) -> None:
         if key == "escape" and self._search:

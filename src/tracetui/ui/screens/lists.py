@@ -184,7 +184,7 @@ class HitsScreen(PreviewScreen):
         self._search.cursor = self.list.position
         self.app.visit(hit.ref, hit.span, _target(hit))
 
-    def again(self) -> HitsScreen:
+    def recreate(self) -> HitsScreen:
         return HitsScreen(self._search, self.commands)
 
     def action_reread(self) -> None:
@@ -192,7 +192,7 @@ class HitsScreen(PreviewScreen):
             self.app.surveys.search = None
             self.app.search_runs(self._search.text)
 
-    def left(self) -> None:
+    def on_closed(self) -> None:
         self.app.surveys.stop()
         if self._previewed is not None:
             self.app.read_main_run()
@@ -262,10 +262,10 @@ class ContrastScreen(RunsListScreen):
         if example is not None:
             self.app.visit(*example)
 
-    def again(self) -> ContrastScreen:
+    def recreate(self) -> ContrastScreen:
         return ContrastScreen(self._refs, self._of, self.commands, self.list.position)
 
-    def left(self) -> None:
+    def on_closed(self) -> None:
         self.app.surveys.stop()
 
     def path(self) -> tuple[Line, Line]:
@@ -273,10 +273,10 @@ class ContrastScreen(RunsListScreen):
 
     def summary(self) -> Line:
         contrast, progress = self._contrast, self._progress
-        found = len(contrast.findings) if contrast is not None else 0
-        factors = quantity(found, "factor") if found else "no factors"
-        words = f"{factors} over-represented in these runs"
-        pieces = [Piece(Clean(words), "text bold")]
+        count = len(contrast.findings) if contrast is not None else 0
+        factors = quantity(count, "factor") if count else "no factors"
+        label = f"{factors} over-represented in these runs"
+        pieces = [Piece(Clean(label), "text bold")]
         if contrast is None or (progress is not None and not progress.finished):
             done = (
                 f"  ·  reading, {grouped(progress.done)} of {grouped(progress.total)}" if progress is not None else ""
@@ -323,7 +323,7 @@ class StatisticsScreen(RunsListScreen):
         by = self.by.value
         if counted is not None and rows.get(self.by):
             shown = StatisticRows(
-                self._sorted(rows[self.by]), total=counted.totals[self.by], glyphs=self.app.look.glyphs
+                self._sort_rows(rows[self.by]), total=counted.totals[self.by], glyphs=self.app.look.glyphs
             )
             key = None if self._moved else shown.key(0)
             self.list.show(
@@ -333,12 +333,12 @@ class StatisticsScreen(RunsListScreen):
                 heading=lambda width: [shown.heading(width, by, sorted_by=self._sort)],
             )
         else:
-            words = f"no {by} recorded" if self._progress is not None and self._progress.finished else "counting …"
-            line: Line = (Piece(Clean(words), "dim"),)
+            message = f"no {by} recorded" if self._progress is not None and self._progress.finished else "counting …"
+            line: Line = (Piece(Clean(message), "dim"),)
             self.list.show(ListRows([line], headings=[0]), title_right=self._tabs(), heading=lambda width: [])
         self.refresh_frame()
 
-    def _sorted(self, rows: Sequence[Row]) -> Sequence[Row]:
+    def _sort_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
         if not self._sort:
             return rows[::-1] if self._reverse else rows
         return sorted(rows, key=STATISTIC_SORTS[self._sort], reverse=self._reverse)
@@ -348,7 +348,7 @@ class StatisticsScreen(RunsListScreen):
         order = [*STATISTIC_SORTS]
         self._sort_by(order[(order.index(self._sort) + 1) % len(order) if self._sort else 1])
 
-    def action_arrange(self, how: str) -> None:
+    def action_arrange(self, change: str) -> None:
         """Reverse the order."""
         self._sort_by(self._sort, reverse=not self._reverse)
 
@@ -390,7 +390,7 @@ class StatisticsScreen(RunsListScreen):
         elif isinstance(name, str) and self.leave():
             self.app.filter_runs("source" if self.by is By.PROJECT else self.by.value, name)
 
-    def left(self) -> None:
+    def on_closed(self) -> None:
         self.app.surveys.stop()
 
     def path(self) -> tuple[Line, Line]:
@@ -433,28 +433,28 @@ class ReplaysScreen(RunsListScreen):
     def show_rows(self) -> None:
         store, comparisons = self.app.store, self.app.comparisons
         runs = [store.runs[ref] for ref in self._replays if ref in store.runs]
-        verdicts = {one.ref: comparisons.verdicts.get((self.original.ref, one.ref)) for one in runs}
+        verdicts = {run.ref: comparisons.verdicts.get((self.original.ref, run.ref)) for run in runs}
         rows = ReplayRows(runs, verdicts, store.relations.relation, glyphs=self.app.look.glyphs)
         title = (Piece(Clean(f"of {name_of(self.original)} {clean(self.original.name, 60)}"), "sec"),)
         self.list.show(rows, title=title, heading=lambda width: rows.heading(self.original, width))
         self.refresh_frame()
 
     def path(self) -> tuple[Line, Line]:
-        where: Line = (
+        crumb: Line = (
             Piece(Clean(f"{clean(self.original.name, 60)} {name_of(self.original)} "), "sec"),
             Piece(Clean(f"{self.app.look.glyphs.path} "), "dim"),
             Piece(Clean("replays"), "text bold"),
         )
-        return where, ()
+        return crumb, ()
 
     def summary(self) -> Line:
         verdicts = [self.app.comparisons.verdicts.get((self.original.ref, ref)) for ref in self._replays]
-        diverged = sum(one is not None and not one.same for one in verdicts)
+        diverged = sum(verdict is not None and not verdict.same for verdict in verdicts)
         pending = verdicts.count(None)
-        words = [Piece(Clean(f"{grouped(diverged)} of {grouped(len(verdicts))} replays diverged"), "text bold")]
+        pieces = [Piece(Clean(f"{grouped(diverged)} of {grouped(len(verdicts))} replays diverged"), "text bold")]
         if pending:
-            words.append(Piece(Clean(f"  ·  comparing, {grouped(pending)} left"), "status.running"))
-        return tuple(words)
+            pieces.append(Piece(Clean(f"  ·  comparing, {grouped(pending)} left"), "status.running"))
+        return tuple(pieces)
 
     @property
     def ref(self) -> RunRef | None:
@@ -469,7 +469,7 @@ class ReplaysScreen(RunsListScreen):
         self._compare(self._replays)
         self.say("comparing all replays again")
 
-    def left(self) -> None:
+    def on_closed(self) -> None:
         self.app.engine.differ.find_divergences(())
 
 
@@ -499,7 +499,7 @@ class FacetsScreen(RunsListScreen):
         here = self._here
         if here is not None:
             self._chosen = (
-                [one for one in self._chosen if one != here] if here in self._chosen else [*self._chosen, here]
+                [facet for facet in self._chosen if facet != here] if here in self._chosen else [*self._chosen, here]
             )
             self.show_rows()
 
@@ -513,9 +513,9 @@ class FacetsScreen(RunsListScreen):
 
     def summary(self) -> Line:
         if not self._chosen:
-            words = f"{quantity(self._total, 'run')}  ·  "
+            label = f"{quantity(self._total, 'run')}  ·  "
             return (
-                Piece(Clean(words), "sec"),
+                Piece(Clean(label), "sec"),
                 Piece(Clean(shown("enter")), "key bold"),
                 Piece(Clean(" filter by this value   "), "sec"),
                 Piece(Clean("Space"), "key bold"),

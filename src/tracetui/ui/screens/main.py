@@ -154,7 +154,7 @@ class MainScreen(RunsScreen):
         """Pursue the goal after the list was arranged, and preview the run under the cursor."""
         goal = self.state.goal
         ref = states.find_goal_run(goal, self.app.store.runs, listing=self.app.stage == "list") if goal else None
-        if ref is not None and self.runs.has_come_to(ref):
+        if ref is not None and self.runs.has_placed(ref):
             self.runs.chosen = True
             self.runs.move_to_key(ref)
             self.become(states.enter_listed(self.state, ref))
@@ -167,8 +167,8 @@ class MainScreen(RunsScreen):
         self._preview()
         self.refresh_frame()
         if self.app.waiting_search and self.app.stage != "list" and self.runs.has_all:
-            words, self.app.waiting_search = self.app.waiting_search, ""
-            self.search_runs(words)
+            text, self.app.waiting_search = self.app.waiting_search, ""
+            self.search_runs(text)
 
     def _preview(self, *, moved: bool = False) -> None:
         """Preview the run or file under the cursor of the list, unless a run is open. `moved`: by the user."""
@@ -232,7 +232,7 @@ class MainScreen(RunsScreen):
 
     def scope(self, *, contrast: bool) -> Scope | None:
         store, ref, refs = self.app.store, self.state.ref, self.runs.refs()
-        marked = [one for one in self.state.marked if one in store.runs]
+        marked = [ref for ref in self.state.marked if ref in store.runs]
         if not contrast and self.state.level and ref is not None:
             return Scope([ref], f"run {store.runs[ref].id}" if ref in store.runs else "this run")
         if self.app.stage == "list":
@@ -242,15 +242,15 @@ class MainScreen(RunsScreen):
             return Scope(refs, "the filtered runs" if self.state.arrangement.words else "all runs")
         if marked:
             return Scope(marked, quantity(len(marked), "marked run"))
-        failed = [run for one in refs if (run := store.runs[one]).failed]
+        failed = [run for ref in refs if (run := store.runs[ref]).failed]
         if failed:  # the runs inside a run that failed are part of it
             chosen = [run.ref for run in counted(failed) or failed]
             return Scope(chosen, "the failed run" if len(chosen) == 1 else f"the {grouped(len(chosen))} failed runs")
         self.say("no failed or marked runs  ·  Space marks runs", "status.warn")
         return None
 
-    def judged(self, *, decided: bool) -> None:
-        self.runs.judged()
+    def verdicts_changed(self, *, decided: bool) -> None:
+        self.runs.verdicts_changed()
         if decided and not self.state.level and self.pane == RUNS:
             ref = states.next_failed(self.state, self.runs.refs(), self.app.store.runs, 1)
             if ref is not None:
@@ -300,13 +300,13 @@ class MainScreen(RunsScreen):
         spent = self.runs.spent
         self._header.show(*header(app.roots, self.app.store, glyphs, vitals, run, width, spent=spent, shown=shown))
         message = self.status_message or app.liveness.alert(open_, width, glyphs)
-        causes = app.causes.of_all() if app.stage != "list" else None
+        causes = app.causes.grouping_of_all() if app.stage != "list" else None
         self._sentence.show(message or sentence(self.app.store, app, vitals, run, self.steps, causes, width, shown))
         commands = app.comparisons.available_commands(
             app.commands if self.pane == RUNS else self.run_view.with_current_labels(app.commands), self.state.ref
         )
-        nowhere = idle(self.app.store, self.app.store.summary(self.state.ref))
-        self.show_footer(*footer(commands, self.pane, width, self.state.level, nowhere, hidden=self._hidden_columns))
+        idle_ids = idle(self.app.store, self.app.store.summary(self.state.ref))
+        self.show_footer(*footer(commands, self.pane, width, self.state.level, idle_ids, hidden=self._hidden_columns))
 
     @property
     def _hidden_columns(self) -> int:
@@ -327,7 +327,7 @@ class MainScreen(RunsScreen):
         ):
             self._show_run()
         self._strip.show_run(self.steps.run if self.state.level else None)
-        self.runs.on_screen_again()
+        self.runs.refresh_if_due()
         self.call_after_refresh(self.refresh_frame)
 
     def _shape_list(self) -> None:
@@ -365,7 +365,7 @@ class MainScreen(RunsScreen):
         now, run = self.app.clock(), self.steps.run
         self.refresh_status()
         if self.app.verdicts.refresh():
-            self.app.judged()
+            self.app.verdicts_changed()
         aged = self._ticks % AGE_TICKS == 0
         if aged:
             self.runs.rearrange()
@@ -376,7 +376,7 @@ class MainScreen(RunsScreen):
             self.steps.tick(now, aged=aged)
         if going:
             self._strip.show_run(self.steps.run if self.state.level else None)
-        if self.app.liveness.changed() or going:
+        if self.app.liveness.counts_changed() or going:
             self.refresh_frame()
 
     # ---- messages of the panes
@@ -435,9 +435,9 @@ class MainScreen(RunsScreen):
         elif self.runs.problem is not None:
             self.become(states.enter_problem(self.state))
 
-    def action_arrange(self, how: str) -> None:
+    def action_arrange(self, change: str) -> None:
         """Arrange the list; see `state.rearrange`."""
-        arrangement = states.rearrange(self.state.arrangement, how, RUN_CHOICES)
+        arrangement = states.rearrange(self.state.arrangement, change, RUN_CHOICES)
         self.become(replace(self.state, arrangement=arrangement))
 
     def action_sort(self) -> None:
@@ -465,8 +465,8 @@ class MainScreen(RunsScreen):
             state = states.arrange_runs(self.state, columns=columns, share=0)
             room = self.app.size.width - layout.MIN_SIDE
             self.become(state)
-            alone = RUNS if columns and self.runs.chosen_width > room else None
-            self.become(replace(self.state, zoom=alone))
+            single = RUNS if columns and self.runs.chosen_width > room else None
+            self.become(replace(self.state, zoom=single))
 
         self.app.push_screen(ColumnsScreen(self.state.arrangement.columns, self.runs.columns, apply))
 
@@ -557,17 +557,17 @@ class MainScreen(RunsScreen):
         trail, run = self._trail, self.detail.run
         if trail is None or run is None:
             return
-        words = origin_words(run, trail.origin)
+        message = origin_words(run, trail.origin)
         if end is None:
-            self.say(words, "status.warn")
+            self.say(message, "status.warn")
             return
         places = trail.origin.places
         at = next((i for i, place in enumerate(places) if place == end), None)
         if at is not None:  # a summand isn't an appearance of the value
-            trail.at, words = at, Clean(f"{at + 1}/{len(places)}  {words}")
+            trail.at, message = at, Clean(f"{at + 1}/{len(places)}  {message}")
         self.detail.search_target = _target(run.summary.ref, end)
         self._go_to_step(end.span)
-        self.say(f"{words}  ·  ]v next  ·  ^o back")
+        self.say(f"{message}  ·  ]v next  ·  ^o back")
 
     def _go_to_step(self, span: str) -> None:
         self.steps.unfold_to(span, self.app.clock())
@@ -610,16 +610,16 @@ class MainScreen(RunsScreen):
         """Go to the next or previous error; past the last one, to the next failed run."""
         run, span = self.steps.run, self.steps.last_span if step > 0 else self.steps.span
         in_run = run is not None and self.pane != RUNS
-        found = states.next_error(run, span.id if span is not None else None, step) if run and in_run else None
-        if found is not None:
-            self.run_view.go_to_error(found)
+        span_id = states.next_error(run, span.id if span is not None else None, step) if run and in_run else None
+        if span_id is not None:
+            self.run_view.go_to_error(span_id)
             return
         here = self.pane == RUNS and not self.state.level
         ref = states.next_failed(self.state, self.runs.refs(), self.app.store.runs, step, here=here)
         if ref is None:
             walked = in_run and run is not None and bool(navigation.errors(run))
-            words = states.no_error(self.state, self.runs.refs(), self.app.store.runs, step, walked=walked)
-            self.say(words, "status.warn")
+            message = states.no_error(self.state, self.runs.refs(), self.app.store.runs, step, walked=walked)
+            self.say(message, "status.warn")
             return
         self.runs.chosen = True
         self.runs.move_to_key(ref)
@@ -657,13 +657,13 @@ class MainScreen(RunsScreen):
         here = self.ref if self.ref in refs else refs[0]
         self.app.show_run_tree(as_trials(chosen), title=f"{len(refs)} marked runs", selected=here)
 
-    def filter_runs(self, words: str) -> None:
+    def filter_runs(self, query: str) -> None:
         """Filter the list by a query, which databases are asked too."""
-        left = self.app.engine.narrow(words)
-        self.become(states.filter_runs(self.state, words))
-        if left:
+        unhandled = self.app.engine.narrow(query)
+        self.become(states.filter_runs(self.state, query))
+        if unhandled:
             self.say(
-                f"the database can't filter by {' '.join(left)}: only the listed runs were searched", "status.warn"
+                f"the database can't filter by {' '.join(unhandled)}: only the listed runs were searched", "status.warn"
             )
 
     def action_reread(self) -> None:

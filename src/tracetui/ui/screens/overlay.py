@@ -89,11 +89,11 @@ class Overlay(StackScreen, ModalScreen[None], inherit_bindings=False):
             await self.press(key, None)
 
 
-def hints(words: Sequence[tuple[str, str]]) -> Line:
+def hints(keys: Sequence[tuple[str, str]]) -> Line:
     """Keys with what they do; a key without words shares those of the next one."""
     pieces: list[Piece] = []
-    for key, word in words:
-        pieces += [Piece(Clean(shown(key)), "key bold"), Piece(Clean(f" {word}  " if word else " "), "sec")]
+    for key, label in keys:
+        pieces += [Piece(Clean(shown(key)), "key bold"), Piece(Clean(f" {label}  " if label else " "), "sec")]
     return tuple(pieces)
 
 
@@ -138,8 +138,8 @@ class ColumnsScreen(Overlay):
     def _begin(self, chosen: Sequence[str]) -> None:
         self._chosen = tuple(chosen)
         self._shown = {*FIXED, *(chosen or self._current)}
-        order = [one for one in (chosen or self._current) if one in COLUMNS and one != FIXED[0]]
-        self._order = [FIXED[0], *order, *(one for one in COLUMNS if one not in order and one != FIXED[0])]
+        order = [column for column in (chosen or self._current) if column in COLUMNS and column != FIXED[0]]
+        self._order = [FIXED[0], *order, *(column for column in COLUMNS if column not in order and column != FIXED[0])]
 
     def compose(self) -> ComposeResult:
         with Box():
@@ -154,12 +154,12 @@ class ColumnsScreen(Overlay):
     def _draw(self, cursor: Hashable = None) -> None:
         glyphs = self.app.look.glyphs
         lines = [_column_row(name, name in self._shown, glyphs, self.size.width) for name in self._order]
-        words = "custom" if self._chosen else "automatic, by width"
-        self._view.show(ListRows(lines, keys=self._order), key=cursor, title=(Piece(Clean(words), "sec"),))
+        label = "custom" if self._chosen else "automatic, by width"
+        self._view.show(ListRows(lines, keys=self._order), key=cursor, title=(Piece(Clean(label), "sec"),))
 
     def _change(self) -> None:
         """Show the list with the changed columns."""
-        self._chosen = tuple(one for one in self._order if one in self._shown)
+        self._chosen = tuple(column for column in self._order if column in self._shown)
         self._apply(self._chosen)
         self._draw()
 
@@ -233,7 +233,7 @@ _HINTS: Final = (("enter", "run"), ("up", ""), ("down", "choose"), ("escape", "c
 class Entry(NamedTuple):
     """A row of the palette."""
 
-    words: Line
+    title: Line
     about: Clean
     key: Clean
     run: Callable[[], object]
@@ -263,8 +263,8 @@ class Palette(Overlay):
             yield self._footer
 
     def on_mount(self) -> None:
-        how = (Piece(Clean("runs match as in the filter: words, status:error …"), "dim"),)
-        self._footer.show(hints(_HINTS), how if self.app.size.width >= _WIDTH else ())
+        hint = (Piece(Clean("runs match as in the filter: words, status:error …"), "dim"),)
+        self._footer.show(hints(_HINTS), hint if self.app.size.width >= _WIDTH else ())
         self._view.focus()
         self._find()
 
@@ -279,23 +279,23 @@ class Palette(Overlay):
     def _find(self) -> None:
         """Show the entries that match the text: commands at once, runs as they are found."""
         screen, text = self._below, self._text.strip()
-        commands = [one for one in self.app.commands if one.group != "move" and screen.pane in one.panes]
-        scored = [(match_score(text, one), one) for one in commands]
-        found = sorted((one for one in scored if one[0]), key=lambda one: (-one[0], one[1].hint or 99))
-        self._entries = [self._command(screen, command) for _, command in found]
+        commands = [item for item in self.app.commands if item.group != "move" and screen.pane in item.panes]
+        scored = [(match_score(text, command), command) for command in commands]
+        matches = sorted((match for match in scored if match[0]), key=lambda match: (-match[0], match[1].hint or 99))
+        self._entries = [self._command(screen, command) for _, command in matches]
         self._entries += [
             Entry((Piece(Clean(f"theme {name}")),), Clean("Change the theme."), Clean(""), partial(self._theme, name))
             for name in PALETTES
             if text.lower() in f"theme {name}"
         ]
-        first, _, words = text.partition(" ")
-        if first == "grep" and words:
-            label = (Piece(Clean(f"grep all runs for {one_line(words, 80)}")),)
-            self._entries.insert(0, Entry(label, Clean(""), Clean("&"), partial(self.app.main.search_runs, words)))
+        first, _, pattern = text.partition(" ")
+        if first == "grep" and pattern:
+            label = (Piece(Clean(f"grep all runs for {one_line(pattern, 80)}")),)
+            self._entries.insert(0, Entry(label, Clean(""), Clean("&"), partial(self.app.main.search_runs, pattern)))
         self._search += 1
         self._draw(keep=False)
         if text:
-            self._look_on(self._search, self._runs(text))
+            self._search_slice(self._search, self._runs(text))
 
     def _command(self, screen: BaseScreen, command: Command) -> Entry:
         title, about, key = Clean(command.title), Clean(command.help), Clean(shown(command.keys[0]))
@@ -308,13 +308,13 @@ class Palette(Overlay):
         """The runs that match a query, and None between."""
         from tracetui.store.query import parse_prefix
 
-        wanted, error = parse_prefix(text, self.app.query_context())
+        query, error = parse_prefix(text, self.app.query_context())
         if error is not None and not error.unfinished:
             return
         for run in list(self.app.store.runs.values()):
-            yield run if wanted.matches(run) else None
+            yield run if query.matches(run) else None
 
-    def _look_on(self, search: int, runs: Iterator[RunSummary | None], count: int = 0) -> None:
+    def _search_slice(self, search: int, runs: Iterator[RunSummary | None], count: int = 0) -> None:
         """Search on for a moment, then let keys through."""
         if search != self._search or not self.is_attached:
             return
@@ -333,12 +333,12 @@ class Palette(Overlay):
                 self._entries.sort(key=lambda entry: entry.rank)
             self._draw(keep=True)
         if not ended:
-            self.set_timer(0.001, lambda: self._look_on(search, runs, count + len(new)))
+            self.set_timer(0.001, lambda: self._search_slice(search, runs, count + len(new)))
 
     def _run(self, run: RunSummary) -> Entry:
-        stands = self.app.liveness.standing(run, self.app.look.glyphs)
+        status = self.app.liveness.status_of(run, self.app.look.glyphs)
         label = (
-            Piece(stands.sign, stands.style),
+            Piece(status.sign, status.style),
             Piece(Clean(f" {truncate(run_label(run), 40)}"), "text"),
             Piece(Clean(f" {short_id(run.id, 24)}"), "sec"),
         )
@@ -417,12 +417,12 @@ class Palette(Overlay):
 
 def _lines(entry: Entry, width: int, *, cut: bool = False) -> list[Line]:
     """Title and help, with the key at the right; long text continues below, unless `cut`."""
-    title: Sequence[Piece] = entry.words
+    title: Sequence[Piece] = entry.title
     if entry.key or width_of(title) < _TITLE:
         title = fill(title, _TITLE)
-    left = width_of(title) + 2
-    room = max(1, width - left - len(entry.key) - 2)
+    title_width = width_of(title) + 2
+    room = max(1, width - title_width - len(entry.key) - 2)
     first, *rest = [entry.about] if cut else wrap(entry.about, room)
     about = fill([Piece(first, "dim")], room)
     line = (*title, Piece(Clean("  ")), *about, Piece(Clean("  ")), Piece(entry.key, "key bold"))
-    return [line, *((Piece(Clean(" " * left)), Piece(more, "dim")) for more in rest)]
+    return [line, *((Piece(Clean(" " * title_width)), Piece(more, "dim")) for more in rest)]

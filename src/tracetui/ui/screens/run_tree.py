@@ -64,11 +64,11 @@ class TreePane(FoldingView):
         if not result.tree.runs:
             self.show_message(Clean("no readable trials"))
             return
-        fresh = result is not self.result
+        is_new = result is not self.result
         self.result, self._selected = result, selected
-        self.draw_rows(keep=not fresh)
+        self.draw_rows(keep=not is_new)
         rows = self.tree_rows
-        if not fresh or rows is None:
+        if not is_new or rows is None:
             return
         forks = rows.forks()
         if not (cursor is not None and self.move_to_key(cursor)) and forks:
@@ -76,10 +76,10 @@ class TreePane(FoldingView):
             self.top = 0 if self.position < self.page else self.top
         self.refresh()
 
-    def show_message(self, words: Clean) -> None:
+    def show_message(self, message: Clean) -> None:
         """Show a message in place of a tree."""
         self.result = None
-        self.show(ListRows([(Piece(words, "dim"),)], headings=[0]), heading=lambda width: [], keep=False)
+        self.show(ListRows([(Piece(message, "dim"),)], headings=[0]), heading=lambda width: [], keep=False)
 
     def draw_rows(self, *, keep: bool) -> None:
         result, before = self.result, self.cursor
@@ -116,14 +116,14 @@ class TreePane(FoldingView):
 
     def step_to_fork(self, step: int, *, decisive: bool) -> bool:
         """Go to the next fork, or the one before; False if there is none. Finds folded forks only if `decisive`."""
-        found = self._forks(step, decisive=decisive)
-        if decisive and not found:
+        forks = self._forks(step, decisive=decisive)
+        if decisive and not forks:
             self.opened = frozenset(key for key in self.opened if not is_fork(key))
             self.draw_rows(keep=True)
-            found = self._forks(step, decisive=True)
-        if not found:
+            forks = self._forks(step, decisive=True)
+        if not forks:
             return False
-        fork = found[0] if step > 0 else found[-1]
+        fork = forks[0] if step > 0 else forks[-1]
         self.move_to(fork, center=not self.top <= fork < self.top + self.page - _BELOW)
         return True
 
@@ -196,7 +196,7 @@ class RunTreeScreen(PreviewScreen):
         if progress is None or progress.job is not self._job:
             return
         self._progress = progress
-        self._problems += [one for one in progress.new if isinstance(one, Problem)]
+        self._problems += [item for item in progress.new if isinstance(item, Problem)]
         if progress.finished and isinstance(progress.result, TreeResult):
             self._result = progress.result
         self.show_rows()
@@ -252,10 +252,10 @@ class RunTreeScreen(PreviewScreen):
     def _here(self) -> tuple[RunRef, str] | None:
         """Run and span under the cursor."""
         rows, node = self.branches.tree_rows, self.branches.node
-        found = rows.span(node) if rows is not None and node is not None else None
-        if rows is None or found is None:
+        run_span = rows.span(node) if rows is not None and node is not None else None
+        if rows is None or run_span is None:
             return None
-        return rows.tree.runs[found[0]].summary.ref, found[1].id
+        return rows.tree.runs[run_span[0]].summary.ref, run_span[1].id
 
     @property
     def ref(self) -> RunRef | None:
@@ -292,18 +292,18 @@ class RunTreeScreen(PreviewScreen):
         assert self._result is not None
         tree = self._result.tree
         pair = tree.representatives(fork, side)
-        refs = [tree.runs[one.run].summary.ref for one in pair]
+        refs = [tree.runs[step.run].summary.ref for step in pair]
         self.app.compare(refs[0], refs[1], (self._span_id(pair[0]), self._span_id(pair[1])))
 
-    def _span_id(self, one: Representative) -> str | None:
+    def _span_id(self, step: Representative) -> str | None:
         assert self._result is not None
-        return None if one.span is None else self._result.tree.runs[one.run].spans[one.span].id
+        return None if step.span is None else self._result.tree.runs[step.run].spans[step.span].id
 
     def action_fork(self, step: int, decisive: bool = False) -> None:
         """Go to the next (decisive) fork, or the one before."""
         if not self.branches.step_to_fork(step, decisive=decisive):
-            which = f"{'later' if step > 0 else 'earlier'}{' decisive' if decisive else ''}"
-            self.say(f"no {which} forks", "status.warn")
+            kind = f"{'later' if step > 0 else 'earlier'}{' decisive' if decisive else ''}"
+            self.say(f"no {kind} forks", "status.warn")
 
     def action_trial(self, step: int) -> None:
         """Select the trial in the next lane, or the one before."""
@@ -328,11 +328,11 @@ class RunTreeScreen(PreviewScreen):
         self._read({})
         self.say("re-reading the trials")
 
-    def again(self) -> RunTreeScreen:
+    def recreate(self) -> RunTreeScreen:
         state = replace(self.state, cursor=self.branches.cursor, opened=self.branches.opened)
         return RunTreeScreen(self._trials, self.commands, state, title=self._title, result=self._result)
 
-    def left(self) -> None:
+    def on_closed(self) -> None:
         self.app.surveys.stop()
 
     # ---- the frame
@@ -349,8 +349,8 @@ class RunTreeScreen(PreviewScreen):
         if progress is None or not progress.finished:
             if result is None:
                 done = progress.done if progress is not None else 0
-                words = f"reading, {grouped(done)} of {quantity(len(self._trials), 'trial')}"
-                return (Piece(Clean(words), "status.running"),)
+                label = f"reading, {grouped(done)} of {quantity(len(self._trials), 'trial')}"
+                return (Piece(Clean(label), "status.running"),)
         elif progress.lost:
             return (Piece(one_line(f"reading stopped: {progress.lost}", 200), "status.error"),)
         if result is None or node is None:

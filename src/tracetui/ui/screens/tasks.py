@@ -62,13 +62,13 @@ class TaskMatrix(LineView):
         self._page = 0
 
     def show_tasks(
-        self, matrix: Matrix, tasks: Sequence[Task], state_of: StateOf, *, order: str, words: str, unreadable: int
+        self, matrix: Matrix, tasks: Sequence[Task], state_of: StateOf, *, order: str, query: str, unreadable: int
     ) -> None:
-        """Show tasks of a matrix in this order, named `order`; `words`: the query that selects the runs."""
+        """Show tasks of a matrix in this order, named `order`; `query` selects the runs."""
         rows = TaskRows(matrix, tasks, cursor=lambda: self._cell, glyphs=self.look.glyphs, state_of=state_of)
         title = [Piece(Clean(order), "sec")]
-        if words:
-            title += filter_badge(words)
+        if query:
+            title += filter_badge(query)
 
         def heading(width: int) -> Sequence[Line]:
             return [*note_lines(matrix, unreadable, width), *rows.heading(width)]
@@ -76,7 +76,7 @@ class TaskMatrix(LineView):
         first = rows.key(0) if tasks and not self.chosen else None
         self.show(rows, key=first, title=tuple(title), title_right=(), heading=heading)
 
-    def nothing(self, lines: Sequence[Line]) -> None:
+    def show_empty(self, lines: Sequence[Line]) -> None:
         """Say why there are no tasks."""
         self.show(ListRows(lines, headings=range(len(lines))), title=(), title_right=(), heading=lambda width: ())
 
@@ -86,7 +86,7 @@ class TaskMatrix(LineView):
         rows, at = self.rows, self.column
         if not isinstance(rows, TaskRows) or self.position >= len(rows):
             return self.position, 0
-        return self.position, min(rows.cells(self.position), key=lambda one: (abs(one - at), one), default=0)
+        return self.position, min(rows.cells(self.position), key=lambda column: (abs(column - at), column), default=0)
 
     @property
     def current_task(self) -> Task | None:
@@ -118,9 +118,9 @@ class TaskMatrix(LineView):
         rows, (row, here) = self.rows, self._cell
         if not isinstance(rows, TaskRows) or row >= len(rows):
             return
-        beyond = [one for one in rows.cells(row) if (one - here) * step > 0]
+        beyond = [column for column in rows.cells(row) if (column - here) * step > 0]
         if beyond:
-            self.column = min(beyond, key=lambda one: abs(one - here))
+            self.column = min(beyond, key=lambda column: abs(column - here))
             self._drawn.clear()
             self.repaint_row(row)
             self.post_message(self.Moved(self, rows.key(row)))
@@ -154,7 +154,7 @@ class TasksScreen(BaseScreen):
         self._ended: Line = ()
         self._signs: Line = ()
         """How tasks and trials of the matrix ended, in words and in numbers."""
-        self._revision, self._words = -1, ""
+        self._revision, self._query = -1, ""
         """Revision of the store and filter that the matrix is computed of."""
         self._computing = self._waiting = False
         """Whether a thread computes the matrix; whether a timer will."""
@@ -193,7 +193,7 @@ class TasksScreen(BaseScreen):
             self._show()
 
     @property
-    def _as_left(self) -> TasksState:
+    def _saved_state(self) -> TasksState:
         task = self.tasks.current_task
         return TasksState(
             sort=self.state.sort,
@@ -202,12 +202,12 @@ class TasksScreen(BaseScreen):
             column=self.tasks.column,
         )
 
-    def again(self) -> TasksScreen:
-        return TasksScreen(self.commands, self._as_left)
+    def recreate(self) -> TasksScreen:
+        return TasksScreen(self.commands, self._saved_state)
 
-    def left(self) -> None:
+    def on_closed(self) -> None:
         self.app.surveys.stop()
-        self.app.save_tasks(self._as_left)
+        self.app.save_tasks(self._saved_state)
 
     # ---- data
 
@@ -223,7 +223,7 @@ class TasksScreen(BaseScreen):
 
     @property
     def _is_stale(self) -> bool:
-        return (self._revision, self._words) != (self.app.store.revision, self.app.words())
+        return (self._revision, self._query) != (self.app.store.revision, self.app.filter_query())
 
     def _compute_later(self) -> None:
         """Compute the matrix now, or as soon as the last time is long enough ago."""
@@ -242,12 +242,12 @@ class TasksScreen(BaseScreen):
     def compute(self, *, at_once: bool = False) -> None:
         """Compute the matrix of the runs as they are now and show it; of many runs in a thread, unless `at_once`."""
         app, store = self.app, self.app.store
-        self._revision, self._words = store.revision, app.words()
-        runs, everything = app.found(), list(store.runs.values())
+        self._revision, self._query = store.revision, app.filter_query()
+        runs, everything = app.filtered_runs(), list(store.runs.values())
 
         def work() -> Callable[[], None]:
-            found = matrix(runs, among=everything, directories=compared_directories(app.roots))
-            return lambda: self._computed(found)
+            result = matrix(runs, among=everything, directories=compared_directories(app.roots))
+            return lambda: self._finish_computing(result)
 
         if at_once or len(runs) < MANY:
             work()()
@@ -255,38 +255,38 @@ class TasksScreen(BaseScreen):
             self._computing = True
             app.engine.run_in_background(work)
 
-    def _computed(self, found: Matrix) -> None:
+    def _finish_computing(self, result: Matrix) -> None:
         self._computing = False
         self._not_before = time.monotonic() + REGROUP_SECONDS
-        self._matrix = found
-        self._ended, self._signs = conclusion(found), outcome_signs(found, self.app.look.glyphs)
+        self._matrix = result
+        self._ended, self._signs = conclusion(result), outcome_signs(result, self.app.look.glyphs)
         if self.is_attached:
             self._show()
 
     def _show(self) -> None:
-        found, state = self._matrix, self.state
-        if found is not None and found.tasks:
+        result, state = self._matrix, self.state
+        if result is not None and result.tasks:
             self.tasks.show_tasks(
-                found,
-                arrange(found.tasks, state.sort, reverse=state.reverse),
+                result,
+                arrange(result.tasks, state.sort, reverse=state.reverse),
                 self.app.liveness.state_in_list,
                 order=_ORDERS[state.sort] + (", reversed" if state.reverse else ""),
-                words=self._words,
+                query=self._query,
                 unreadable=len(self.app.store.problems),
             )
         else:
-            self.tasks.nothing(self._empty())
+            self.tasks.show_empty(self._empty())
         self.refresh_frame()
 
     def _empty(self) -> list[Line]:
         """Why there are no tasks."""
-        if self._words:
-            words = f"No tasks match {one_line(self._words, 60)!r}."
+        if self._query:
+            message = f"No tasks match {one_line(self._query, 60)!r}."
         elif self.app.store.runs:
-            words = "No run names a task or an input."
+            message = "No run names a task or an input."
         else:
-            words = "No runs."
-        return [(), (Piece(Clean(words), "text bold"),)]
+            message = "No runs."
+        return [(), (Piece(Clean(message), "text bold"),)]
 
     # ---- the cursor
 
@@ -368,12 +368,12 @@ class TasksScreen(BaseScreen):
 
         runs = self.app.run_filter()
 
-        def apply(words: str) -> None:
-            runs.apply(words)
+        def apply(query: str) -> None:
+            runs.apply(query)
             if self._is_stale:
                 self._compute_later()
 
-        self.ask(QueryQuestion(QUERY_LABEL, self.app.words(), runs._replace(apply=apply), self.hint))
+        self.ask(QueryQuestion(QUERY_LABEL, self.app.filter_query(), runs._replace(apply=apply), self.hint))
 
     def action_sort(self) -> None:
         """Sort by the next column."""
@@ -385,9 +385,9 @@ class TasksScreen(BaseScreen):
         if self._matrix is not None and message.sort in sortable(self._matrix.tasks):
             self.become(states.sort_by(self.state, message.sort))
 
-    def action_arrange(self, how: str) -> None:
+    def action_arrange(self, change: str) -> None:
         """Reverse the order; the other arrangements are of the run list."""
-        if how == "reverse":
+        if change == "reverse":
             self.become(states.reverse_order(self.state))
 
     def action_tasks(self) -> None:

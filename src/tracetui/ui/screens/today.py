@@ -73,7 +73,7 @@ class _Page(RunsListScreen):
 
     def __init__(self, pane: str, commands: Sequence[Command], view: LineView | None = None) -> None:
         super().__init__(pane, pane.capitalize(), commands, view)
-        self._found = Sections([], [], [], [])
+        self._by_state = Sections([], [], [], [])
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -95,11 +95,11 @@ class _Page(RunsListScreen):
 
     def _counts(self, *failed: tuple[int, str, str]) -> list[Piece]:
         """How many runs are waiting and running, and `failed`, if any."""
-        found = self._found
-        running = (len(found.running), "running", "status.running bold")
-        waiting = (len(found.waiting), "waiting for you", "status.paused bold")
+        by_state = self._by_state
+        running = (len(by_state.running), "running", "status.running bold")
+        waiting = (len(by_state.waiting), "waiting for you", "status.paused bold")
         counts = [count for count in (waiting, running, *failed) if count[0]]
-        pairs = ((Piece(Clean(f"{grouped(number)} {words}"), style), _DOT) for number, words, style in counts)
+        pairs = ((Piece(Clean(f"{grouped(number)} {label}"), style), _DOT) for number, label, style in counts)
         return [*chain.from_iterable(pairs)]
 
 
@@ -150,16 +150,16 @@ class TodayScreen(_Page):
             return
         self._shown, now, runs = shown, app.clock(), list(app.store.runs.values())
         state_of, glyphs, arrangement = app.liveness.state_in_list, app.look.glyphs, self._arrangement
-        of_all = sections(runs, now=now, state_of=state_of)
-        self._total = sum(map(len, of_all))
+        all_sections = sections(runs, now=now, state_of=state_of)
+        self._total = sum(map(len, all_sections))
         context = app.query_context() if arrangement.words else None
-        self._found = Sections(*(self._arranged(part, now, context) for part in of_all))
+        self._by_state = Sections(*(self._arrange_runs(part, now, context) for part in all_sections))
         groups = None
         if arrangement.group != STATE:
-            recent = [*chain(*self._found)]
+            recent = [*chain(*self._by_state)]
             groups = arrange(recent, [], arrangement, now=now, state=app.liveness.run_state, context=context)
         rows = TodayRows(
-            self._found,
+            self._by_state,
             by_project(runs, now=now),
             now=now,
             glyphs=glyphs,
@@ -180,8 +180,8 @@ class TodayScreen(_Page):
             self.list.show(rows, key=key, title=title, heading=rows.heading)
             self._ask(rows.refs)
         else:
-            words = "reading …" if app.stage else "no runs in the last week; q shows all runs"
-            self.list.show(ListRows([(Piece(Clean(words), "dim"),)], headings=[0]), title=title, heading=lambda _: ())
+            message = "reading …" if app.stage else "no runs in the last week; q shows all runs"
+            self.list.show(ListRows([(Piece(Clean(message), "dim"),)], headings=[0]), title=title, heading=lambda _: ())
         self.refresh_frame()
 
     def _week_line(self, week: Sequence[RunSummary]) -> Clean | None:
@@ -196,7 +196,7 @@ class TodayScreen(_Page):
 
         return week_line(sums, masking.current())
 
-    def _arranged(self, runs: list[RunSummary], now: float, context: QueryContext | None) -> list[RunSummary]:
+    def _arrange_runs(self, runs: list[RunSummary], now: float, context: QueryContext | None) -> list[RunSummary]:
         """The runs of a section that the filter finds, in the order that was chosen; the usual one is there already."""
         arrangement = replace(self._arrangement, group="none")
         if arrangement == replace(USUAL, group="none"):
@@ -223,7 +223,7 @@ class TodayScreen(_Page):
             self._messages |= {ref: (runs[ref], self._message_of(ref)) for ref in wanted}
             self.app.surveys.ask(messages_job(wanted))
 
-    def left(self) -> None:
+    def on_closed(self) -> None:
         self.app.surveys.stop()
 
     # ---- arrangement
@@ -232,9 +232,9 @@ class TodayScreen(_Page):
         self._arrangement = arrangement
         self.show_rows()
 
-    def action_arrange(self, how: str) -> None:
+    def action_arrange(self, change: str) -> None:
         """Arrange the runs; see `state.rearrange`."""
-        self._arrange(rearrange(self._arrangement, how, CHOICES))
+        self._arrange(rearrange(self._arrangement, change, CHOICES))
 
     def action_sort(self) -> None:
         """Sort by the next column."""
@@ -248,11 +248,11 @@ class TodayScreen(_Page):
         """Ask which runs to show."""
         runs = self.app.run_filter()
 
-        def apply(words: str) -> None:
-            self._arrange(replace(self._arrangement, words=words))
+        def apply(query: str) -> None:
+            self._arrange(replace(self._arrangement, words=query))
 
-        found = lambda: (sum(map(len, self._found)), self._total, "runs")  # noqa: E731
-        filtered = runs._replace(apply=apply, found=found)
+        count_matches = lambda: (sum(map(len, self._by_state)), self._total, "runs")  # noqa: E731
+        filtered = runs._replace(apply=apply, count_matches=count_matches)
         self.ask(QueryQuestion(QUERY_LABEL, self._arrangement.words, filtered, self.hint))
 
     @on(LineView.Moved)
@@ -280,15 +280,15 @@ class TodayScreen(_Page):
         elif isinstance(rows, TodayRows) and (project := rows.project(self.list.position)):
             self.app.filter_runs("source", project)
 
-    def again(self) -> TodayScreen:
+    def recreate(self) -> TodayScreen:
         return TodayScreen(self.commands, self._arrangement, self.list.cursor)
 
     def summary(self) -> Line:
-        found = self._found
-        pieces = self._counts((len(found.failed), "failed today", "status.error bold"))
+        by_state = self._by_state
+        pieces = self._counts((len(by_state.failed), "failed today", "status.error bold"))
         if not pieces:
             pieces = [Piece(Clean("nothing running or waiting"), "text"), _DOT]
-        live = (("L", "live"),) if found.running else ()
+        live = (("L", "live"),) if by_state.running else ()
         hints = (("↵", "read"), *live, ("yr", "copy resume command"), ("q", "all runs"))
         return with_hints(pieces, hints, self.app.size.width)
 
@@ -355,30 +355,30 @@ class LiveScreen(_Page):
         now, store = app.clock(), app.store
         going = {ref for ref in store.unended if app.liveness.is_going(store.runs[ref])}
         runs = (run for run in store.runs.values() if run.is_session or run.ref in going)
-        self._found = sections(runs, now=now, state_of=app.liveness.state_in_list)
-        waiting, running = ([self._live(run, now) for run in by_start(part)] for part in self._found[:2])
-        self._ask([one.summary for one in (*waiting, *running)])
+        self._by_state = sections(runs, now=now, state_of=app.liveness.state_in_list)
+        waiting, running = ([self._live(run, now) for run in by_start(part)] for part in self._by_state[:2])
+        self._ask([run.summary for run in (*waiting, *running)])
         if waiting or running:
             rows = LiveRows(waiting, running, glyphs=app.look.glyphs, room=app.size.height - FRAME - 2)
             self.list.show(rows, key=self._cursor, title_right=_NO_POSITION, heading=live_headings)
             self._cursor = None
         else:
-            words = "reading …" if app.stage == "list" else "no live runs; they appear here when they start"
-            self.list.show(ListRows([(Piece(Clean(words), "dim"),)], headings=[0]), heading=lambda width: ())
+            message = "reading …" if app.stage == "list" else "no live runs; they appear here when they start"
+            self.list.show(ListRows([(Piece(Clean(message), "dim"),)], headings=[0]), heading=lambda width: ())
         self.refresh_frame()
 
     def _live(self, summary: RunSummary, now: float) -> LiveRun:
         app, (_, run) = self.app, self._read.get(summary.ref, (summary, None))
         state, changed = app.liveness.state_in_list(summary), app.store.changed_at(summary)
         session = current_state(summary, state, now=now)
-        found = None
+        run_liveness = None
         if run is not None:
             pulse = app.store.pulses.get(summary.ref)
             arrivals = tuple(pulse.arrivals) if pulse is not None else ()
-            found = liveness(run, now=now, arrivals=arrivals, changed_at=changed)
-            state = state if session.by_last_event else found.state
-        silent = found.silent_ms if found is not None else max(0.0, now - changed) * 1000
-        return LiveRun(summary, state, silent, session, run, found)
+            run_liveness = liveness(run, now=now, arrivals=arrivals, changed_at=changed)
+            state = state if session.by_last_event else run_liveness.state
+        silent = run_liveness.silent_ms if run_liveness is not None else max(0.0, now - changed) * 1000
+        return LiveRun(summary, state, silent, session, run, run_liveness)
 
     def _ask(self, shown: Sequence[RunSummary]) -> None:
         """Read on the runs that changed since they were read, unless they are being read."""
@@ -403,17 +403,17 @@ class LiveScreen(_Page):
         if self.ref is not None:
             self.app.visit(self.ref, None, follow=False)
 
-    def again(self) -> LiveScreen:
+    def recreate(self) -> LiveScreen:
         return LiveScreen(self.commands, self.ref)
 
-    def left(self) -> None:
+    def on_closed(self) -> None:
         self.app.surveys.stop()
 
     def summary(self) -> Line:
         from tracetui.analysis import spending
 
-        found, pieces = self._found, self._counts()
-        if spent := spent_words(spending.total((*found.running, *found.waiting))):
+        by_state, pieces = self._by_state, self._counts()
+        if spent := spent_words(spending.total((*by_state.running, *by_state.waiting))):
             pieces += [Piece(Clean(f"{spent} so far"), "sec"), _DOT]
         hints = (("↵", "follow"), ("yr", "copy resume command"), ("Esc", "back"))
         return with_hints(pieces, hints, self.app.size.width)

@@ -34,7 +34,7 @@ from tracetui.ui.commands import CAUSE, FAILURE, QUEUE, Command
 from tracetui.ui.panes.triage import Cause, Failure, Queue
 from tracetui.ui.screens.base import RunsScreen, Scope
 from tracetui.ui.services.verdicts import Subject
-from tracetui.ui.triage_state import TriageState, step_failed, undecided
+from tracetui.ui.triage_state import TriageState, next_undecided, step_failed
 from tracetui.ui.widgets.frame import footer, short_path
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box
@@ -134,34 +134,34 @@ class TriageScreen(RunsScreen):
         """Group the current failures by cause, and arrange the causes."""
         app, now, arrangement = self.app, self.app.clock(), self.state.arrangement
         self._grouped = app.store.revision
-        words = app.words()
-        self._grouping = app.causes.of(words, app.found)
+        query = app.filter_query()
+        self._grouping = app.causes.grouping(query, app.filtered_runs)
         self.queue.unfolded, self.queue.marked = self.state.unfolded, frozenset(self.state.marked)
-        order = self._ordered(now)
+        order = self._order_causes(now)
         if order.items:
             hidden = len(self.causes) - len(order.groups)
             self.queue.show_groups(
-                order, app.store.runs, self.judgement_of, arrangement=arrangement, hidden=hidden, now=now, words=words
+                order, app.store.runs, self.judgement_of, arrangement=arrangement, hidden=hidden, now=now, query=query
             )
         else:
-            self.queue.nothing([(), *self._nothing(words)])
+            self.queue.show_empty([(), *self._nothing(query)])
         self.show_cause()
 
-    def _ordered(self, now: float) -> CauseOrder:
-        """The causes in the chosen order. A thread sorts very many: until then they stay as they are."""
-        grouping, how = self._grouping, self.state.arrangement
+    def _order_causes(self, now: float) -> CauseOrder:
+        """The causes in the view order. A thread sorts very many: until then they stay as they are."""
+        grouping, view = self._grouping, self.state.arrangement
         if grouping is None:
             return CauseOrder()
-        if (how.sort, how.reverse, how.group, how.new) == (CAUSES.sort, CAUSES.reverse, CAUSES.group, CAUSES.new):
+        if (view.sort, view.reverse, view.group, view.new) == (CAUSES.sort, CAUSES.reverse, CAUSES.group, CAUSES.new):
             self._order, self._order_key = grouping.order, None
             return grouping.order
-        verdicts = self.app.verdicts.sidecar.revision if how.group == "verdict" else None
-        key = grouping, how, verdicts
+        verdicts = self.app.verdicts.sidecar.revision if view.group == "verdict" else None
+        key = grouping, view, verdicts
         if key == self._order_key:
             return self._order
 
         def arrange() -> CauseOrder:
-            return CauseOrder(arrange_causes(grouping.groups, how, now=now, verdict_of=self._verdict_of))
+            return CauseOrder(arrange_causes(grouping.groups, view, now=now, verdict_of=self._verdict_of))
 
         self._order_key = key
         if len(grouping.groups) < MANY:
@@ -170,12 +170,12 @@ class TriageScreen(RunsScreen):
 
         def work() -> Callable[[], None]:
             order = arrange()
-            return lambda: self._arrived(key, order)
+            return lambda: self._finish_sorting(key, order)
 
         self.app.engine.run_in_background(work)
         return self._order
 
-    def _arrived(self, key: object, order: CauseOrder) -> None:
+    def _finish_sorting(self, key: object, order: CauseOrder) -> None:
         """Show what a thread sorted, unless that was superseded."""
         if key == self._order_key:
             self._order = order
@@ -186,7 +186,7 @@ class TriageScreen(RunsScreen):
         """All causes, in the order of the time that they cost."""
         return self._grouping.groups if self._grouping is not None else ()
 
-    def _nothing(self, words: str) -> list[Line]:
+    def _nothing(self, query: str) -> list[Line]:
         """Why the queue is empty."""
         if self._grouping is None:
             return [(Piece(Clean("grouping the failed runs …"), "status.running"),)]
@@ -197,8 +197,8 @@ class TriageScreen(RunsScreen):
                 (),
                 (Piece(Clean("!"), "key bold"), Piece(Clean(f" show all {number}"), "sec")),
             ]
-        here = f"No failed or ungraded runs match {one_line(words, 60)!r}." if words else "No failed runs."
-        return [(Piece(Clean(here), "text bold"),)]
+        message = f"No failed or ungraded runs match {one_line(query, 60)!r}." if query else "No failed runs."
+        return [(Piece(Clean(message), "text bold"),)]
 
     def _verdict_of(self, group: Group) -> str | None:
         verdict = self.judgement_of(group).verdict
@@ -207,10 +207,10 @@ class TriageScreen(RunsScreen):
     def judgement_of(self, what: Group | Task | RunRef) -> Judgement:
         """The decisions on a row."""
         subject = self.app.store.runs.get(what) if isinstance(what, RunRef) else what
-        return self.app.verdicts.of(subject) if subject is not None else Judgement()
+        return self.app.verdicts.judgement(subject) if subject is not None else Judgement()
 
     @staticmethod
-    def of_runs(group: Group) -> str:
+    def run_count(group: Group) -> str:
         """How many runs a cause has, in words."""
         return quantity(len(group.runs), "run")
 
@@ -218,8 +218,8 @@ class TriageScreen(RunsScreen):
         """Show the facts of the cause or run under the cursor."""
         group, ref = self.queue.group, self.queue.run
         if group is None or ref is None:
-            self.cause.nothing()
-            self.failure.nothing()
+            self.cause.show_empty()
+            self.failure.show_empty()
         else:
             example, surveys = self.app.store.runs.get(ref), self.app.surveys
             shared, going_on = surveys.contrast_of(group.runs), surveys.progress(group.runs)
@@ -250,7 +250,7 @@ class TriageScreen(RunsScreen):
     def _links(self, ref: RunRef) -> Sequence[tuple[Clean, str]]:
         """The links of the run under the cursor, once it is read and they are found."""
         run = self.app.store.opened(ref)
-        links = self.app.links.of(run) if run is not None else ()
+        links = self.app.links.links_of(run) if run is not None else ()
         if run is None or not links:
             return ()
         from tracetui.views.links import run_link_lines
@@ -287,18 +287,18 @@ class TriageScreen(RunsScreen):
         run = self.app.store.opened(ref) if ref is not None else None
         if run is not None:
             before, error = self.failure.run, run.summary.first_error
-            there = before is not None and before.summary.ref == ref  # the cursor stays where the user put it
-            span = error.span if error is not None and not there else None
+            is_shown = before is not None and before.summary.ref == ref  # the cursor stays where the user put it
+            span = error.span if error is not None and not is_shown else None
             self.failure.show_run(run, now=self.app.clock(), span=span)
-            self.app.links.of(run)
+            self.app.links.links_of(run)
             self._fold_loops()
 
     def _fold_loops(self) -> None:
         """Fold repeated calls of the shown run if its assessment is cached; else request it."""
         run = self.failure.run
-        known = self.app.assessments.of(run) if run is not None else None
-        if known is not None:
-            self.failure.fold_loops(known)
+        assessment = self.app.assessments.assessment_of(run) if run is not None else None
+        if assessment is not None:
+            self.failure.fold_loops(assessment)
 
     # ---- targets of verdicts
 
@@ -328,7 +328,7 @@ class TriageScreen(RunsScreen):
         ref, span = self.queue.run, self.failure.span
         return None if ref is None else (ref, span.id if span is not None else None)
 
-    def judged(self, *, decided: bool) -> None:
+    def verdicts_changed(self, *, decided: bool) -> None:
         marked = bool(self.state.marked)
         if decided and marked:
             self.become(replace(self.state, marked=()))
@@ -336,12 +336,12 @@ class TriageScreen(RunsScreen):
         if (
             decided
             and not marked
-            and (following := undecided(self.queue.order, self.queue.item, self.judgement_of)) is not None
+            and (following := next_undecided(self.queue.order, self.queue.item, self.judgement_of)) is not None
         ):
             self.queue.move_to_key(following)
 
     @property
-    def ended(self) -> str:
+    def all_reviewed_note(self) -> str:
         return "" if self._review[0] < len(self.causes) else "  ·  all reviewed, x export"
 
     @property
@@ -351,8 +351,8 @@ class TriageScreen(RunsScreen):
         if grouping is None:
             return 0, 0
         if self._reviewed[0] != (key := (grouping, sidecar.revision)):
-            judged = grouping.judged(sidecar.judged_causes)
-            done = [group for group in judged if is_reviewed(group, self.judgement_of)]
+            groups = grouping.groups_of(sidecar.judged_causes)
+            done = [group for group in groups if is_reviewed(group, self.judgement_of)]
             self._reviewed = key, len(done), sum(len(group.runs) for group in done)
         return self._reviewed[1:]
 
@@ -362,7 +362,7 @@ class TriageScreen(RunsScreen):
 
     def scope(self, *, contrast: bool) -> Scope | None:
         group = self.queue.group
-        return Scope(group.runs, f"{group.id}, {self.of_runs(group)}") if group is not None else None
+        return Scope(group.runs, f"{group.id}, {self.run_count(group)}") if group is not None else None
 
     def causes_changed(self) -> None:
         if self.app.screen is self:
@@ -371,15 +371,15 @@ class TriageScreen(RunsScreen):
     def go_to(self, ref: RunRef, span: str | None) -> None:
         self.app.visit(ref, span)
 
-    def again(self) -> TriageScreen:
-        return TriageScreen(self.commands, self._as_left)
+    def recreate(self) -> TriageScreen:
+        return TriageScreen(self.commands, self._saved_state)
 
     @property
-    def _as_left(self) -> TriageState:
+    def _saved_state(self) -> TriageState:
         return TriageState(unfolded=self.state.unfolded, cursor=self.queue.cursor, arrangement=self.state.arrangement)
 
-    def left(self) -> None:
-        self.app.save_triage(self._as_left)
+    def on_closed(self) -> None:
+        self.app.save_triage(self._saved_state)
 
     # ---- the frame
 
@@ -412,21 +412,21 @@ class TriageScreen(RunsScreen):
         return counts
 
     def _progress(self) -> Line:
-        found = self.causes
-        if not found:
+        causes = self.causes
+        if not causes:
             return (Piece(Clean("nothing to review"), "sec"),)
         decided, reviewed = self._review
-        left = len(found) - decided
+        remaining = len(causes) - decided
         pieces = self._who()
         pieces += [
-            Piece(Clean(f"{grouped(decided)} of {grouped(len(found))} reviewed "), "text bold"),
+            Piece(Clean(f"{grouped(decided)} of {grouped(len(causes))} reviewed "), "text bold"),
         ]
         if len(pieces) == 1 or self.app.size.width >= layout.WIDE:  # beside who failed there is no room for it
-            pieces += amount(decided, len(found), BAR, "bar.model", glyphs=self.app.look.glyphs)
-        if left:
+            pieces += amount(decided, len(causes), BAR, "bar.model", glyphs=self.app.look.glyphs)
+        if remaining:
             runs = self._grouping.order.runs_before[-1] - reviewed if self._grouping is not None else 0
-            words = f"  {quantity(left, 'cause')} ({quantity(runs, 'run')}) to review"
-            pieces.append(Piece(Clean(words), "sec"))
+            label = f"  {quantity(remaining, 'cause')} ({quantity(runs, 'run')}) to review"
+            pieces.append(Piece(Clean(label), "sec"))
             new = self._grouping.new_since(self.app.clock() - NEW_SECONDS) if self._grouping is not None else 0
             if new and self.app.size.width >= layout.NARROW:
                 pieces.append(Piece(Clean(f"  ·  {grouped(new)} new since yesterday"), "sec"))
@@ -479,9 +479,9 @@ class TriageScreen(RunsScreen):
 
     # ---- commands
 
-    def action_arrange(self, how: str) -> None:
+    def action_arrange(self, change: str) -> None:
         """Arrange the queue; see `state.rearrange`."""
-        arrangement = states.rearrange(self.state.arrangement, how, CAUSE_CHOICES)
+        arrangement = states.rearrange(self.state.arrangement, change, CAUSE_CHOICES)
         self.become(replace(self.state, arrangement=arrangement))
 
     def action_sort(self) -> None:
@@ -555,10 +555,10 @@ class TriageScreen(RunsScreen):
     def action_merge(self) -> None:
         """Merge the marked causes into the one under the cursor."""
         into = self.queue.group
-        causes = [one for one in self._marked if isinstance(one, Group) and one is not into and not one.tasks]
+        causes = [item for item in self._marked if isinstance(item, Group) and item is not into and not item.tasks]
         if into is None or into.tasks or not causes:
-            words = "only this cause is marked" if self._marked else "Space marks causes"
-            self.say(f"{words}  ·  = merges the others into the one under the cursor", "status.warn")
+            message = "only this cause is marked" if self._marked else "Space marks causes"
+            self.say(f"{message}  ·  = merges the others into the one under the cursor", "status.warn")
         elif self._write(lambda: self.app.verdicts.merge(causes, into)):
             self.become(replace(self.state, marked=()))
             self.say(f"{len(causes)} merged into {into.id}  ·  u undo  ·  | splits it again")
@@ -582,18 +582,18 @@ class TriageScreen(RunsScreen):
             return
 
         def answer(text: str) -> None:
-            chosen = next((one for one in choices if one.by == text.strip()), None)
+            chosen = next((choice for choice in choices if choice.by == text.strip()), None)
             if chosen is None:
                 self.say(f"no such choice: {one_line(text, 20)}", "status.warn")
             elif self._write(lambda: self.app.verdicts.split(group, chosen.by)):
                 self.say(f"{group.id} split into {chosen.parts}  ·  u undo")
 
-        offered = ", ".join(f"{one.by} {one.label} ({one.parts} values)" for one in choices[:MAX_SPLITS])
+        offered = ", ".join(f"{choice.by} {choice.label} ({choice.parts} values)" for choice in choices[:MAX_SPLITS])
         self.ask_for(f"split {group.id} by: {offered}", choices[0].by, answer)
 
     def action_export(self) -> None:
         """Write the whole triage to a file."""
-        self.app.exporter.export_triage(self.app.found(), self.app.verdicts, self)
+        self.app.exporter.export_triage(self.app.filtered_runs(), self.app.verdicts, self)
 
     def action_reread(self) -> None:
         """Read the directory again."""

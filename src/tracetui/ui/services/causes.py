@@ -58,10 +58,10 @@ class Grouping:
                 if digest:
                     self._others.setdefault(digest, []).append(group)
         self._first_starts = sorted(group.starts[0] for group in self.groups if group.starts)
-        tops = counted(listed)
+        top_level = counted(listed)
         children = [run for run in listed if run.parent is not None]
-        self.runs, self.failed = len(tops), sum(run.failed for run in tops)
-        counts = OutcomeCounts.of(tops)
+        self.runs, self.failed = len(top_level), sum(run.failed for run in top_level)
+        counts = OutcomeCounts.of(top_level)
         self.ungraded, self.passes = counts.ungraded, counts.passes if counts.ungraded else ""
         self.both = counts.both
         self.children, self.failed_children = len(children), sum(run.failed for run in children)
@@ -77,12 +77,12 @@ class Grouping:
             self._among = refs, [replace(groups[places[digest]], runs=tuple(of)) for digest, of in runs.items()]
         return self._among[1]
 
-    def judged(self, digests: Collection[str]) -> list[Group]:
+    def groups_of(self, digests: Collection[str]) -> list[Group]:
         """The causes with one of these digests."""
         places, groups = self.order.places, self.groups
-        found = [groups[places[digest]] for digest in digests if digest in places]
-        found += [group for digest in digests for group in self._others.get(digest, ())]
-        return [*{group.digest: group for group in found}.values()]
+        matches = [groups[places[digest]] for digest in digests if digest in places]
+        matches += [group for digest in digests for group in self._others.get(digest, ())]
+        return [*{group.digest: group for group in matches}.values()]
 
     def new_since(self, when: float) -> int:
         """How many causes have their first run after this time, in UTC seconds."""
@@ -117,7 +117,7 @@ class Causes:
         """Whether the causes of all runs are up to date, or no run failed."""
         return not self._has_causes or self._is_current("")
 
-    def of_all(self) -> Grouping | None:
+    def grouping_of_all(self) -> Grouping | None:
         """The latest grouping of all runs, None before the first; groups them again in a thread if necessary."""
         if self._has_causes and not self._is_current("") and not self._listing():
             self._after.setdefault("", time.monotonic() + FIRST_SECONDS)
@@ -131,17 +131,17 @@ class Causes:
 
     def group_of(self, ref: RunRef) -> Group | None:
         """The cause of a run; None if it did not fail, or its cause was not found yet."""
-        grouping = self.of_all()
+        grouping = self.grouping_of_all()
         return None if grouping is None else grouping.by_run.get(ref)
 
-    def of(self, words: str, found: Callable[[], Sequence[RunSummary]]) -> Grouping | None:
+    def grouping(self, query: str, select_runs: Callable[[], Sequence[RunSummary]]) -> Grouping | None:
         """The grouping of the runs that a query finds; of many runs the latest, while a thread groups them again."""
-        if not self._is_current(words):
+        if not self._is_current(query):
             if len(self._store.runs) < MANY:
-                self._put(words, Grouping(self._key, found(), self._verdicts.sidecar))
+                self._put(query, Grouping(self._key, select_runs(), self._verdicts.sidecar))
             else:
-                self._ask(words, found)
-        return self._groupings.get(words)
+                self._ask(query, select_runs)
+        return self._groupings.get(query)
 
     @property
     def _key(self) -> object:
@@ -150,13 +150,13 @@ class Causes:
         regrouped = sidecar.regrouped or sidecar.has_old_digests
         return self._store.revision, sidecar.revision if regrouped else None
 
-    def _is_current(self, words: str) -> bool:
-        latest = self._groupings.get(words)
+    def _is_current(self, query: str) -> bool:
+        latest = self._groupings.get(query)
         return latest is not None and latest.key == self._key
 
-    def _ask(self, words: str, found: Callable[[], Sequence[RunSummary]]) -> None:
+    def _ask(self, query: str, select_runs: Callable[[], Sequence[RunSummary]]) -> None:
         """Group runs in a thread, unless that goes on or was done just now."""
-        wait = self._after.get(words, 0.0) - time.monotonic()
+        wait = self._after.get(query, 0.0) - time.monotonic()
         if self._pending or self._waiting:
             return
         if wait > 0:
@@ -164,13 +164,13 @@ class Causes:
             self._timer(wait, self._wake)
             return
         self._pending = True
-        key, listed, sidecar = self._key, found(), self._verdicts.sidecar
+        key, listed, sidecar = self._key, select_runs(), self._verdicts.sidecar
 
         def work() -> Callable[[], None]:
             began = time.thread_time()
             grouping = Grouping(key, listed, sidecar)
             took = time.thread_time() - began
-            return lambda: self._arrived(words, grouping, took)
+            return lambda: self._finish_grouping(query, grouping, took)
 
         self._engine.run_in_background(work)
 
@@ -178,12 +178,12 @@ class Causes:
         self._waiting = False
         self._changed()
 
-    def _arrived(self, words: str, grouping: Grouping, took: float) -> None:
+    def _finish_grouping(self, query: str, grouping: Grouping, took: float) -> None:
         self._pending = False
-        self._put(words, grouping)
-        self._after[words] = time.monotonic() + rest_seconds(took, REST_SECONDS)
+        self._put(query, grouping)
+        self._after[query] = time.monotonic() + rest_seconds(took, REST_SECONDS)
         self._changed()
 
-    def _put(self, words: str, grouping: Grouping) -> None:
+    def _put(self, query: str, grouping: Grouping) -> None:
         everything = self._groupings.get("")
-        self._groupings = {words: grouping} if everything is None else {"": everything, words: grouping}
+        self._groupings = {query: grouping} if everything is None else {"": everything, query: grouping}

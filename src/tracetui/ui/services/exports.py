@@ -123,8 +123,8 @@ class Exporter:
 
         def make() -> str | None:
             run = self._engine.read(ref)
-            found = run.span(span)
-            return form.make(run, found) if found is not None else None
+            step = run.span(span)
+            return form.make(run, step) if step is not None else None
 
         def copy(text: str | None) -> None:
             if text is None:
@@ -139,11 +139,11 @@ class Exporter:
 
         def work() -> Callable[[], None]:
             try:
-                made = make()
+                result = make()
             except (TracetuiError, OSError) as error:
-                words = str(error)
-                return lambda: dialog.say(words, "status.error")
-            return lambda: then(made)
+                message = str(error)
+                return lambda: dialog.say(message, "status.error")
+            return lambda: then(result)
 
         self._engine.run_in_background(work)
 

@@ -44,7 +44,7 @@ class Assessments:
         self._context_of: Run | None = None
         """The run whose context was requested last."""
 
-    def of(self, run: Run) -> Assessment | None:
+    def assessment_of(self, run: Run) -> Assessment | None:
         """Assessment of this or an earlier state of a run; requests a missing one."""
         cached = self._cache.get(run.summary.ref)
         if (cached is None or cached.run is not run) and run.complete and self._requested is not run:
@@ -69,15 +69,15 @@ class Assessments:
             self._contexts.move_to_end(ref)
         while len(self._contexts) > OPEN_RUNS:
             self._contexts.popitem(last=False)
-        for ref, found in mail.assessments.items():
-            self._cache[ref] = found
+        for ref, assessment in mail.assessments.items():
+            self._cache[ref] = assessment
             self._cache.move_to_end(ref)
         while len(self._cache) > OPEN_RUNS:
             del self._cache[next(ref for ref in self._cache if shown is None or ref != shown.summary.ref)]
         if shown is None or shown.summary.ref in mail.assessments or shown.summary.ref in mail.contexts:
             return shown is not None
         if self._requested is not None and self._requested.summary.ref in mail.assessments:
-            self.of(shown)  # another screen's request superseded this one
+            self.assessment_of(shown)  # another screen's request superseded this one
         return False
 
 
@@ -117,12 +117,12 @@ class Comparisons:
 
     def loaded_runs(self, *refs: RunRef) -> list[Run]:
         """The runs that are in the cache and up to date."""
-        store, found = self._store, []
+        store, loaded = self._store, []
         for ref in refs:
             run, listed = store.opened(ref), store.runs.get(ref)
             if run is not None and (listed is None or listed.modified_at <= run.summary.modified_at):
-                found.append(run)
-        return found
+                loaded.append(run)
+        return loaded
 
     def partners(self, run: RunSummary) -> tuple[RunRef, Sequence[RunRef]] | str:
         """Returns the original and the runs to compare with it, or a message why there are none."""
@@ -145,36 +145,36 @@ class Comparisons:
             return commands
         return [command for command in commands if command.id != "diff-original"]
 
-    def ties(self, run: RunSummary, mark: str, glyphs: Glyphs) -> Relationship:
+    def relationship(self, run: RunSummary, mark: str, glyphs: Glyphs) -> Relationship:
         """Relationship column of a run: a replay and its divergence, an original and its replays.
 
         A repetition of a task gets only a glyph: there may be thousands of them.
         """
         relations = self._store.relations
         if parts := relations.parts(run.ref):
-            words = f"part {parts.index(run.ref) + 1}/{len(parts)}  "
-            return Relationship(mark, before=(Piece(Clean(words), "accent"),))
+            label = f"part {parts.index(run.ref) + 1}/{len(parts)}  "
+            return Relationship(mark, before=(Piece(Clean(label), "accent"),))
         original = relations.original(run.ref)
         if original is not None:
             verdict = self.verdicts.get((original, run.ref))
             word = " copy" if relations.relation(run.ref) == COPY else ""
             repeat = () if has_original(run) else (Piece(Clean(f"{glyphs.replay}{word} "), "dim"),)
-            return Relationship(mark, before=repeat, after=_short(verdict, glyphs) if verdict is not None else ())
+            return Relationship(mark, before=repeat, after=_short_label(verdict, glyphs) if verdict is not None else ())
         if has_original(run):
             return Relationship(mark, after=(Piece(Clean(" not here"), "status.warn"),))
         replays = relations.variants(run.ref)
         if not replays:
             return Relationship(mark)
-        verdicts = [self.verdicts[run.ref, one] for one in replays if (run.ref, one) in self.verdicts]
+        verdicts = [self.verdicts[run.ref, replay] for replay in replays if (run.ref, replay) in self.verdicts]
         pieces = [Piece(Clean(f"{glyphs.replay}{glyphs.times}{len(replays)}"), "accent")]
-        if diverged := sum(not one.same for one in verdicts):
+        if diverged := sum(not verdict.same for verdict in verdicts):
             pieces.append(Piece(Clean(f" {glyphs.changed}{diverged}"), "diff.chg"))
         elif len(verdicts) == len(replays):
             pieces.append(Piece(Clean(f" {glyphs.same}"), "status.ok"))
         return Relationship(mark, before=(*pieces, Piece(Clean("  "))))
 
 
-def _short(verdict: Divergence, glyphs: Glyphs) -> Line:
+def _short_label(verdict: Divergence, glyphs: Glyphs) -> Line:
     if verdict.same:
         return (Piece(Clean(f" {glyphs.same}"), "status.ok"),)
     step = f" {one_line(verdict.step, 40)}" if verdict.step else ""
@@ -190,7 +190,7 @@ class Pattern(NamedTuple):
     ignore_case: bool
 
     @classmethod
-    def of(cls, text: str) -> Pattern:
+    def parse(cls, text: str) -> Pattern:
         """Parse a search: ``/…/`` is a regular expression; case-insensitive without a capital letter."""
         regex = len(text) > SLASHES and text[0] == text[-1] == "/"
         return cls(text[1:-1] if regex else text, regex, text == text.lower())
@@ -208,8 +208,8 @@ class Search:
     def receive(self, progress: JobProgress) -> None:
         """Append new hits and problems."""
         self.progress = progress
-        self.problems += [one for one in progress.new if isinstance(one, Problem)]
-        self.rows.extend(one for one in progress.new if not isinstance(one, Problem))
+        self.problems += [item for item in progress.new if isinstance(item, Problem)]
+        self.rows.extend(item for item in progress.new if not isinstance(item, Problem))
 
 
 class JobService:
@@ -254,7 +254,7 @@ class JobService:
             if progress.finished:
                 self._compared[_fingerprint(refs)] = refs
 
-    def find_effects(self, runs: Sequence[RunSummary], places: Sequence[str], *, again: bool = False) -> Job:
+    def find_effects(self, runs: Sequence[RunSummary], places: Sequence[str], *, reread: bool = False) -> Job:
         """Find what these runs did, unless the last result is of them as they are now; see `effects_job`.
 
         The progress of the job is `effects` until other runs are asked about.
@@ -263,7 +263,7 @@ class JobService:
 
         state = tuple((run.ref, run.modified_at) for run in runs)
         latest = self.effects
-        is_current = self._effects_of is not None and self._effects_of[0] == state and not again
+        is_current = self._effects_of is not None and self._effects_of[0] == state and not reread
         if is_current and latest is not None and latest.finished and not latest.lost:
             return latest.job
         job = effects_job(runs, places)
@@ -285,7 +285,7 @@ class JobService:
         is_new = any(self.facts_of(run)[0] is None for run in stale)
         if not stale or self.is_finding_effects or (self.is_busy and not is_new):
             return False
-        self.find_effects(stale, places, again=True)
+        self.find_effects(stale, places, reread=True)
         return is_new
 
     @property
@@ -301,8 +301,8 @@ class JobService:
 
     def contrast_of(self, refs: Sequence[RunRef]) -> Contrast | None:
         """The latest contrast of runs, maybe incomplete; None before the first result."""
-        found = self._contrasts.get(_fingerprint(refs))
-        return found[1] if found is not None and found[0] == tuple(refs) else None
+        entry = self._contrasts.get(_fingerprint(refs))
+        return entry[1] if entry is not None and entry[0] == tuple(refs) else None
 
     def has_contrast(self, refs: Sequence[RunRef]) -> bool:
         """Whether the contrast of runs is complete."""
@@ -357,7 +357,7 @@ class JobService:
         from tracetui.analysis.search import Needle, Options
         from tracetui.live.search import grep_job
 
-        pattern, self.search = Pattern.of(text), None
+        pattern, self.search = Pattern.parse(text), None
         needle = Needle(pattern.text, regex=pattern.regex, ignore_case=pattern.ignore_case, blind=is_confined())
         job = grep_job(refs, needle, Options(redactor=masking.current()))
         self.search = Search(text, job, rows, len(refs))

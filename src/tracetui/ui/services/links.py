@@ -35,15 +35,15 @@ class LinkService:
         """Whether links are being found."""
         self._not_before = 0.0
 
-    def of(self, run: Run) -> Sequence[StepLink]:
+    def links_of(self, run: Run) -> Sequence[StepLink]:
         """The links of this or an earlier state of a run; requests missing ones."""
-        known = self._cache.get(run.summary.ref)
-        is_due = known is None or (known[0] is not run and time.monotonic() >= self._not_before)
+        entry = self._cache.get(run.summary.ref)
+        is_due = entry is None or (entry[0] is not run and time.monotonic() >= self._not_before)
         if is_due and run.complete and not self.is_busy:
             self.is_busy = True
             runs, redactor = [*self._store.runs.values()], masking.current()
             self._engine.run_in_background(lambda: self._find(run, runs, redactor))
-        return () if known is None else known[1]
+        return () if entry is None else entry[1]
 
     def _find(self, run: Run, runs: Sequence[RunSummary], redactor: Redactor | None) -> Callable[[], None]:
         from tracetui.analysis.links import links_of, passed_trials, trial_links
@@ -52,10 +52,10 @@ class LinkService:
         links = links_of(self._at_rest(run))
         with suppress(LinkLost):  # the list says so
             passed = [self._engine.read(trial.ref) for trial in passed_trials(run.summary, runs)]
-            links += trial_links(run, [masked_bodies(one, redactor) if redactor else one for one in passed])
+            links += trial_links(run, [masked_bodies(trial, redactor) if redactor else trial for trial in passed])
         seconds = rest_seconds(time.thread_time() - began)
 
-        def arrive() -> None:
+        def finish() -> None:
             self.is_busy, self._not_before = False, time.monotonic() + seconds
             self._cache[run.summary.ref] = run, links
             self._cache.move_to_end(run.summary.ref)
@@ -63,7 +63,7 @@ class LinkService:
                 self._cache.popitem(last=False)
             self._changed()
 
-        return arrive
+        return finish
 
     def find_origin(self, run: Run, span: str, value: str, show: Callable[[Origin], None]) -> None:
         """Find where a value of a step appears in the run, and call `show` in the UI loop."""

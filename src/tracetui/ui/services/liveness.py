@@ -56,10 +56,10 @@ class LivenessTracker:
         if self._cached is None or self._cached[0] != key:
             pulse = self._store.pulses.get(run.summary.ref)
             arrivals = tuple(pulse.arrivals) if pulse is not None else ()
-            found = liveness(run, now=now, arrivals=arrivals, changed_at=changed_at)
-            self._cached = key, found
-            if found.state is not State.ENDED:
-                self._paces[run.summary.ref] = found.usual
+            run_liveness = liveness(run, now=now, arrivals=arrivals, changed_at=changed_at)
+            self._cached = key, run_liveness
+            if run_liveness.state is not State.ENDED:
+                self._paces[run.summary.ref] = run_liveness.usual
         return self._cached[1]
 
     def state_in_list(self, run: RunSummary) -> State:
@@ -72,7 +72,7 @@ class LivenessTracker:
         opened = self._cached[0][0] if self._cached is not None and state is not State.ENDED else None
         return state if opened is None or opened.summary.ref != run.ref else self.state_of(opened).state
 
-    def standing(self, run: RunSummary, glyphs: Glyphs) -> Standing:
+    def status_of(self, run: RunSummary, glyphs: Glyphs) -> Standing:
         """The displayed state of a run of the list."""
         return standing_of(run, self.state_in_list(run), self._clock(), glyphs)
 
@@ -106,7 +106,7 @@ class LivenessTracker:
             self._count_after = time.monotonic() + rest_seconds(time.thread_time() - began)
         return self._state_counts
 
-    def changed(self) -> bool:
+    def counts_changed(self) -> bool:
         """Whether `count_states` changed since the last call."""
         return self._state_counts != self.count_states()
 
@@ -126,20 +126,20 @@ class LivenessTracker:
         state = self.state_in_list(summary) if summary is not None else State.ENDED
         if run is not None and state is not State.ENDED:
             state = self.state_of(run).state  # it may be read further than the list has it
-        standing = self.count_states() if shown is None else self._states_of(shown)
-        return Vitals(self.watching, standing, state, self._clock())
+        counts = self.count_states() if shown is None else self._states_of(shown)
+        return Vitals(self.watching, counts, state, self._clock())
 
     # ---- text
 
     def strip(self, run: Run, width: int, glyphs: Glyphs) -> tuple[Line, Line] | None:
         """Silence strip of an open run; None if it ended, waits for people or the connection is lost."""
-        found = self.state_of(run)
-        going = current_state(run.summary, found.state, now=self._clock()).state in RUNNING_STATES
+        run_liveness = self.state_of(run)
+        going = current_state(run.summary, run_liveness.state, now=self._clock()).state in RUNNING_STATES
         if not going or self.watching.lost:
             return None
         pulse = self._store.pulses.get(run.summary.ref)
         counts = arrival_counts(pulse.arrivals if pulse else (), self._clock())
-        return liveness_strip(found, width, glyphs, per_minute=counts)
+        return liveness_strip(run_liveness, width, glyphs, per_minute=counts)
 
     def alert(self, run: Run | None, width: int, glyphs: Glyphs) -> Line:
         """Alert for the status line: connection lost, open run missing or waiting too long."""

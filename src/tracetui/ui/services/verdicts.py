@@ -13,7 +13,7 @@ from tracetui.store.settings import verdicts_file
 from tracetui.text import quantity
 from tracetui.views.rows import Line, Piece
 
-if TYPE_CHECKING:  # loaded when the first thing is judged: the first screen does without
+if TYPE_CHECKING:  # loaded when the first run or cause is judged: the first screen does without
     from tracetui.analysis.audit import Finding
     from tracetui.analysis.triage import CauseVerdicts, Group, Task
     from tracetui.store.judgement import CauseRef, Judgement, Verdict
@@ -24,7 +24,7 @@ Subject: TypeAlias = "Group | Task | RunSummary"
 UUID_LENGTH: Final = 36
 
 
-def named(subject: Subject) -> str:
+def subject_label(subject: Subject) -> str:
     """A subject in a few words; not cleaned."""
     if isinstance(subject, RunSummary):
         return f"run {subject.id[:8] if len(subject.id) == UUID_LENGTH else subject.id}"
@@ -66,7 +66,7 @@ class Verdicts:
 
         return CauseVerdicts(self.sidecar)
 
-    def of(self, subject: Subject) -> Judgement:
+    def judgement(self, subject: Subject) -> Judgement:
         """The decisions on a cause, a task or a run."""
         from tracetui.analysis.triage import Task
 
@@ -88,7 +88,7 @@ class Verdicts:
         self.sidecar.judge_all(targets, verdict)
         self.last = verdict
         if len(subjects) == 1 and not tasks:
-            return named(subjects[0])
+            return subject_label(subjects[0])
         return quantity(len(targets), "task" if tasks else "row")
 
     def _targets(self, subjects: Sequence[Subject]) -> list[CauseRef | RunSummary]:
@@ -119,13 +119,13 @@ class Verdicts:
         if not cause.merged:
             self.sidecar.split(CauseRef(cause.split_of), "")
 
-    def note(self, subject: Subject, words: str) -> None:
+    def note(self, subject: Subject, text: str) -> None:
         """Write a note; none for empty words."""
-        self.sidecar.note(_ref(subject), words)
+        self.sidecar.note(_ref(subject), text)
 
     def tag(self, subject: Subject, tags: Iterable[str]) -> None:
         """Give exactly these tags."""
-        before, tags = self.of(subject).tags, {*tags}
+        before, tags = self.judgement(subject).tags, {*tags}
         for tag in sorted(tags.difference(before)):
             self.sidecar.tag(_ref(subject), tag)
         for tag in sorted({*before}.difference(tags)):
@@ -140,20 +140,20 @@ class Verdicts:
         title = f"{finding.rule.name} on {one_line(finding.target, 100)}"
         self.sidecar.allow(finding.fingerprint, title, is_allowed=is_allowed)
 
-    def words_of(self, run: RunSummary) -> Line:
+    def label_of(self, run: RunSummary) -> Line:
         """Verdict, tags and note of a run, for its row in the list."""
         if self.is_empty:
             return ()
-        judged = self.of(run)
-        words = (
-            [Piece(clean(f" {judged.verdict}"), "accent bold" if judged.source == "run" else "accent")]
-            if judged.verdict
+        judgement = self.judgement(run)
+        pieces = (
+            [Piece(clean(f" {judgement.verdict}"), "accent bold" if judgement.source == "run" else "accent")]
+            if judgement.verdict
             else []
         )
-        words += [Piece(one_line(f" #{tag}", 40), "accent") for tag in judged.tags]
-        if judged.note:
-            words.append(Piece(one_line(f" {judged.note}", 60), "sec"))
-        return tuple(words)
+        pieces += [Piece(one_line(f" #{tag}", 40), "accent") for tag in judgement.tags]
+        if judgement.note:
+            pieces.append(Piece(one_line(f" {judgement.note}", 60), "sec"))
+        return tuple(pieces)
 
     def marked(self, letter: str, runs: Iterable[RunSummary]) -> tuple[RunRef, str | None] | None:
         """The run and the span that are marked with a letter, where they are among `runs`."""

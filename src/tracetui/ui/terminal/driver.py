@@ -137,20 +137,20 @@ class CroppedUpdate(ChopsUpdate):
     """Repaints spans of cells, cropped on both sides."""
 
     @classmethod
-    def of(cls, update: ChopsUpdate) -> CroppedUpdate:
+    def from_update(cls, update: ChopsUpdate) -> CroppedUpdate:
         """The same repaint, cropped."""
         return cls(update.chops, update.spans, update.chop_ends)
 
     def render_segments(self, console: Console) -> str:
         """Render the spans as terminal output."""
-        found: list[str] = []
+        parts: list[str] = []
         for y, first, last in self.spans:
             for end, (x, strip) in zip(self.chop_ends[y], self.chops[y].items(), strict=True):
                 start, stop = max(x, first), min(end, last)
                 if strip is not None and start < stop:
                     shown = strip if (start, stop) == (x, end) else strip.crop(start - x, stop - x)
-                    found += (Control.move_to(start, y).segment.text, shown.render(console))
-        return "".join(found)
+                    parts += (Control.move_to(start, y).segment.text, shown.render(console))
+        return "".join(parts)
 
 
 # ---- styles: only the difference between consecutive ones
@@ -190,33 +190,33 @@ class Shortener:
         if "\x1b[" not in data:
             return data
         parts = _PARTS.split(data)
-        out: list[str] = []
+        output: list[str] = []
         wanted = self._style
         for at, part in enumerate(parts):
             if at % 2:
-                wanted = _after(wanted, part)
+                wanted = _apply_codes(wanted, part)
             elif part:
                 if wanted != self._style and not _looks_alike(part, self._style, wanted):
-                    out.append(_change(self._style, wanted))
+                    output.append(_change(self._style, wanted))
                     self._style = wanted
-                out.append(part)
+                output.append(part)
         if wanted != self._style:
-            out.append(_change(self._style, wanted))
+            output.append(_change(self._style, wanted))
             self._style = wanted
-        return "".join(out)
+        return "".join(output)
 
 
-def _looks_alike(text: str, one: Style, other: Style) -> bool:
+def _looks_alike(text: str, style: Style, other: Style) -> bool:
     """Whether text certainly looks the same in both styles."""
     if text[0] not in " \r\n\x1b":
         return False
     if text.strip(" "):
         return _MOVES.fullmatch(text) is not None
-    return one.background == other.background and one.attributes | other.attributes <= _INVISIBLE_IN_BLANKS
+    return style.background == other.background and style.attributes | other.attributes <= _INVISIBLE_IN_BLANKS
 
 
 @lru_cache(4096)
-def _after(style: Style, codes: str) -> Style:
+def _apply_codes(style: Style, codes: str) -> Style:
     """The style after one sequence."""
     foreground, background, attributes = style
     numbers = (codes or "0").split(";")

@@ -65,9 +65,9 @@ def clipboard_sequence(text: str) -> str | None:
     return _through_tmux(f"\x1b]52;c;{base64.b64encode(data).decode('ascii')}\x07")
 
 
-def notification(words: Clean) -> str:
+def notification(text: Clean) -> str:
     """Bell, and OSC 9 sequence for a desktop notification."""
-    return "\x07" + _through_tmux(f"\x1b]9;{words.replace(';', ',')}\x07")
+    return "\x07" + _through_tmux(f"\x1b]9;{text.replace(';', ',')}\x07")
 
 
 def _through_tmux(sequence: str) -> str:

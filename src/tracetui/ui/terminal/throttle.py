@@ -171,7 +171,7 @@ class GarbageCollector:
         """A key was pressed."""
         self._key_at = time.monotonic()
 
-    def painted(self) -> None:
+    def frame_painted(self) -> None:
         """A frame was painted: collect after a pause. Needs a running event loop."""
         self._due = time.monotonic() + PAUSE_SECONDS
         if self._timer is None:

@@ -72,7 +72,7 @@ class Vitals(NamedTuple):
     """Current state of the watcher, the listed runs and the open run."""
 
     watching: WatchState
-    standing: Counter[RunState | None]
+    state_counts: Counter[RunState | None]
     """Number of runs without an end record, by state."""
     state: State
     """Liveness of the open run."""
@@ -95,11 +95,11 @@ def header(
 
     `shown`: the listed runs, if a filter hides others.
     """
-    watched = _watched(vitals.watching, glyphs, width)
+    watched = _watch_status(vitals.watching, glyphs, width)
     if run is None:
         parts = [
-            *_list_status(store, glyphs, vitals.standing, width, shown and shown.overview),
-            *_spent(spent, width),
+            *_list_status(store, glyphs, vitals.state_counts, width, shown and shown.overview),
+            *_spent_part(spent, width),
             *watched,
         ]
     else:
@@ -119,17 +119,17 @@ class _Part(NamedTuple):
 
 def _fitting(parts: list[_Part], room: int) -> Line:
     """The parts that fit beside the path."""
-    while sum(width_of(part.line) for part in parts) > room and (most := max(part.drop for part in parts)):
-        parts = [part for part in parts if part.drop != most]
+    while sum(width_of(part.line) for part in parts) > room and (priority := max(part.drop for part in parts)):
+        parts = [part for part in parts if part.drop != priority]
     return tuple(piece for part in parts for piece in part.line)
 
 
-def _spent(words: str, width: int) -> list[_Part]:
+def _spent_part(label: str, width: int) -> list[_Part]:
     """Tokens and cost of the listed runs, where there is room."""
-    return [_Part((Piece(Clean(f"   {words}"), "text"),), 1)] if words and width >= NARROW_HEADER else []
+    return [_Part((Piece(Clean(f"   {label}"), "text"),), 1)] if label and width >= NARROW_HEADER else []
 
 
-def _watched(watching: WatchState, glyphs: Glyphs, width: int) -> list[_Part]:
+def _watch_status(watching: WatchState, glyphs: Glyphs, width: int) -> list[_Part]:
     """How files are watched: by events, by polling, or not."""
     if watching.lost:
         return [_Part((Piece(Clean("   ")), Piece(Clean(f"{glyphs.note} link lost"), "status.error bold")))]
@@ -138,11 +138,11 @@ def _watched(watching: WatchState, glyphs: Glyphs, width: int) -> list[_Part]:
     parts = [_Part((Piece(Clean("   ")), Piece(Clean(f"{glyphs.live} live"), "status.ok")))]
     if width >= NARROW_HEADER:
         number, word = (watching.folders, "folder") if watching.folders else (watching.files, "file")
-        what = f" {text.quantity(number, word)}"
-        parts.append(_Part((Piece(Clean(what), "dim"),), 6))
+        label = f" {text.quantity(number, word)}"
+        parts.append(_Part((Piece(Clean(label), "dim"),), 6))
         if watching.mode != "events":
-            why = f" ({watching.reason})" if watching.reason and width >= WIDE_HEADER else ""
-            parts.append(_Part((Piece(Clean(" " + one_line(watching.mode + why, 80)), "dim"),), 5))
+            reason = f" ({watching.reason})" if watching.reason and width >= WIDE_HEADER else ""
+            parts.append(_Part((Piece(Clean(" " + one_line(watching.mode + reason, 80)), "dim"),), 5))
     return parts
 
 
@@ -157,17 +157,17 @@ def _path(roots: Sequence[str], glyphs: Glyphs, run: RunSummary | None, width: i
             Piece(text.truncate(run_label(run), 60), "text bold"),
             *((Piece(Clean(f" {short_id(run.id)}"), "sec"),) if run.id != run.name else ()),
         )
-    most = min(width // 3, room - width_of((*program, *crumb)))
-    return (*program, Piece(text.truncate_middle(place, max(10, most)), "sec"), *crumb)
+    max_width = min(width // 3, room - width_of((*program, *crumb)))
+    return (*program, Piece(text.truncate_middle(place, max(10, max_width)), "sec"), *crumb)
 
 
 def _run_status(run: RunSummary, vitals: Vitals, glyphs: Glyphs, width: int) -> list[_Part]:
-    stands = standing_of(run, vitals.state, vitals.now, glyphs)
-    word = stands.words
-    if not stands.by_last_event and run.status_word and run.status_word.lower() != word and width >= NARROW_HEADER:
+    status = standing_of(run, vitals.state, vitals.now, glyphs)
+    word = status.words
+    if not status.by_last_event and run.status_word and run.status_word.lower() != word and width >= NARROW_HEADER:
         word = Clean(f"{word} ({one_line(run.status_word, 30)})")
     named = [_Part((Piece(Clean(run.ref.format), "dim"), Piece(Clean("   "))), 4)] if width >= NARROW_HEADER else []
-    pieces = [Piece(Clean(f"{stands.sign} {word}"), stands.style + " bold")]
+    pieces = [Piece(Clean(f"{status.sign} {word}"), status.style + " bold")]
     if run.errors and run.status in (Status.OK, Status.UNKNOWN):
         failed = errors_inside(run) if width >= NARROW_HEADER else f"{run.errors}{glyphs.error}"
         pieces.append(Piece(Clean(f" {glyphs.dot} {failed}"), "status.warn"))
@@ -177,23 +177,23 @@ def _run_status(run: RunSummary, vitals: Vitals, glyphs: Glyphs, width: int) -> 
 
 
 def _list_status(
-    store: Store, glyphs: Glyphs, standing: Counter[RunState | None], width: int, shown: Overview | None
+    store: Store, glyphs: Glyphs, state_counts: Counter[RunState | None], width: int, shown: Overview | None
 ) -> list[_Part]:
     overview, dot = shown or store.overview, Piece(Clean(f" {glyphs.dot} "), "sec")
     parts: list[_Part] = []
 
-    def add(words: str, drop: int, *more: Piece) -> None:
+    def add(label: str, drop: int, *more: Piece) -> None:
         gap = (dot,) if parts else ()
-        parts.append(_Part((*gap, Piece(Clean(words), "sec"), *more), drop))
+        parts.append(_Part((*gap, Piece(Clean(label), "sec"), *more), drop))
 
     if shown is not None:
         add(f"{text.grouped(shown.runs)} of {text.quantity(store.overview.runs, 'run')}", 0)
     elif width >= WIDE_HEADER:
-        most = sorted(overview.by_format.items(), key=lambda pair: -pair[1])
-        words = [f"{name} {number}" for name, number in most[:5]]
-        if len(most) > 5:
-            words.append(f"+{len(most) - 5} formats")
-        add(f" {glyphs.dot} ".join(words), 0)
+        by_count = sorted(overview.by_format.items(), key=lambda pair: -pair[1])
+        counts = [f"{name} {number}" for name, number in by_count[:5]]
+        if len(by_count) > 5:
+            counts.append(f"+{len(by_count) - 5} formats")
+        add(f" {glyphs.dot} ".join(counts), 0)
     else:
         add(text.quantity(overview.runs, "run"), 0)
         if (children := len(store.runs) - overview.runs) and width >= ROOMY_HEADER:
@@ -207,7 +207,7 @@ def _list_status(
     pieces: list[Piece] = []
     for status in (Status.ERROR, Status.RUNNING, Status.OK):
         number = (
-            sum(standing[state] for state in RUNNING_STATES)
+            sum(state_counts[state] for state in RUNNING_STATES)
             if status is Status.RUNNING
             else overview.by_status.get(status, 0)
         )
@@ -252,22 +252,22 @@ def sentence(
             *_key("e", "first failure"),
         ]
     elif runs and not outcomes.ungraded:
-        words = "no failures" if not progress.stage else "no failures so far"
+        label = "no failures" if not progress.stage else "no failures so far"
         pieces += [
-            Piece(Clean(f"{text.quantity(runs, 'run')}, {words}"), "text"),
+            Piece(Clean(f"{text.quantity(runs, 'run')}, {label}"), "text"),
             Piece(Clean("  ·  "), "dim"),
             *_key("↵", "open"),
         ]
     elif store.problems and not progress.stage:
         pieces += [Piece(Clean("no readable traces"), "status.warn bold")]
     if ungraded := outcomes.ungraded:
-        words = f"{text.grouped(ungraded)}{'' if failed else f' of {text.grouped(runs)}'} not graded"
-        pieces += [Piece(Clean("  ·  " if pieces else ""), "dim"), Piece(Clean(words), f"{WRONG_STYLE} bold")]
+        label = f"{text.grouped(ungraded)}{'' if failed else f' of {text.grouped(runs)}'} not graded"
+        pieces += [Piece(Clean("  ·  " if pieces else ""), "dim"), Piece(Clean(label), f"{WRONG_STYLE} bold")]
         if not failed:
             pieces += [Piece(Clean("  ·  "), "dim"), *_key("T", "triage")]
-    if vitals.standing[RunState.STALLED]:
-        words = f"{text.grouped(vitals.standing[RunState.STALLED])} stalled?"
-        pieces += [Piece(Clean("   ")), Piece(Clean(words), "status.warn bold")]
+    if vitals.state_counts[RunState.STALLED]:
+        label = f"{text.grouped(vitals.state_counts[RunState.STALLED])} stalled?"
+        pieces += [Piece(Clean("   ")), Piece(Clean(label), "status.warn bold")]
     if store.problems and shown is None:
         gap = Piece(Clean("   " if pieces else ""))
         pieces += [gap, Piece(Clean(f"{text.quantity(len(store.problems), 'file')} unreadable"), "status.warn")]
@@ -281,10 +281,10 @@ def sentence(
 
 def progress_words(progress: Progress) -> str:
     """How far the scan is."""
-    doing = "scanning" if progress.stage == "list" else "counting"
+    activity = "scanning" if progress.stage == "list" else "counting"
     if progress.total:
-        return f"{doing} {text.grouped(progress.seen)} / {text.quantity(progress.total, 'file')}"
-    return f"{doing} {text.quantity(progress.seen, 'file')}"
+        return f"{activity} {text.grouped(progress.seen)} / {text.quantity(progress.total, 'file')}"
+    return f"{activity} {text.quantity(progress.seen, 'file')}"
 
 
 def _run_sentence(run: RunSummary, group: Group | None, opened: Opened, vitals: Vitals, width: int) -> Line:
@@ -292,25 +292,25 @@ def _run_sentence(run: RunSummary, group: Group | None, opened: Opened, vitals: 
     error = run.first_error
     if opened.run is not None and opened.run.summary.ref == run.ref and has_turns(opened.run):
         goal = goal_sentence(opened.run)
-        facts = next((one for one in _run_facts(run, group, opened, vitals) if width_of((*goal, *one)) <= width), ())
+        facts = next((line for line in _run_facts(run, group, opened, vitals) if width_of((*goal, *line)) <= width), ())
         return (*fit(goal, width), *facts)
     if run.is_ungraded and not run.failed:
-        words = Piece(one_line(f"{UNGRADED}: {run.outcome_source}", 200), f"{WRONG_STYLE} bold")
+        headline = Piece(one_line(f"{UNGRADED}: {run.outcome_source}", 200), f"{WRONG_STYLE} bold")
     elif run.status is Status.ERROR and error is not None:
-        words = Piece(one_line(error.words or "failed", 200), "status.error bold")
+        headline = Piece(one_line(error.words or "failed", 200), "status.error bold")
     elif run.is_wrong:
-        words = Piece(one_line(f"{WRONG_ANSWER}: {run.result or run.outcome_source}", 200), f"{WRONG_STYLE} bold")
+        headline = Piece(one_line(f"{WRONG_ANSWER}: {run.result or run.outcome_source}", 200), f"{WRONG_STYLE} bold")
     elif run.result:
-        words = Piece(one_line(run.result, 200), "text bold")
+        headline = Piece(one_line(run.result, 200), "text bold")
     else:
-        words = Piece(one_line(run.prompt or standing_of(run, vitals.state, vitals.now).words, 200), "text")
-    most = width * 2 // 3 if run.failed else width // 3  # why it failed is worth more than its facts
-    wanted = min(width_of((words,)), max(24, most))
+        headline = Piece(one_line(run.prompt or standing_of(run, vitals.state, vitals.now).words, 200), "text")
+    max_width = width * 2 // 3 if run.failed else width // 3  # why it failed is worth more than its facts
+    wanted = min(width_of((headline,)), max(24, max_width))
     facts = next(
-        (one for one in _run_facts(run, group, opened, vitals) if width_of(one) + wanted <= width),
+        (line for line in _run_facts(run, group, opened, vitals) if width_of(line) + wanted <= width),
         (),
     )
-    return (*fit([words], max(0, width - width_of(facts))), *facts)
+    return (*fit([headline], max(0, width - width_of(facts))), *facts)
 
 
 def _run_facts(run: RunSummary, group: Group | None, opened: Opened, vitals: Vitals) -> Iterator[Line]:
@@ -326,14 +326,14 @@ def _run_facts(run: RunSummary, group: Group | None, opened: Opened, vitals: Vit
         facts.append(f"{text.quantity(notes, 'note')} in run")
     if group is not None and len(group.runs) > 1:
         facts.append(f"cause {group.id}: {text.quantity(len(group.runs), 'run')}")
-    stands = standing_of(run, vitals.state, vitals.now)
+    run_status = standing_of(run, vitals.state, vitals.now)
     source = f" ({run.status_source.label})" if run.status_source is not None else ""
-    status = f"status {run.status.value}{source}" if stands.says_status(run) else f"state {stands.basis}"
-    tail = (Piece(Clean(status), "dim"),) if vitals.state is State.ENDED else tuple(_key("i", f"why {stands.word}"))
-    words = [fact for fact in facts if fact]
-    yield (Piece(Clean("  ·  " + " · ".join(words)), "sec"), Piece(Clean("  ·  "), "dim"), *tail)
-    for first in range(len(words)):
-        yield (Piece(Clean("  ·  " + " · ".join(words[first:])), "sec"),)
+    status = f"status {run.status.value}{source}" if run_status.says_status(run) else f"state {run_status.basis}"
+    tail = (Piece(Clean(status), "dim"),) if vitals.state is State.ENDED else tuple(_key("i", f"why {run_status.word}"))
+    texts = [fact for fact in facts if fact]
+    yield (Piece(Clean("  ·  " + " · ".join(texts)), "sec"), Piece(Clean("  ·  "), "dim"), *tail)
+    for first in range(len(texts)):
+        yield (Piece(Clean("  ·  " + " · ".join(texts[first:])), "sec"),)
 
 
 def _key(key: str, word: str) -> list[Piece]:
@@ -343,9 +343,9 @@ def _key(key: str, word: str) -> list[Piece]:
 def with_hints(facts: Sequence[Piece], hints: Sequence[tuple[str, str]], width: int) -> Line:
     """Facts, and as many hints (key, words) as fit whole; without one, the separator after the facts is left out."""
     pieces = [*facts]
-    for key, words in hints:
+    for key, label in hints:
         gap = [Piece(Clean("   "))] if len(pieces) > len(facts) else []
-        hint = [*gap, *_key(key, words)]
+        hint = [*gap, *_key(key, label)]
         if width_of((*pieces, *hint)) > width - FRAME:
             break
         pieces += hint
@@ -353,7 +353,7 @@ def with_hints(facts: Sequence[Piece], hints: Sequence[tuple[str, str]], width: 
     return tuple(pieces[:-1] if is_separated else pieces)
 
 
-_HERE: Final = {DETAIL: ("open", "next-tab", "copy", "search", "zoom"), FACTS: ("open", "copy", "search", "zoom")}
+_PANE_HINTS: Final = {DETAIL: ("open", "next-tab", "copy", "search", "zoom"), FACTS: ("open", "copy", "search", "zoom")}
 """Commands hinted first in a pane of text."""
 _OF_FAILURES: Final = frozenset({"next-error", "triage", "failures", "contrast"})
 _ALWAYS: Final = frozenset({"quit", "help"})
@@ -364,12 +364,12 @@ def idle(store: Store, run: RunSummary | None) -> frozenset[str]:
     if not store.runs and not store.problems:
         return frozenset(command.id for command in COMMANDS) - _ALWAYS
     overview = store.overview
-    found = frozenset[str]() if overview.failed else _OF_FAILURES
+    command_ids = frozenset[str]() if overview.failed else _OF_FAILURES
     if not overview.repeated_tasks:
-        found |= {"tasks"}
+        command_ids |= {"tasks"}
     if run is not None and run.errors:
-        found -= {"next-error"}
-    return found if run is not None and run.status is Status.ERROR else found | {"real"}
+        command_ids -= {"next-error"}
+    return command_ids if run is not None and run.status is Status.ERROR else command_ids | {"real"}
 
 
 def footer(
@@ -382,9 +382,9 @@ def footer(
     hidden: int = 0,
 ) -> tuple[Line, Line]:
     """The most useful keys here, without those that are `idle`; the keys for all others and for hidden columns."""
-    commands, here = of_pane(pane, commands), _HERE.get(pane, ())
+    commands, pane_hints = of_pane(pane, commands), _PANE_HINTS.get(pane, ())
     hinted = [c for c in commands if c.hint and c.id not in idle and c.id != "help"]
-    hinted.sort(key=lambda c: here.index(c.id) - len(here) if c.id in here else c.hint)
+    hinted.sort(key=lambda c: pane_hints.index(c.id) - len(pane_hints) if c.id in pane_hints else c.hint)
     if pane == RUNS and not level:
         hinted = [c for c in hinted if c.id != "back"]
     right = [Piece(Clean("?"), "key bold"), Piece(Clean(" all keys"), "dim")]
@@ -393,11 +393,11 @@ def footer(
         right = [Piece(Clean("W"), "key bold"), Piece(Clean(columns), "dim"), *right]
     room = width - width_of(right) - 3
     pieces: list[Piece] = []
-    most = 6 if width < 100 else 9 if width < 180 else 14
-    for command in hinted[:most]:
+    max_hints = 6 if width < 100 else 9 if width < 180 else 14
+    for command in hinted[:max_hints]:
         key, _, _ = shown(command.keys[0]).partition(" ")
-        word, several, _ = command.title.partition(": ")  # of commands that begin alike, one is hinted for all
-        more = [*_key(key[:1] if several else key, word), Piece(Clean("  "))]
+        word, separator, _ = command.title.partition(": ")  # of commands that begin alike, one is hinted for all
+        more = [*_key(key[:1] if separator else key, word), Piece(Clean("  "))]
         if width_of(pieces) + width_of(more) > room:
             break
         pieces += more

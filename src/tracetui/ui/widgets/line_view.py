@@ -43,8 +43,8 @@ def title_line(
         *title,
     ]
     right_width = width_of(right)
-    least = width_of(left[:3]) + MIN_TITLE + right_width + 4
-    if least > width < width_of(left) + right_width + 4:
+    min_width = width_of(left[:3]) + MIN_TITLE + right_width + 4
+    if min_width > width < width_of(left) + right_width + 4:
         left = left[:3]  # a few letters and an ellipsis say nothing
     left = fit(left, max(0, width - right_width - 4))
     if left and not left[-1].text.endswith(" "):
@@ -249,9 +249,9 @@ class LineView(LineWidget, can_focus=True):
         self._drawn.clear()
         self._heading = None
         self._minimap.forget()
-        found = rows.index(anchor) if anchor is not None else None
-        if found is not None:
-            self.position, self.top = found, top if top >= 0 else max(0, found - offset)
+        row = rows.index(anchor) if anchor is not None else None
+        if row is not None:
+            self.position, self.top = row, top if top >= 0 else max(0, row - offset)
         elif not keep:
             self.position = self.top = self.left = 0
         if first is not None and (at := rows.index(first)) is not None:
@@ -335,10 +335,10 @@ class LineView(LineWidget, can_focus=True):
 
     def move_to_key(self, key: Hashable, *, center: bool = False) -> bool:
         """Move the cursor to the row with this key; False if there is none."""
-        found = self.rows.index(key)
-        if found is None:
+        row = self.rows.index(key)
+        if row is None:
             return False
-        self.move_to(found, center=center)
+        self.move_to(row, center=center)
         return True
 
     def action_move(self, rows: int) -> None:

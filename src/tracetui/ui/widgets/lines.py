@@ -55,10 +55,10 @@ def key_at(line: Iterable[Piece], x: int) -> str:
     for piece in line:
         size = cells(piece.text)
         is_key = "key" in piece.style.split()
-        words = piece.text.strip()
+        label = piece.text.strip()
         if is_key:
-            key = words
-        elif not words or not words[0].isalnum():  # a gap, a dot, a rule
+            key = label
+        elif not label or not label[0].isalnum():  # a gap, a dot, a rule
             key = ""
         if x < size:
             blank = not piece.text[: x + 1].strip() or not piece.text[x:].strip()
@@ -79,18 +79,18 @@ def word_at(line: Iterable[Piece], x: int) -> str:
 
 def skip(line: Iterable[Piece], columns: int) -> list[Piece]:
     """Drop the first `columns` cells of a line."""
-    rest: list[Piece] = []
+    remaining: list[Piece] = []
     for piece in line:
         size = cells(piece.text)
         if columns >= size:
             columns -= size
         elif columns:
             strip = Strip([Segment(piece.text)], size).crop(columns, size)
-            rest.append(Piece(Clean(strip.text), piece.style))
+            remaining.append(Piece(Clean(strip.text), piece.style))
             columns = 0
         else:
-            rest.append(piece)
-    return rest
+            remaining.append(piece)
+    return remaining
 
 
 def mark(line: Iterable[Piece], needle: str) -> list[Piece]:
@@ -104,18 +104,18 @@ def mark(line: Iterable[Piece], needle: str) -> list[Piece]:
     at = text.find(needle)
     position = 0
     for piece in pieces:
-        rest, style = str(piece.text), piece.style
-        while rest:
-            if at < 0 or at >= position + len(rest):
-                marked.append(Piece(Clean(rest), style))
-                position += len(rest)
+        tail, style = str(piece.text), piece.style
+        while tail:
+            if at < 0 or at >= position + len(tail):
+                marked.append(Piece(Clean(tail), style))
+                position += len(tail)
                 break
-            before, inside = rest[: max(0, at - position)], rest[max(0, at - position) : at + len(needle) - position]
+            before, inside = tail[: max(0, at - position)], tail[max(0, at - position) : at + len(needle) - position]
             if before:
                 marked.append(Piece(Clean(before), style))
             marked.append(Piece(Clean(inside), "hit"))
             position += len(before) + len(inside)
-            rest = rest[len(before) + len(inside) :]
+            tail = tail[len(before) + len(inside) :]
             if position >= at + len(needle):
                 at = text.find(needle, position)
     return marked
@@ -145,12 +145,12 @@ def invert(strip: Strip, start: int, end: int) -> Strip:
 
 def differing_cells(before: Strip, after: Strip) -> list[tuple[int, int]]:
     """The ranges of cells in which two strips of one width look different; ranges close to each other are one."""
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     codes: dict[object, str] = {}
-    olds, news = _coded(before, codes), _coded(after, codes)
-    if olds is None or news is None:
+    old, new = _encode(before, codes), _encode(after, codes)
+    if old is None or new is None:
         return [(0, after.cell_length)]
-    (text, styles), (new_text, new_styles) = olds, news
+    (text, styles), (new_text, new_styles) = old, new
     for at in range(0, len(new_text), _NEAR):
         end = at + _NEAR
         if text[at:end] == new_text[at:end] and styles[at:end] == new_styles[at:end]:
@@ -158,18 +158,18 @@ def differing_cells(before: Strip, after: Strip) -> list[tuple[int, int]]:
         cells = range(at, min(end, len(new_text)))
         first = next(i for i in cells if text[i] != new_text[i] or styles[i] != new_styles[i])
         last = next(i for i in reversed(cells) if text[i] != new_text[i] or styles[i] != new_styles[i])
-        if found and first - found[-1][1] <= _NEAR:
-            found[-1] = found[-1][0], last + 1
+        if ranges and first - ranges[-1][1] <= _NEAR:
+            ranges[-1] = ranges[-1][0], last + 1
         else:
-            found.append((first, last + 1))
-    return found
+            ranges.append((first, last + 1))
+    return ranges
 
 
 _NEAR: Final = 10
 """Equal cells that cost fewer bytes than a move of the terminal's cursor past them."""
 
 
-def _coded(strip: Strip, codes: dict[object, str]) -> tuple[str, str] | None:
+def _encode(strip: Strip, codes: dict[object, str]) -> tuple[str, str] | None:
     """The text of a strip and its styles, a character for each cell. None with combining characters.
 
     `codes` are the characters of styles. The foreground of blanks doesn't show.
@@ -261,7 +261,7 @@ class LineWidget(Widget):
         width, height = self.outer_size
         if self._painted and max(self._painted) >= height:
             self._painted.clear()
-        filters = [one for one in self.app.get_line_filters() if not isinstance(one, ANSIToTruecolor)]
+        filters = [f for f in self.app.get_line_filters() if not isinstance(f, ANSIToTruecolor)]
         background = self.background_colors[1]
         strips = []
         for y in range(crop.y, crop.bottom):
@@ -335,8 +335,8 @@ class TooSmall(LineWidget):
 
     def strip_at(self, y: int) -> Strip:
         width, (columns, rows), times = self.outer_size.width, MIN_SIZE, self.look.glyphs.times
-        given = self.app.size
-        words = f"{columns}{times}{rows} needed, {given.width}{times}{given.height} here"
-        words = f"too small: {words}" if len(words) + len(" too small: ") <= width else words
-        line = [Piece(Clean(f" {words}"), "status.warn")] if y == 0 else []
+        size = self.app.size
+        message = f"{columns}{times}{rows} needed, {size.width}{times}{size.height} here"
+        message = f"too small: {message}" if len(message) + len(" too small: ") <= width else message
+        line = [Piece(Clean(f" {message}"), "status.warn")] if y == 0 else []
         return to_strip(fill(line, width), width, self.look, "bg")

@@ -46,7 +46,7 @@ class Question:
         """Whether Enter accepts the text; if not, shows the error."""
         return True
 
-    def typed(self, text: str) -> None:
+    def text_changed(self, text: str) -> None:
         """Handle a change of the text."""
 
     def complete(self, text: str, cursor: int, step: int) -> tuple[str, int] | None:
@@ -156,7 +156,7 @@ class Filter(NamedTuple):
     fault: Callable[[str], QueryError | None]
     offers: Callable[[str, int], Sequence[Completion]]
     """Returns the completions of a query at a column."""
-    found: Callable[[], tuple[int, int, str]]
+    count_matches: Callable[[], tuple[int, int, str]]
     """Returns (matches, total, noun)."""
 
 
@@ -168,7 +168,7 @@ class _Cycle(NamedTuple):
     at: int
 
     @property
-    def completed(self) -> str:
+    def completed_text(self) -> str:
         offer = self.offers[self.at]
         return self.text[: offer.start] + offer.text + self.text[offer.end :]
 
@@ -182,8 +182,8 @@ class QueryQuestion(Question):
         self._cycle: _Cycle | None = None
         self._show(value)
 
-    def typed(self, text: str) -> None:
-        if self._cycle is not None and text != self._cycle.completed:
+    def text_changed(self, text: str) -> None:
+        if self._cycle is not None and text != self._cycle.completed_text:
             self._cycle = None
         error = self._filter.fault(text)
         if error is None or error.unfinished:  # else the last valid filter stays
@@ -211,7 +211,7 @@ class QueryQuestion(Question):
             return None
         self._cycle = cycle if len(cycle.offers) > 1 else None  # a single completion: Tab continues after it
         offer = cycle.offers[cycle.at]
-        return cycle.completed, offer.start + len(offer.text)
+        return cycle.completed_text, offer.start + len(offer.text)
 
     @property
     def _width(self) -> int:
@@ -222,7 +222,7 @@ class QueryQuestion(Question):
         if error is not None and not error.unfinished:
             line = self._fault(text, error)
         else:
-            line = tuple(fit(self._going_on(text), self._width))
+            line = tuple(fit(self._matches(text), self._width))
         self._hint.show(line)
         self._hint.display = True
 
@@ -234,11 +234,11 @@ class QueryQuestion(Question):
             return tuple(fit((Piece(message, "status.warn"),), self._width))
         return Piece(Clean(f"{' ' * column}^ "), "status.warn bold"), Piece(message, "status.warn")
 
-    def _going_on(self, text: str) -> Line:
+    def _matches(self, text: str) -> Line:
         """Number of matches, and the possible completions."""
-        found, total, noun = self._filter.found()
+        matches, total, noun = self._filter.count_matches()
         pieces = [
-            Piece(Clean(f"{grouped(found)} of {grouped(total)} {noun}  "), "text bold" if found else "status.warn")
+            Piece(Clean(f"{grouped(matches)} of {grouped(total)} {noun}  "), "text bold" if matches else "status.warn")
         ]
         cycle = self._cycle
         offers = cycle.offers if cycle is not None else self._filter.offers(text, len(text))
