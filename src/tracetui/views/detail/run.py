@@ -172,9 +172,9 @@ def add_status(sheet: Sheet, status: Status, word: str | None, source: StatusSou
     pieces = [Piece(Clean(f"{sign} {status.value}"), style)]
     if is_recorded_otherwise := word is not None and word.lower() != status.value:
         pieces += [Piece(Clean("  recorded as "), "dim"), Piece(one_line(word, 80), "sec")]
-    sheet.fact("status", *pieces)
     if source is not StatusSource.EXPLICIT or not is_recorded_otherwise:
-        sheet.fact("", Piece(source_words(status, source), "dim"))
+        pieces.append(Piece(Clean(f"  {source_words(status, source)}"), "dim"))
+    sheet.fact("status", *pieces)
 
 
 def _times(sheet: Sheet, run: RunSummary, now: float | None, zone: tzinfo) -> None:

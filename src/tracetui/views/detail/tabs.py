@@ -209,7 +209,7 @@ def _recorded_usage(sheet: Sheet, used: Usage, body: Body) -> None:
         cached = used.cache_read_tokens or used.cache_creation_tokens
         note = " (input above includes cached tokens)" if cached else ""
         sheet.fact("", Piece(Clean(f"recorded as{note}"), "dim"))
-        sheet.value("", recorded if len(recorded) > 1 else next(iter(recorded.values())), most=3)
+        sheet.value("", recorded, most=3)
 
 
 def _estimate(view: _View) -> Estimate | None:
