@@ -85,14 +85,14 @@ class Strip:
         last = len(histogram.bars) - 1
         begin = self._width if marked is None else self._left + marked * self._cells
         end = begin + self._cells
-        for bar in range(0, last + 1, every):
-            label = "older" if histogram.has_older and not bar else self._time(bar, now)
-            at = self._left + bar * self._cells
-            if at + len(label) + 4 < self._width and not (at < end and begin < at + len(label)):
-                cells[at : at + len(label)] = label
         right = "now" if now - histogram.begin(last) < 2 * histogram.unit else self._time(last, now)
         edge = begin if begin < self._width < end + len(right) else self._width
         cells[edge - len(right) : edge] = right
+        for bar in range(0, last + 1, every):
+            label = "older" if histogram.has_older and not bar else self._time(bar, now)
+            at = self._left + bar * self._cells
+            if at + len(label) + 1 < edge - len(right) and not (at < end and begin < at + len(label)):
+                cells[at : at + len(label)] = label
         axis = Clean("".join(cells[: self._width]))
         if marked is None:
             return (Piece(axis, "dim"),)
