@@ -132,7 +132,8 @@ def test_a_page_of_the_queue_costs_the_same_for_any_number_of_causes(count: int)
 
 
 @pytest.mark.parametrize(
-    ("duration_ms", "shown"), [(34_700.0, "1 run of researcher   time lost 34.7s"), (None, "1 run of researcher")]
+    ("duration_ms", "shown"),
+    [(34_700.0, "1 run of researcher   time lost 34.7s   new"), (None, "1 run of researcher   new")],
 )
 def test_a_cause_says_only_what_is_recorded_of_its_loss(duration_ms: float | None, shown: str) -> None:
     (group,) = groups([replace(failed("a"), duration_ms=duration_ms)])

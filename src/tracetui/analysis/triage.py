@@ -606,6 +606,8 @@ class CauseOrder:
         """Number of runs before each cause; at the end, of all runs."""
         self.names_who = len({group.who for group in self.groups}) > 1
         """Whether *who* tells causes apart."""
+        self.names_agents = len({(*group.agents,) for group in self.groups}) > 1
+        """Whether the agents tell causes apart."""
         self._halves: dict[bool, CauseOrder] = {}
         starts = [group.starts for group in self.groups if group.starts]
         self.period = (

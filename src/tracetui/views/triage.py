@@ -266,7 +266,7 @@ class QueueRows:
         return (*fill(words, max(8, width - len(tail.text))), tail)
 
     def _detail_words(self, group: Group) -> list[Piece]:
-        """Verdict or *new*, the values that vary, and the agents."""
+        """Verdict or *new*, the values that vary, and the agents unless all causes share them."""
         judgment = self._judged(group)
         words: list[Piece] = []
         if judgment.verdict is not None:
@@ -276,7 +276,7 @@ class QueueRows:
         words += _judgment_words(judgment)
         if values := self._values(group):
             words.append(Piece(Clean("  " + ", ".join(values)), "sec"))
-        if group.agents:
+        if group.agents and self._order.names_agents:
             agents = ", ".join(group.agents[:MAX_AGENTS]) + (" …" if len(group.agents) > MAX_AGENTS else "")
             words.append(Piece(Clean(f"  {one_line(agents, 60)}"), "dim"))
         return words
@@ -609,9 +609,9 @@ def _numbers(group: Group, width: int, now: float, zone: tzinfo) -> list[Line]:
     if lost:
         pieces.append(Piece(Clean(f"{', '.join(lost)}   "), "status.warn"))
     if group.starts:
+        pieces += [Piece(Clean("new   "), "status.warn")] if group.is_new(now) else []
         pieces.append(Piece(Clean(f"first {clock(group.starts[0], 'UTC', now=now, zone=zone)}   "), "sec"))
         pieces.append(Piece(Clean(f"last {clock(group.starts[-1], 'UTC', now=now, zone=zone)}"), "sec"))
-        pieces += [_NEW] if group.is_new(now) else []
     return _flow(pieces, width)
 
 

@@ -46,7 +46,7 @@ def test_the_overview_shows_both_and_says_how_they_differ() -> None:
     body = Body(attributes={"message": {"usage": USED}})
     told = "\n".join(texts(tab_rows(make_run([span]), span, body, "overview", width=100)))
     assert "in 12.3k  out 5  cache read 12.0k" in told
-    assert "recorded as (input above includes cached tokens)" in told
-    assert "input_tokens: 345, cache_read_input_tokens: 12000" in told
+    assert "input above includes cached tokens" in told
+    assert "recorded { input_tokens: 345, cache_read_input_tokens: 12000" in told
     silent = "\n".join(texts(tab_rows(make_run([span]), span, Body(), "overview", width=100)))
     assert "normalized" not in silent

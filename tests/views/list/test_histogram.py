@@ -44,3 +44,12 @@ def test_the_marked_bar_is_described() -> None:
     assert f"{len(RUNS.bars[bar].rows)} run" in words(sentence)
     assert "failed · most TimeoutError ×3" in words(sentence)
     assert "]h [h" in words(sentence)
+
+
+@pytest.mark.parametrize("width", [40, 60, 120])
+def test_the_sign_of_the_marked_bar_cuts_no_time(width: int) -> None:
+    strip = Strip(RUNS, width, 4, UNICODE)
+    times = {*words(strip.lines(None, NOON, lambda bar: "")[-2]).split()}
+    for bar in range(len(RUNS.bars)):
+        *_, axis, _ = strip.lines(bar, NOON, lambda bar: "")
+        assert {*words(axis).replace(UNICODE.above, " ").split()} <= times

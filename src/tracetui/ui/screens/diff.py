@@ -80,12 +80,11 @@ class BaseDiffScreen(BaseScreen):
 
     def arrange_panes(self) -> None:
         """Lay out the panes for the zoom and the size."""
-        size, state = self.app.size, self.state
+        state = self.state
         single = state.zoom or (state.pane if self.narrow else None)
         for name, view in self.views.items():
             view.display = single is None or name == single
-        wide = size.width >= layout.WIDE
-        self.apply_classes({"wide": wide and single is None, "alone": single is not None})
+        self.apply_classes({"alone": single is not None})
         self.share_height()
         self.call_after_refresh(self.refresh_frame)
 
@@ -398,14 +397,10 @@ class DiffScreen(BaseDiffScreen):
         above = self.phrases.wanted_height if self.phrases.display else 0
         room, steps = size.height - layout.FRAME, self.pairs.wanted_height
         below = self.sides.wanted_height if self.sides.display else 0
-        if size.width >= layout.WIDE:
-            above, _, below = layout.share(room, (above, steps, below), (0.3, 0.4, 0.3))
-            heights = f"1fr {below}"
-        else:
-            self._wanted_change = max(self._wanted_change, self.change.wanted_height)
-            wanted = (above, steps + 1, self._wanted_change, below)
-            above, steps, _, below = layout.share(room, wanted, (0.2, 0.25, 0.35, 0.2))
-            heights = f"{above + steps} 1fr {below}" if below else f"{above + steps} 1fr"
+        self._wanted_change = max(self._wanted_change, self.change.wanted_height)
+        wanted = (above, steps + 1, self._wanted_change, below)
+        above, steps, _, below = layout.share(room, wanted, (0.2, 0.25, 0.35, 0.2))
+        heights = f"{above + steps} 1fr {below}" if below else f"{above + steps} 1fr"
         self.phrases.styles.height = above
         self._body.styles.grid_rows = heights
 

@@ -142,14 +142,14 @@ def _status(sheet: Sheet, run: Run, stands: Standing | None) -> None:
     """The state, if it follows from the last event, and the status, unless it would only say so again."""
     summary = run.summary
     if stands is not None and stands.by_last_event:
-        sheet.fact("state", Piece(Clean(f"{stands.sign} {stands.word}"), stands.style))
-        sheet.fact("", Piece(stands.basis, "dim"))
+        basis = Piece(Clean(f"  {stands.basis}"), "dim")
+        sheet.fact("state", Piece(Clean(f"{stands.sign} {stands.word}"), stands.style), basis)
     if stands is None or stands.says_status(summary):
         add_status(sheet, summary.status, summary.status_word, summary.status_source)
     if summary.outcome is not None:
         sign, style = outcome_sign(summary, sheet.glyphs)
-        sheet.fact("outcome", Piece(sign, style), Piece(Clean(f" {outcome_word(summary)}"), style))
-        sheet.fact("", Piece(one_line(summary.outcome_source), "dim"))
+        source = Piece(Clean(f"  {one_line(summary.outcome_source)}"), "dim")
+        sheet.fact("outcome", Piece(sign, style), Piece(Clean(f" {outcome_word(summary)}"), style), source)
     for score in summary.scores:
         sheet.fact("score", Piece(score_line(score), "sec"))
     error = summary.first_error
@@ -172,9 +172,9 @@ def add_status(sheet: Sheet, status: Status, word: str | None, source: StatusSou
     pieces = [Piece(Clean(f"{sign} {status.value}"), style)]
     if is_recorded_otherwise := word is not None and word.lower() != status.value:
         pieces += [Piece(Clean("  recorded as "), "dim"), Piece(one_line(word, 80), "sec")]
-    sheet.fact("status", *pieces)
     if source is not StatusSource.EXPLICIT or not is_recorded_otherwise:
-        sheet.fact("", Piece(source_words(status, source), "dim"))
+        pieces.append(Piece(Clean(f"  {source_words(status, source)}"), "dim"))
+    sheet.fact("status", *pieces)
 
 
 def _times(sheet: Sheet, run: RunSummary, now: float | None, zone: tzinfo) -> None:

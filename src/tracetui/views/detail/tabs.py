@@ -206,10 +206,9 @@ def _recorded_usage(sheet: Sheet, used: Usage, body: Body) -> None:
     """The recorded token counts, and how ours differ."""
     recorded = recorded_usage(body.attributes)
     if recorded:
-        cached = used.cache_read_tokens or used.cache_creation_tokens
-        note = " (input above includes cached tokens)" if cached else ""
-        sheet.fact("", Piece(Clean(f"recorded as{note}"), "dim"))
-        sheet.value("", recorded if len(recorded) > 1 else next(iter(recorded.values())), most=3)
+        sheet.value("recorded", recorded if len(recorded) > 1 else next(iter(recorded.values())), most=3)
+        if used.cache_read_tokens or used.cache_creation_tokens:
+            sheet.fact("", Piece(Clean("input above includes cached tokens"), "dim"))
 
 
 def _estimate(view: _View) -> Estimate | None:

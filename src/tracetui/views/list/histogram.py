@@ -79,24 +79,25 @@ class Strip:
         return tuple(pieces)
 
     def _axis(self, marked: int | None, now: float) -> Line:
-        """The times below the bars, and a sign at the marked one."""
+        """The times below the bars, and a sign at the marked one; a time that the sign would cover makes way."""
         histogram, cells = self.histogram, [" "] * self._width
         every = -(-_LABEL // self._cells)
         last = len(histogram.bars) - 1
+        begin = self._width if marked is None else self._left + marked * self._cells
+        end = begin + self._cells
+        right = "now" if now - histogram.begin(last) < 2 * histogram.unit else self._time(last, now)
+        edge = begin if begin < self._width < end + len(right) else self._width
+        cells[edge - len(right) : edge] = right
         for bar in range(0, last + 1, every):
             label = "older" if histogram.has_older and not bar else self._time(bar, now)
             at = self._left + bar * self._cells
-            if at + len(label) + 4 < self._width:
+            if at + len(label) + 1 < edge - len(right) and not (at < end and begin < at + len(label)):
                 cells[at : at + len(label)] = label
-        right = "now" if now - histogram.begin(last) < 2 * histogram.unit else self._time(last, now)
-        cells[self._width - len(right) :] = right
         axis = Clean("".join(cells[: self._width]))
         if marked is None:
             return (Piece(axis, "dim"),)
-        at = self._left + marked * self._cells
-        end = at + self._cells
         sign = Clean(self._glyphs.above * self._cells)
-        return Piece(Clean(axis[:at]), "dim"), Piece(sign, "accent"), Piece(Clean(axis[end:]), "dim")
+        return Piece(Clean(axis[:begin]), "dim"), Piece(sign, "accent"), Piece(Clean(axis[end:]), "dim")
 
     def _time(self, bar: int, now: float, *, dated: bool = False) -> str:
         begin, unit = self.histogram.begin(bar), self.histogram.unit
