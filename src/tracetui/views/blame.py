@@ -90,12 +90,12 @@ def blame_sentence(lines: Sequence[LineAnswer]) -> Line:
     """How many lines have a session, several candidates, or none."""
     counted = [line.answer for line in lines if line.text.strip()]
     single = sum(answer.step is not None for answer in counted)
-    several = sum(bool(answer.candidates) for answer in counted)
-    if not single and not several:
+    ambiguous = sum(bool(answer.candidates) for answer in counted)
+    if not single and not ambiguous:
         return (Piece(Clean(f"none: no session wrote any of its {quantity(len(counted), 'line')}"), "text bold"),)
     pieces = [Piece(Clean(f"{grouped(single)} of {quantity(len(counted), 'line')} by a session"), "text bold")]
-    if several:
-        pieces.append(Piece(Clean(f", {grouped(several)} with several candidates"), "status.warn"))
+    if ambiguous:
+        pieces.append(Piece(Clean(f", {grouped(ambiguous)} with several candidates"), "status.warn"))
     return tuple(pieces)
 
 

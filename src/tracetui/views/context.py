@@ -108,8 +108,8 @@ def headline(ledger: Ledger) -> Clean:
 
 def worst_file(ledger: Ledger) -> Account | None:
     """The file that cost most, of those that entered more than once."""
-    again = [file for file in ledger.files() if file.times > 1]
-    return max(again, key=lambda file: (file.usd, file.carried), default=None)
+    repeated = [file for file in ledger.files() if file.times > 1]
+    return max(repeated, key=lambda file: (file.usd, file.carried), default=None)
 
 
 NO_CALLS: Final = Clean("No model call of this run records its input tokens.")

@@ -34,9 +34,9 @@ def json_string(value: str, room: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
         return [Piece(Clean(f'"{head}"'), "json.string")]
     lines = value.count("\n") + 1 if len(value) < 1 << 20 else 1
     what = Clean(f" {quantity(lines, 'line')}" if lines > 1 else f" {size(len(value))}")
-    left = max(4, room - cells(what) - 1)
-    first = clean(value[: left + 1].split("\n", 1)[0])
-    cut = truncate(Clean(first + glyphs.cut), left) if cells(first) < left else truncate(first, left)
+    remaining = max(4, room - cells(what) - 1)
+    first = clean(value[: remaining + 1].split("\n", 1)[0])
+    cut = truncate(Clean(first + glyphs.cut), remaining) if cells(first) < remaining else truncate(first, remaining)
     return fit([Piece(Clean(f'"{cut}'), "json.string"), Piece(what, "dim")], room)
 
 
@@ -68,17 +68,17 @@ def json_compact(value: Any, room: int, glyphs: Glyphs = UNICODE, depth: int = 0
 def _compact_container(value: Any, room: int, glyphs: Glyphs, depth: int) -> list[Piece] | None:
     mapping = isinstance(value, Mapping)
     pieces = [Piece(Clean("{ " if mapping else "["), "json.punct")]
-    left = room - (4 if mapping else 2)
+    remaining = room - (4 if mapping else 2)
     for i, item in enumerate(value.items() if mapping else value):
         name = [*json_key(item[0], room), Piece(Clean(": "), "json.punct")] if mapping else []
         comma = [Piece(Clean(", "), "json.punct")] if i else []
-        left -= width_of((*comma, *name))
-        inner = json_compact(item[1] if mapping else item, left, glyphs, depth + 1) if left > 0 else None
+        remaining -= width_of((*comma, *name))
+        inner = json_compact(item[1] if mapping else item, remaining, glyphs, depth + 1) if remaining > 0 else None
         if inner is None:
             return None
-        left -= width_of(inner)
+        remaining -= width_of(inner)
         pieces += [*comma, *name, *inner]
-    return [*pieces, Piece(Clean(" }" if mapping else "]"), "json.punct")] if left >= 0 else None
+    return [*pieces, Piece(Clean(" }" if mapping else "]"), "json.punct")] if remaining >= 0 else None
 
 
 def json_key(name: object, room: int = 200) -> list[Piece]:
@@ -88,9 +88,9 @@ def json_key(name: object, room: int = 200) -> list[Piece]:
 
 def json_short(value: Any, room: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
     """A value on one row of at most `room` cells: complete if it fits, else its extent."""
-    whole = json_compact(value, room, glyphs)
-    if whole is not None:
-        return whole
+    compact = json_compact(value, room, glyphs)
+    if compact is not None:
+        return compact
     if isinstance(value, str):
         return json_string(value, room, glyphs)
     return fit([Piece(json_summary(value, glyphs), "dim") if is_container(value) else json_scalar(value, glyphs)], room)
@@ -98,9 +98,9 @@ def json_short(value: Any, room: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
 
 def json_rows(value: Any, width: int, glyphs: Glyphs = UNICODE) -> list[list[Piece]]:
     """A mapping on several rows, several entries per row, and long texts wrapped; any other value on one row."""
-    whole = json_compact(value, width, glyphs)
-    if whole is not None or not isinstance(value, Mapping):
-        return [whole if whole is not None else json_short(value, width, glyphs)]
+    compact = json_compact(value, width, glyphs)
+    if compact is not None or not isinstance(value, Mapping):
+        return [compact if compact is not None else json_short(value, width, glyphs)]
     rows: list[list[Piece]] = [[Piece(Clean("{ "), "json.punct")]]
     for i, (name, item) in enumerate(value.items()):
         label = [*json_key(name, width // 2), Piece(Clean(": "), "json.punct")]
@@ -260,9 +260,9 @@ class DocumentRows:
         """The row of a value, or the folded row that contains it."""
         if not isinstance(key, ValueKey) or key.name != self._name:
             return None
-        while key.path and (found := self._row_of(key)) is None:
+        while key.path and (row := self._row_of(key)) is None:
             key = ValueKey(self._name, key.path if key.row >= 0 else key.path[:-1])
-        return found if key.path else None
+        return row if key.path else None
 
     def _row_of(self, key: ValueKey) -> int | None:
         for segment, start in zip(self._segments, self._starts, strict=False):
@@ -352,13 +352,13 @@ class DocumentRows:
         for index in range(len(self)):
             segment, i = self._at(index)
             if isinstance(segment, _Text):
-                found = pattern.search(segment.block.row(i)) is not None
+                is_match = pattern.search(segment.block.row(i)) is not None
             else:
                 name = segment.keys[segment.first + i]
-                found = not segment.bare and pattern.search(str(name)) is not None
-                if not found and (*segment.path, name) not in self._open:
-                    found = any(pattern.search(leaf) for leaf in value_leaves(segment.container[name]))
-            if found:
+                is_match = not segment.bare and pattern.search(str(name)) is not None
+                if not is_match and (*segment.path, name) not in self._open:
+                    is_match = any(pattern.search(leaf) for leaf in value_leaves(segment.container[name]))
+            if is_match:
                 yield index
 
 

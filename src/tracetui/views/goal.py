@@ -71,7 +71,13 @@ def _failure(run: Run, turn: Span) -> str | None:
 def first_turn(run: Run) -> str | None:
     """The first turn that an unmet criterion names, else the first turn."""
     turns = {number: turn.id for number, turn in _turns(run)}
-    named = (turns[number] for one in run.body.criteria if one.met is False for number in one.steps if number in turns)
+    named = (
+        turns[number]
+        for criterion in run.body.criteria
+        if criterion.met is False
+        for number in criterion.steps
+        if number in turns
+    )
     return next(named, next(iter(turns.values()), None))
 
 
@@ -129,11 +135,11 @@ class TurnRows:
 
     def _named_criteria(self) -> dict[int, list[tuple[int, bool | None]]]:
         """Numbers of the criteria that name a turn, and whether they are met, by the number of the turn."""
-        found: dict[int, list[tuple[int, bool | None]]] = {}
+        criteria: dict[int, list[tuple[int, bool | None]]] = {}
         for i, criterion in enumerate(self.run.body.criteria):
             for number in criterion.steps:
-                found.setdefault(number, []).append((i + 1, criterion.met))
-        return found
+                criteria.setdefault(number, []).append((i + 1, criterion.met))
+        return criteria
 
     def _build(self, most: int | None) -> list[_Row]:
         return [row for turn in range(len(self.turns)) for row in self._turn_rows(turn, most)]
@@ -146,8 +152,8 @@ class TurnRows:
             if most is not None and len(rows) > most + 1:
                 rows[most:] = [Clean(f"{self._glyphs.folded} {grouped(len(rows) - most)} more lines")]
             for i, row in enumerate(rows):
-                words = Piece(row, "dim" if i == most else message.style)
-                yield _Row(turn, "" if i else message.role, style, (words,))
+                piece = Piece(row, "dim" if i == most else message.style)
+                yield _Row(turn, "" if i else message.role, style, (piece,))
         if calls := self._calls(self.turns[turn]):
             yield _Row(turn, "tools", "role.tool", tuple(fit(calls, room)))
         yield _Row(turn, "", "", ())
@@ -249,10 +255,10 @@ class TurnRows:
         """The criteria that name a turn, and its time."""
         if self._criteria:
             named = self._criteria.get(number, []) if number is not None else []
-            words = Clean(",".join(str(one) for one, _ in named) or self._glyphs.zero)
+            label = Clean(",".join(str(criterion) for criterion, _ in named) or self._glyphs.zero)
             met = {met for _, met in named}
             style = "status.error" if False in met else "status.ok" if True in met else "dim"
-            yield column(words, _CRITERIA, style, right=True)
+            yield column(label, _CRITERIA, style, right=True)
         if self._timed:
             yield Piece(Clean(" "))
             yield time_cell(turn.duration_ms, "sec", self._glyphs)
@@ -276,10 +282,10 @@ def goal_sentence(run: Run, glyphs: Glyphs = UNICODE) -> Line:
     style = "status.error bold" if summary.failed else "status.ok bold"
     pieces = [Piece(one_line(outcome_word(summary) if summary.outcome is not None else "goal", 60), style)]
     if body.criteria:
-        met = sum(one.met is True for one in body.criteria)
+        met = sum(limit.met is True for limit in body.criteria)
         pieces = [Piece(Clean(f"{met} of {grouped(len(body.criteria))} criteria met"), style)]
     turns = list(_turns(run))
-    limit = next((one.limit for one in body.limits if one.name == "turns" and one.limit), None)
+    limit = next((limit.limit for limit in body.limits if limit.name == "turns" and limit.limit), None)
     pieces.append(Piece(Clean(f" in {len(turns)}{f' of {limit:g}' if limit else ''} turns"), "text"))
     for metric in body.metrics[:1]:
         if metric.score is not None:
@@ -287,6 +293,6 @@ def goal_sentence(run: Run, glyphs: Glyphs = UNICODE) -> Line:
             pieces.append(Piece(Clean(f" {glyphs.dot} score {metric.score:.2f}{needed}"), "sec"))
     failed = [str(number) for number, turn in turns if number is not None and _failure(run, turn) is not None]
     if failed:
-        words = f" {glyphs.dot} error in turn{'s' if len(failed) > 1 else ''} {', '.join(failed[:8])}"
-        pieces.append(Piece(Clean(words), "status.warn"))
+        errors = f" {glyphs.dot} error in turn{'s' if len(failed) > 1 else ''} {', '.join(failed[:8])}"
+        pieces.append(Piece(Clean(errors), "status.warn"))
     return tuple(pieces)

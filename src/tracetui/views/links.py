@@ -57,8 +57,10 @@ def run_link_lines(run: Run, links: Sequence[StepLink], most: int) -> list[tuple
 
     The last of `most` lines says how many more there are.
     """
-    links = sorted(links, key=lambda one: not other_steps(one, one.source.span) and one.kind is not Kind.TRIALS)
-    lines = [(Clean(f"{step_words(run, one.source.span)}: {link_words(run, one)}"), one.source.span) for one in links]
+    links = sorted(links, key=lambda link: not other_steps(link, link.source.span) and link.kind is not Kind.TRIALS)
+    lines = [
+        (Clean(f"{step_words(run, link.source.span)}: {link_words(run, link)}"), link.source.span) for link in links
+    ]
     if len(lines) > most:
         more = Clean(f"… and {len(lines) - most + 1} more below its steps")
         lines[most - 1 :] = [(more, links[most - 1].source.span)]
@@ -88,5 +90,5 @@ def origin_words(run: Run, origin: Origin) -> Clean:
     words = link_words(run, origin.first)
     if origin.first.targets:
         return Clean(f"{words}  ·  {len(origin.places)} appearances")
-    hidden = "".join(f"  ·  {one_line(one, 80)}" for one in origin.hidden)
+    hidden = "".join(f"  ·  {one_line(place, 80)}" for place in origin.hidden)
     return Clean(f"{words}{hidden}")

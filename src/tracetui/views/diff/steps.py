@@ -122,8 +122,8 @@ class PairRows:
 
     def _pair_of(self, key: PairKey) -> int | None:
         rows = self.diff.rows
-        found = (i for i, row in enumerate(rows) if row.b == key.b and row.a == key.a)
-        if (exact := next(found, None)) is not None:
+        matches = (i for i, row in enumerate(rows) if row.b == key.b and row.a == key.a)
+        if (exact := next(matches, None)) is not None:
             return exact
         near = (i for i, row in enumerate(rows) if key.b is not None and row.b == key.b)
         return next(near, None)
@@ -146,8 +146,8 @@ class PairRows:
         return "" if self._unfolded else "\n".join(map(self._plain, self.diff.rows[: self._prefix]))
 
     def _plain(self, row: Row) -> str:
-        steps = (one for one in (self.diff.span_a(row), self.diff.span_b(row)) if one is not None)
-        texts = dict.fromkeys(text for span in steps for text in (span.name, span.preview) if text)
+        spans = (span for span in (self.diff.span_a(row), self.diff.span_b(row)) if span is not None)
+        texts = dict.fromkeys(text for span in spans for text in (span.name, span.preview) if text)
         return " ".join((WORDS[row.kind], row.noise, *texts, row.path)).strip()
 
     def differing(self) -> list[int]:
@@ -169,15 +169,15 @@ class PairRows:
         half = (width - _MIDDLE - 2) // 2
         left = self._step(self.diff.span_a(row), self._depth(row, in_b=False), half, dim, first)
         middle = fill(self._sign(row, pair), _MIDDLE)
-        right = width - half - _MIDDLE - 2
-        other = self._step(self.diff.span_b(row), self._depth(row, in_b=True), right, dim, first)
+        right_width = width - half - _MIDDLE - 2
+        right = self._step(self.diff.span_b(row), self._depth(row, in_b=True), right_width, dim, first)
         blank = Piece(Clean(" "))
-        return (*fill(left, half), blank, *middle, blank, *fill(other, right))
+        return (*fill(left, half), blank, *middle, blank, *fill(right, right_width))
 
     def _folded(self) -> list[Piece]:
         mark = self._glyphs.unfolded if self._unfolded else self._glyphs.folded
-        words = f" {grouped(self._prefix)} equal steps"
-        return [Piece(mark, "sec"), Piece(Clean(words), "dim")]
+        label = f" {grouped(self._prefix)} equal steps"
+        return [Piece(mark, "sec"), Piece(Clean(label), "dim")]
 
     def _depth(self, row: Row, *, in_b: bool) -> int:
         run, place = (self.diff.b, row.b) if in_b else (self.diff.a, row.a)
@@ -233,8 +233,8 @@ class PairRows:
         diff, dim = self.diff, row.downstream or bool(row.noise)
         span = diff.span_b(row) or diff.span_a(row)
         assert span is not None
-        both = (diff.span_a(row), diff.span_b(row))
-        numbers = " ".join(pad(Clean("") if one is None else self._numbered(one), self._number) for one in both)
+        sides = (diff.span_a(row), diff.span_b(row))
+        numbers = " ".join(pad(Clean("") if side is None else self._numbered(side), self._number) for side in sides)
         indent = " " * self._depth(row, in_b=row.b is not None)
         lead = [*fill(self._sign(row, pair), _MIDDLE), Piece(Clean(f"{numbers} {indent}"), "dim")]
         named = self._named(span, dim, first)
@@ -274,9 +274,9 @@ def sentence(diff: Diff, glyphs: Glyphs, width: int, words: DiffWords = NO_WORDS
             Piece(Clean(f"  ·  {alone}, compared by {one_line(diff.by, 80)}"), "sec"),
         )
     if diff.first.noise:
-        where = f"  ·  first: {diff.first.noise}: {difference_label(diff, diff.first)}"
+        location = f"  ·  first: {diff.first.noise}: {difference_label(diff, diff.first)}"
         same = f"{glyphs.same} No differences except ignored values"
-        return (Piece(Clean(same), "status.ok bold"), Piece(Clean(where), "sec"))
+        return (Piece(Clean(same), "status.ok bold"), Piece(Clean(location), "sec"))
     pieces = [
         Piece(Clean(f"{glyphs.changed} First difference: {step_label(diff, row)}"), "diff.chg bold"),
         Piece(Clean(f", {words.first or _CHANGES[diff.first.kind]}"), "diff.chg"),
@@ -299,11 +299,11 @@ def sentence(diff: Diff, glyphs: Glyphs, width: int, words: DiffWords = NO_WORDS
     return tuple(pieces)
 
 
-def _decision(diff: Diff, found: Divergence) -> list[Piece]:
-    where = step_label(diff, diff.rows[found.row])
+def _decision(diff: Diff, decision: Divergence) -> list[Piece]:
+    step = step_label(diff, diff.rows[decision.row])
     return [
-        Piece(Clean(f"{where} decided "), "sec"),
-        *_both(found),
+        Piece(Clean(f"{step} decided "), "sec"),
+        *_both(decision),
     ]
 
 
@@ -315,11 +315,11 @@ def _values(first: Divergence) -> list[Piece]:
     return [Piece(Clean("  ")), *_both(first)]
 
 
-def _both(found: Divergence) -> list[Piece]:
+def _both(difference: Divergence) -> list[Piece]:
     """Both values, labeled if they print alike."""
-    left, right = one_line(_short(found.a), 40), one_line(_short(found.b), 40)
-    if (words := lookalike_labels(found.a, found.b)) is not None:
-        left, right = with_label(left, words[0]), with_label(right, words[1])
+    left, right = one_line(_short(difference.a), 40), one_line(_short(difference.b), 40)
+    if (labels := lookalike_labels(difference.a, difference.b)) is not None:
+        left, right = with_label(left, labels[0]), with_label(right, labels[1])
     return [Piece(left, "diff.rem"), Piece(Clean(" → "), "dim"), Piece(right, "diff.add")]
 
 
@@ -343,16 +343,18 @@ def summary(diff: Diff, glyphs: Glyphs = UNICODE) -> Line:
     pieces: list[Piece] = []
     formats = [run.summary.ref.format for run in (diff.a, diff.b)]
     if formats[0] != formats[1]:
-        words = f"{formats[0]} and {formats[1]}: fields of both formats"
-        pieces += [Piece(Clean(words), "text"), Piece(Clean(" · "), "dim")]
-    for each in Kind:
-        if counts[each] or each is Kind.SAME:
-            style = "sec" if each is Kind.SAME else _STYLES.get(each, "diff.chg")
-            words = f"{_signs(glyphs).get(each, glyphs.changed)} {WORDS[each].rstrip('≠')} {grouped(counts[each])}"
-            pieces += [Piece(Clean(words), style), Piece(Clean(" · "), "dim")]
+        label = f"{formats[0]} and {formats[1]}: fields of both formats"
+        pieces += [Piece(Clean(label), "text"), Piece(Clean(" · "), "dim")]
+    for change in Kind:
+        if counts[change] or change is Kind.SAME:
+            style = "sec" if change is Kind.SAME else _STYLES.get(change, "diff.chg")
+            label = (
+                f"{_signs(glyphs).get(change, glyphs.changed)} {WORDS[change].rstrip('≠')} {grouped(counts[change])}"
+            )
+            pieces += [Piece(Clean(label), style), Piece(Clean(" · "), "dim")]
     if diff.downstream:
-        words = f"{glyphs.downstream} downstream {grouped(diff.downstream)}"
-        pieces += [Piece(Clean(words), "dim"), Piece(Clean(" · "), "dim")]
+        label = f"{glyphs.downstream} downstream {grouped(diff.downstream)}"
+        pieces += [Piece(Clean(label), "dim"), Piece(Clean(" · "), "dim")]
     deltas = diff.deltas
     for name, value, written in (
         ("tokens", deltas.tokens, tokens),
@@ -364,8 +366,8 @@ def summary(diff: Diff, glyphs: Glyphs = UNICODE) -> Line:
     if aside := sum(bool(row.noise) for row in diff.rows) if diff.strict else 0:
         pieces += [Piece(Clean(f"{grouped(aside)} usually ignored"), "dim"), Piece(Clean(" · "), "dim")]
     if diff.ignored:
-        words = f"{grouped(sum(diff.ignored.values()))} ignored"
-        pieces += [Piece(Clean(words), "dim"), Piece(Clean(" · "), "dim")]
+        label = f"{grouped(sum(diff.ignored.values()))} ignored"
+        pieces += [Piece(Clean(label), "dim"), Piece(Clean(" · "), "dim")]
     if diff.notes:
         pieces += [Piece(Clean("bounded"), "status.warn"), Piece(Clean(" · "), "dim")]
     return tuple(pieces[:-1])
@@ -412,7 +414,7 @@ def run_rows(
             _fact(table, fact)
     if any(width_of(_ended(run, glyphs)) > table.half for run in (a, b)):
         table.texts("in full", _why(a), _why(b))
-    _judged(table, diff, glyphs)
+    _judgments(table, diff, glyphs)
     _apart(sheet, diff, words, glyphs)
     _not_as_stored(sheet, diff, glyphs)
     return sheet.rows()
@@ -428,8 +430,8 @@ class _Table:
     def texts(self, label: str, a: Clean, b: Clean) -> None:
         """Add long texts of both sides, wrapped."""
         left, right = (wrap(text, self.half) if text else [] for text in (a, b))
-        for i, (one, other) in enumerate(zip_longest(left, right, fillvalue=Clean(""))):
-            self.row("" if i else label, (Piece(one, "sec"),), (Piece(other, "sec"),))
+        for i, (a_line, b_line) in enumerate(zip_longest(left, right, fillvalue=Clean(""))):
+            self.row("" if i else label, (Piece(a_line, "sec"),), (Piece(b_line, "sec"),))
 
     def row(self, label: str, a: Line, b: Line) -> None:
         """Add a label with both values."""
@@ -505,13 +507,13 @@ def _fact(table: _Table, fact: Fact) -> None:
     table.row(fact.name, cell(fact.a, "diff.rem"), cell(fact.b, "diff.add"))
 
 
-def _judged(table: _Table, diff: Diff, glyphs: Glyphs) -> None:
-    for one in diff.judgments:
-        left, right = _verdict(one, one.a, glyphs), _verdict(one, one.b, glyphs)
-        table.row(f"{glyphs.same if one.same else glyphs.changed} {one_line(one.name, 60)}", left, right)
+def _judgments(table: _Table, diff: Diff, glyphs: Glyphs) -> None:
+    for judgment in diff.judgments:
+        left, right = _verdict(judgment.a, glyphs), _verdict(judgment, judgment.b, glyphs)
+        table.row(f"{glyphs.same if judgment.same else glyphs.changed} {one_line(judgment.name, 60)}", left, right)
 
 
-def _verdict(judged: JudgmentPair, side: Criterion | Metric | None, glyphs: Glyphs) -> Line:
+def _verdict(side: Criterion | Metric | None, glyphs: Glyphs) -> Line:
     if side is None:
         return (Piece(glyphs.missing, "dim"),)
     if isinstance(side, Criterion):
@@ -547,29 +549,27 @@ def _not_as_stored(sheet: Sheet, diff: Diff, glyphs: Glyphs) -> None:
     for row in (diff.rows[place] for place in diff.flagged[:_MAX_PLACES]):
         for flag in row.flags:
             span = diff.span_b(row) or diff.span_a(row)
-            words = f"{glyphs.note} {one_line(flag, 60)} of {step_label(diff, row)} doesn't match its contents"
-            sheet.line(Piece(Clean(words), "status.warn"), spans=(span.id,) if span is not None else ())
+            note = f"{glyphs.note} {one_line(flag, 60)} of {step_label(diff, row)} doesn't match its contents"
+            sheet.line(Piece(Clean(note), "status.warn"), spans=(span.id,) if span is not None else ())
     if len(diff.flagged) > _MAX_PLACES:
-        words = (
-            f"{glyphs.cut} {grouped(len(diff.flagged) - _MAX_PLACES)} more steps with stored values that don't match"
-        )
-        sheet.line(Piece(Clean(words), "dim"))
+        note = f"{glyphs.cut} {grouped(len(diff.flagged) - _MAX_PLACES)} more steps with stored values that don't match"
+        sheet.line(Piece(Clean(note), "dim"))
 
 
-def left_out(diff: Diff, glyphs: Glyphs) -> list[Line]:
+def caveats(diff: Diff, glyphs: Glyphs) -> list[Line]:
     """Caveats: ignored differences, and limits of the comparison."""
     lines: list[Line] = []
     if diff.strict:
         lead = (Piece(Clean("nothing ignored  "), "status.warn"),)
         lines.append((*lead, *_key("i", "ignore ids, times and counters")))
     elif diff.ignored:
-        words = " · ".join(ignored_words(diff))
-        lines.append((Piece(Clean(f"ignored: {words}  "), "sec"), *_key("i", "show")))
+        labels = " · ".join(ignored_words(diff))
+        lines.append((Piece(Clean(f"ignored: {labels}  "), "sec"), *_key("i", "show")))
     return lines + [(Piece(Clean(f"{glyphs.note} {one_line(note, 200)}"), "status.warn"),) for note in diff.notes]
 
 
-def _key(key: str, words: str) -> Line:
-    return Piece(Clean(key), "key bold"), Piece(Clean(f" {words}"), "sec")
+def _key(key: str, label: str) -> Line:
+    return Piece(Clean(key), "key bold"), Piece(Clean(f" {label}"), "sec")
 
 
 class PairResult(Protocol):
@@ -614,8 +614,8 @@ class ReplayRows:
     def plain(self, index: int) -> str:
         run = self._runs[index]
         result = self._verdicts.get(run.ref)
-        words = "" if result is None else "same" if result.same else result.words
-        return f"{run.id} {run.name} {self._relation(run.ref) or ''} {run.status.value} {words}"
+        verdict = "" if result is None else "same" if result.same else result.words
+        return f"{run.id} {run.name} {self._relation(run.ref) or ''} {run.status.value} {verdict}"
 
     def heading(self, original: RunSummary, width: int) -> list[Line]:
         """The column headings, and the original."""

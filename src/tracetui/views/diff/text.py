@@ -63,38 +63,38 @@ class Paper(NamedTuple):
     def _cell(self, lines: Lines, number: int | None, row: int, *, in_b: bool) -> list[Piece]:
         if number is None:
             return [Piece(Clean(" " * self.half), "diff.gap")]
-        words = (lines.of.b if in_b else lines.of.a)[number]
+        line = (lines.of.b if in_b else lines.of.a)[number]
         at = (lines.of.at_b if in_b else lines.of.at_a) + number + 1
         shown = pad(count(at) if row == 0 else Clean(""), _NUMBER, right=True)
-        what = "" if lines.of.same else "diff.add" if in_b else "diff.rem"
+        base = "" if lines.of.same else "diff.add" if in_b else "diff.rem"
         sign = Clean(" ") if lines.of.same or row else self.glyphs.only_b if in_b else self.glyphs.only_a
-        text = laid(words, self.room).row(row, what)
-        pieces = [Piece(sign, what or "dim"), Piece(Clean(f"{shown} "), "dim"), *text]
-        if not what:
+        text = laid(line, self.room).row(row, base)
+        pieces = [Piece(sign, base or "dim"), Piece(Clean(f"{shown} "), "dim"), *text]
+        if not base:
             return pieces
         size = self.width - self.half - 3 if in_b else self.half
         missing = size - width_of(pieces)
-        return [*pieces, Piece(Clean(" " * max(0, missing)), f"{what}.line")]
+        return [*pieces, Piece(Clean(" " * max(0, missing)), f"{base}.line")]
 
     def _unified(self, lines: Lines, a: int | None, b: int | None, row: int) -> Iterator[Piece]:
         of = lines.of
         if of.same:
-            what, sign, words = "", Clean(" "), of.a[a if a is not None else 0]
+            base, sign, line = "", Clean(" "), of.a[a if a is not None else 0]
         elif a is not None:
-            what, sign, words = "diff.rem", self.glyphs.only_a, of.a[a]
+            base, sign, line = "diff.rem", self.glyphs.only_a, of.a[a]
         else:
             assert b is not None
-            what, sign, words = "diff.add", self.glyphs.only_b, of.b[b]
+            base, sign, line = "diff.add", self.glyphs.only_b, of.b[b]
         shown_a = count(of.at_a + a + 1) if a is not None and row == 0 else Clean("")
         shown_b = count(of.at_b + b + 1) if b is not None and row == 0 else Clean("")
-        yield Piece(sign if row == 0 else Clean(" "), what or "dim")
+        yield Piece(sign if row == 0 else Clean(" "), base or "dim")
         numbers = f"{pad(shown_a, _NUMBER, right=True)} {pad(shown_b, _NUMBER, right=True)} "
         yield Piece(Clean(numbers), "dim")
-        text = laid(words, self.room).row(row, what)
+        text = laid(line, self.room).row(row, base)
         yield from text
-        if what:
+        if base:
             missing = self.width - (2 * _NUMBER + 3) - width_of(text)
-            yield Piece(Clean(" " * max(0, missing)), f"{what}.line")
+            yield Piece(Clean(" " * max(0, missing)), f"{base}.line")
 
 
 class Lines:
@@ -132,22 +132,22 @@ class Laid(NamedTuple):
     starts: Sequence[int]
     size: int
 
-    def row(self, number: int, what: str) -> list[Piece]:
-        """One row; `what` is ``diff.add``, ``diff.rem`` or empty. Empty beyond the end."""
+    def row(self, number: int, base: str) -> list[Piece]:
+        """One row; `base` is ``diff.add``, ``diff.rem`` or empty. Empty beyond the end."""
         if number >= len(self.starts):
             return []
         start = self.starts[number]
         stop = self.starts[number + 1] if number + 1 < len(self.starts) else self.size
         partly = not all(changed for _, changed in self.pieces)
-        found: list[Piece] = []
+        pieces: list[Piece] = []
         at = 0
         for text, changed in self.pieces:
             part = text[max(0, start - at) : max(0, stop - at)]
             at += len(text)
             if part:
-                style = "sec" if not what else f"{what}.word bold" if changed and partly else f"{what}.line"
-                found.append(Piece(Clean(part), style))
-        return found
+                style = "sec" if not base else f"{base}.word bold" if changed and partly else f"{base}.line"
+                pieces.append(Piece(Clean(part), style))
+        return pieces
 
 
 @lru_cache(2048)
@@ -406,8 +406,8 @@ class ComparedRows:
         if isinstance(segment, _Hidden):
             return self.index(LineKey(segment.section))
         if isinstance(segment, _Head):
-            groups = (one for one in self._segments if isinstance(one, _Group))
-            group = next((one for one in groups if one.first <= segment.section < one.stop), None)
+            groups = (entry for entry in self._segments if isinstance(entry, _Group))
+            group = next((group for group in groups if group.first <= segment.section < group.stop), None)
             return None if group is None else self.index(LineKey(group.first, -2))
         return None
 
@@ -430,9 +430,9 @@ class ComparedRows:
             Piece(Clean(f" {mark} "), "dim"),
             Piece(one_line(section.label, 200), "text bold" if section.differs else "sec"),
         ]
-        words = (_SINCE if self.look.context is not None else _SIDES).get(section.sign, "")
-        if words:
-            label.append(Piece(Clean(f"  {words}"), style))
+        suffix = (_SINCE if self.look.context is not None else _SIDES).get(section.sign, "")
+        if suffix:
+            label.append(Piece(Clean(f"  {suffix}"), style))
         if section.note:
             label.append(
                 Piece(Clean(f"  {one_line(section.note, 200)}"), "status.warn" if "cache" in section.note else "sec")
@@ -464,16 +464,18 @@ class ComparedRows:
     def _folded(self, segment: _Group | _Hidden) -> Iterator[Piece]:
         mark = self._glyphs.unfolded if segment.open else self._glyphs.folded
         if isinstance(segment, _Hidden):
-            words = f"{mark} {grouped(segment.size)} unchanged lines"
+            label = f"{mark} {grouped(segment.size)} unchanged lines"
         else:
             number = segment.stop - segment.first
-            said = all(one.path.startswith("messages[") for one in self.look.sections[segment.first : segment.stop])
-            words = f"{mark} {grouped(number)} unchanged {'messages' if said else 'values'}"
+            is_messages = all(
+                section.path.startswith("messages[") for section in self.look.sections[segment.first : segment.stop]
+            )
+            label = f"{mark} {grouped(number)} unchanged {'messages' if is_messages else 'values'}"
         rule = self._glyphs.rule
-        before = 2 if not self._side else max(2, (self._width - len(words)) // 2 - 1)
+        before = 2 if not self._side else max(2, (self._width - len(label)) // 2 - 1)
         yield Piece(Clean(rule * before), "line")
-        yield Piece(Clean(f" {words} "), "dim")
-        yield Piece(Clean(rule * max(0, self._width - before - len(words) - 2)), "line")
+        yield Piece(Clean(f" {label} "), "dim")
+        yield Piece(Clean(rule * max(0, self._width - before - len(label) - 2)), "line")
 
     # ---- search and copy
 

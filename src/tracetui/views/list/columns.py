@@ -98,12 +98,12 @@ def _errors(row: RunRow, size: int) -> Sequence[Piece]:
 
 def _cost(spent: spending.Spending, size: int) -> Clean:
     """The cost, rounded to dollars or thousands if it doesn't fit: a number is never cut."""
-    words = cost_text(spent)
-    if len(words) <= size or spent.usd is None:
-        return words
+    label = cost_text(spent)
+    if len(label) <= size or spent.usd is None:
+        return label
     sign = "~$" if spent.estimated else "$"
-    whole = f"{sign}{spent.usd:.0f}"
-    return Clean(whole if len(whole) <= size else f"{sign}{text.tokens(int(spent.usd))}")
+    dollars = f"{sign}{spent.usd:.0f}"
+    return Clean(dollars if len(dollars) <= size else f"{sign}{text.tokens(int(spent.usd))}")
 
 
 _UNREAD: Final = Clean("·")
@@ -240,25 +240,25 @@ def columns_for(
 
 def _cells(names: Collection[str]) -> int:
     """Cells of these columns and the blanks between them, without the flexible ones."""
-    return sum(COLUMNS[one].cells for one in names) + len(names) - 1
+    return sum(COLUMNS[name].cells for name in names) + len(names) - 1
 
 
 def _fitting(width: int, chosen: Sequence[str], name: int) -> list[tuple[str, int]]:
     """The chosen columns that fit: whole columns are dropped before a name is cut."""
-    shown = [*(one for one in FIXED if one not in chosen), *(one for one in chosen if one in COLUMNS)]
+    shown = [*(key for key in FIXED if key not in chosen), *(key for key in chosen if key in COLUMNS)]
     wanted = max(_MIN_NAME, min(name, _NAMES[-1]))
     least = {"name": wanted, "result": _MIN_RESULT}
     for dropped in _BY_LOSS:
-        if _cells(shown) + sum(least[one] for one in least if one in shown) <= width:
+        if _cells(shown) + sum(least[key] for key in least if key in shown) <= width:
             break
         if dropped.name in shown:
             shown.remove(dropped.name)
     room = max(_MIN_NAME, width - _cells(shown))
     if "result" not in shown:
-        return [(one, COLUMNS[one].cells or room) for one in shown]
+        return [(key, COLUMNS[key].cells or room) for key in shown]
     size = max(_MIN_NAME, min(wanted, room - _MIN_RESULT))
     sizes = {"name": size, "result": room - size}
-    return [(one, COLUMNS[one].cells or sizes[one]) for one in shown]
+    return [(key, COLUMNS[key].cells or sizes[key]) for key in shown]
 
 
 _GOOD_RESULT: Final = 30

@@ -139,7 +139,7 @@ class RunRows:
     def index(self, key: Hashable) -> int | None:
         if self._index is None:
             items = self._items
-            self._index = {one.ref if isinstance(one, RunSummary) else self.key(i): i for i, one in enumerate(items)}
+            self._index = {item.ref if isinstance(item, RunSummary) else self.key(i): i for i, item in enumerate(items)}
         return self._index.get(key)
 
     def renew(self, run: RunSummary) -> int | None:
@@ -182,8 +182,8 @@ class RunRows:
     def columns(self, width: int) -> list[tuple[str, int]]:
         """(column, cells) of these rows; see `columns_for`."""
         if self._columns is None or self._columns[0] != width:
-            found = columns_for(width, self._chosen, name=self.longest_name, facts=self._facts)
-            self._columns = width, found
+            columns = columns_for(width, self._chosen, name=self.longest_name, facts=self._facts)
+            self._columns = width, columns
         return self._columns[1]
 
     def choose(self, columns: Sequence[str]) -> None:
@@ -228,14 +228,14 @@ class RunRows:
         def runs(most: int | None = None) -> Iterator[RunSummary]:
             return islice((item for item in self._items if isinstance(item, RunSummary)), most)
 
-        found: dict[Fact, bool] = {
+        facts: dict[Fact, bool] = {
             "title": any(run.title for run in runs()),
             "score": any(run.scores for run in runs()),
             "cost": self.costed,
             "time": any(run.duration_ms is not None or run.status is Status.RUNNING for run in runs(_SAMPLE)),
             "tok": any(run.usage or not run.deep for run in runs(_SAMPLE)),
         }
-        return {name for name, has in found.items() if has}
+        return {name for name, has in facts.items() if has}
 
     @cached_property
     def longest_name(self) -> int:
@@ -323,10 +323,10 @@ _SUMS_FROM: Final = 40
 
 def group_line(item: tuple[str, int], width: int, glyphs: Glyphs, spent: spending.Spending | None = None) -> Line:
     """The heading of a group: label, rule, what its runs spent where there is room, and their number."""
-    words = ""
+    amount = ""
     if spent is not None:
-        words = spent_words(spent) if width >= TITLES_FIRST else cost_text(spent) if spent.usd else ""
-    right = f"{words}  {item[1]}" if words and width >= _SUMS_FROM else str(item[1])
+        amount = spent_words(spent) if width >= TITLES_FIRST else cost_text(spent) if spent.usd else ""
+    right = f"{amount}  {item[1]}" if amount and width >= _SUMS_FROM else str(item[1])
     label = text.truncate_middle(clean(item[0], 200), max(8, width - len(right) - 4))  # keep both ends of a path
     rule = glyphs.rule * max(0, width - text.cells(label) - len(right) - 3)
     return (Piece(label, "dim"), Piece(Clean(f" {rule} "), "line"), Piece(Clean(right), "dim"))

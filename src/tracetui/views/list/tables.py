@@ -216,9 +216,9 @@ class HitRows:
         run = self._summary(ref)
         if run is None:
             return (Piece(clean(ref.address, 300), "sec"),)
-        stands = self._standing(run, self._glyphs)
+        standing = self._standing(run, self._glyphs)
         return (
-            Piece(stands.sign, stands.style),
+            Piece(standing.sign, standing.style),
             Piece(Clean(" ")),
             Piece(truncate(run_label(run), 60), "text bold"),
             Piece(Clean(f" {short_id(run.id)}"), "sec"),

@@ -233,8 +233,8 @@ class Chart:
         draw = container if thin else bar
         return on_grid(draw(start, end, self.total_ms, width, glyphs), style, ticks, width, glyphs)
 
-    def whole(self, width: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
-        """The whole run in one row: each cell shows an operation, failures on top."""
+    def overview(self, width: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
+        """The run in one row: each cell shows an operation, failures on top."""
         styles = ["line"] * width
         for position in self._painted():
             extent = self.extent(position)
@@ -313,19 +313,19 @@ def _worked(spans: Iterable[Span], until: float | None = None) -> list[tuple[flo
 
     A span without an end lasts `until`; None: no time.
     """
-    found: list[tuple[float, float]] = []
+    intervals: list[tuple[float, float]] = []
     for span in spans:
         start = span.started_at
         if start is None or not 0 < start < _LATEST or span.operation in CONTAINERS or span.taken_over:
             continue
         length = span.duration_ms
         end = start + length / 1000 if length is not None and 0 < length < _LATEST else max(start, until or start)
-        if found and found[-1][0] <= start < found[-1][1] + IDLE_SECONDS:
-            if end > found[-1][1]:
-                found[-1] = found[-1][0], end
+        if intervals and intervals[-1][0] <= start < intervals[-1][1] + IDLE_SECONDS:
+            if end > intervals[-1][1]:
+                intervals[-1] = intervals[-1][0], end
         else:
-            found.append((start, end))
-    return found
+            intervals.append((start, end))
+    return intervals
 
 
 class Layout:
@@ -339,16 +339,16 @@ class Layout:
 
     def grown(self, run: Run, first: int) -> Layout:
         """The layout of `run`, whose spans before position `first` are laid already. Costs time for the others."""
-        made, number = Layout(), min(first // BLOCK, len(self._states) - 1)
-        made._states, made.offsets = self._states[: number + 1], self.offsets[: number * BLOCK]
-        sizes, offsets = run.sizes, made.offsets
-        at, held = made._states[-1]
+        layout, number = Layout(), min(first // BLOCK, len(self._states) - 1)
+        layout._states, layout.offsets = self._states[: number + 1], self.offsets[: number * BLOCK]
+        sizes, offsets = run.sizes, layout.offsets
+        at, held = layout._states[-1]
         ends = list(held)
         for i, span in enumerate(run.spans[number * BLOCK :], number * BLOCK):
             while ends and ends[-1][0] <= i:
                 at = max(at, ends.pop()[1])
-            if i == len(made._states) * BLOCK:
-                made._states.append((at, tuple(ends)))
+            if i == len(layout._states) * BLOCK:
+                layout._states.append((at, tuple(ends)))
             length = span.duration_ms
             if length is None or not 0 <= length < _LATEST:
                 offsets.append(nan)
@@ -358,8 +358,8 @@ class Layout:
                 at += length
             else:
                 ends.append((i + sizes[i], at + length))
-        made.total_ms = max([at, *(end for _, end in ends)])
-        return made
+        layout.total_ms = max([at, *(end for _, end in ends)])
+        return layout
 
 
 def _first_moved(old: Run, new: Run, delta: Growth) -> int:
@@ -424,14 +424,14 @@ def _unfolded(run: Run, folded: frozenset[str]) -> Sequence[int]:
     """Positions of the spans without a folded ancestor."""
     if not folded:
         return range(len(run.spans))
-    found: array[int] = array("L")
+    positions: array[int] = array("L")
     at = 0
     for position in sorted(run.index[span_id] for span_id in folded if span_id in run.index):
         if position >= at:
-            found.extend(range(at, position + 1))
+            positions.extend(range(at, position + 1))
             at = position + run.sizes[position]
-    found.extend(range(at, len(run.spans)))
-    return found
+    positions.extend(range(at, len(run.spans)))
+    return positions
 
 
 def update_visible(
@@ -441,26 +441,26 @@ def update_visible(
     if not isinstance(before, array) or (tree and keep is not None) or (folded and not tree):
         return visible(run, tree, folded, keep)
     if tree:
-        found: array[int] = before[:]
+        positions: array[int] = before[:]
         for position in range(delta.start, len(run.spans)):
-            if not _folded_away(run, position, folded, found):
-                found.append(position)
-        return found
+            if not _is_folded_away(run, position, folded, positions):
+                positions.append(position)
+        return positions
     return update_chosen(before, delta, len(run.spans), _shows(run, keep))
 
 
 def update_chosen(before: array[int], delta: Growth, count: int, chosen: Callable[[int], bool]) -> array[int]:
     """Update the positions of chosen spans for a run that grew. The choice must depend on the span alone."""
-    found = before[:]
+    positions = before[:]
     for position in delta.changed:
-        at = bisect_left(found, position)
-        there = at < len(found) and found[at] == position
+        at = bisect_left(positions, position)
+        there = at < len(positions) and positions[at] == position
         if there and not chosen(position):
-            found.pop(at)
+            positions.pop(at)
         elif not there and chosen(position):
-            found.insert(at, position)
-    found.extend(i for i in range(delta.start, count) if chosen(i))
-    return found
+            positions.insert(at, position)
+    positions.extend(i for i in range(delta.start, count) if chosen(i))
+    return positions
 
 
 def _shows(run: Run, keep: Keep | None) -> Callable[[int], bool]:
@@ -471,13 +471,13 @@ def _shows(run: Run, keep: Keep | None) -> Callable[[int], bool]:
     return lambda i: sizes[i] == 1 or spans[i].operation not in CONTAINERS
 
 
-def _folded_away(run: Run, position: int, folded: frozenset[str], found: Sequence[int]) -> bool:
-    """Whether a span has a folded ancestor, if `found` is complete up to it."""
+def _is_folded_away(run: Run, position: int, folded: frozenset[str], positions: Sequence[int]) -> bool:
+    """Whether a span has a folded ancestor, if `positions` is complete up to it."""
     above = run.parent(position) if run.depths[position] else None
     if above is None:
         return False
-    at = bisect_left(found, above)
-    return run.spans[above].id in folded or at == len(found) or found[at] != above
+    at = bisect_left(positions, above)
+    return run.spans[above].id in folded or at == len(positions) or positions[at] != above
 
 
 def _asked_for(run: Run, keep: Keep, folded: frozenset[str]) -> Sequence[int]:
@@ -488,10 +488,10 @@ def _asked_for(run: Run, keep: Keep, folded: frozenset[str]) -> Sequence[int]:
         while parent is not None and parent not in positions:
             positions.add(parent)
             parent = run.parent(parent)
-    found: array[int] = array("L")
+    shown: array[int] = array("L")
     end = 0
     for position in sorted(positions):
         if position >= end:
-            found.append(position)
+            shown.append(position)
             end = position + run.sizes[position] if run.spans[position].id in folded else end
-    return found
+    return shown

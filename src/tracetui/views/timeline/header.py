@@ -58,8 +58,8 @@ def ending(run: Run, glyphs: Glyphs = UNICODE) -> Line:
         return (Piece(Clean(f"{glyphs.cut} reading more"), "dim"),)
     derived = summary.status_source is StatusSource.DERIVED
     if summary.status is Status.ERROR:
-        words = Piece(Clean(f"{glyphs.end} run ends here"), "status.error")
-        return (words, Piece(Clean(f"  {cause(run)}"), "dim"))
+        label = Piece(Clean(f"{glyphs.end} run ends here"), "status.error")
+        return (label, Piece(Clean(f"  {cause(run)}"), "dim"))
     if summary.status is Status.CANCELLED:
         return (Piece(Clean(f"{glyphs.end} run stopped here"), "sec"), Piece(Clean(f"  {_word(summary)}"), "dim"))
     if summary.is_session and summary.last is not None:
@@ -86,13 +86,13 @@ def cause(run: Run) -> Clean:
 
 def _verdict(run: Run, glyphs: Glyphs, state: State, now: float | None) -> list[Piece]:
     summary = run.summary
-    stands = standing_of(summary, state, now, glyphs)
-    loud, style = stands.status in (Status.ERROR, Status.RUNNING), stands.style
+    standing = standing_of(summary, state, now, glyphs)
+    loud, style = standing.status in (Status.ERROR, Status.RUNNING), standing.style
     name = Clean(f" {truncate(run_label(summary), 60)}")
-    pieces = [Piece(stands.sign, style), Piece(name, f"{style} bold" if loud else "text bold")]
+    pieces = [Piece(standing.sign, style), Piece(name, f"{style} bold" if loud else "text bold")]
     if summary.status is Status.ERROR:
         return [*pieces, *_failure(run, glyphs)]
-    pieces.append(Piece(Clean(f" {stands.words}"), style))
+    pieces.append(Piece(Clean(f" {standing.words}"), style))
     if summary.scores:
         pieces.append(Piece(Clean(f" {glyphs.dot} {score_cell(summary, glyphs)}"), style if summary.failed else "text"))
     if summary.status_word and summary.status_word.lower() != summary.status.value:
@@ -110,16 +110,16 @@ def _failure(run: Run, glyphs: Glyphs) -> list[Piece]:
     """``failed at step 11 of 11 · search``: the step of the first error, if it has one."""
     error = run.summary.first_error
     span = run.span(error.span) if error is not None and error.span is not None else None
-    where = " failed"
+    outcome = " failed"
     place = span_reference(run, span) if span is not None else ""
     if span is not None and place == str(span.step):
         last = max((step.number for step in run.steps if step.number is not None), default=span.step or 0)
-        where = f" failed at step {place} of {max(last, span.step or 0)}"
+        outcome = f" failed at step {place} of {max(last, span.step or 0)}"
     elif span is not None and place:
-        where = f" failed at {one_line(span_title(run, span), 120)}"
-        return [Piece(Clean(where), "text bold")]
+        outcome = f" failed at {one_line(span_title(run, span), 120)}"
+        return [Piece(Clean(outcome), "text bold")]
     what = one_line(span.name, 80) if span is not None else cause(run)
-    return [Piece(Clean(where), "text bold"), Piece(Clean(f" {glyphs.dot} {what}" if what else ""), "text")]
+    return [Piece(Clean(outcome), "text bold"), Piece(Clean(f" {glyphs.dot} {what}" if what else ""), "text")]
 
 
 def _heading_facts(
@@ -168,9 +168,13 @@ def causes_words(causes: Sequence[Group], room: int) -> Line:
     runs, title = f" ({quantity(len(common.runs), 'run')})", excerpt(common.title, 200)
     leads = (f"{number} · most common: ", "most common: ", "") if len(causes) > 1 else (f"{number}: ", "")
     for lead in leads:
-        left = room - len(lead) - len(runs) - 2
-        if left >= min(_TITLE, cells(title)) or (not lead and left >= _MIN_TITLE):
-            return Piece(Clean(f"  {lead}"), "sec"), Piece(truncate(title, left), "text"), Piece(Clean(runs), "sec")
+        remaining = room - len(lead) - len(runs) - 2
+        if remaining >= min(_TITLE, cells(title)) or (not lead and remaining >= _MIN_TITLE):
+            return (
+                Piece(Clean(f"  {lead}"), "sec"),
+                Piece(truncate(title, remaining), "text"),
+                Piece(Clean(runs), "sec"),
+            )
     return (Piece(Clean(f"  {number}"), "sec"),) if room >= len(number) + 2 else ()
 
 
@@ -213,8 +217,8 @@ def _going_on(liveness: Liveness, glyphs: Glyphs) -> Iterator[tuple[Line, slice]
     if liveness.usual.p95_ms is not None:
         word = State.RUNNING if stalled else liveness.state  # the recorded state first, our guess last
         arrow = (Piece(Clean(f" {glyphs.arrow} "), "status.warn"), Piece(Clean(State.STALLED), "status.warn bold"))
-        for words, beside in _usual_words(liveness):
-            facts = [*_facts(liveness, word, glyphs), (Piece(Clean(words), "dim"),)]
+        for label, beside in _usual_words(liveness):
+            facts = [*_facts(liveness, word, glyphs), (Piece(Clean(label), "dim"),)]
             yield (*_joined(facts, glyphs), *(arrow if stalled else ())), beside
     facts = [*_facts(liveness, liveness.state, glyphs)]
     yield _joined(facts, glyphs), _ANY
@@ -363,7 +367,9 @@ def _how_far(run: Run, now: float | None) -> list[str]:
 def _recovered(run: Run) -> bool:
     """True if the last finished call succeeded."""
     ends = (Status.OK, Status.ERROR)
-    last = next((one for one in reversed(run.spans) if one.status in ends and one.operation not in CONTAINERS), None)
+    last = next(
+        (span for span in reversed(run.spans) if span.status in ends and span.operation not in CONTAINERS), None
+    )
     return last is not None and last.status is Status.OK
 
 

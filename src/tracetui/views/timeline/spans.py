@@ -266,7 +266,7 @@ class SpanRows:
         """The whole run in one row, for wide screens; empty without times."""
         if self.chart.total_ms <= 0 or width < 40:
             return ()
-        return (Piece(Clean("whole run  "), "dim"), *self.chart.whole(width - 11, self._glyphs))
+        return (Piece(Clean("whole run  "), "dim"), *self.chart.overview(width - 11, self._glyphs))
 
     # ---- folds
 
@@ -286,7 +286,7 @@ class SpanRows:
         """The folded spans that hide a span."""
         if self.keep is not None and not self.tree:
             return []
-        return [at for one in self.folded if (at := self.run.index[one]) < position < at + self.run.sizes[at]]
+        return [at for span_id in self.folded if (at := self.run.index[span_id]) < position < at + self.run.sizes[at]]
 
     def _loop(self, position: int) -> LoopRow | None:
         """The folded loop of a row."""
@@ -362,9 +362,9 @@ class SpanRows:
         name_style = "text bold" if span.operation in _BOLD else _QUIET.get(span.operation, "text")
         if span.status in (Status.ERROR, Status.RUNNING):
             name_style = f"{style} bold"
-        notes, given = self._notes(position, span, style), argument(span)
-        if not given and span.operation is Operation.MESSAGE:
-            given = NO_TEXT
+        notes, argument_text = self._notes(position, span, style), argument(span)
+        if not argument_text and span.operation is Operation.MESSAGE:
+            argument_text = NO_TEXT
         pieces += (Piece(sign, style), BLANK)
         room = width - width_of((*pieces, *notes))
         if self._as_story:
@@ -373,10 +373,10 @@ class SpanRows:
             kind_name = "" if span.name in ("", "?") else f": {short_name(span)}"
             pieces.append(Piece(Clean(f"unknown kind of record{kind_name}"), "dim"))
         else:
-            pieces.append(Piece(name_beside(span, given, room) or self._glyphs.missing, name_style))
-        if given:
+            pieces.append(Piece(name_beside(span, argument_text, room) or self._glyphs.missing, name_style))
+        if argument_text:
             room = width - width_of((*pieces, *notes))
-            pieces += fit([Piece(Clean(" " + given), "dim")], room) if room > 3 or not notes else ()
+            pieces += fit([Piece(Clean(" " + argument_text), "dim")], room) if room > 3 or not notes else ()
         return pieces + notes
 
     def _notes(self, position: int, span: Span, style: str) -> list[Piece]:
@@ -453,8 +453,8 @@ _LOUD: Final = frozenset({Status.ERROR, Status.RUNNING, Status.PAUSED})
 def _failed(run: Run, before: Sequence[int] = (), delta: Growth | None = None) -> Sequence[int]:
     """Positions of the failed spans; of a run that grew, from those `before`."""
     changed = range(len(run.spans)) if delta is None else (*delta.changed, *range(delta.start, len(run.spans)))
-    found = set(before).difference(changed) if delta is not None else set()
-    return sorted(found.union(at for at in changed if run.spans[at].status is Status.ERROR))
+    failed = set(before).difference(changed) if delta is not None else set()
+    return sorted(failed.union(at for at in changed if run.spans[at].status is Status.ERROR))
 
 
 def plain(span: Span) -> str:
@@ -556,14 +556,14 @@ class Folds:
         """Filter timeline positions to those that no fold hides."""
         if all(map(self.unfolded.__contains__, self.keys)):
             return calls
-        found: array[int] = array("L")
+        positions: array[int] = array("L")
         at = 0
         for loop in filter(self.is_folded, self.loops):
             first = bisect_left(calls, loop.first)
-            found.extend(calls[at : first + 1])
+            positions.extend(calls[at : first + 1])
             at = first + len(loop.calls)
-        found.extend(calls[at:])
-        return found
+        positions.extend(calls[at:])
+        return positions
 
     def row(self, position: int) -> LoopRow | None:
         """The folded loop at the row of a call."""
@@ -614,8 +614,8 @@ class LoopRow:
     def _what(self, width: int, glyphs: Glyphs) -> list[Piece]:
         """Glyph, title and failures; then argument, point of no return and cost if they fit."""
         run, loop = self._run, self._loop
-        words = Clean(f"{glyphs.loop} {loop_title(run, loop, glyphs)}")
-        pieces = [Piece(Clean(f"{glyphs.folded} "), "dim"), Piece(words, _WARN)]
+        title = Clean(f"{glyphs.loop} {loop_title(run, loop, glyphs)}")
+        pieces = [Piece(Clean(f"{glyphs.folded} "), "dim"), Piece(title, _WARN)]
         if self.failed:
             pieces.append(Piece(Clean(f" {self.failed}{glyphs.error}"), "status.error"))
         room, spent = width - width_of(pieces), loop_cost(loop)
@@ -628,8 +628,12 @@ class LoopRow:
         if width_of((lost,)) <= room:
             after.append(lost)
             room -= width_of((lost,))
-        given = argument(run.spans[loop.first])
-        arguments = fit([Piece(Clean(f" {given}"), "dim")], room) if given and loop.period == 1 and room > 3 else []
+        argument_text = argument(run.spans[loop.first])
+        arguments = (
+            fit([Piece(Clean(f" {argument_text}"), "dim")], room)
+            if argument_text and loop.period == 1 and room > 3
+            else []
+        )
         return [*pieces, *arguments, *after]
 
     def _bar(self, chart: Chart, ticks: tuple[int, ...], width: int, glyphs: Glyphs) -> list[Piece]:

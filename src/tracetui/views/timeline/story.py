@@ -478,7 +478,7 @@ class StoryRows:
     def _path(self, position: int, *, records: bool = True) -> list[str]:
         """Ids of the rows that contain a span, outermost first: its turn, lanes, and the row of its records."""
         run = self.run
-        turn = self.turns[bisect_right(self.turns, position, key=lambda one: one.start) - 1]
+        turn = self.turns[bisect_right(self.turns, position, key=lambda turn: turn.start) - 1]
         lanes, above = [], run.parent(position)
         while above is not None and above >= turn.start:
             if is_lane(run, above):
@@ -488,7 +488,7 @@ class StoryRows:
         for lane in reversed(lanes):
             path.append(run.spans[lane].id)
             inner = turns_of(run, lane)
-            turn = inner[bisect_right(inner, position, key=lambda one: one.start) - 1] if position > lane else turn
+            turn = inner[bisect_right(inner, position, key=lambda turn: turn.start) - 1] if position > lane else turn
             if len(inner) > 1:
                 path.append(run.spans[turn.head].id)
         if records and is_record(run.spans[position]):
@@ -655,13 +655,13 @@ class StoryRows:
 
     def _extent(self, start: int, stop: int) -> tuple[float, float] | None:
         """First start and last end of the spans of a row in UTC seconds, so far if it runs; None if not recorded."""
-        found = self._digest(start, stop)
-        if not found.periods:
+        digest = self._digest(start, stop)
+        if not digest.periods:
             return None
-        end = max(end for _, end in found.periods)
-        runs = found.last is not None and self.run.spans[found.last].status is Status.RUNNING
+        end = max(end for _, end in digest.periods)
+        runs = digest.last is not None and self.run.spans[digest.last].status is Status.RUNNING
         going = runs and self._now is not None and self.run.summary.status is Status.RUNNING
-        return found.periods[0][0], max(end, self._now or 0.0) if going else end
+        return digest.periods[0][0], max(end, self._now or 0.0) if going else end
 
     def _worked(self, extent: tuple[float, float]) -> float:
         """Seconds worked in a row."""
@@ -688,11 +688,11 @@ class StoryRows:
         number, elapsed, chart = self._widths(width)
         pieces = [Piece(pad(Clean("#"), number, right=True), "dim"), BLANK] if number else []
         worked, total = duration(time.worked * 1000), duration(time.total * 1000)
-        words = f"  turn {self._glyphs.dot} {worked} worked" if time.worked else "  turn"
+        title = f"  turn {self._glyphs.dot} {worked} worked" if time.worked else "  turn"
         if time.total - time.worked >= 1:
-            words += f" of {total}"
+            title += f" of {total}"
         room = width - number - elapsed - chart - (number > 0) - (elapsed > 0) - (chart > 0)
-        pieces.append(Piece(pad(Clean(words), room), "dim"))
+        pieces.append(Piece(pad(Clean(title), room), "dim"))
         if elapsed:
             pieces.append(Piece(Clean("  time"), "dim"))
         if chart:
@@ -703,9 +703,9 @@ class StoryRows:
         """Lengths of the longest gaps above their marks; without gaps, an axis of time."""
         time = self.work_time
         gaps, worked = time.longest_gaps, time.worked
-        found = gap_axis(gaps, worked, width, self._glyphs) if gaps else axis(worked * 1000, width)
-        self._ticks = found.ticks
-        return found.heading
+        scale = gap_axis(gaps, worked, width, self._glyphs) if gaps else axis(worked * 1000, width)
+        self._ticks = scale.ticks
+        return scale.heading
 
     def overview(self, width: int) -> Line:
         """Empty: the rows of a story show the whole run."""
@@ -724,22 +724,22 @@ class StoryRows:
 
     def _turn(self, entry: Entry, span: Span, room: int) -> list[Piece]:
         quiet = span.taken_over or span.name == "command"
-        words = preview_text(span) if is_prompt(span) else Clean("before the first prompt")
-        prompt = Piece(words or NO_TEXT, "dim" if quiet or not words or not is_prompt(span) else "role.user")
+        text = preview_text(span) if is_prompt(span) else Clean("before the first prompt")
+        prompt = Piece(text or NO_TEXT, "dim" if quiet or not text or not is_prompt(span) else "role.user")
         return self._sentence([prompt], entry, room)
 
     def _lane(self, entry: Entry, span: Span, room: int) -> list[Piece]:
         sign, style = kind(span, self._glyphs)
-        given = preview_text(span, 200)
+        prompt = preview_text(span, 200)
         name = [Piece(sign, style), BLANK, Piece(one_line(span.name, 40), "text bold")]
-        return self._sentence([*name, *([Piece(Clean(f" {given}"), "dim")] if given else [])], entry, room)
+        return self._sentence([*name, *([Piece(Clean(f" {prompt}"), "dim")] if prompt else [])], entry, room)
 
     def _sentence(self, head: list[Piece], entry: Entry, room: int) -> list[Piece]:
         """Prompt, work and outcome. The prompt is truncated first, then the work, then an answer."""
-        found = (
+        digest = (
             self._digest(entry.start, entry.stop) if entry.what == "turn" else self._digest(entry.start + 1, entry.stop)
         )
-        work, outcome = work_pieces(self.run, found, self._glyphs), outcome_pieces(self.run, found, self._glyphs)
+        work, outcome = work_pieces(self.run, digest, self._glyphs), outcome_pieces(self.run, digest, self._glyphs)
         arrow = Piece(Clean(f" {self._glyphs.arrow} "), "dim")
         sizes = [width_of(part) for part in (head, work, outcome)]
         arrows = width_of((arrow,)) * ((sizes[1] > 0) + (sizes[2] > 0))
@@ -769,9 +769,9 @@ class StoryRows:
 
     def _records(self, entry: Entry) -> list[Piece]:
         hooks, failed, others = entry.hooks, entry.failed, len(entry.records) - entry.hooks
-        words = [quantity(hooks, "hook")] if hooks else []
-        words += [quantity(others, "record")] if others else []
-        pieces = [Piece(Clean(f" {self._glyphs.dot} ".join(words)), "dim")]
+        counts = [quantity(hooks, "hook")] if hooks else []
+        counts += [quantity(others, "record")] if others else []
+        pieces = [Piece(Clean(f" {self._glyphs.dot} ".join(counts)), "dim")]
         if failed:
             pieces.append(Piece(Clean(f" {failed}{self._glyphs.error}"), "status.error"))
         return pieces
