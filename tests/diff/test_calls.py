@@ -21,26 +21,28 @@ FORMS = ["pyd_ai_{:04x}", "tooluse_{:08d}-aZ", "{:09d}", "functions.search:{}", 
 
 def conversation(calls: list[tuple[str, str]], ids: Ids, form: str, *, blank: str = "") -> list[Any]:
     """Messages in which each call is made and answered, as some API or other writes them."""
-    said: list[Any] = [{"role": "user", "content": "Find it."}]
+    messages: list[Any] = [{"role": "user", "content": "Find it."}]
     for own, query in calls:
         arguments = f'{{"q":{blank}{json.dumps(query)},{blank}"top":{blank}3}}'
         call, done = ids[own], f"found {query}"
         if form == "openai":
             function = {"name": "search", "arguments": arguments}
-            said.append({"role": "assistant", "tool_calls": [{"id": call, "type": "function", "function": function}]})
-            said.append({"role": "tool", "tool_call_id": call, "content": done})
+            messages.append(
+                {"role": "assistant", "tool_calls": [{"id": call, "type": "function", "function": function}]}
+            )
+            messages.append({"role": "tool", "tool_call_id": call, "content": done})
         elif form == "anthropic":
             use = {"type": "tool_use", "id": call, "name": "search", "input": {"q": query}}
-            said.append({"role": "assistant", "content": [use]})
+            messages.append({"role": "assistant", "content": [use]})
             result = {"type": "tool_result", "tool_use_id": call, "content": done}
-            said.append({"role": "user", "content": [result]})
+            messages.append({"role": "user", "content": [result]})
         else:
             part = {"type": "tool-call", "toolCallId": call, "toolName": "search", "input": arguments}
-            said.append({"role": "assistant", "content": json.dumps([part])})
-            said.append(
+            messages.append({"role": "assistant", "content": json.dumps([part])})
+            messages.append(
                 {"role": "tool", "content": json.dumps([{"type": "tool-result", "toolCallId": call, "output": done}])}
             )
-    return said
+    return messages
 
 
 def recorded(calls: list[tuple[str, str]], ids: Ids, form: str, ident: str = "a", **more: Any) -> Run:
@@ -48,11 +50,11 @@ def recorded(calls: list[tuple[str, str]], ids: Ids, form: str, ident: str = "a"
     steps: list[Did] = []
     bodies: dict[str, Body] = {}
     for count, (own, query) in enumerate(calls):
-        said = conversation(calls[:count], ids, form, **more)
+        messages = conversation(calls[:count], ids, form, **more)
         bodies[f"s{len(steps)}"] = Body(
-            input={"messages": said}, output={"tool_calls": [{"id": ids[own], "name": "search"}]}
+            input={"messages": messages}, output={"tool_calls": [{"id": ids[own], "name": "search"}]}
         )
-        steps.append(Did(Operation.CHAT, "model", said))
+        steps.append(Did(Operation.CHAT, "model", messages))
         attributes = {"gen_ai.tool.call.id": ids[own], "span": {"call_id": ids[own]}}
         bodies[f"s{len(steps)}"] = Body(input={"q": query}, output=f"found {query}", attributes=attributes)
         steps.append(Did(Operation.EXECUTE_TOOL, "search", query))
@@ -96,7 +98,7 @@ def test_one_id_that_is_of_another_call_is_a_difference(
     calls, left, right = renamed
     a, b = recorded(calls, left, form), recorded(calls, right, form, "b")
     place = data.draw(st.integers(0, len(calls) - 1))
-    other = data.draw(st.sampled_from([*(one for one in right.values() if one != right[str(place)]), "other"]))
+    other = data.draw(st.sampled_from([*(ident for ident in right.values() if ident != right[str(place)]), "other"]))
     wrong = _with_attribute(b, f"s{2 * place + 1}", "gen_ai.tool.call.id", other)
 
     for diff in (compare(a, wrong), compare(wrong, a)):
@@ -115,9 +117,9 @@ def _watched(a: Run, b: Run) -> list[tuple[Comparison, Diff]]:
 
 
 def _with_attribute(run: Run, span: str, name: str, value: Any) -> Run:
-    def load(one: Any) -> Body:
-        body = run.load(one)
-        return body if one.id != span else replace(body, attributes=body.attributes | {name: value})
+    def load(candidate: Any) -> Body:
+        body = run.load(candidate)
+        return body if candidate.id != span else replace(body, attributes=body.attributes | {name: value})
 
     return replace(run, load=load)
 

@@ -100,9 +100,9 @@ def test_after_the_end_of_one_run_everything_follows() -> None:
 
 
 def test_a_decision_comes_before_the_output_that_repeats_it() -> None:
-    def routed(where: str) -> Any:
-        body = Body(input={"x": 1}, output={"_pick": where}, attributes={"decision": where, "status": "completed"})
-        return run_of([Did(Operation.ROUTE, "pick")], bodies={"s0": body}, ident=where)
+    def routed(target: str) -> Any:
+        body = Body(input={"x": 1}, output={"_pick": target}, attributes={"decision": target, "status": "completed"})
+        return run_of([Did(Operation.ROUTE, "pick")], bodies={"s0": body}, ident=target)
 
     diff = compare(routed("left"), routed("right"))
 
@@ -112,8 +112,8 @@ def test_a_decision_comes_before_the_output_that_repeats_it() -> None:
 
 
 def test_a_hash_that_is_not_that_of_its_input_is_flagged_and_not_believed() -> None:
-    def checked(given: str, matches: str | None) -> Body:
-        return Body(input=given, output="x", checks=(Check("input_hash", "0" * 16, matches),))
+    def checked(value: str, matches: str | None) -> Body:
+        return Body(input=value, output="x", checks=(Check("input_hash", "0" * 16, matches),))
 
     steps = [Did(given="the same")]
     a = run_of(steps, hashed=True, bodies={"s0": checked("one", "runtime")})
@@ -157,8 +157,8 @@ def test_the_new_one_of_several_equal_calls_is_told_by_its_result() -> None:
 
 @pytest.mark.parametrize("relation", [None, "student"])
 def test_a_student_may_use_other_words_but_not_other_calls(relation: str | None) -> None:
-    def turns(words: str) -> list[Did]:
-        return [Did(Operation.MESSAGE, "user", "go"), Did(CHAT, "m", None, words), Did(given="ls", made="x", depth=1)]
+    def turns(answer: str) -> list[Did]:
+        return [Did(Operation.MESSAGE, "user", "go"), Did(CHAT, "m", None, answer), Did(given="ls", made="x", depth=1)]
 
     diff = compare(run_of(turns("I look")), run_of(turns("let me see"), ident="b"), relation=relation)
 
@@ -194,8 +194,8 @@ def test_the_first_divergence_is_told_as_soon_as_it_is_found() -> None:
 
 
 def test_a_container_is_not_blamed_before_what_is_inside_it_was_compared() -> None:
-    def steps(made: str) -> list[Did]:
-        return [node("outer", 1, made), Did(given=1, made="same", depth=1), Did(given=2, made=made, depth=1)]
+    def steps(result: str) -> list[Did]:
+        return [node("outer", 1, result), Did(given=1, made="same", depth=1), Did(given=2, made=result, depth=1)]
 
     firsts = [diff.first for diff in Comparison(run_of(steps("x")), run_of(steps("y"), ident="b")).steps()]
 

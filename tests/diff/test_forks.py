@@ -32,11 +32,11 @@ class Graph:
         with database(self.path, V2 + TO_V3, 3) as db:
             for run_id, more, steps in stories:
                 insert(db, "runs", id=run_id, graph_name="g", status="completed", created_at=at(self._second), **more)
-                for index, (superstep, node, made) in enumerate(steps):
+                for index, (superstep, node, output) in enumerate(steps):
                     self._second += 1
-                    failed, child = isinstance(made, Exception), made if isinstance(made, str) else None
-                    row = {"error": str(made), "status": "failed"} if failed else {"status": "completed"}
-                    values = None if failed or child else json.dumps(made).encode()
+                    failed, child = isinstance(output, Exception), output if isinstance(output, str) else None
+                    row = {"error": str(output), "status": "failed"} if failed else {"status": "completed"}
+                    values = None if failed or child else json.dumps(output).encode()
                     insert(db, "steps", run_id=run_id, step_index=index, superstep=superstep, node_name=node,
                            node_type="GraphNode" if child else "FunctionNode", values_data=values, child_run_id=child,
                            input_versions={}, created_at=at(self._second), **row)  # fmt: skip
@@ -151,9 +151,9 @@ def test_two_forks_of_one_run_share_what_both_inherited(graph: Graph) -> None:
 
 def test_an_attempt_more_is_not_why_a_step_came_out_differently() -> None:
     attempt = Did(Operation.OTHER, "attempt 1", depth=1)
-    given = {"prompt": "x"}
+    inputs = {"prompt": "x"}
     a = run_of([node("generate", None)._replace(failed=True), attempt])
-    b = run_of([node("generate", given, {"answer": "42"})], ident="b")
+    b = run_of([node("generate", inputs, {"answer": "42"})], ident="b")
     comparison = Comparison(a, b)
     *_, diff = comparison.steps()
 
@@ -161,7 +161,7 @@ def test_an_attempt_more_is_not_why_a_step_came_out_differently() -> None:
     assert (diff.first.row, diff.first.kind.value) == (0, "output")
     assert [(row.kind.value, row.downstream) for row in diff.rows] == [("output", False), ("only_a", True)]
     sections = step_sections(a.load(a.spans[0]), b.load(b.spans[0]), comparison.changes(diff.rows[0]))
-    assert [(one.side, one.differs, one.note) for one in sections[:2]] == [
+    assert [(section.side, section.differs, section.note) for section in sections[:2]] == [
         ("input", False, "not recorded in A"),
         ("output", True, ""),
     ]

@@ -28,7 +28,7 @@ def test_both_texts_are_there_whole(a: str, b: str) -> None:
     assert side(diff.hunks, "a") == a
     assert side(diff.hunks, "b") == b
     assert all(hunk.a == hunk.b for hunk in diff.hunks if hunk.same)
-    assert all(one.same != other.same for one, other in zip(diff.hunks, diff.hunks[1:], strict=False))
+    assert all(hunk.same != following.same for hunk, following in zip(diff.hunks, diff.hunks[1:], strict=False))
     assert (not diff.changed) == (a == b)
     assert sum(len(hunk.a) for hunk in diff.hunks) == a.count("\n") + 1
 

@@ -125,9 +125,9 @@ def test_an_id_stands_for_one_id_only() -> None:
 def test_an_id_that_came_out_of_a_step_may_go_into_the_next() -> None:
     noise = Noise()
 
-    assert not noise.kind_of("order", UUID, OTHER, given=True)
+    assert not noise.kind_of("order", UUID, OTHER, is_input=True)
     assert noise.kind_of("order", UUID, OTHER)
-    assert noise.kind_of("order", UUID, OTHER, given=True)
+    assert noise.kind_of("order", UUID, OTHER, is_input=True)
 
 
 def test_all_white_space_in_the_commands_of_an_imitation_is_its_own() -> None:

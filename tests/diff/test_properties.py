@@ -23,9 +23,9 @@ SINGLE = {Kind.ONLY_A: Kind.ONLY_B, Kind.ONLY_B: Kind.ONLY_A}
 
 @given(STEPS, HASHED)
 def test_a_run_does_not_differ_from_itself(steps: list[Did], hashed: bool) -> None:
-    one, other = run_of(steps, hashed=hashed), run_of(steps, hashed=hashed, ident="b")
+    run, copy = run_of(steps, hashed=hashed), run_of(steps, hashed=hashed, ident="b")
 
-    for diff in (compare(one, one), compare(one, other)):
+    for diff in (compare(run, run), compare(run, copy)):
         assert diff.first is None
         assert diff.complete
         assert kinds(diff) == ["same"] * len(steps)
@@ -48,8 +48,8 @@ def test_the_rows_make_b_of_a(left: list[Did], right: list[Did], hashed: bool) -
 
     diff = compare(a, b)
 
-    made = [right[row.b] if row.kind is not Kind.SAME else _same(left[row.a], right[row.b]) for row in _of_b(diff)]
-    assert made == right
+    restored = [right[row.b] if row.kind is not Kind.SAME else _same(left[row.a], right[row.b]) for row in _of_b(diff)]
+    assert restored == right
     assert sorted(row.a for row in diff.rows if row.a is not None) == list(range(len(left)))
 
 
@@ -194,8 +194,8 @@ def test_values_without_changes_are_equal(a: Any, b: Any) -> None:
 
 @given(VALUES, VALUES)
 def test_changes_of_values_are_mirrored(a: Any, b: Any) -> None:
-    there = {(one.path_a, one.path_b, repr(one.a), repr(one.b)) for one in changes_of(a, b, Noise())}
-    back = {(one.path_b, one.path_a, repr(one.b), repr(one.a)) for one in changes_of(b, a, Noise())}
+    there = {(change.path_a, change.path_b, repr(change.a), repr(change.b)) for change in changes_of(a, b, Noise())}
+    back = {(change.path_b, change.path_a, repr(change.b), repr(change.a)) for change in changes_of(b, a, Noise())}
 
     assert there == back
 

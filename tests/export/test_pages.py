@@ -185,8 +185,8 @@ def test_a_long_run_is_cut_and_says_so() -> None:
     page = b"".join(export_run(long_run(number, 5_000), "html", None)).decode()
     listed = page.count('class="row"')
     assert MAX_HEAD + MAX_TAIL <= listed <= MAX_HEAD + MAX_TAIL + page_module.MAX_FAILED
-    left = [int(words.replace(" ", "")) for words in re.findall(r"… ([\d ]+) more steps? \(export", page)]
-    assert sum(left) == number - listed
+    counts = [int(count.replace(" ", "")) for count in re.findall(r"… ([\d ]+) more steps? \(export", page)]
+    assert sum(counts) == number - listed
     (skipped,) = re.findall(r"… contents of ([\d ]+) steps left out", page)
     assert int(skipped.replace(" ", "")) > 1_000
     assert len(page) < 2 * MAX_WRITTEN
@@ -222,16 +222,21 @@ def test_long_values_are_cut_in_the_middle_with_their_length() -> None:
     cut = cut_lines(lines)
     assert (cut[0], cut[-1]) == (lines[0], lines[-1])
     assert "… 880 more lines (export with --full) …" in cut
-    (one,) = cut_lines([Clean("x" * 50_000)])
-    assert one.endswith("… [50 000 characters; export with --full]")
-    assert len(one) < 5_000
+    (line,) = cut_lines([Clean("x" * 50_000)])
+    assert line.endswith("… [50 000 characters; export with --full]")
+    assert len(line) < 5_000
 
 
 def test_a_model_call_has_the_new_messages_only() -> None:
-    def said(role: str, text: str) -> Message:
+    def message(role: str, text: str) -> Message:
         return Message(role, (Text(text),))
 
-    talk = (said("system", "be kind"), said("user", "first"), said("assistant", "answer"), said("user", "second"))
+    talk = (
+        message("system", "be kind"),
+        message("user", "first"),
+        message("assistant", "answer"),
+        message("user", "second"),
+    )
     run = make_run([make_span("a", "gpt", CHAT, step=1)], bodies={"a": Body(input_messages=talk)})
     page = page_of(run_tree(run))
     assert "second" in page

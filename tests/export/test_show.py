@@ -163,7 +163,7 @@ def test_lists_are_newest_first_and_sentences_count_top_level_runs() -> None:
         run("e", 2.0, Status.ERROR, "d"),
     ]
 
-    assert [one.id for one in newest_first(runs)] == ["d", "e", "c", "a", "b"]
+    assert [run.id for run in newest_first(runs)] == ["d", "e", "c", "a", "b"]
     assert triage(runs, 0) == "1 of 4 runs failed"
     assert triage(runs, 2) == "1 of 4 runs failed, 2 unreadable"
 
@@ -182,10 +182,10 @@ def test_totals_that_differ_are_told_in_full() -> None:
 
 def test_a_word_that_is_not_known_is_said_and_taken_for_no_missing_end() -> None:
     run = RunSummary.of(ref=RunRef("any", "a"), id="a", name="a", deep=True, status=Status.UNKNOWN)
-    said = run.replace(status_word="banana", status_source=StatusSource.EXPLICIT)
-    silent = run.replace(status_word="in_progress", status_source=StatusSource.DERIVED)
+    worded = run.replace(status_word="banana", status_source=StatusSource.EXPLICIT)
+    unended = run.replace(status_word="in_progress", status_source=StatusSource.DERIVED)
 
-    _, *lines = listing([said, silent], [], now=0)
+    _, *lines = listing([worded, unended], [], now=0)
 
     assert [line.rpartition("  ")[2] for line in lines] == ["banana", "no end record"]
 

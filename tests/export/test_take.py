@@ -55,7 +55,7 @@ def test_a_model_call_as_curl_sends_what_was_said_and_nothing_else(model: str, t
     assert not (tmp_path / "PWNED").exists()
     assert data["model"] == model
     assert EVIL in _texts(data["messages"])
-    assert any("key-of-the-user" in one for one in arguments)
+    assert any("key-of-the-user" in argument for argument in arguments)
     assert "key-of-the-user" not in command
 
 
@@ -63,7 +63,7 @@ def _texts(value: object) -> list[str]:
     if isinstance(value, str):
         return [value]
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [text for one in inner for text in _texts(one)]
+    return [text for item in inner for text in _texts(item)]
 
 
 def test_who_serves_a_model_is_guessed_from_its_name() -> None:
@@ -74,14 +74,14 @@ def test_who_serves_a_model_is_guessed_from_its_name() -> None:
 
 
 def test_tools_are_told_as_each_provider_takes_them(tmp_path: Path) -> None:
-    said = (
+    conversation = (
         Message("user", (Text("look"),)),
         Message("assistant", (Reasoning("hm"), ToolCall("c1", "search", {"q": "x"}))),
         Message("tool", (ToolResult("c1", {"found": 1}),)),
     )
     for model in ("gpt-4o", "claude-3"):
         span = Span(id="1", name=model, operation=Operation.CHAT)
-        command = curl(span, Body(input_messages=said), None)
+        command = curl(span, Body(input_messages=conversation), None)
         assert command is not None
         _, data = run_it(command, tmp_path)
         messages = data["messages"]
@@ -155,7 +155,7 @@ def test_a_graph_goes_on_from_a_step_and_other_formats_do_not(tmp_path: Path) ->
         position = next((i for i, span in enumerate(run.spans) if span.step is not None), None)
         if position is not None:
             code.append((run, position, fork(run, position)))
-    known = [one for one in code if one[2] is not None]
+    known = [entry for entry in code if entry[2] is not None]
     assert {run.summary.ref.format for run, _, _ in known} == {"hypergraph"}
     assert len(known) < len(code)
     for run, position, text in known:

@@ -79,9 +79,9 @@ def test_status_swaps_the_kind() -> None:
 @given(st.floats(0, 1e7), st.floats(0, 1e7), st.floats(0.001, 1e7), st.integers(1, 120))
 def test_bars_stay_on_the_axis(start: float, length: float, total: float, width: int) -> None:
     for draw in (bar, container):
-        made = draw(start, start + length, total, width)
-        assert made.at >= 0
-        assert made.text
-        assert made.at + len(made.text) <= width
-        assert len(text_of_line(tuple(on_grid(made, "bar.tool", axis(total, width).ticks, width)))) == width
+        drawn = draw(start, start + length, total, width)
+        assert drawn.at >= 0
+        assert drawn.text
+        assert drawn.at + len(drawn.text) <= width
+        assert len(text_of_line(tuple(on_grid(drawn, "bar.tool", axis(total, width).ticks, width)))) == width
     assert len(text_of_line(axis(total, width).heading)) == width

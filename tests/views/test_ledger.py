@@ -12,7 +12,7 @@ from tracetui.views.labels import ledger_words, share
 
 
 @pytest.mark.parametrize(
-    ("ledger", "words"),
+    ("ledger", "text"),
     [
         (Ledger(1000), "parsed 100 % of bytes"),
         (Ledger(), "coverage unknown"),
@@ -27,8 +27,8 @@ from tracetui.views.labels import ledger_words, share
         ),
     ],
 )
-def test_the_ledger_in_words(ledger: Ledger, words: str) -> None:
-    assert ledger_words(ledger) == words
+def test_the_ledger_in_words(ledger: Ledger, text: str) -> None:
+    assert ledger_words(ledger) == text
 
 
 def test_for_few_cells_less_is_named_and_nothing_cut() -> None:
@@ -42,9 +42,9 @@ def test_for_few_cells_less_is_named_and_nothing_cut() -> None:
 
 def test_names_of_kinds_and_versions_are_clean_and_short() -> None:
     hostile = "\x1b[31m" + "x" * 500
-    words = ledger_words(Ledger(10, 1, ((hostile, 1),), 0, (hostile,)))
-    assert "\x1b" not in words
-    assert len(words) < 200
+    text = ledger_words(Ledger(10, 1, ((hostile, 1),), 0, (hostile,)))
+    assert "\x1b" not in text
+    assert len(text) < 200
     assert ledger_words(Ledger(10, 1, (("gale", 2),)), glyphs=ASCII).isascii()
 
 
@@ -63,8 +63,8 @@ def test_the_run_tab_tells_it() -> None:
 
 def test_unknown_fields_are_named_after_unknown_kinds() -> None:
     ledger = Ledger(1_000, 8, (("rain", 4),), fields=(("user.old", 2), ("user.newThing", 41)))
-    told = "parsed 99.2 % of bytes · unknown kinds 1 (rain ×4) · unknown fields 2 (user.newThing ×41, user.old ×2)"
-    assert ledger_words(ledger) == told
+    text = "parsed 99.2 % of bytes · unknown kinds 1 (rain ×4) · unknown fields 2 (user.newThing ×41, user.old ×2)"
+    assert ledger_words(ledger) == text
     assert ledger_words(ledger, width=80) == "parsed 99.2 % of bytes · unknown kinds 1 · unknown fields 2"
     assert ledger_words(ledger, width=90) == (
         "parsed 99.2 % · unknown kinds 1 (rain ×4) · unknown fields 2 (user.newThing ×41 …)"

@@ -60,7 +60,7 @@ def test_signs_and_words(shown: RunSummary, sign: str, status: str, outcome: str
 
 
 def test_a_wrong_answer_has_a_sign_of_its_own_in_ascii() -> None:
-    signs = {str(run_sign(one, one.status, ASCII)[0]) for one in (RIGHT, WRONG, BROKEN)}
+    signs = {str(run_sign(run, run.status, ASCII)[0]) for run in (RIGHT, WRONG, BROKEN)}
     assert len(signs) == 3
 
 
@@ -119,8 +119,8 @@ def test_groups_have_pass_rates() -> None:
 
 
 def test_a_derived_task_is_named_by_its_first_input() -> None:
-    one, other = (run(own, OK, repeats="k", prompt="book a flight") for own in ("a", "b"))
-    assert arranged(one, other, group="task", sort="id") == ["book a flight · researcher (derived)", "a", "b"]
+    first, second = (run(own, OK, repeats="k", prompt="book a flight") for own in ("a", "b"))
+    assert arranged(first, second, group="task", sort="id") == ["book a flight · researcher (derived)", "a", "b"]
 
 
 def test_glyphs_are_one_cell_wide() -> None:

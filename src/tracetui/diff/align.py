@@ -201,26 +201,26 @@ def text_diff(a: str, b: str) -> TextDiff:
             same = tuple((Piece(line, False),) for line in lines_a)
             hunks.append(Hunk(True, block.a0, block.b0, same, same))
         elif not lines_a or not lines_b:
-            hunks.append(Hunk(False, block.a0, block.b0, _whole(lines_a), _whole(lines_b)))
+            hunks.append(Hunk(False, block.a0, block.b0, _changed_lines(lines_a), _changed_lines(lines_b)))
         else:
-            words_a, words_b, cut = _words(lines_a, lines_b)
+            marked_a, marked_b, cut = _word_hunks(lines_a, lines_b)
             bounded = bounded or cut
-            hunks.append(Hunk(False, block.a0, block.b0, words_a, words_b))
+            hunks.append(Hunk(False, block.a0, block.b0, marked_a, marked_b))
     return TextDiff(hunks, bounded)
 
 
-def _whole(lines: Sequence[str]) -> tuple[Line, ...]:
+def _changed_lines(lines: Sequence[str]) -> tuple[Line, ...]:
     return tuple((Piece(line, True),) for line in lines)
 
 
-def _words(a: Sequence[str], b: Sequence[str]) -> tuple[tuple[Line, ...], tuple[Line, ...], bool]:
+def _word_hunks(a: Sequence[str], b: Sequence[str]) -> tuple[tuple[Line, ...], tuple[Line, ...], bool]:
     left, right = _TOKEN.findall("\n".join(a)), _TOKEN.findall("\n".join(b))
     aligned = blocks_of(left, right, bits=WORD_BITS)
     blocks = _merged(aligned.blocks, left)
     texts = [(block.same, "".join(left[block.a0 : block.a1]), "".join(right[block.b0 : block.b1])) for block in blocks]
     common = sum(len(text) - text.count(" ") for same, text, _ in texts if same)
     if common < _SMALL * min(sum(map(len, a)), sum(map(len, b))):
-        return _whole(a), _whole(b), aligned.bounded
+        return _changed_lines(a), _changed_lines(b), aligned.bounded
     line_a = _lines([(same, text) for same, text, _ in texts])
     return line_a, _lines([(same, text) for same, _, text in texts]), aligned.bounded
 
@@ -623,10 +623,10 @@ def _run_again(fork: Run, original: Run) -> dict[int, int]:
         elif key not in there:
             rest.append(place)
     times = Counter(original.spans[i].name for i in own)
-    left = [i for i in inherited if i in exact.values() and _may_repeat(original.spans[i], times)]
-    for block in blocks_of([original.spans[i].name for i in left], [fork.spans[i].name for i in rest]).blocks:
+    unmatched = [i for i in inherited if i in exact.values() and _may_repeat(original.spans[i], times)]
+    for block in blocks_of([original.spans[i].name for i in unmatched], [fork.spans[i].name for i in rest]).blocks:
         if block.same:
-            partner.update(zip(rest[block.b0 : block.b1], left[block.a0 : block.a1], strict=True))
+            partner.update(zip(rest[block.b0 : block.b1], unmatched[block.a0 : block.a1], strict=True))
     return partner
 
 
@@ -686,13 +686,13 @@ def _only(pair: Pair, in_b: bool) -> bool:
 
 
 def _move_gap(pairs: list[Pair], start: int, end: int, in_b: bool, own: Keys, other: Keys, same: Same) -> None:
-    """Move the gap ``found[start:end]`` (steps of one side) to the position with the fewest content differences."""
+    """Move the gap ``pairs[start:end]`` (steps of one side) to the position with the fewest content differences."""
     mine = [pair.b if in_b else pair.a for pair in pairs[start:end]]
     first, size = mine[0], end - start
     if first is None:
         return
-    up = _room(pairs, start - 1, -1, lambda t: _at(own, first + size - 1 - t), in_b, other)
-    down = _room(pairs, end, 1, lambda t: _at(own, first + t), in_b, other)
+    up = _room(pairs, start - 1, -1, lambda t: _key_at(own, first + size - 1 - t), in_b, other)
+    down = _room(pairs, end, 1, lambda t: _key_at(own, first + t), in_b, other)
     if not up and not down:
         return
     region = [*pairs[start - up : start], *pairs[end : end + down]]
@@ -709,13 +709,13 @@ def _move_gap(pairs: list[Pair], start: int, end: int, in_b: bool, own: Keys, ot
     below = [differs(t, size) for t in range(up)] + below
     costs = [sum(above[:cut]) + sum(below[cut:]) for cut in range(len(theirs) + 1)]
     cut = min(range(len(costs)), key=lambda place: (costs[place], abs(place - up)))
-    made: list[tuple[int | None, int | None]] = [(partner, first - up + t) for t, partner in enumerate(theirs[:cut])]
-    made += [(None, first - up + cut + t) for t in range(size)]
-    made += [(partner, first - up + size + cut + t) for t, partner in enumerate(theirs[cut:])]
-    pairs[start - up : end + down] = [Pair(left, right) if in_b else Pair(right, left) for left, right in made]
+    moved: list[tuple[int | None, int | None]] = [(partner, first - up + t) for t, partner in enumerate(theirs[:cut])]
+    moved += [(None, first - up + cut + t) for t in range(size)]
+    moved += [(partner, first - up + size + cut + t) for t, partner in enumerate(theirs[cut:])]
+    pairs[start - up : end + down] = [Pair(left, right) if in_b else Pair(right, left) for left, right in moved]
 
 
-def _at(keys: Keys, place: int) -> Hashable:
+def _key_at(keys: Keys, place: int) -> Hashable:
     return keys[place] if 0 <= place < len(keys) else None
 
 

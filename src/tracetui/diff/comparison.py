@@ -257,7 +257,7 @@ class _Sides(NamedTuple):
 
 
 def _sides(a: list[str], b: list[str]) -> _Sides:
-    left, right = _words(a), _words(b)
+    left, right = _word_set(a), _word_set(b)
     return _Sides(a, b, left - right, right - left)
 
 
@@ -299,15 +299,17 @@ class TaintTracker:
     def reaches(self, changes: Iterable[Change], *, outputs: bool = False) -> bool:
         """Whether the input (with `outputs`, also the output) of a row contains a diverged value."""
         return any(
-            self._in(leaves(change.a), leaves(change.b)) for change in changes if outputs or change.side == INPUT
+            self._has_diverged(leaves(change.a), leaves(change.b))
+            for change in changes
+            if outputs or change.side == INPUT
         )
 
     def reaches_one_sided(self, values: Iterable[Any], *, in_b: bool) -> bool:
         """Whether the input of a row of one run contains a diverged value."""
         texts = [leaf for value in values for leaf in leaves(value)]
-        return self._in([], texts) if in_b else self._in(texts, [])
+        return self._has_diverged([], texts) if in_b else self._has_diverged(texts, [])
 
-    def _in(self, a: list[str], b: list[str]) -> bool:
+    def _has_diverged(self, a: list[str], b: list[str]) -> bool:
         now = _sides(a, b)
         return any(_new_words(now, then) or _contains(now, then) for then in self._values)
 
@@ -322,10 +324,10 @@ def _new_words(now: _Sides, then: _Sides) -> bool:
 
 def _contains(now: _Sides, then: _Sides) -> bool:
     """Whether an input equals, contains, or is part of a diverged value of its side but not of the other side."""
-    return _from(now.a, now.b, then.a, then.b) or _from(now.b, now.a, then.b, then.a)
+    return _shares_value(now.a, now.b, then.a, then.b) or _shares_value(now.b, now.a, then.b, then.a)
 
 
-def _from(now: list[str], other: list[str], then: list[str], then_other: list[str]) -> bool:
+def _shares_value(now: list[str], other: list[str], then: list[str], then_other: list[str]) -> bool:
     for value in now:
         for diverged in then:
             if value == diverged:
@@ -337,7 +339,7 @@ def _from(now: list[str], other: list[str], then: list[str], then_other: list[st
     return False
 
 
-def _words(texts: Iterable[str]) -> set[str]:
+def _word_set(texts: Iterable[str]) -> set[str]:
     return {word for text in texts for word in _WORD.findall(text)}
 
 
@@ -602,12 +604,12 @@ class Comparison:
             self._blame_inner(index)
         names = (None, span.name) if in_b else (span.name, None)
         self._first = self._first or Divergence(index, row.kind, "", *names)
-        given = (body.input, span.name, *_input_messages(body))
+        inputs = (body.input, span.name, *_input_messages(body))
         downstream = self._first.row != index and (
             index > self._end
             or (in_b, span.parent_id) in self._diverged_spans
             or _answers_all(span, body)
-            or self._tainted.reaches_one_sided(given, in_b=in_b)
+            or self._tainted.reaches_one_sided(inputs, in_b=in_b)
         )
         if downstream or self._first.row == index or not self._tainted:
             self._tainted.add_one_sided((body.output, body.input), in_b=in_b)

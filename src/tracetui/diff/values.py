@@ -159,7 +159,7 @@ def changes_of(
 
 
 def _changes(first: ValuePair, noise: Noise, side: str, recorded: bool, all_noise: str | None) -> list[Change]:
-    judge = partial(noise.kind_of, given=side == INPUT, recorded=recorded)
+    judge = partial(noise.kind_of, is_input=side == INPUT, recorded=recorded)
     changes: list[Change] = []
     todo: list[tuple[ValuePair, str | None]] = [(first, all_noise)]
     while todo:

@@ -216,14 +216,14 @@ def summary(report: BlameReport, sessions: int, oldest: float | None) -> Clean:
     """A sentence: how many lines have one session, several candidates, or none."""
     lines = [line for line in report.lines if line.text.strip()]
     single = sum(line.answer.step is not None for line in lines)
-    several = sum(bool(line.answer.candidates) for line in lines)
+    ambiguous = sum(bool(line.answer.candidates) for line in lines)
     read = f"{quantity(sessions, 'session')} read"
     since = f", oldest {(moment(oldest) or '')[:10]}" if oldest is not None else ""
-    if not single and not several:
+    if not single and not ambiguous:
         return Clean(f"none: no session wrote any of its {quantity(len(lines), 'line')} ({read}{since})")
     parts = [f"{grouped(single)} of {quantity(len(lines), 'line')} by one session"]
-    parts += [f"{grouped(several)} of several"] if several else []
-    parts += [f"{grouped(len(lines) - single - several)} of none"] if len(lines) > single + several else []
+    parts += [f"{grouped(ambiguous)} of several"] if ambiguous else []
+    parts += [f"{grouped(len(lines) - single - ambiguous)} of none"] if len(lines) > single + ambiguous else []
     return Clean(f"{', '.join(parts)} · {read}{since}")
 
 

@@ -243,7 +243,7 @@ class DocumentRows:
 
     # ---- the rows
 
-    def _at(self, index: int) -> tuple[_Entries | _Text, int]:
+    def _locate(self, index: int) -> tuple[_Entries | _Text, int]:
         number = bisect_right(self._starts, index) - 1
         return self._segments[number], index - self._starts[number]
 
@@ -251,7 +251,7 @@ class DocumentRows:
         return self._starts[-1]
 
     def key(self, index: int) -> Hashable:
-        segment, i = self._at(index)
+        segment, i = self._locate(index)
         if isinstance(segment, _Text):
             return ValueKey(self._name, segment.path, i)
         return ValueKey(self._name, (*segment.path, segment.keys[segment.first + i]))
@@ -276,7 +276,7 @@ class DocumentRows:
         return None
 
     def line(self, index: int, width: int) -> Line:
-        segment, i = self._at(index)
+        segment, i = self._locate(index)
         indent = Clean(" " * self._indent(segment.depth))
         if isinstance(segment, _Text):
             return tuple(fit([Piece(Clean(f"{indent}  "), "line"), Piece(segment.block.row(i), "json.string")], width))
@@ -315,7 +315,7 @@ class DocumentRows:
         return None
 
     def plain(self, index: int) -> str:
-        segment, i = self._at(index)
+        segment, i = self._locate(index)
         if isinstance(segment, _Text):
             return segment.block.row(i)
         name = segment.keys[segment.first + i]
@@ -327,7 +327,7 @@ class DocumentRows:
 
     def fold(self, index: int) -> Fold | None:
         """The fold of a row; None for short scalars."""
-        segment, i = self._at(index)
+        segment, i = self._locate(index)
         if isinstance(segment, _Text):
             return Fold(ValueKey(self._name, segment.path), True)
         if segment.bare:
@@ -344,13 +344,13 @@ class DocumentRows:
 
     def parent(self, index: int) -> int | None:
         """The row of the container or text that this row is in."""
-        segment, _ = self._at(index)
+        segment, _ = self._locate(index)
         return self.index(ValueKey(self._name, segment.path)) if segment.path else None
 
     def find(self, pattern: re.Pattern[str]) -> Iterator[int]:
         """Matching rows, in order. A folded row matches if its content does. Lazy."""
         for index in range(len(self)):
-            segment, i = self._at(index)
+            segment, i = self._locate(index)
             if isinstance(segment, _Text):
                 is_match = pattern.search(segment.block.row(i)) is not None
             else:

@@ -57,14 +57,14 @@ def _turns(run: Run) -> Iterator[tuple[int | None, Span]]:
             yield step.number, span
 
 
-def _below(run: Run, turn: Span) -> Sequence[Span]:
+def _descendants(run: Run, turn: Span) -> Sequence[Span]:
     position = run.index[turn.id]
     return run.spans[position + 1 : position + run.sizes[position]]
 
 
 def _failure(run: Run, turn: Span) -> str | None:
     """The error of a turn or of its first failed call; None without one."""
-    failed = (span for span in (turn, *_below(run, turn)) if span.status is Status.ERROR)
+    failed = (span for span in (turn, *_descendants(run, turn)) if span.status is Status.ERROR)
     return next((span.error.words if span.error is not None else "failed" for span in failed), None)
 
 
@@ -176,7 +176,7 @@ class TurnRows:
     def _calls(self, turn: Span) -> list[Piece]:
         """The calls of a turn, without the one that sent the message."""
         pieces: list[Piece] = []
-        for span in _below(self.run, turn):
+        for span in _descendants(self.run, turn):
             if span.operation is not Operation.EXECUTE_TOOL or span.preview == turn.preview:
                 continue
             sign, style = kind(span, self._glyphs)

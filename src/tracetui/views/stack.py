@@ -290,7 +290,7 @@ class Stack:
         """Number the rows, again after a part got more of them."""
         self._starts: Sequence[int] = list(accumulate(map(len, self.parts), initial=0))
 
-    def _at(self, index: int) -> tuple[Rows, int]:
+    def _locate(self, index: int) -> tuple[Rows, int]:
         number = bisect_right(self._starts, index) - 1
         return self.parts[number], index - self._starts[number]
 
@@ -298,7 +298,7 @@ class Stack:
         return self._starts[-1]
 
     def key(self, index: int) -> Hashable:
-        part, i = self._at(index)
+        part, i = self._locate(index)
         return part.key(i)
 
     def index(self, key: Hashable) -> int | None:
@@ -308,27 +308,27 @@ class Stack:
         return None
 
     def line(self, index: int, width: int) -> Line:
-        part, i = self._at(index)
+        part, i = self._locate(index)
         return part.line(i, width)
 
     def selectable(self, index: int) -> bool:
-        part, i = self._at(index)
+        part, i = self._locate(index)
         return part.selectable(i)
 
     def mark(self, index: int) -> str | None:
-        part, i = self._at(index)
+        part, i = self._locate(index)
         return part.mark(i)
 
     def plain(self, index: int) -> str:
-        part, i = self._at(index)
+        part, i = self._locate(index)
         return part.plain(i)
 
     def fold(self, index: int) -> Fold | None:
-        part, i = self._at(index)
+        part, i = self._locate(index)
         return fold(part, i)
 
     def parent(self, index: int) -> int | None:
-        part, i = self._at(index)
+        part, i = self._locate(index)
         above = parent(part, i)
         return None if above is None else index - i + above
 

@@ -509,7 +509,7 @@ class LiveRows:
         if isinstance(row, str):
             rule = self._glyphs.rule * max(0, width - len(row) - 1)
             return (Piece(Clean(row), "dim"), Piece(Clean(f" {rule}"), "line"))
-        return tuple(fit(self._below(*row) if row[1] else self._first(row[0], width), width))
+        return tuple(fit(self._detail_line(*row) if row[1] else self._first(row[0], width), width))
 
     def _first(self, live: LiveRun, width: int) -> list[Piece]:
         run = live.run.summary if live.run is not None else live.summary
@@ -530,7 +530,7 @@ class LiveRows:
         ]
         return [*fill(name, max(0, width - width_of(cells))), *cells]
 
-    def _below(self, live: LiveRun, part: int) -> Line:
+    def _detail_line(self, live: LiveRun, part: int) -> Line:
         """The open call and the last line; then the lines before."""
         call = self._open_call(live) if part == 1 else []
         lines = self._lines[live.summary.ref]

@@ -186,9 +186,9 @@ class QueueRows:
             return self._sections.row(self._order.rows[key])
         if isinstance(key, tuple):  # the second row of a cause, or a group heading
             return next((row for row in range(len(self)) if self.key(row) == key), None)
-        return next((row for number in self._open if (row := self._below(number, key)) is not None), None)
+        return next((row for number in self._open if (row := self._child_row(number, key)) is not None), None)
 
-    def _below(self, number: int, key: Hashable) -> int | None:
+    def _child_row(self, number: int, key: Hashable) -> int | None:
         """The row of a task or run below this cause."""
         group, tasks = self._group_at(number), self._tasks.get(number)
         first = self._sections.row(number) + 1 + (number in self._detailed)

@@ -14,7 +14,7 @@ USED = {"input_tokens": 345, "cache_read_input_tokens": 12_000}
 
 
 @pytest.mark.parametrize(
-    ("attributes", "told"),
+    ("attributes", "expected"),
     [
         ({"message": {"usage": USED}, "line 2": {"message": {"usage": dict(USED)}}}, {"message.usage": USED}),
         ({"llm.token_count.prompt": 7, "other": 1}, {"llm.token_count.prompt": 7}),
@@ -23,8 +23,8 @@ USED = {"input_tokens": 345, "cache_read_input_tokens": 12_000}
         ({}, {}),
     ],
 )
-def test_usual_names_are_found_and_repetitions_are_not(attributes: dict[str, Any], told: dict[str, Any]) -> None:
-    assert recorded_usage(attributes) == told
+def test_usual_names_are_found_and_repetitions_are_not(attributes: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert recorded_usage(attributes) == expected
 
 
 def test_however_deep_and_many() -> None:
@@ -44,9 +44,9 @@ def test_the_overview_shows_both_and_says_how_they_differ() -> None:
         usage=Usage(input_tokens=12_345, output_tokens=5, cache_read_tokens=12_000),
     )
     body = Body(attributes={"message": {"usage": USED}})
-    told = "\n".join(texts(tab_rows(make_run([span]), span, body, "overview", width=100)))
-    assert "in 12.3k  out 5  cache read 12.0k" in told
-    assert "recorded as (input above includes cached tokens)" in told
-    assert "input_tokens: 345, cache_read_input_tokens: 12000" in told
-    silent = "\n".join(texts(tab_rows(make_run([span]), span, Body(), "overview", width=100)))
-    assert "normalized" not in silent
+    text = "\n".join(texts(tab_rows(make_run([span]), span, body, "overview", width=100)))
+    assert "in 12.3k  out 5  cache read 12.0k" in text
+    assert "recorded as (input above includes cached tokens)" in text
+    assert "input_tokens: 345, cache_read_input_tokens: 12000" in text
+    unrecorded = "\n".join(texts(tab_rows(make_run([span]), span, Body(), "overview", width=100)))
+    assert "normalized" not in unrecorded

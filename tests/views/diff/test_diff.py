@@ -54,7 +54,7 @@ def compared(a: Run, b: Run, **options: Any) -> tuple[Comparison, Diff]:
     return comparison, diff
 
 
-def said(*messages: tuple[str, str]) -> tuple[Message, ...]:
+def conversation(*messages: tuple[str, str]) -> tuple[Message, ...]:
     """A conversation."""
     return tuple(Message(role, (Text(text),)) for role, text in messages)
 
@@ -105,9 +105,9 @@ def test_the_sentence_answers_whether_it_went_the_same_way() -> None:
     assert text_of_line(sentence(same, UNICODE, 120)).startswith("= No differences  ·  3 steps")
     other = [*SEARCHES[:2], Did(given={"q": "Rome"}, made="z")]
     diff = compare(run_of(SEARCHES), run_of(other, ident="b"))
-    told = text_of_line(sentence(diff, UNICODE, 120))
-    assert told.startswith("≠ First difference: step 3 search, input changed: q")
-    assert "c → Rome" in told
+    text = text_of_line(sentence(diff, UNICODE, 120))
+    assert text.startswith("≠ First difference: step 3 search, input changed: q")
+    assert "c → Rome" in text
     assert diff.first is not None
     assert difference_label(diff, diff.first) == "step 3 search · input≠ q"
 
@@ -166,9 +166,9 @@ def test_a_prompt_is_compared_by_message_then_by_words() -> None:
 
 
 def test_a_message_that_differs_in_ids_only_counts_as_the_same() -> None:
-    one, two = chat("at 2025-01-01T00:00:00Z"), chat("at 2025-02-02T00:00:00Z")
+    first, second = chat("at 2025-01-01T00:00:00Z"), chat("at 2025-02-02T00:00:00Z")
     step = [Did(Operation.CHAT, "gpt")]
-    comparison, diff = compared(run_of(step, bodies={"s0": one}), run_of(step, ident="b", bodies={"s0": two}))
+    comparison, diff = compared(run_of(step, bodies={"s0": first}), run_of(step, ident="b", bodies={"s0": second}))
     assert diff.same
     sections = look_of(comparison, diff, 0).sections
     assert (sections[0].sign, sections[0].note) == (Sign.SAME, NOISE)
@@ -182,16 +182,23 @@ def test_a_step_of_one_run_is_shown_whole() -> None:
 
 
 def test_contexts_tell_what_became_of_each_message_and_where_a_cache_breaks() -> None:
-    a = said(("system", "Be brief."), ("user", "one two three"), ("assistant", "ok"))
-    b = said(("system", "Be brief."), ("user", "one two four"), ("assistant", "ok"), ("user", "entirely new words"))
+    a = conversation(("system", "Be brief."), ("user", "one two three"), ("assistant", "ok"))
+    b = conversation(
+        ("system", "Be brief."), ("user", "one two four"), ("assistant", "ok"), ("user", "entirely new words")
+    )
     sections = context_sections(a, b, context_diff(a, b))
-    assert [each.sign for each in sections] == [Sign.SAME, Sign.EDITED, Sign.SAME, Sign.ADDED]
-    assert [CACHE_BREAK in each.note for each in sections] == [False, True, False, False]
+    assert [section.sign for section in sections] == [Sign.SAME, Sign.EDITED, Sign.SAME, Sign.ADDED]
+    assert [CACHE_BREAK in section.note for section in sections] == [False, True, False, False]
 
 
 def test_states_show_what_differs_first_and_keep_the_rest() -> None:
-    found = StateDiff(1, {"q": 1, "docs": [1]}, {"q": 1, "docs": [2]}, (Change("output", "docs[0]", "docs[0]", 1, 2),))
-    assert [(each.sign, each.label) for each in state_sections(found)] == [(Sign.EDITED, "docs[0]"), (Sign.SAME, "q")]
+    difference = StateDiff(
+        1, {"q": 1, "docs": [1]}, {"q": 1, "docs": [2]}, (Change("output", "docs[0]", "docs[0]", 1, 2),)
+    )
+    assert [(section.sign, section.label) for section in state_sections(difference)] == [
+        (Sign.EDITED, "docs[0]"),
+        (Sign.SAME, "q"),
+    ]
 
 
 # ---- texts
@@ -261,7 +268,7 @@ def test_any_sections_under_any_folds_give_rows_that_fit(
         rows = rows_of(*sections, folds=folds, **options)
         check_rows(rows, width)
         assert all(0 <= row < len(rows) for row in rows.differences)
-        keys = [found.key for i in range(len(rows)) if (found := rows.fold(i)) is not None]
+        keys = [fold.key for i in range(len(rows)) if (fold := rows.fold(i)) is not None]
         for i in range(len(rows)):
             above = rows.parent(i)
             assert above is None or (above < i and rows.fold(above) is not None)
@@ -287,7 +294,7 @@ def test_every_pair_of_any_runs_can_be_looked_at(a: Sequence[Did], b: Sequence[D
         look = look_of(comparison, diff, place)
         rows = ComparedRows(look, width=100, side_by_side=True, folds=ALL_OPEN)
         check_rows(rows, 100)
-        assert (len(rows.differences) > 0) == any(each.differs for each in look.sections)
+        assert (len(rows.differences) > 0) == any(section.differs for section in look.sections)
         assert row.changes == 0 or rows.differences
 
 
@@ -296,10 +303,10 @@ def test_painting_a_huge_message_costs_what_is_seen(side: bool) -> None:
     def seconds(paragraphs: int) -> float:
         lines = [f"paragraph {i} says this and that about subsidies" for i in range(paragraphs)]
         middle = paragraphs // 2
-        both = section("\n".join(lines), "\n".join([*lines[: middle - 1], "another", *lines[middle:]]))
-        assert len(both.compared.hunks) == 3
+        pair = section("\n".join(lines), "\n".join([*lines[: middle - 1], "another", *lines[middle:]]))
+        assert len(pair.compared.hunks) == 3
         begin = time.process_time()
-        rows = rows_of(both, side=side)
+        rows = rows_of(pair, side=side)
         assert len(rows) < 20
         for i in range(len(rows)):
             rows.line(i, 120)
@@ -312,8 +319,8 @@ def test_painting_a_huge_message_costs_what_is_seen(side: bool) -> None:
 def test_runs_that_share_no_step_are_said_to_and_by_what_they_were_compared() -> None:
     _, diff = compared(run_of([Did(), Did()]), run_of([Did(Operation.HOOK, "other")], ident="b"))
 
-    told = text_of_line(sentence(diff, UNICODE, 200))
-    assert told.startswith("≠ No steps in common  ·  2 only in A, 1 only in B, compared by operation, name")
+    text = text_of_line(sentence(diff, UNICODE, 200))
+    assert text.startswith("≠ No steps in common  ·  2 only in A, 1 only in B, compared by operation, name")
 
 
 def test_of_two_formats_the_summary_says_what_is_compared() -> None:

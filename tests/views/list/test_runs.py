@@ -156,19 +156,19 @@ def test_the_task_of_a_trial_is_beside_its_result() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "words"),
+    ("state", "label"),
     [(State.RUNNING, "running: Bash 3m"), (State.QUIET, "quiet: Bash 3m"), (State.STALLED, "stalled? Bash, 3m")],
 )
-def test_an_open_call_is_the_result_of_a_run_that_goes_on(state: State, words: str) -> None:
+def test_an_open_call_is_the_result_of_a_run_that_goes_on(state: State, label: str) -> None:
     now = 1_763_730_600.0
     last = LastEvent(Operation.EXECUTE_TOOL, "Bash", Status.RUNNING, "Bash", now - 200)
     run = make_summary(status=Status.RUNNING, prompt=ASKED, time_zone="UTC", last=last)
     rows = RunRows([run], now=now, state_of=lambda _: state)
-    assert f"{words}  count the lines" in "".join(piece.text for piece in rows.line(0, 80))
+    assert f"{label}  count the lines" in "".join(piece.text for piece in rows.line(0, 80))
 
 
 @pytest.mark.parametrize(
-    ("error", "words"),
+    ("error", "reason"),
     [
         ("sqlite3.OperationalError: database is locked", "OperationalError: database is locked"),
         ("RuntimeError [HG_NODE_FAILED]: Node failed", "Node failed"),
@@ -178,5 +178,5 @@ def test_an_open_call_is_the_result_of_a_run_that_goes_on(state: State, words: s
         ("RuntimeError", "RuntimeError"),
     ],
 )
-def test_the_deciding_words_of_an_error_come_first(error: str, words: str) -> None:
-    assert deciding_words(error) == words
+def test_the_deciding_words_of_an_error_come_first(error: str, reason: str) -> None:
+    assert deciding_words(error) == reason

@@ -166,11 +166,11 @@ def test_what_is_folded_stays_so_while_the_run_grows_and_unfolds_where_it_change
 def test_what_is_known_of_an_earlier_state_holds_for_what_is_the_same() -> None:
     builder = RunBuilder(REF, body_of)
     builder.add([*calls(4), make_span("x", "fetch", TOOL), make_span("y", "write", TOOL)])
-    found = assess(builder.build(), body_of)
+    assessment = assess(builder.build(), body_of)
     builder.add([make_span("z", "test", TOOL)])
     now = builder.build()
-    assert [loop.first for loop in Folds.of(found, now, going=True).loops] == [0]
-    assert not Folds.of(found, make_run(calls(2)), going=True).loops
+    assert [loop.first for loop in Folds.of(assessment, now, going=True).loops] == [0]
+    assert not Folds.of(assessment, make_run(calls(2)), going=True).loops
 
 
 # ---- any run
@@ -223,8 +223,8 @@ def test_folding_hides_and_shows_without_losing_anything(run: Run, data: st.Data
 @settings(max_examples=examples(25))
 @given(runs(), st.integers(1, 200))
 def test_any_run_can_be_folded(run: Run, width: int) -> None:
-    found = assess(run, lambda span: Body(input=span.name))
-    rows = SpanRows(run, tree=False, now=START + 1000).fold_loops(Folds.of(found, run, going=False))
+    assessment = assess(run, lambda span: Body(input=span.name))
+    rows = SpanRows(run, tree=False, now=START + 1000).fold_loops(Folds.of(assessment, run, going=False))
     check_rows(rows, width)
     check_folds(rows, SpanRows(run, tree=False, now=START + 1000))
 
@@ -265,6 +265,6 @@ def test_large_bodies_are_not_read_beyond_a_size(most: int, times: list[int]) ->
         asked.append(span.id)
         return Body(input="q", output=1, raw=b"x" * 10)
 
-    found = assess(make_run(calls(4)), large, max_bytes=most)
-    assert [loop.times for loop in found.loops] == times
+    assessment = assess(make_run(calls(4)), large, max_bytes=most)
+    assert [loop.times for loop in assessment.loops] == times
     assert len(asked) * 10 <= most

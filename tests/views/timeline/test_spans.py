@@ -194,11 +194,11 @@ def test_the_axis_of_a_run_that_waits_ends_with_its_last_event() -> None:
 
 def nested(levels: int) -> SpanRows:
     """Spans each within the one before, and at each level a second one."""
-    made = [make_span("0", "root", Operation.INVOKE_AGENT, 0)]
+    spans = [make_span("0", "root", Operation.INVOKE_AGENT, 0)]
     for level in range(1, levels):
-        made.append(make_span(f"{level}", "in", Operation.INVOKE_AGENT, level, parent_id=f"{level - 1}"))
-        made.append(make_span(f"{level}b", "beside", Operation.CHAT, level, parent_id=f"{level - 1}"))
-    return SpanRows(make_run(made), tree=True)
+        spans.append(make_span(f"{level}", "in", Operation.INVOKE_AGENT, level, parent_id=f"{level - 1}"))
+        spans.append(make_span(f"{level}b", "beside", Operation.CHAT, level, parent_id=f"{level - 1}"))
+    return SpanRows(make_run(spans), tree=True)
 
 
 def test_guides_lead_to_the_cursor_only() -> None:
@@ -295,16 +295,16 @@ def test_what_goes_on_is_as_long_as_it_has_taken_so_far() -> None:
 
 
 def test_the_cursor_starts_at_the_first_prompt_of_its_own() -> None:
-    def said(name: str, note: str = "") -> Span:
+    def message(name: str, note: str = "") -> Span:
         return make_span(f"{name}-{note}", name, Operation.MESSAGE, note=note)
 
     work = make_span("call", "gpt", Operation.CHAT, 1, 1, step=1)
-    taken_over = [said("user", "inherited"), said("user", "copied · reverted")]
-    prompts = [said("developer"), *taken_over, said("environment"), said("user"), work]
+    taken_over = [message("user", "inherited"), message("user", "copied · reverted")]
+    prompts = [message("developer"), *taken_over, message("environment"), message("user"), work]
     assert navigation.starting_span(make_run(prompts, status=Status.OK)) == "user-"
-    assert navigation.starting_span(make_run([said("system"), work], status=Status.OK)) == "call"
-    assert navigation.starting_span(make_run([work, said("user")], status=Status.OK)) == "call", "a sub-agent's"
-    assert navigation.starting_span(make_run([said("user"), work], status=Status.RUNNING)) == "call"
+    assert navigation.starting_span(make_run([message("system"), work], status=Status.OK)) == "call"
+    assert navigation.starting_span(make_run([work, message("user")], status=Status.OK)) == "call", "a sub-agent's"
+    assert navigation.starting_span(make_run([message("user"), work], status=Status.RUNNING)) == "call"
 
 
 def test_what_is_no_work_stands_back() -> None:
@@ -325,12 +325,12 @@ def test_next_same() -> None:
 
 
 def test_a_branch_that_was_left_is_folded_at_first() -> None:
-    def said(ident: str, note: str = "", parent: str | None = None) -> Span:
+    def message(ident: str, note: str = "", parent: str | None = None) -> Span:
         return make_span(ident, "user", Operation.MESSAGE, note=note, parent_id=parent)
 
     branch = make_span("branch", "abandoned branch", Operation.OTHER)
-    below = [said("a", "abandoned", "branch"), said("b", "abandoned", "a")]
-    run = make_run([said("top"), said("reply", parent="top"), branch, *below], status=Status.OK)
+    below = [message("a", "abandoned", "branch"), message("b", "abandoned", "a")]
+    run = make_run([message("top"), message("reply", parent="top"), branch, *below], status=Status.OK)
     assert navigation.initial_folds(run) == {"branch"}
     rows = SpanRows(run, tree=True, folded=navigation.initial_folds(run))
     assert "2 below" in texts(rows)[-1]
@@ -412,13 +412,13 @@ def any_span() -> st.SearchStrategy[Span]:
 
 def all_of(rows: SpanRows) -> list[object]:
     """Everything that rows say."""
-    told: list[object] = [len(rows), rows.hidden, rows.chart.total_ms, rows.chart.has_tokens]
+    contents: list[object] = [len(rows), rows.hidden, rows.chart.total_ms, rows.chart.has_tokens]
     for width in (40, 80, 120):
-        told += [rows.header(width), rows.overview(width)]
-        told += [rows.line(i, width) for i in range(len(rows))]
+        contents += [rows.header(width), rows.overview(width)]
+        contents += [rows.line(i, width) for i in range(len(rows))]
     for i in range(len(rows)):
-        told += [rows.key(i), rows.mark(i), rows.fold(i), rows.parent(i), rows.index(rows.key(i))]
-    return told
+        contents += [rows.key(i), rows.mark(i), rows.fold(i), rows.parent(i), rows.index(rows.key(i))]
+    return contents
 
 
 @given(

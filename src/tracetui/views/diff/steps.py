@@ -10,7 +10,7 @@ from tracetui.analysis.diff_words import DiffWords, ignored_words
 from tracetui.analysis.step_diff import WORDS, difference_label, step_label
 from tracetui.analysis.values import lookalike_labels, with_label
 from tracetui.diff import noise
-from tracetui.diff.comparison import Diff, Divergence, Fact, JudgmentPair, Row
+from tracetui.diff.comparison import Diff, Divergence, Fact, Row
 from tracetui.diff.step import Kind
 from tracetui.masking import clean, one_line
 from tracetui.model import Criterion, Metric, RunRef, RunSummary, Span, Status, StatusSource
@@ -254,7 +254,7 @@ def _common(diff: Diff) -> int:
     return common if common >= _MIN_FOLD else 0
 
 
-def sentence(diff: Diff, glyphs: Glyphs, width: int, words: DiffWords = NO_WORDS) -> Line:
+def sentence(diff: Diff, glyphs: Glyphs, width: int, description: DiffWords = NO_WORDS) -> Line:
     """The headline: no differences, or the first one."""
     progress = "" if diff.complete else f"  ·  comparing, {grouped(diff.compared)} of {grouped(len(diff.rows))}"
     going = Piece(Clean(progress), "status.running")
@@ -279,9 +279,9 @@ def sentence(diff: Diff, glyphs: Glyphs, width: int, words: DiffWords = NO_WORDS
         return (Piece(Clean(same), "status.ok bold"), Piece(Clean(location), "sec"))
     pieces = [
         Piece(Clean(f"{glyphs.changed} First difference: {step_label(diff, row)}"), "diff.chg bold"),
-        Piece(Clean(f", {words.first or _CHANGES[diff.first.kind]}"), "diff.chg"),
+        Piece(Clean(f", {description.first or _CHANGES[diff.first.kind]}"), "diff.chg"),
     ]
-    if diff.first.path and not words.first:
+    if diff.first.path and not description.first:
         pieces.append(Piece(Clean(f": {one_line(diff.first.path, 80)}"), "text bold"))
     apart = len(diff.independent)
     facts = [f"{diff.downstream} downstream"] if diff.downstream else []
@@ -290,9 +290,9 @@ def sentence(diff: Diff, glyphs: Glyphs, width: int, words: DiffWords = NO_WORDS
     if diff.decision is not None:
         pieces.append(Piece(Clean("  ·  "), "dim"))
         pieces += _decision(diff, diff.decision)
-    elif words.first and words.phrases[0].detail and width >= 100:
-        pieces.append(Piece(Clean(f": {words.phrases[0].detail}"), "text"))
-    elif not words.first and diff.first.kind is not Kind.MOVED and width >= 100:
+    elif description.first and description.phrases[0].detail and width >= 100:
+        pieces.append(Piece(Clean(f": {description.phrases[0].detail}"), "text"))
+    elif not description.first and diff.first.kind is not Kind.MOVED and width >= 100:
         pieces += _values(diff.first)
     pieces.append(going)
     pieces.append(Piece(Clean("".join(f"  ·  {fact}" for fact in facts)), "sec"))
@@ -303,7 +303,7 @@ def _decision(diff: Diff, decision: Divergence) -> list[Piece]:
     step = step_label(diff, diff.rows[decision.row])
     return [
         Piece(Clean(f"{step} decided "), "sec"),
-        *_both(decision),
+        *_value_pieces(decision),
     ]
 
 
@@ -312,10 +312,10 @@ def _values(first: Divergence) -> list[Piece]:
     left, right = _short(first.a), _short(first.b)
     if first.kind in (Kind.ONLY_A, Kind.ONLY_B) or len(left) + len(right) > 40:
         return []
-    return [Piece(Clean("  ")), *_both(first)]
+    return [Piece(Clean("  ")), *_value_pieces(first)]
 
 
-def _both(difference: Divergence) -> list[Piece]:
+def _value_pieces(difference: Divergence) -> list[Piece]:
     """Both values, labeled if they print alike."""
     left, right = one_line(_short(difference.a), 40), one_line(_short(difference.b), 40)
     if (labels := lookalike_labels(difference.a, difference.b)) is not None:
@@ -396,7 +396,7 @@ _OWN_ROWS: Final = frozenset({"status", "steps", "result", "error"})
 
 def run_rows(
     diff: Diff,
-    words: DiffWords = NO_WORDS,
+    description: DiffWords = NO_WORDS,
     *,
     width: int,
     opened: frozenset[Hashable] = frozenset(),
@@ -415,7 +415,7 @@ def run_rows(
     if any(width_of(_ended(run, glyphs)) > table.half for run in (a, b)):
         table.texts("in full", _why(a), _why(b))
     _judgments(table, diff, glyphs)
-    _apart(sheet, diff, words, glyphs)
+    _apart(sheet, diff, description, glyphs)
     _not_as_stored(sheet, diff, glyphs)
     return sheet.rows()
 
@@ -509,7 +509,7 @@ def _fact(table: _Table, fact: Fact) -> None:
 
 def _judgments(table: _Table, diff: Diff, glyphs: Glyphs) -> None:
     for judgment in diff.judgments:
-        left, right = _verdict(judgment.a, glyphs), _verdict(judgment, judgment.b, glyphs)
+        left, right = _verdict(judgment.a, glyphs), _verdict(judgment.b, glyphs)
         table.row(f"{glyphs.same if judgment.same else glyphs.changed} {one_line(judgment.name, 60)}", left, right)
 
 
@@ -527,7 +527,7 @@ def _verdict(side: Criterion | Metric | None, glyphs: Glyphs) -> Line:
     return Piece(Clean(word), style), Piece(Clean(f"  {one_line(why, 200)}"), "dim")
 
 
-def _apart(sheet: Sheet, diff: Diff, words: DiffWords, glyphs: Glyphs) -> None:
+def _apart(sheet: Sheet, diff: Diff, description: DiffWords, glyphs: Glyphs) -> None:
     """Differences that don't follow from the first one."""
     places = diff.independent
     if not places:
@@ -537,7 +537,7 @@ def _apart(sheet: Sheet, diff: Diff, words: DiffWords, glyphs: Glyphs) -> None:
         row = diff.rows[place]
         span = diff.span_b(row) or diff.span_a(row)
         path = f"  {one_line(row.path, 80)}" if row.path else ""
-        change = words.of_row(place) or f"{WORDS[row.kind]}{path}"
+        change = description.of_row(place) or f"{WORDS[row.kind]}{path}"
         label = Piece(Clean(f"{step_label(diff, row)}  {change}"), "text")
         sheet.line(Piece(Clean(f"{glyphs.changed} "), "diff.chg"), label, spans=(span.id,) if span else ())
     if len(places) > _MAX_PLACES:

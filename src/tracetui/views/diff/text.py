@@ -49,9 +49,9 @@ class Paper(NamedTuple):
 
     def pieces(self, lines: Lines, unit: int, row: int) -> Iterator[Piece]:
         """A row of a unit."""
-        return (self._beside if self.side else self._unified)(lines, *lines.lines(unit), row)
+        return (self._side_by_side if self.side else self._unified)(lines, *lines.lines(unit), row)
 
-    def _beside(self, lines: Lines, a: int | None, b: int | None, row: int) -> Iterator[Piece]:
+    def _side_by_side(self, lines: Lines, a: int | None, b: int | None, row: int) -> Iterator[Piece]:
         yield from fill(self._cell(lines, a, row, in_b=False), self.half)
         sign = self.glyphs.changed if not lines.of.same and a is not None and b is not None else Clean(" ")
         if not lines.of.same and (a is None or b is None):
@@ -331,7 +331,7 @@ class ComparedRows:
 
     # ---- the rows
 
-    def _at(self, index: int) -> tuple[_Segment, int]:
+    def _locate(self, index: int) -> tuple[_Segment, int]:
         number = bisect_right(self._starts, index) - 1
         return self._segments[number], index - self._starts[number]
 
@@ -339,7 +339,7 @@ class ComparedRows:
         return self._starts[-1]
 
     def key(self, index: int) -> Hashable:
-        segment, i = self._at(index)
+        segment, i = self._locate(index)
         if isinstance(segment, _Group):
             return LineKey(segment.first, -2)
         if isinstance(segment, Lines):
@@ -364,7 +364,7 @@ class ComparedRows:
         return True
 
     def mark(self, index: int) -> str | None:
-        segment, i = self._at(index)
+        segment, i = self._locate(index)
         if isinstance(segment, Lines):
             if segment.of.same:
                 return None
@@ -376,7 +376,7 @@ class ComparedRows:
         """The section of a row."""
         if index >= len(self):
             return None
-        segment, _ = self._at(index)
+        segment, _ = self._locate(index)
         return self.look.sections[segment.first if isinstance(segment, _Group) else segment.section]
 
     def first_at(self, path: str) -> int | None:
@@ -391,7 +391,7 @@ class ComparedRows:
 
     def fold(self, index: int) -> Fold | None:
         """The fold of a row."""
-        segment, _ = self._at(index)
+        segment, _ = self._locate(index)
         if isinstance(segment, Lines):
             return None
         key = self.key(index)
@@ -399,7 +399,7 @@ class ComparedRows:
 
     def parent(self, index: int) -> int | None:
         """The row that a row folds into: fold or heading of a line, group of a heading."""
-        segment, _ = self._at(index)
+        segment, _ = self._locate(index)
         if isinstance(segment, Lines):
             fold = self.index(LineKey(segment.section, segment.hunk))
             return fold if fold is not None and fold < index else self.index(LineKey(segment.section))
@@ -414,7 +414,7 @@ class ComparedRows:
     # ---- drawing
 
     def line(self, index: int, width: int) -> Line:
-        segment, i = self._at(index)
+        segment, i = self._locate(index)
         if isinstance(segment, Lines):
             return tuple(fit(self._paper.pieces(segment, *segment.at(i)), width))
         if isinstance(segment, _Head):
@@ -480,7 +480,7 @@ class ComparedRows:
     # ---- search and copy
 
     def plain(self, index: int) -> str:
-        segment, i = self._at(index)
+        segment, i = self._locate(index)
         sections = self.look.sections
         if isinstance(segment, Lines):
             a, b = segment.lines(segment.at(i)[0])
@@ -492,9 +492,9 @@ class ComparedRows:
             hunk = sections[segment.section].compared.hunks[segment.hunk]
             return "\n".join(map(_plain, hunk.a[segment.first : segment.first + segment.size]))
         if isinstance(segment, _Group):
-            return "" if segment.open else "\n".join(map(_whole, sections[segment.first : segment.stop]))
+            return "" if segment.open else "\n".join(map(_section_text, sections[segment.first : segment.stop]))
         section = sections[segment.section]
-        return f"{section.label} {section.note}".strip() if segment.open else _whole(section)
+        return f"{section.label} {section.note}".strip() if segment.open else _section_text(section)
 
 
 def unified(look: Look) -> Iterator[str]:
@@ -513,5 +513,5 @@ def _plain(line: Words) -> str:
     return "".join(piece.text for piece in line)
 
 
-def _whole(section: Section) -> str:
+def _section_text(section: Section) -> str:
     return "\n".join([section.label, *dict.fromkeys(text for text in section.texts() if text is not None)])

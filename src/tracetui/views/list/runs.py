@@ -67,7 +67,7 @@ class RunRows:
         """Compute everything that reads all rows. Calls `rest` between runs: their prices take 0.1 ms each."""
         self.index("")
         self.longest_name, self._headings, self.costed, self._facts, self.starts  # noqa: B018 - they are remembered
-        self._below, self.runs  # noqa: B018
+        self._refs_with_parent, self.runs  # noqa: B018
         if self.costed:
             for start, end in ((0, len(self._items)), *pairwise([*self._headings, len(self._items)])):
                 self._sums[start, end] = self._add_up(start, end, rest)
@@ -281,10 +281,10 @@ class RunRows:
     def _name_length(self, run: RunSummary) -> int:
         if not run.label:
             return len(run.name or run.id)
-        return len(run.label) + (2 if run.ref in self._below else len(run.name) + bool(run.name))
+        return len(run.label) + (2 if run.ref in self._refs_with_parent else len(run.name) + bool(run.name))
 
     @cached_property
-    def _below(self) -> Collection[RunRef]:
+    def _refs_with_parent(self) -> Collection[RunRef]:
         """Runs nested below their parent."""
         return parents([item for item in self._items if isinstance(item, RunSummary)])
 
@@ -296,7 +296,7 @@ class RunRows:
             state,
             standing_of(run, state, self.now, glyphs),
             self._relationship_of(run, glyphs),
-            run.ref in self._below,
+            run.ref in self._refs_with_parent,
             self.now,
             self._time_of(run),
             glyphs,

@@ -412,7 +412,7 @@ Keep = Callable[[Span], bool]
 def visible(run: Run, tree: bool, folded: frozenset[str], keep: Keep | None) -> Sequence[int]:
     """Positions of the spans with a row, in order. A filtered timeline ignores folds."""
     if tree and keep is not None:
-        return _asked_for(run, keep, folded)
+        return _filtered(run, keep, folded)
     unfolded = _unfolded(run, folded) if keep is None else range(len(run.spans))
     if tree:
         return unfolded
@@ -480,7 +480,7 @@ def _is_folded_away(run: Run, position: int, folded: frozenset[str], positions: 
     return run.spans[above].id in folded or at == len(positions) or positions[at] != above
 
 
-def _asked_for(run: Run, keep: Keep, folded: frozenset[str]) -> Sequence[int]:
+def _filtered(run: Run, keep: Keep, folded: frozenset[str]) -> Sequence[int]:
     """The filtered spans with their ancestors, without folded ones."""
     positions = {i for i, span in enumerate(run.spans) if keep(span)}
     for position in list(positions):

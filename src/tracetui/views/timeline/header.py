@@ -250,7 +250,7 @@ def _facts(liveness: Liveness, word: State, glyphs: Glyphs) -> Iterator[Line]:
         yield (
             Piece(Clean("open "), "dim"),
             Piece(sign, style),
-            Piece(Clean(f" {truncate(_name(call, glyphs), _NAME_CELLS)}{_open_for(call, glyphs)}"), "text"),
+            Piece(Clean(f" {truncate(_name(call, glyphs), _NAME_CELLS)}{_open_time(call, glyphs)}"), "text"),
             *((Piece(Clean(f" +{call.others}"), "dim"),) if call.others else ()),
         )
 
@@ -298,7 +298,7 @@ def _name(call: OpenCall, glyphs: Glyphs) -> Clean:
     return one_line(call.name, 80) or glyphs.missing
 
 
-def _open_for(call: OpenCall, glyphs: Glyphs) -> str:
+def _open_time(call: OpenCall, glyphs: Glyphs) -> str:
     return "" if call.ms is None else f" {glyphs.at_least if call.at_least else ''}{seconds(call.ms)}"
 
 

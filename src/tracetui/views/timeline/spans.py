@@ -109,7 +109,7 @@ class SpanRows:
         position = self.run.index.get(key) if isinstance(key, str) else None
         if position is None or self.tree:
             return self
-        branches = {self.run.spans[at].id for at in self._folded_above(position)}
+        branches = {self.run.spans[at].id for at in self._folded_ancestors(position)}
         rows = self.refold(self.folded - branches) if branches else self
         hides = rows._loops.hidden_by(position) if rows._loops is not None else None
         if rows._loops is None or hides is None:
@@ -176,7 +176,7 @@ class SpanRows:
             return None
         if self.tree:
             return max(0, bisect_right(self._visible, position) - 1)
-        position = min(self._folded_above(position), default=position)
+        position = min(self._folded_ancestors(position), default=position)
         place = min(len(self._shown) - 1, bisect_left(self._shown, position))
         shown = self._shown[place]
         return self._rank(shown) if self.longest_first else bisect_right(self._visible, shown) - 1
@@ -212,7 +212,9 @@ class SpanRows:
             return span is not None
         position = self._visible[index]
         loop = self._loop(position)
-        return loop.failed > 0 if loop is not None else span.id in self.folded and self._failed_below(position) > 0
+        return (
+            loop.failed > 0 if loop is not None else span.id in self.folded and self._failed_descendants(position) > 0
+        )
 
     def plain(self, index: int) -> str:
         span = self.span(index)
@@ -282,7 +284,7 @@ class SpanRows:
             return None
         return Fold(span.id, span.id not in self.folded)
 
-    def _folded_above(self, position: int) -> list[int]:
+    def _folded_ancestors(self, position: int) -> list[int]:
         """The folded spans that hide a span."""
         if self.keep is not None and not self.tree:
             return []
@@ -385,14 +387,14 @@ class SpanRows:
         pieces = [gap, Piece(one_line(span.note, 60), style if span.status in _LOUD else "accent")] if span.note else []
         if span.id in self.folded and self.run.sizes[position] > 1:
             pieces += (gap, Piece(Clean(f"{self.run.sizes[position] - 1} below"), "dim"))
-            failed = self._failed_below(position)
+            failed = self._failed_descendants(position)
             if failed:
                 pieces.append(Piece(Clean(f" {failed}{self._glyphs.error}"), "status.error"))
         if self.folds is not None and (notes := [*self.folds.notes(position, self._glyphs)]):
             pieces += notes
         return pieces
 
-    def _failed_below(self, position: int) -> int:
+    def _failed_descendants(self, position: int) -> int:
         """Number of failed descendants."""
         end = position + self.run.sizes[position]
         return bisect_left(self.failed, end) - bisect_left(self.failed, position + 1)

@@ -349,9 +349,9 @@ class StoryRows:
     def _of_turn(self, turn: Turn, depth: int, number: int) -> Iterator[Entry]:
         yield Entry("turn", turn.head, turn.start, turn.stop, depth, number)
         if self.run.spans[turn.head].id in self.opened:
-            yield from self._whole(turn, depth + 1)
+            yield from self._child_entries(turn, depth + 1)
 
-    def _whole(self, turn: Turn, depth: int) -> Iterator[Entry]:
+    def _child_entries(self, turn: Turn, depth: int) -> Iterator[Entry]:
         """The rows below a turn."""
         records = Records([])
         yield from self._inside(turn.start, turn.stop, depth, turn.head, records)
@@ -397,7 +397,7 @@ class StoryRows:
             return
         turns = turns_of(run, position)
         if len(turns) == 1:
-            yield from self._whole(turns[0]._replace(head=-1), depth + 1)
+            yield from self._child_entries(turns[0]._replace(head=-1), depth + 1)
         else:
             for turn in turns:
                 yield from self._of_turn(turn, depth + 1, 0)
@@ -494,7 +494,7 @@ class StoryRows:
         if records and is_record(run.spans[position]):
             known = [] if lanes else self._sections[self._number_at(position)].records.positions
             if not known:
-                known = [entry.position for entry in self._whole(turn, 0) if entry.what == "records"]
+                known = [entry.position for entry in self._child_entries(turn, 0) if entry.what == "records"]
             path += [run.spans[first].id for first in known[:1]]
         return path
 
