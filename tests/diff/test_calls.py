@@ -78,7 +78,7 @@ def renamings(draw: st.DrawFn) -> tuple[list[tuple[str, str]], Ids, Ids]:
 
 
 @given(renamings(), API, st.sampled_from(["", " "]), st.sampled_from(["", " hashed"]))
-def test_calls_that_only_have_other_ids_are_the_same(
+def test_calls_with_other_ids_only_are_the_same(
     renamed: tuple[list[tuple[str, str]], Ids, Ids], form: str, blank: str, hashed: str
 ) -> None:
     calls, left, right = renamed
@@ -92,7 +92,7 @@ def test_calls_that_only_have_other_ids_are_the_same(
 
 
 @given(renamings(), API, st.data())
-def test_one_id_that_is_of_another_call_is_a_difference(
+def test_an_id_of_another_call_is_a_difference(
     renamed: tuple[list[tuple[str, str]], Ids, Ids], form: str, data: st.DataObject
 ) -> None:
     calls, left, right = renamed
@@ -152,7 +152,7 @@ def test_results_that_are_attached_to_the_other_call_differ() -> None:
     assert not compared((original, swapped)).same
 
 
-def test_results_are_swapped_also_where_the_calls_have_the_same_ids() -> None:
+def test_swapped_results_of_calls_with_equal_ids_differ() -> None:
     original = turn(ASKED, [("c1", "X"), ("c2", "Y")])
     swapped = turn(ASKED, [("c2", "X"), ("c1", "Y")])
 
@@ -160,7 +160,7 @@ def test_results_are_swapped_also_where_the_calls_have_the_same_ids() -> None:
     assert not compared((turn(ASKED, []), turn(ASKED, [])), (turn([], [("c1", "X")]), turn([], [("c2", "X")]))).same
 
 
-def test_one_id_that_alone_is_another_differs() -> None:
+def test_a_single_changed_id_differs() -> None:
     diff = compared((turn([("c1", "x")], [("c1", "X")]), turn([("c9", "x")], [("c1", "X")])))
 
     assert not diff.same
@@ -168,7 +168,7 @@ def test_one_id_that_alone_is_another_differs() -> None:
     assert (diff.first.path, diff.first.a, diff.first.b) == ("messages[1].content[0].id", "c1", "c1")
 
 
-def test_calls_whose_ids_are_numbered_on_are_the_same() -> None:
+def test_calls_with_continued_id_numbers_are_the_same() -> None:
     original = turn([("c1", "x"), ("c2", "x")], [("c1", "X"), ("c2", "X")])
     later = turn([("c2", "x"), ("c3", "x")], [("c2", "X"), ("c3", "X")])
 
@@ -214,12 +214,12 @@ def test_arguments_of_a_tool_are_no_call_ids() -> None:
         "gen_ai.completion.0.tool_calls.0.id",
     ],
 )  # fmt: skip
-def test_fields_that_hold_the_id_of_a_call(field: str) -> None:
+def test_these_fields_name_calls(field: str) -> None:
     assert names_call(field)
 
 
 @pytest.mark.parametrize(
     "field", ["id", "run_id", "order_id", "message_id", "tool_id", "response_id", "calls", "recall"]
 )
-def test_fields_that_do_not(field: str) -> None:
+def test_other_fields_name_no_calls(field: str) -> None:
     assert not names_call(field)

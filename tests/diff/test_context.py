@@ -56,7 +56,7 @@ def test_tokens_are_those_that_the_calls_say() -> None:
 
 
 @given(st.lists(st.sampled_from("abcd"), max_size=8), st.lists(st.sampled_from("abcd"), max_size=8))
-def test_every_message_has_one_fate(left: list[str], right: list[str]) -> None:
+def test_every_message_has_one_change(left: list[str], right: list[str]) -> None:
     a, b = messages(*left), messages(*right)
     pairs = message_pairs(a, b)
 

@@ -63,7 +63,7 @@ def graph(tmp_path: Path) -> Graph:
     return Graph(tmp_path / "workflows.db")
 
 
-def test_a_step_that_a_fork_ran_again_at_its_superstep_stands_beside_the_original(graph: Graph) -> None:
+def test_a_rerun_step_with_the_same_superstep_is_paired_with_the_original(graph: Graph) -> None:
     runs = graph.runs(
         ("a", {}, [(0, "get", {"x": 1}), (1, "make", {"y": 1})]),
         ("b", FORK, [(0, "get", {"x": 2}), (0, "make", {"y": 1}), (1, "make", {"y": 2})]),
@@ -81,7 +81,7 @@ def test_a_step_that_a_fork_ran_again_at_its_superstep_stands_beside_the_origina
     assert (diff.first.row, diff.first.path) == (0, "x")
 
 
-def test_where_a_fork_counts_on_the_node_tells_what_it_ran_again(graph: Graph) -> None:
+def test_reruns_with_continued_supersteps_are_paired_by_node(graph: Graph) -> None:
     runs = graph.runs(
         ("a", {}, [(0, "get", {"x": 1}), (1, "make", {"y": 1})]),
         ("b", FORK, [(2, "make", {"y": 2}), (3, "send", {"sent": True})]),
@@ -99,7 +99,7 @@ def test_where_a_fork_counts_on_the_node_tells_what_it_ran_again(graph: Graph) -
     ]
 
 
-def test_a_retry_stands_beside_the_step_that_failed_also_in_a_loop(graph: Graph) -> None:
+def test_a_retry_is_paired_with_the_failed_step_of_a_loop(graph: Graph) -> None:
     turns: list[Step] = [(0, "turn", {"n": 1}), (1, "turn", {"n": 2}), (2, "turn", ValueError("no"))]
     runs = graph.runs(("a", {}, turns), ("b", FORK | {"retry_of": "a"}, [(3, "turn", {"n": 3}), (4, "turn", {"n": 4})]))
     diff = compare(runs["a"], runs["b"])
@@ -112,7 +112,7 @@ def test_a_retry_stands_beside_the_step_that_failed_also_in_a_loop(graph: Graph)
     ]
 
 
-def test_a_loop_that_goes_on_is_not_run_again(graph: Graph) -> None:
+def test_the_next_iteration_of_a_loop_is_no_rerun(graph: Graph) -> None:
     runs = graph.runs(("a", {}, [(0, "turn", {"n": 1}), (1, "turn", {"n": 2})]), ("b", FORK, [(2, "turn", {"n": 3})]))
 
     assert [row[0] for row in rows(compare(runs["a"], runs["b"]))] == ["same", "same", "only_b"]
@@ -149,7 +149,7 @@ def test_two_forks_of_one_run_share_what_both_inherited(graph: Graph) -> None:
     ]
 
 
-def test_an_attempt_more_is_not_why_a_step_came_out_differently() -> None:
+def test_an_extra_attempt_is_not_the_cause_of_a_different_output() -> None:
     attempt = Did(Operation.OTHER, "attempt 1", depth=1)
     inputs = {"prompt": "x"}
     a = run_of([node("generate", None)._replace(failed=True), attempt])
@@ -186,7 +186,7 @@ REAL: dict[str, dict[str, tuple[str | None, str | None, list[tuple[int | None, i
 @needs_shared
 @pytest.mark.shared
 @pytest.mark.parametrize(("version", "fork"), [(version, fork) for version, forks in REAL.items() for fork in forks])
-def test_real_forks_stand_beside_their_originals(version: str, fork: str) -> None:
+def test_real_forks_are_paired_with_their_originals(version: str, fork: str) -> None:
     runs = {run.summary.id: run for run in load_all(sample("hypergraph", version, "workflows.db"))}
     b = runs[fork]
     diff = compare(runs[b.summary.replay_of or ""], b)

@@ -76,7 +76,7 @@ def test_inputs_that_differ_have_different_keys(a: Any, b: Any, place: int) -> N
 
 
 @given(VALUES, VALUES)
-def test_keys_of_plain_values_differ_exactly_where_the_values_do(a: Any, b: Any) -> None:
+def test_keys_of_plain_values_differ_exactly_if_the_values_do(a: Any, b: Any) -> None:
     assert (encode_without_noise({"x": a}) != encode_without_noise({"x": b})) == differ({"x": a}, {"x": b})
 
 

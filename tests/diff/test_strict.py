@@ -46,7 +46,7 @@ def test_significant_changes_come_first_in_a_step() -> None:
     assert [(change.path, change.noise) for change in changes.changes] == [("", None), ("timestamp", "times")]
 
 
-def test_where_nothing_else_differs_the_first_of_what_is_ignored_is_named() -> None:
+def test_the_first_ignored_difference_is_named_without_others() -> None:
     diff = compare(*runs((at(1), at(1)), (at(2), at(12, seen_id="r1"))), strict=True)
 
     assert not diff.same
@@ -77,7 +77,7 @@ def test_every_difference_has_its_kind(a: Any, b: Any, path: str, kind: str) -> 
     assert changes_of(a, b, Noise()) == []
 
 
-def test_the_words_of_a_student_are_listed_as_such() -> None:
+def test_wordings_of_a_student_are_listed_as_such() -> None:
     turn = Operation.TURN
     spoken = [
         {"s0": Body(output_messages=(Message("assistant", (Text(text),)),)), "s1": Body(input={"q": 1})}

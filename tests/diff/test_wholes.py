@@ -28,7 +28,7 @@ def test_delta_is_unknown_unless_both_runs_record_it() -> None:
     assert deltas(summary(), summary(usage=much)).tokens is None
 
 
-def test_criteria_and_metrics_stand_side_by_side_by_name() -> None:
+def test_criteria_and_metrics_are_paired_by_name() -> None:
     a = _with(
         run_of([]), criteria=(Criterion("polite", True), Criterion("short", False)), metrics=(Metric("goal", 1.0),)
     )
@@ -81,7 +81,7 @@ def test_inherited_state_is_part_of_the_state_of_a_fork() -> None:
 
 @needs_shared
 @pytest.mark.parametrize(("original", "replay"), [("rag-001", "rag-001-fork"), ("rag-fail-001", "rag-fail-001-r1")])
-def test_a_real_fork_has_all_that_its_original_had(original: str, replay: str) -> None:
+def test_a_real_fork_has_the_state_of_its_original(original: str, replay: str) -> None:
     runs = {run.summary.id: run for run in load_all(sample("hypergraph", "v6", "workflows.db"))}
     a, b = runs[original], runs[replay]
 

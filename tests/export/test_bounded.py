@@ -39,7 +39,7 @@ def test_a_long_string_is_read_in_pages() -> None:
     assert collected == text
 
 
-def test_what_is_cut_is_named() -> None:
+def test_cut_values_are_named() -> None:
     items = [{"text": "x" * 10_000, "list": list(range(ITEMS + 7))}]
     got = page({"items": items}, ["items"], offset=0, size=20_000)
     assert got.value["items"][0]["text"] == "x" * TEXTS[0] + "…"

@@ -61,7 +61,7 @@ def secrets(secret_samples: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def test_no_secret_leaves_by_any_way(cli: Cli, secrets: Path) -> None:
+def test_no_command_leaks_a_secret(cli: Cli, secrets: Path) -> None:
     exact = cli("ls", str(secrets), "--json").data["runs"]
     addresses = [run["address"] for run in exact]
     assert len({run["format"] for run in exact}) == 5
@@ -100,7 +100,7 @@ def _shape(value: object) -> object:
 
 @needs_shared
 @pytest.mark.shared
-def test_no_secret_of_the_hostile_corpus_leaves(cli: Cli, tmp_path: Path) -> None:
+def test_no_secret_of_the_hostile_corpus_leaks(cli: Cli, tmp_path: Path) -> None:
     assert SHARED is not None
     subprocess.run([sys.executable, str(SHARED / "tools" / "hostile.py"), str(tmp_path / "c")], check=True, timeout=120)
     folder = tmp_path / "c" / "traces"
@@ -116,7 +116,7 @@ def test_no_secret_of_the_hostile_corpus_leaves(cli: Cli, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_was_masked_is_counted_and_can_be_left_in(cli: Cli, tmp_path: Path, form: str) -> None:
+def test_masked_values_are_counted_and_masking_is_optional(cli: Cli, tmp_path: Path, form: str) -> None:
     path = secret_trace(tmp_path).path
     masked, exact = cli("export", path, "--as", form), cli("export", path, "--as", form, "--no-redact")
     assert CANARY in exact.text
@@ -195,7 +195,7 @@ def test_content_cannot_end_its_place_in_markdown(cli: Cli, tmp_path: Path) -> N
     assert not re.search("^# not a", prose, re.MULTILINE)
 
 
-def test_a_run_is_told_with_its_failure(cli: Cli, tmp_path: Path) -> None:
+def test_a_run_is_exported_with_its_failure(cli: Cli, tmp_path: Path) -> None:
     text = cli("export", _session(tmp_path, "what happened")).text
     assert text.index("## Timeline") < text.index("## Failures") < text.index("## Redaction")
     assert "no such file" in text
@@ -253,7 +253,7 @@ def test_nothing_is_written_over_or_among_traces(cli: Cli, tmp_path: Path) -> No
     assert (tmp_path / "there.md").read_text() != "mine"
 
 
-def test_what_fails_half_way_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_no_file(tmp_path: Path) -> None:
     def pieces() -> Iterator[bytes]:
         yield b"begin"
         raise UsageError("no more")
@@ -263,7 +263,7 @@ def test_what_fails_half_way_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_no_file(tmp_path: Path) -> None:
     script = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096));"
@@ -277,7 +277,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 4096
 
 
-def test_a_folder_that_cannot_be_written_to_is_said(tmp_path: Path) -> None:
+def test_an_unwritable_destination_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(NotWritten, match="can't be written"):
         write(str(tmp_path / "none" / "a.md"), [b"x"])
     with pytest.raises(UsageError, match="is a directory"):

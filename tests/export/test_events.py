@@ -65,7 +65,7 @@ def test_a_line_a_step() -> None:
     assert len(lines) == 9
 
 
-def test_the_arrival_time_stands_in_for_a_missing_one() -> None:
+def test_the_arrival_time_replaces_a_missing_one() -> None:
     now = iter([36_000.0, 36_001.0, 36_002.0])
     lines = Lines(now=lambda: next(now))
     span = make_span("1", "sleep", Operation.EXECUTE_TOOL, step=1)

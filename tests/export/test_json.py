@@ -68,7 +68,7 @@ VALUES = st.recursive(LEAVES, lambda below: st.lists(below, max_size=4) | st.dic
 
 @settings(max_examples=examples(100))
 @given(VALUES)
-def test_values_come_back_as_they_went_in(value: Any) -> None:
+def test_values_survive_a_round_trip(value: Any) -> None:
     data = encode(value)
 
     assert json.loads(data) == value
@@ -90,7 +90,7 @@ def test_depth_is_no_limit(depth: int) -> None:
     assert data.count(b"]") == depth // 2
 
 
-def test_what_json_has_no_word_for() -> None:
+def test_values_without_a_json_form_are_converted() -> None:
     assert encode([float("nan"), float("inf")]) == b"[null,null]"
     assert json.loads(encode([float("nan"), 2**70])) == [None, 2**70]
     assert json.loads(encode({"b": b"\xff"})) == {"b": {"base64": "/w=="}}
@@ -228,7 +228,7 @@ def test_documents_are_one_record_a_line(opened: Run) -> None:
     assert [json.loads(line.rstrip(b",").removesuffix(b'],"problems":['))["id"] for line in lines[2:4]] == ["1", "2"]
 
 
-def test_every_body_field_is_either_printed_or_known_to_be_left_out() -> None:
+def test_every_body_field_is_printed_or_explicitly_omitted() -> None:
     printed = {"input", "output", "input_messages", "output_messages", "attributes", "state", "bindings", "links"}
     printed |= {"checks", "traceback"}
 

@@ -148,7 +148,7 @@ def test_numbers_and_their_units_stay_together() -> None:
         ("[a](http://b) @me a&b &amp;", r"\[a\](`http://b`) &#64;me a&#38;b &#38;amp;"),
     ],
 )
-def test_markdown_is_escaped_where_it_would_be_markup(text: str, written: str) -> None:
+def test_markup_is_escaped_in_markdown(text: str, written: str) -> None:
     assert text_of(Prose(Clean(text))).strip() == written
 
 
@@ -180,7 +180,7 @@ def long_run(number: int, size: int, failed: int = 10) -> Run:
     return make_run(spans, bodies={span.id: Body(output="word " * (size // 5)) for span in spans})
 
 
-def test_a_long_run_is_cut_and_says_so() -> None:
+def test_a_long_run_is_cut_with_counts() -> None:
     number = 20_000
     page = b"".join(export_run(long_run(number, 5_000), "html", None)).decode()
     listed = page.count('class="row"')
@@ -210,7 +210,7 @@ def test_bodies_are_read_only_within_the_limit(monkeypatch: pytest.MonkeyPatch) 
     assert "contents of 98" in page
 
 
-def test_full_leaves_nothing_out() -> None:
+def test_full_omits_nothing() -> None:
     page = b"".join(export_run(long_run(5_000, 100), "html", None, full=True)).decode()
     assert page.count('class="row"') == 5_000
     assert "left out" not in page
@@ -245,7 +245,7 @@ def test_a_model_call_has_the_new_messages_only() -> None:
     assert "be kind" in page_of(run_tree(run, full=True))
 
 
-def test_gaps_are_said_in_text_too() -> None:
+def test_gaps_are_shown_in_text() -> None:
     tree = Tree([Step(0, 1, 0, "a", Clean("1"), Clean("◆"), "", Clean("x")), Clean("… 5 more steps …")], timed=False)
     assert list(tree_text(tree))[1] == "… 5 more steps …"
 

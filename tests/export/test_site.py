@@ -87,12 +87,12 @@ def test_a_site_is_never_among_traces_nor_over_other_files(cli: Cli, tmp_path: P
 
 
 @pytest.mark.parametrize("options", [("--to", "x.html"), ("--as", "md"), ("--full",), ("--tasks",)])
-def test_a_site_takes_no_options_of_one_document(cli: Cli, options: tuple[str, ...]) -> None:
+def test_a_site_rejects_the_options_of_a_document(cli: Cli, options: tuple[str, ...]) -> None:
     assert cli("export", "traces", "--site", "site", *options).status == 2
     assert not Path("site").exists()
 
 
-def test_what_a_limit_leaves_out_is_said(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_index_counts_runs_beyond_the_limit(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sites, "MAX_PAGES", 3)
     total = len(cli("ls", "traces", "--json").data["runs"])
     cli("export", "traces", "--site", "few")
@@ -103,7 +103,7 @@ def test_what_a_limit_leaves_out_is_said(cli: Cli, monkeypatch: pytest.MonkeyPat
     assert f"3 of {total} runs have pages (limit), failed runs first." in pages["index.html"]
 
 
-def test_a_full_site_says_what_it_lacks(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_site_counts_its_omitted_pages(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     cli("export", "traces", "--site", "all")
     full = pages_of(Path("all"))
     monkeypatch.setattr(sites, "MAX_BYTES", 100_000)

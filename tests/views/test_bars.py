@@ -30,7 +30,7 @@ def test_containers_are_thin() -> None:
     assert container(1, 9, 10, 5) == Bar(0, "╺━━━╸")
 
 
-def test_the_grid_shows_where_the_bar_leaves_it_free() -> None:
+def test_the_grid_shows_outside_the_bar() -> None:
     assert text_of_line(tuple(on_grid(Bar(2, "██"), "bar.tool", (1, 3, 5), 7))) == " ┊██ ┊ "
 
 

@@ -53,7 +53,7 @@ def test_the_cursor_starts_at_the_first_turn_of_an_unmet_criterion(run: Run) -> 
     assert rows.index("3.1") == at  # a call is in its turn
 
 
-def test_long_messages_fold_only_where_there_is_no_room(run: Run) -> None:
+def test_long_messages_fold_only_without_room(run: Run) -> None:
     loaded = bodies(run)
     assert not any("more lines" in line for line in text(TurnRows(run, loaded, width=28, height=200)))
     assert any("more lines" in line for line in text(TurnRows(run, loaded, width=28, height=3)))
@@ -86,7 +86,7 @@ def test_panels_come_before_the_facts(samples: Path) -> None:
     assert any(line.startswith("■ search") and " 96%" in line for line in shown)
 
 
-def test_panels_beside_turns_leave_out_what_is_empty_or_in_the_tabs(run: Run) -> None:
+def test_panels_beside_turns_omit_empty_panels_and_tab_contents(run: Run) -> None:
     from tracetui.analysis.assessment import assess
     from tracetui.analysis.triage import groups
 

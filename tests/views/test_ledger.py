@@ -31,7 +31,7 @@ def test_the_ledger_in_words(ledger: Ledger, text: str) -> None:
     assert ledger_words(ledger) == text
 
 
-def test_for_few_cells_less_is_named_and_nothing_cut() -> None:
+def test_narrow_ledgers_name_fewer_kinds_without_cutting() -> None:
     ledger = Ledger(1000, 8, (("gale", 2), ("mist", 1), ("rain", 4)), 1, ("1", "2", "3"))
     some = "unknown kinds 3 (rain ×4 …) · torn lines 1 · writer versions 3 and 2 more"
     assert ledger_words(ledger, width=106) == f"parsed 99.2 % of bytes · {some}"
@@ -48,11 +48,11 @@ def test_names_of_kinds_and_versions_are_clean_and_short() -> None:
     assert ledger_words(Ledger(10, 1, (("gale", 2),)), glyphs=ASCII).isascii()
 
 
-def test_all_is_said_only_of_all() -> None:
+def test_only_a_complete_share_is_100_percent() -> None:
     assert [share(part) for part in (1, 0.99999, 0.5, 0)] == ["100 %", "99.9 %", "50.0 %", "0.0 %"]
 
 
-def test_the_run_tab_tells_it() -> None:
+def test_the_run_tab_shows_the_ledger() -> None:
     run = make_run([], size=1000, writer="2.1.197")
     rows = run_rows(run, width=60)
     lines = ["".join(piece.text for piece in rows.line(i, 60)) for i in range(len(rows))]

@@ -87,7 +87,7 @@ def lines_of(rows: Rows) -> Iterator[str]:
         yield "".join(piece.text for piece in rows.line(index, 400))
 
 
-def test_the_trace_holds_secrets_in_headers_and_bodies(tmp_path: Path) -> None:
+def test_the_trace_has_secrets_in_headers_and_bodies(tmp_path: Path) -> None:
     exact = read_run(SOURCE, secret_trace(tmp_path))
     assert any(CANARY in span.preview for span in exact.spans)
     assert any(span.error is not None and CANARY in span.error.words for span in exact.spans)
@@ -105,7 +105,7 @@ def test_no_pane_draws_a_secret(run: Run) -> None:
     assert sum(MASK in line for line in drawn) > 10
 
 
-def test_a_body_has_its_exact_values_when_they_are_asked_for(run: Run) -> None:
+def test_exact_values_of_a_body_are_available_on_request(run: Run) -> None:
     span = next(span for span in run.spans if span.name == "login")
     assert CANARY not in str(run.load(span).input)
     assert unmasked(run).load(span).input == SECRETS

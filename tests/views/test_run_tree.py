@@ -56,7 +56,7 @@ def test_a_fork_compares_a_branch_with_the_others() -> None:
     assert fork_text(tree, 0, 0, width=60) == "3/4 here, 1/3 passed · elsewhere 1/1 · could be chance"
 
 
-def test_a_branch_without_scored_trials_says_so() -> None:
+def test_a_branch_without_scored_trials_has_no_test() -> None:
     tree = tree_of(*FOUR, passed=(True, False, False, None))
     assert fork_text(tree, 0, 0).endswith("elsewhere none scored · no test: scored trials in one branch only")
     assert "no test" in text(rows_of(tree), 1, 120)
@@ -169,7 +169,7 @@ def test_parents_lead_from_a_step_to_the_root() -> None:
     assert (at, seen) == (0, 4)
 
 
-def test_the_selected_run_stands_out_and_its_side_is_the_one_of_the_fork() -> None:
+def test_the_selected_run_is_bold_and_selects_its_side_of_the_fork() -> None:
     tree = tree_of(*FOUR, passed=(True, False, False, True))
     rows = rows_of(tree, selected=3)
     styles = {piece.style for piece in rows.line(2, 100) if piece.text.strip() == "search"}
@@ -207,7 +207,7 @@ def test_branches_with_different_tools_show_their_own_arguments() -> None:
     assert not fork_arguments(tree)
 
 
-def test_the_header_counts_what_is_in_no_rate() -> None:
+def test_the_header_counts_trials_outside_the_rates() -> None:
     tree = tree_of(*FOUR, passed=(True, False, None, True), excluded=(3,))
     text = "".join(piece.text for piece in trials_sentence(tree, 2))
     assert text == "1 passed · 1 failed · 1 unscored · 1 inherited or copied · 2 not read"

@@ -118,7 +118,7 @@ def test_the_cell_cursor_is_marked_and_its_page_shown() -> None:
     assert "[⊗]" in text_of_line(narrow.line(0, 80))
 
 
-def test_groups_are_named_by_what_tells_them_apart() -> None:
+def test_groups_are_named_by_their_differences() -> None:
     def labels(*groups: Group) -> list[str]:
         return [*labels_of(groups).values()]
 
@@ -131,7 +131,7 @@ def test_groups_are_named_by_what_tells_them_apart() -> None:
     assert labels(Group(None, None)) == ["—"]
 
 
-def test_the_line_about_a_run_says_how_it_ended() -> None:
+def test_the_trial_line_shows_the_outcome() -> None:
     runs = measured("a", 1, 2, model="oak")
     (task,) = matrix(runs).tasks
     left, right = trial_line(task, task.trials[1], "oak", 120)
@@ -140,7 +140,7 @@ def test_the_line_about_a_run_says_how_it_ended() -> None:
     assert trial_line(task, task.trials[1], "oak", 60)[1] == ()
 
 
-def test_the_line_about_a_run_ends_with_its_prompt_where_there_is_room() -> None:
+def test_the_trial_line_ends_with_its_prompt_if_it_fits() -> None:
     prompt = "Swap the jacket of W-2081 for a larger one, please"
     runs = measured("a", 1, 2, model="oak", prompt=prompt)
     (task,) = matrix(runs).tasks

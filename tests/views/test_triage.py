@@ -131,7 +131,7 @@ def test_a_page_of_the_queue_costs_the_same_for_any_number_of_causes(count: int)
 @pytest.mark.parametrize(
     ("duration_ms", "shown"), [(34_700.0, "1 run of researcher   time lost 34.7s"), (None, "1 run of researcher")]
 )
-def test_a_cause_says_only_what_is_recorded_of_its_loss(duration_ms: float | None, shown: str) -> None:
+def test_a_cause_shows_recorded_time_lost_only(duration_ms: float | None, shown: str) -> None:
     (group,) = groups([replace(failed("a"), duration_ms=duration_ms)])
     rows = cause_rows(group, None, Judgement(), None, width=80, now=NOW)
     assert shown in [text_of_line(rows.line(i, 80)).partition("   first ")[0].strip() for i in range(len(rows))]
@@ -145,7 +145,7 @@ def test_a_cause_says_only_what_is_recorded_of_its_loss(duration_ms: float | Non
         ("[Errno 28] No space left on device", "No space left on device"),
     ],
 )
-def test_a_row_begins_with_what_tells_its_cause_apart(message: str, shown: str) -> None:
+def test_a_row_begins_with_the_distinctive_part_of_its_cause(message: str, shown: str) -> None:
     run = make_summary("a", status=Status.ERROR, first_error=FirstError(message, name="run"))
     rows = QueueRows(CauseOrder(groups([run])), {run.ref: run}, lambda _: Judgement(), now=NOW)
     assert f" {shown} " in text_of_line(rows.line(0, 80))

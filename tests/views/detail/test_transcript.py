@@ -66,7 +66,7 @@ def test_of_a_long_conversation_the_latest_come_first() -> None:
     assert opened.index(rows.key(1)) == 80
 
 
-def test_it_fits_any_width() -> None:
+def test_a_hostile_transcript_fits_any_width() -> None:
     hostile = Message(
         "\x1b]0;x\x07", (Text("\u202e" * 50), ToolCall(None, "\x9b", {"\x00": [1]}), ToolResult(None, []))
     )
@@ -74,7 +74,7 @@ def test_it_fits_any_width() -> None:
         check_rows(transcript([*TALK, hostile], width=width), width)
 
 
-def test_what_came_last_is_marked_and_what_was_before_is_one_row() -> None:
+def test_new_messages_are_marked_and_earlier_ones_folded() -> None:
     roles = ["system", "user", "assistant", "assistant", "tool", "assistant"]
     messages = [Message(role, (Text(f"said {i}"),)) for i, role in enumerate(roles)]
     earlier = messages[:5]

@@ -27,7 +27,7 @@ def test_usual_names_are_found_and_repetitions_are_not(attributes: dict[str, Any
     assert recorded_usage(attributes) == expected
 
 
-def test_however_deep_and_many() -> None:
+def test_deep_and_many_attributes_are_bounded() -> None:
     deep: Any = {}
     for _ in range(50_000):
         deep = {"a": deep}
@@ -36,7 +36,7 @@ def test_however_deep_and_many() -> None:
     assert len(recorded_usage({f"tokens{i}": i for i in range(100_000)})) < 20
 
 
-def test_the_overview_shows_both_and_says_how_they_differ() -> None:
+def test_the_overview_shows_recorded_and_normalized_usage() -> None:
     span = Span(
         id="a",
         name="m",

@@ -83,7 +83,7 @@ def test_every_step_has_a_row_with_its_sign() -> None:
     assert any("only B" in line and "gpt" in line for line in shown)
 
 
-def test_what_follows_from_the_first_difference_is_dim_and_has_an_arrow_but_errors_stay_red() -> None:
+def test_downstream_rows_are_dim_with_an_arrow_and_errors_stay_red() -> None:
     a = [Did(given={"q": "a"}, made="Paris 2023"), Did(name="fetch", given={"url": "Paris 2023"})]
     b = [Did(given={"q": "a"}, made="London 2024"), Did(name="fetch", given={"url": "London 2024"}, failed=True)]
     diff = compare(run_of(a), run_of(b, ident="b"))
@@ -95,12 +95,12 @@ def test_what_follows_from_the_first_difference_is_dim_and_has_an_arrow_but_erro
     assert text_of_line(PairRows(diff, glyphs=ASCII).line(1, 120)).count("!v") == 1
 
 
-def test_the_summary_counts_rows_and_tells_what_b_took_more() -> None:
+def test_the_summary_counts_rows_and_shows_the_extra_time_of_b() -> None:
     a, b = run_of(SEARCHES, duration_ms=1000.0), run_of(SEARCHES[:2], ident="b", duration_ms=3100.0)
     assert text_of_line(summary(compare(a, b))) == "= same 2 · − only A 1 · Δ time +2.1s"
 
 
-def test_the_sentence_answers_whether_it_went_the_same_way() -> None:
+def test_the_sentence_names_the_first_difference_or_none() -> None:
     same = compare(run_of(SEARCHES), run_of(SEARCHES, ident="b"))
     assert text_of_line(sentence(same, UNICODE, 120)).startswith("= No differences  ·  3 steps")
     other = [*SEARCHES[:2], Did(given={"q": "Rome"}, made="z")]
@@ -127,7 +127,7 @@ def test_as_long_as_rows_are_not_compared_none_of_them_counts_as_the_same() -> N
     assert all(" · " in line and " = " not in line for line in texts(PairRows(diff), 120))
 
 
-def test_keys_of_pairs_survive_when_more_is_known() -> None:
+def test_keys_of_pairs_survive_further_comparison() -> None:
     steps = Comparison(run_of(SEARCHES), run_of(SEARCHES[1:], ident="b")).steps()
     first, *_, last = steps
     before, after = PairRows(first), PairRows(last)
@@ -174,14 +174,14 @@ def test_a_message_that_differs_in_ids_only_counts_as_the_same() -> None:
     assert (sections[0].sign, sections[0].note) == (Sign.SAME, NOISE)
 
 
-def test_a_step_of_one_run_is_shown_whole() -> None:
+def test_a_step_of_one_run_is_shown_in_full() -> None:
     comparison, diff = compared(run_of(SEARCHES), run_of(SEARCHES[:2], ident="b"))
     shown = texts(ComparedRows(look_of(comparison, diff, 2), width=120, side_by_side=True), 120)
     assert shown[0].startswith("− ▾ q  only A")
     assert any("z" in line for line in shown)
 
 
-def test_contexts_tell_what_became_of_each_message_and_where_a_cache_breaks() -> None:
+def test_contexts_show_the_change_of_each_message_and_the_cache_break() -> None:
     a = conversation(("system", "Be brief."), ("user", "one two three"), ("assistant", "ok"))
     b = conversation(
         ("system", "Be brief."), ("user", "one two four"), ("assistant", "ok"), ("user", "entirely new words")
@@ -191,7 +191,7 @@ def test_contexts_tell_what_became_of_each_message_and_where_a_cache_breaks() ->
     assert [CACHE_BREAK in section.note for section in sections] == [False, True, False, False]
 
 
-def test_states_show_what_differs_first_and_keep_the_rest() -> None:
+def test_states_show_differences_first() -> None:
     difference = StateDiff(
         1, {"q": 1, "docs": [1]}, {"q": 1, "docs": [2]}, (Change("output", "docs[0]", "docs[0]", 1, 2),)
     )
@@ -221,20 +221,20 @@ def test_long_stretches_that_are_the_same_are_folded_with_a_count_and_open() -> 
     assert opened.parent(inside) == opened.index(fold.key)
 
 
-def test_side_by_side_the_lines_stand_beside_each_other_and_unified_below() -> None:
+def test_lines_are_paired_side_by_side_and_stacked_in_unified_view() -> None:
     beside = texts(rows_of(section("one old word\nsame", "one new word\nsame")), 120)
     assert any("old" in line and "new" in line for line in beside)
     below = texts(rows_of(section("one old word\nsame", "one new word\nsame"), side=False), 120)
     assert [line[0] for line in below[1:3]] == ["−", "+"]
 
 
-def test_without_wrapping_a_line_runs_on() -> None:
+def test_an_unwrapped_line_is_one_row() -> None:
     rows = rows_of(section("a" * 500, "b" * 500), wrap=False)
     assert len(rows) == 3
     assert "a" * 500 in text_of_line(rows.line(1, 600))
 
 
-def test_what_is_folded_is_found_by_a_search() -> None:
+def test_search_finds_folded_lines() -> None:
     rows = rows_of(section("x\nneedle\ny", "x\nneedle\ny"), section("same", "same"))
     assert len(rows) == 1
     assert "needle" in rows.plain(0)
@@ -288,7 +288,7 @@ def test_rows_of_a_line_are_all_of_it_and_fit(text: Any, width: int) -> None:
 
 
 @given(STEPS, STEPS, VALUES)
-def test_every_pair_of_any_runs_can_be_looked_at(a: Sequence[Did], b: Sequence[Did], value: Any) -> None:
+def test_every_pair_of_any_runs_has_rows(a: Sequence[Did], b: Sequence[Did], value: Any) -> None:
     comparison, diff = compared(run_of(a), run_of([*b, Did(given=value, made=value)], ident="b"))
     for place, row in enumerate(diff.rows):
         look = look_of(comparison, diff, place)
@@ -299,7 +299,7 @@ def test_every_pair_of_any_runs_can_be_looked_at(a: Sequence[Did], b: Sequence[D
 
 
 @pytest.mark.parametrize("side", [True, False])
-def test_painting_a_huge_message_costs_what_is_seen(side: bool) -> None:
+def test_painting_a_huge_message_costs_only_its_visible_rows(side: bool) -> None:
     def seconds(paragraphs: int) -> float:
         lines = [f"paragraph {i} says this and that about subsidies" for i in range(paragraphs)]
         middle = paragraphs // 2
@@ -316,14 +316,14 @@ def test_painting_a_huge_message_costs_what_is_seen(side: bool) -> None:
     assert seconds(20_000) < 20 * seconds(200)
 
 
-def test_runs_that_share_no_step_are_said_to_and_by_what_they_were_compared() -> None:
+def test_runs_without_common_steps_show_the_criteria_compared() -> None:
     _, diff = compared(run_of([Did(), Did()]), run_of([Did(Operation.HOOK, "other")], ident="b"))
 
     text = text_of_line(sentence(diff, UNICODE, 200))
     assert text.startswith("≠ No steps in common  ·  2 only in A, 1 only in B, compared by operation, name")
 
 
-def test_of_two_formats_the_summary_says_what_is_compared() -> None:
+def test_the_summary_names_two_different_formats() -> None:
     a, b = run_of([Did()]), run_of([Did()], ident="b")
     other = replace(b.summary, ref=replace(b.summary.ref, format="another"))
     _, diff = compared(a, replace(b, summary=other))
@@ -332,7 +332,7 @@ def test_of_two_formats_the_summary_says_what_is_compared() -> None:
 
 
 @pytest.mark.parametrize("width", [40, 78, 120])
-def test_an_error_is_told_to_its_last_word(width: int) -> None:
+def test_an_error_is_shown_to_its_last_word(width: int) -> None:
     message = " ".join(f"word{i}" for i in range(60))
     failed = run_of([Did(failed=True)], ident="b", status=Status.ERROR, error=FirstError(message, "ValueError"))
     _, diff = compared(run_of([Did()]), failed)
@@ -343,7 +343,7 @@ def test_an_error_is_told_to_its_last_word(width: int) -> None:
     assert all(word in drawn for word in message.split())
 
 
-def test_the_end_of_a_run_says_where_it_is_from_only_if_it_is_inferred() -> None:
+def test_only_an_inferred_end_shows_its_source() -> None:
     a, b = (
         run_of([Did()], ident=ident, status=Status.OK, status_source=source)
         for ident, source in (("a", StatusSource.EXPLICIT), ("b", StatusSource.DERIVED))

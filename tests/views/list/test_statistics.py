@@ -17,7 +17,7 @@ def counted(passed: int | None, failed: int | None, rate: float | None) -> Stati
 
 
 @pytest.mark.parametrize("width", [79, 119, 198])
-def test_outcomes_have_columns_where_any_run_is_scored(width: int) -> None:
+def test_outcomes_have_columns_if_any_run_is_scored(width: int) -> None:
     rows = counted(1, 2, 1 / 3)
     head, line = rows.heading(width, "tool"), rows.line(0, width)
     assert width_of(head) <= width
@@ -28,7 +28,7 @@ def test_outcomes_have_columns_where_any_run_is_scored(width: int) -> None:
     assert [text_of_line(line)[:end].split()[-1] for end in ends] == ["1", "2", "33%"]
 
 
-def test_there_are_none_where_nothing_is_scored() -> None:
+def test_outcomes_have_no_columns_without_scores() -> None:
     rows = counted(None, None, None)
     assert not rows.rated
     assert "passed" not in text_of_line(rows.heading(198, "tool"))

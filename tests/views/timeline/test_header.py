@@ -62,13 +62,13 @@ def test_the_strip_is_that_of_the_picture() -> None:
         (8, "◐", False),
     ],
 )
-def test_narrow_strips_keep_what_matters_most(width: int, left: str, right: bool) -> None:
+def test_narrow_strips_keep_the_most_important_facts(width: int, left: str, right: bool) -> None:
     strip = shown(planner(), width)
     assert strip[0] == left
     assert strip[1].startswith("events/min") is right
 
 
-def test_words_stand_in_for_the_picture_where_there_is_no_room_for_it() -> None:
+def test_a_narrow_strip_replaces_the_sparkline_by_a_rate() -> None:
     assert shown(planner(), 96)[1] == "0/min"
     assert shown(planner(), 60)[1] == "0/min"
     assert liveness_strip(stand(planner()), 120)[1] == ()
@@ -85,14 +85,14 @@ def test_ascii_shows_the_same_in_ascii() -> None:
     assert right == "events/min .-#._ now 0".replace("_", "____")
 
 
-def test_what_ended_says_how() -> None:
+def test_ended_and_paused_runs_show_their_state() -> None:
     left, _ = liveness_strip(stand(planner(ended=True)), 120)
     assert text_of_line(left) == "✗ error  ended, last change 3m41s ago"
     paused, _ = liveness_strip(stand(make_run([], status=Status.PAUSED)), 120)
     assert text_of_line(paused) == "‖ paused  waiting for a human, 3m41s"
 
 
-def test_unknown_has_the_sign_of_what_is_not_known() -> None:
+def test_an_unknown_state_has_a_question_mark() -> None:
     run = make_run([], ended=False, status_word="active")
     left, _ = liveness_strip(stand(run, silent=86_400, seen=False), 120)
     assert text_of_line(left) == "? unknown  silent 1d00h"
@@ -101,7 +101,7 @@ def test_unknown_has_the_sign_of_what_is_not_known() -> None:
     )
 
 
-def test_of_an_old_session_without_an_end_nothing_is_said_but_how_long_it_took() -> None:
+def test_an_old_session_without_an_end_shows_its_duration_only() -> None:
     silent = make_run([], ended=False)
     assert stand(silent, silent=86_400, seen=False).state is State.UNKNOWN
     assert liveness_sentence(stand(silent, silent=86_400, seen=False), silent, 120, now=NOW) == ()
@@ -110,7 +110,7 @@ def test_of_an_old_session_without_an_end_nothing_is_said_but_how_long_it_took()
     assert text.endswith("0 steps in 5s"), "not since it began, days ago"
 
 
-def test_the_sentence_says_what_is_waited_for_and_how_far_it_came() -> None:
+def test_the_sentence_names_the_open_call_and_the_progress() -> None:
     run = planner()
     text = text_of_line(liveness_sentence(stand(run), run, 120, now=NOW))
     assert text == (
