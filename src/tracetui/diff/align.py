@@ -99,10 +99,10 @@ def _middle(
 def _anchors(a: Sequence[Hashable], b: Sequence[Hashable], a0: int, b0: int, a1: int, b1: int) -> list[tuple[int, int]]:
     """Positions of items unique in both lists: a longest subsequence in the same order."""
     left, right = a[a0:a1], b[b0:b1]
-    once = {item for item, count in Counter(left).items() if count == 1}
-    once &= {item for item, count in Counter(right).items() if count == 1}
-    there = {item: b0 + j for j, item in enumerate(right) if item in once}
-    places = [(a0 + i, there[item]) for i, item in enumerate(left) if item in once]
+    unique = {item for item, count in Counter(left).items() if count == 1}
+    unique &= {item for item, count in Counter(right).items() if count == 1}
+    positions_b = {item: b0 + j for j, item in enumerate(right) if item in unique}
+    places = [(a0 + i, positions_b[item]) for i, item in enumerate(left) if item in unique]
     return [places[i] for i in increasing([j for _, j in places])]
 
 
@@ -589,9 +589,9 @@ def find_reruns(a: Run, b: Run) -> Reruns:
     keys: tuple[dict[int, Hashable], dict[int, Hashable]] = ({}, {})
     copies: tuple[set[int], set[int]] = (set(), set())
     for side, fork, original in ((0, a, b), (1, b, a)):
-        for own, there in _run_again(fork, original).items():
-            keys[side][own] = keys[1 - side][there] = ("again", side, own)
-            copy = fork.index[original.spans[there].id]
+        for own, source in _run_again(fork, original).items():
+            keys[side][own] = keys[1 - side][source] = ("again", side, own)
+            copy = fork.index[original.spans[source].id]
             keys[side][copy] = (INHERITED, side, copy)
             copies[side].update(range(copy, copy + fork.sizes[copy]))
     return Reruns(keys, (frozenset(copies[0]), frozenset(copies[1])))
@@ -611,7 +611,7 @@ def _run_again(fork: Run, original: Run) -> dict[int, int]:
     sources = [original.index.get(fork.spans[place].id) for place in copies]
     inherited = sorted(set(own).intersection(place for place in sources if place is not None))
     exact = {_place(original.spans[i]): i for i in inherited}
-    there = {_place(original.spans[i]) for i in own}
+    original_places = {_place(original.spans[i]) for i in own}
     partner: dict[int, int] = {}
     rest: list[int] = []
     for place in tops:
@@ -620,7 +620,7 @@ def _run_again(fork: Run, original: Run) -> dict[int, int]:
             continue
         if key in exact:
             partner[place] = exact.pop(key)
-        elif key not in there:
+        elif key not in original_places:
             rest.append(place)
     times = Counter(original.spans[i].name for i in own)
     unmatched = [i for i in inherited if i in exact.values() and _may_repeat(original.spans[i], times)]
@@ -687,8 +687,8 @@ def _only(pair: Pair, in_b: bool) -> bool:
 
 def _move_gap(pairs: list[Pair], start: int, end: int, in_b: bool, own: Keys, other: Keys, same: Same) -> None:
     """Move the gap ``pairs[start:end]`` (steps of one side) to the position with the fewest content differences."""
-    mine = [pair.b if in_b else pair.a for pair in pairs[start:end]]
-    first, size = mine[0], end - start
+    gap_steps = [pair.b if in_b else pair.a for pair in pairs[start:end]]
+    first, size = gap_steps[0], end - start
     if first is None:
         return
     up = _room(pairs, start - 1, -1, lambda t: _key_at(own, first + size - 1 - t), in_b, other)
@@ -696,10 +696,10 @@ def _move_gap(pairs: list[Pair], start: int, end: int, in_b: bool, own: Keys, ot
     if not up and not down:
         return
     region = [*pairs[start - up : start], *pairs[end : end + down]]
-    theirs = [pair.a if in_b else pair.b for pair in region]
+    partners = [pair.a if in_b else pair.b for pair in region]
 
     def differs(t: int, shift: int) -> bool:
-        left, right = theirs[t], first - up + shift + t
+        left, right = partners[t], first - up + shift + t
         return left is not None and not (same(left, right) if in_b else same(right, left))
 
     above, below = [differs(t, 0) for t in range(up)], [differs(t, size) for t in range(up, up + down)]
@@ -707,11 +707,11 @@ def _move_gap(pairs: list[Pair], start: int, end: int, in_b: bool, own: Keys, ot
         return  # already optimal
     above += [differs(t, 0) for t in range(up, up + down)]
     below = [differs(t, size) for t in range(up)] + below
-    costs = [sum(above[:cut]) + sum(below[cut:]) for cut in range(len(theirs) + 1)]
+    costs = [sum(above[:cut]) + sum(below[cut:]) for cut in range(len(partners) + 1)]
     cut = min(range(len(costs)), key=lambda place: (costs[place], abs(place - up)))
-    moved: list[tuple[int | None, int | None]] = [(partner, first - up + t) for t, partner in enumerate(theirs[:cut])]
+    moved: list[tuple[int | None, int | None]] = [(partner, first - up + t) for t, partner in enumerate(partners[:cut])]
     moved += [(None, first - up + cut + t) for t in range(size)]
-    moved += [(partner, first - up + size + cut + t) for t, partner in enumerate(theirs[cut:])]
+    moved += [(partner, first - up + size + cut + t) for t, partner in enumerate(partners[cut:])]
     pairs[start - up : end + down] = [Pair(left, right) if in_b else Pair(right, left) for left, right in moved]
 
 
@@ -740,14 +740,14 @@ def _pair_moved(pairs: list[Pair], keys_a: Keys, keys_b: Keys, same: Same) -> li
     if not gone:
         return pairs
     partner: dict[int, int] = {}
-    looked = 0
+    compared = 0
     for pair in pairs:
-        if pair.a is None and pair.b is not None and looked < CANDIDATES:
-            there = gone.get(keys_b[pair.b], [])
-            match = next((i for i in there[:4] if same(i, pair.b)), None)
-            looked += len(there[:4])
+        if pair.a is None and pair.b is not None and compared < CANDIDATES:
+            candidates = gone.get(keys_b[pair.b], [])
+            match = next((i for i in candidates[:4] if same(i, pair.b)), None)
+            compared += len(candidates[:4])
             if match is not None:
-                there.remove(match)
+                candidates.remove(match)
                 partner[pair.b] = match
     taken = set(partner.values())
     return [

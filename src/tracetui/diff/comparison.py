@@ -212,8 +212,8 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def apart(self) -> bool:
         """Whether the runs have steps but none in common."""
-        alone = self.counts.get(Kind.ONLY_A, 0) + self.counts.get(Kind.ONLY_B, 0)
-        return bool(self.rows) and alone == len(self.rows)
+        unpaired = self.counts.get(Kind.ONLY_A, 0) + self.counts.get(Kind.ONLY_B, 0)
+        return bool(self.rows) and unpaired == len(self.rows)
 
     def span_a(self, row: Row) -> Span | None:
         """The step of A in that row."""
@@ -319,7 +319,7 @@ def _new_words(now: _Sides, then: _Sides) -> bool:
     if not now.a or not now.b:
         return False
     pairs = ((now.words_a, then.words_a), (now.words_b, then.words_b))
-    return any(new and 2 * len(new & came) >= len(new) for new, came in pairs)
+    return any(new and 2 * len(new & diverged) >= len(new) for new, diverged in pairs)
 
 
 def _contains(now: _Sides, then: _Sides) -> bool:

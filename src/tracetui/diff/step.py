@@ -455,15 +455,15 @@ def message_pairs(a: Sequence[Message], b: Sequence[Message]) -> list[MessagePai
 
 def _moved(blocks: Sequence[Block], left: Sequence[str], right: Sequence[str]) -> dict[int, int]:
     """Moved messages: ``{position in B: position in A}``."""
-    there: dict[str, list[int]] = {}
+    positions: dict[str, list[int]] = {}
     for block in blocks:
         for i in range(block.a0, block.a1) if not block.same else ():
-            there.setdefault(left[i], []).append(i)
+            positions.setdefault(left[i], []).append(i)
     moved: dict[int, int] = {}
     for block in blocks:
         for j in range(block.b0, block.b1) if not block.same else ():
-            if there.get(right[j]):
-                moved[j] = there[right[j]].pop(0)
+            if positions.get(right[j]):
+                moved[j] = positions[right[j]].pop(0)
     return moved
 
 

@@ -328,12 +328,12 @@ def _same_scalar(a: Any, b: Any) -> bool:
 
 def _missing_kind(path_a: Path, path_b: Path, a: Any, b: Any, judge: Callable[..., str | None]) -> str | None:
     """The kind of noise of a missing field: its value is null, or noise itself."""
-    there = b if a is _NOTHING else a
+    value = b if a is _NOTHING else a
     path = path_b if a is _NOTHING else path_a
     field = "" if path is None or isinstance(path[1], int) else path[1]
     if not field:
         return None
-    return EMPTY if there is None else judge(field, there, None)
+    return EMPTY if value is None else judge(field, value, None)
 
 
 def _one_sided(side: str, path_a: Path, path_b: Path, a: Any, b: Any, kind: str | None) -> Change:

@@ -274,5 +274,5 @@ def junit(report: AuditReport, redactor: Redactor) -> bytes:
 
 
 def _line(finding: Finding, redactor: Redactor) -> Clean:
-    what = masked_line(finding.command or finding.target, redactor, 300)
-    return Clean(f"{finding.outcome}: {what} ({exact(address_of(finding), 300)})")
+    target = masked_line(finding.command or finding.target, redactor, 300)
+    return Clean(f"{finding.outcome}: {target} ({exact(address_of(finding), 300)})")

@@ -167,8 +167,8 @@ def why_lines(report: BlameReport, line: LineAnswer, redactor: Redactor) -> Iter
         reason = report.reasons.get(step)
         if reason is not None and reason.prompt is not None:
             yield row("prompt", Clean(f"“{masked_line(reason.prompt, redactor, 200)}”"))
-        what = masked_line(reason.step, redactor, 120) if reason is not None else exact(step.span, 80)
-        yield row("step", Clean(f"{_name(report, step, redactor)}  {what}  {_when(step)}"))
+        label = masked_line(reason.step, redactor, 120) if reason is not None else exact(step.span, 80)
+        yield row("step", Clean(f"{_name(report, step, redactor)}  {label}  {_when(step)}"))
     elif answer.candidates:
         names = (f"{_name(report, step, redactor)} at {_when(step)}" for step in answer.candidates)
         yield row("who", Clean(f"{grouped(len(answer.candidates))} candidates: {' · '.join(names)}"))

@@ -199,9 +199,9 @@ def pair_line(diff: Diff, description: DiffWords, width: int | None = None) -> C
     addresses = clean(diff.b.summary.ref.address), _relation(diff), clean(diff.a.summary.ref.address)
     if diff.first is None or diff.same:
         return _pair_text("same", *addresses, "", width)
-    aside = f" (usually ignored: {diff.first.noise})" if diff.first.noise else ""
+    note = f" (usually ignored: {diff.first.noise})" if diff.first.noise else ""
     location = (
-        f"first at {_location(diff, diff.rows[diff.first.row])}: {description.first or _path_label(diff.first)}{aside}"
+        f"first at {_location(diff, diff.rows[diff.first.row])}: {description.first or _path_label(diff.first)}{note}"
     )
     return _pair_text("different", *addresses, location, width)
 
@@ -262,8 +262,8 @@ def heading(diff: Diff, description: DiffWords) -> Clean:
     """The verdict in a few words, for a title."""
     if diff.same or diff.first is None:
         return Clean("A vs B: no differences")
-    what = description.first or Clean("differs")
-    return Clean(f"A vs B: {what} at {_location(diff, diff.rows[diff.first.row])}")
+    change = description.first or Clean("differs")
+    return Clean(f"A vs B: {change} at {_location(diff, diff.rows[diff.first.row])}")
 
 
 def verdict_lines(diff: Diff, description: DiffWords) -> Iterator[Clean]:
@@ -371,8 +371,8 @@ def _change_line(change: Change) -> Clean:
     left, right = _distinguished(change.a, change.b, short)
     if change.path_a is None or change.path_b is None:
         left, right = (Clean("(nothing)"), short(change.b)) if change.path_a is None else (left, Clean("(nothing)"))
-    aside = f"  (usually ignored: {change.noise})" if change.noise else ""
-    return Clean(f"      {path}: {left} → {right}{aside}")
+    note = f"  (usually ignored: {change.noise})" if change.noise else ""
+    return Clean(f"      {path}: {left} → {right}{note}")
 
 
 def _distinguished(a: Any, b: Any, written: Callable[[Any], Clean]) -> tuple[Clean, Clean]:
@@ -540,7 +540,7 @@ def _name(diff: Diff, row: Row) -> Clean:
 
 def _change(change: Change, index: int, kind: Kind) -> Iterator[Section]:
     """One changed value, line by line."""
-    aside = f" (usually ignored: {change.noise})" if change.noise else ""
-    title = Clean(f"{one_line(change.path, 200) or change.side}{aside}")
+    note = f" (usually ignored: {change.noise})" if change.noise else ""
+    title = Clean(f"{one_line(change.path, 200) or change.side}{note}")
     lines = list(word_lines(Divergence(index, kind, change.path, change.a, change.b)))
     yield Section(title, cut_lines(lines), "diff")

@@ -191,8 +191,8 @@ def run_page(run: Run, *, full: bool = False, links: Links = (), redactor: Redac
     yield Heading(1, Clean(f"{glyph} {title(run)}"), style=style)
     recorded = [fact for fact in facts(run) if fact.lines]
     prompt = one_line(run.summary.prompt, 300)
-    asked = [("prompt", [prompt])] if prompt and not run.body.goal else []
-    yield Facts([*links, *asked, *(fact for fact in recorded if fact.label not in _LATER)])
+    prompt_facts = [("prompt", [prompt])] if prompt and not run.body.goal else []
+    yield Facts([*links, *prompt_facts, *(fact for fact in recorded if fact.label not in _LATER)])
     yield from _failed_steps(run)
     yield from _step_links(run)
     if run.spans:

@@ -107,7 +107,7 @@ class Tree(NamedTuple):
 def tree_html(tree: Tree) -> Iterator[str]:
     """Write a tree as HTML, step by step."""
     columns = {"has-time": tree.timed, "has-tokens": tree.counted, "has-bar": bool(tree.axis)}
-    yield f'<div class="{" ".join(["tree", *(name for name, there in columns.items() if there)])}">\n'
+    yield f'<div class="{" ".join(["tree", *(name for name, is_shown in columns.items() if is_shown)])}">\n'
     if any(columns.values()):
         axis = "".join(f"<span>{escape(label)}</span>" for label in tree.axis)
         heads = '<span class="time">time</span>' if tree.timed else ""

@@ -84,12 +84,12 @@ def instant(start: float, total: float, width: int, glyphs: Glyphs = UNICODE) ->
     return Bar(min(width - 1, max(0, int(start / total * width))), glyphs.ends[0])
 
 
-def on_grid(what: Bar, style: str, ticks: Sequence[int], width: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
+def on_grid(bar: Bar, style: str, ticks: Sequence[int], width: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
     """A bar on the time grid: `width` cells, with dashed lines at the cells `ticks`."""
-    stop = what.at + len(what.text)
-    pieces = _grid(0, what.at, ticks, glyphs)
-    if what.text:
-        pieces.append(Piece(Clean(what.text), style))
+    stop = bar.at + len(bar.text)
+    pieces = _grid(0, bar.at, ticks, glyphs)
+    if bar.text:
+        pieces.append(Piece(Clean(bar.text), style))
     return pieces + _grid(stop, width, ticks, glyphs)
 
 

@@ -238,8 +238,8 @@ def _reason(missed: Break) -> str:
     if missed.reported:
         return f"Recorded reason: {missed.reported}."
     if missed.cause == Cause.IDLE:
-        how = f"the {life} that the cache lasts" if missed.cache_known else f"{life}, the usual life of a cache"
-        return f"The request came {duration((missed.idle or 0) * 1000)} after the last answer: longer than {how}."
+        lifetime = f"the {life} that the cache lasts" if missed.cache_known else f"{life}, the usual life of a cache"
+        return f"The request came {duration((missed.idle or 0) * 1000)} after the last answer: longer than {lifetime}."
     reason = _REASONS.get(missed.cause, "")
     if missed.basis == Basis.COINCIDES:
         return f"Coincides with {_EVENTS.get(missed.cause, missed.cause)}."

@@ -122,8 +122,8 @@ def sentence(ledger: Ledger, redactor: Redactor | None, *, done: str = "") -> Li
         paid = f"cost {usd_label(totals.usd_breaks)}" if totals.usd is not None else f"missed {tokens(totals.missed)}"
         pieces.append(Piece(Clean(f"{number} {paid}"), "status.warn bold"))
         cause, count = Counter(missed.cause for missed in breaks).most_common(1)[0]
-        which = f", {count} of them by " if len(breaks) > 1 and count < len(breaks) else ", by "
-        pieces.append(Piece(Clean(f"{of_total}{which}{_CAUSE_NOUNS.get(cause, cause_name(cause))}"), "text"))
+        attribution = f", {count} of them by " if len(breaks) > 1 and count < len(breaks) else ", by "
+        pieces.append(Piece(Clean(f"{of_total}{attribution}{_CAUSE_NOUNS.get(cause, cause_name(cause))}"), "text"))
         pieces += [_DOT, Piece(Clean("]k"), "key bold"), Piece(Clean(" next break"), "sec")]
     else:
         read = "no cache breaks" if totals.read is not None else "no cache reads recorded"
@@ -457,7 +457,7 @@ def content_rows(
         if not is_open:
             continue
         inner = sorted(
-            ((total(some), part) for part, some in by_part.items()), key=lambda part: [-n for n in size(part[0])]
+            ((total(members), part) for part, members in by_part.items()), key=lambda part: [-n for n in size(part[0])]
         )
         for account, (content, file) in inner[:_MOST_FILES]:
             name = file_label(file, redactor) if file else content_label(content, redactor)

@@ -33,11 +33,11 @@ def json_string(value: str, room: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
     if len(value) <= room and cells(head) + 2 <= room:
         return [Piece(Clean(f'"{head}"'), "json.string")]
     lines = value.count("\n") + 1 if len(value) < 1 << 20 else 1
-    what = Clean(f" {quantity(lines, 'line')}" if lines > 1 else f" {size(len(value))}")
-    remaining = max(4, room - cells(what) - 1)
+    extent = Clean(f" {quantity(lines, 'line')}" if lines > 1 else f" {size(len(value))}")
+    remaining = max(4, room - cells(extent) - 1)
     first = clean(value[: remaining + 1].split("\n", 1)[0])
     cut = truncate(Clean(first + glyphs.cut), remaining) if cells(first) < remaining else truncate(first, remaining)
-    return fit([Piece(Clean(f'"{cut}'), "json.string"), Piece(what, "dim")], room)
+    return fit([Piece(Clean(f'"{cut}'), "json.string"), Piece(extent, "dim")], room)
 
 
 def json_summary(value: Any, glyphs: Glyphs = UNICODE) -> Clean:
@@ -305,8 +305,8 @@ class DocumentRows:
         if isinstance(value, str):
             lines = value.count("\n") + 1
             return quantity(lines, "line")
-        what = "key" if isinstance(value, Mapping) else "item"
-        return quantity(len(value), what)
+        unit = "key" if isinstance(value, Mapping) else "item"
+        return quantity(len(value), unit)
 
     def selectable(self, index: int) -> bool:
         return True

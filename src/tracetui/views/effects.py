@@ -281,13 +281,13 @@ def _change_row(
     number: int, change: Change, history: FileHistory, people: People, parent: int, glyphs: Glyphs
 ) -> EffectRow:
     effect = change.effect
-    how = {Kind.WRITE: "write", Kind.DELETE: "delete", Kind.MOVE: "move"}.get(effect.kind, "edit")
+    verb = {Kind.WRITE: "write", Kind.DELETE: "delete", Kind.MOVE: "move"}.get(effect.kind, "edit")
 
     def draw(width: int) -> Line:
         room, title = _file_widths(width)
         pieces = [
             Piece(Clean("    ")),
-            *fill([Piece(Clean(how), "kind.tool"), Piece(Clean(f"  {effect.certainty}"), "dim")], room - 4),
+            *fill([Piece(Clean(verb), "kind.tool"), Piece(Clean(f"  {effect.certainty}"), "dim")], room - 4),
             column(Clean(""), 13, "dim"),
             *(_lines(effect.added, effect.removed, glyphs) if change.is_done else [column(Clean(""), 14, "dim")]),
             Piece(Clean("  ")),
@@ -303,7 +303,7 @@ def _change_row(
         return tuple(pieces)
 
     key = (history.path, change.run, change.span, number)
-    return EffectRow(key, draw, f"{how} {effect.outcome}", (change.run, change.span), parent=parent)
+    return EffectRow(key, draw, f"{verb} {effect.outcome}", (change.run, change.span), parent=parent)
 
 
 def file_diff(history: FileHistory, people: People, width: int, glyphs: Glyphs = UNICODE) -> list[Line]:
@@ -349,10 +349,10 @@ def files_sentence(report: FilesReport) -> Line:
         tried = f"{quantity(report.tried, 'change')} denied, failed or without a recorded outcome"
         return (Piece(Clean(tried if report.tried else "no file changed"), "sec"),)
     changed, gone = states[State.CHANGED], states[State.GONE]
-    looked = changed + gone + states[State.AS_WRITTEN]
+    checked = changed + gone + states[State.AS_WRITTEN]
     if changed:
         pieces = [Piece(Clean(f"{grouped(changed)} of {quantity(total, 'file')} changed since"), "status.warn bold")]
-    elif looked:
+    elif checked:
         pieces = [Piece(Clean(f"{quantity(total, 'file')}, none changed since"), "text bold")]
     else:
         pieces = [
@@ -403,7 +403,7 @@ def audit_heading(width: int, sorted_by: str = "rule") -> Line:
             column(Clean(word), size, _heading_style(word, sorted_by, "rule"), right=True)
             for word, size in (("done", 5), ("tried", 7), ("runs", 6))
         ),
-        column(Clean("  what"), _what_room(width) + 2, "dim"),
+        column(Clean("  what"), _evidence_room(width) + 2, "dim"),
         column(Clean("run"), 10, "dim"),
     ]
     if width >= WIDE:
@@ -411,7 +411,7 @@ def audit_heading(width: int, sorted_by: str = "rule") -> Line:
     return tuple(fit(pieces, width))
 
 
-def _what_room(width: int) -> int:
+def _evidence_room(width: int) -> int:
     return max(10, width - 22 - 5 - 7 - 6 - 2 - 10 - (18 if width >= WIDE else 0))
 
 
@@ -490,7 +490,7 @@ def _rule_row(
         if number
     ]
     counts = Counter(one_line(finding.what, 80) for finding in listed)
-    targets = [f"{what} {glyphs.times}{number}" if number > 1 else what for what, number in counts.most_common(4)]
+    targets = [f"{target} {glyphs.times}{number}" if number > 1 else target for target, number in counts.most_common(4)]
     targets += [quantity(len(counts) - 4, "other")] if len(counts) > 4 else []
     label = Clean(RULES[name].title) if is_open else Clean(" · ".join(targets))
     more = Clean("".join(f" · {part}" for part in left_out) if label else " · ".join(left_out))
@@ -518,13 +518,13 @@ def _finding_row(number: int, finding: Finding, people: People, parent: int, *, 
     state = "allowed" if is_allowed else "folded" if finding.is_folded else outcome
 
     def draw(width: int) -> Line:
-        room = _what_room(width)
-        what = evidence(finding, room - 1, "dim" if is_quiet else "text")
+        room = _evidence_room(width)
+        evidence_pieces = evidence(finding, room - 1, "dim" if is_quiet else "text")
         pieces = [
             Piece(Clean(" " * 22)),
             column(Clean(state), 18, "dim" if is_quiet else "sec", right=True),
             Piece(Clean("  ")),
-            *fill(fit(what, room - 1), room),
+            *fill(fit(evidence_pieces, room - 1), room),
             *fill(fit([Piece(people.name(finding.run), "accent")], 8), 10),
         ]
         if width >= WIDE:

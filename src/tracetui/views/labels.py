@@ -242,19 +242,19 @@ def ledger_words(ledger: Ledger, *, glyphs: Glyphs = UNICODE, width: int | None 
     Zero counts are left out. A small `width` shortens the lists.
     """
     line = Clean("")
-    for most, of_what in ((_NAMED, _BYTES), (2, _BYTES), (1, _BYTES), (1, ""), (0, _BYTES), (0, "")):
-        line = _ledger_words(ledger, glyphs, most, of_what)
+    for most, unit in ((_NAMED, _BYTES), (2, _BYTES), (1, _BYTES), (1, ""), (0, _BYTES), (0, "")):
+        line = _ledger_words(ledger, glyphs, most, unit)
         if width is None or cells(line) <= width:
             break
     return line
 
 
-def _ledger_words(ledger: Ledger, glyphs: Glyphs, most: int, of_what: str) -> Clean:
-    parts = [f"parsed {share(ledger.share, glyphs)}{of_what}" if ledger.share is not None else "coverage unknown"]
-    for what, counted in (("kinds", ledger.kinds), ("fields", ledger.fields)):
+def _ledger_words(ledger: Ledger, glyphs: Glyphs, most: int, unit: str) -> Clean:
+    parts = [f"parsed {share(ledger.share, glyphs)}{unit}" if ledger.share is not None else "coverage unknown"]
+    for noun, counted in (("kinds", ledger.kinds), ("fields", ledger.fields)):
         if counted:
             named = f" ({_commonest(counted, glyphs, most)})" if most else ""
-            parts.append(f"unknown {what} {grouped(len(counted))}{named}")
+            parts.append(f"unknown {noun} {grouped(len(counted))}{named}")
     if ledger.torn:
         parts.append(f"torn lines {grouped(ledger.torn)}")
     if ledger.writers:

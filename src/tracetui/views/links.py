@@ -34,16 +34,16 @@ def link_words(run: Run, link: StepLink, span_id: str | None = None) -> Clean:
         return Clean(f"the answer names {quote}")
     if link.kind is Kind.TRIALS:
         return _trial_words(link, quote)
-    there = step_words(run, link.targets[0].span)
+    target = step_words(run, link.targets[0].span)
     if link.kind is Kind.SUB_AGENT:
         is_target = span_id is not None and link.source.span != span_id
         if is_target:
             return Clean(f"failed inside: {step_words(run, link.source.span)}")
         called = run.spans[run.index[link.targets[0].span]]
-        return Clean(f"{'inside' if called.operation is Operation.INVOKE_AGENT else 'called by'} {there}")
+        return Clean(f"{'inside' if called.operation is Operation.INVOKE_AGENT else 'called by'} {target}")
     if link.kind is Kind.CHANGED:
-        return Clean(f"{quote} already changed by {there}")
-    return Clean(f"{quote} first in {there}{_match_words(link)}")
+        return Clean(f"{quote} already changed by {target}")
+    return Clean(f"{quote} first in {target}{_match_words(link)}")
 
 
 def other_steps(link: StepLink, span_id: str) -> tuple[str, ...]:

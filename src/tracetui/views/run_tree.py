@@ -294,8 +294,8 @@ class TreeRows:
         trials = self._decisive_at[id(fork)]
         if trials is None:
             return line
-        would = "would be " if room >= _ROOMIEST else ""
-        return *line, _dot(self._glyphs), Piece(Clean(f"{would}decisive at {quantity(trials, 'trial')}"), "dim")
+        lead = "would be " if room >= _ROOMIEST else ""
+        return *line, _dot(self._glyphs), Piece(Clean(f"{lead}decisive at {quantity(trials, 'trial')}"), "dim")
 
     def _text(self, node: Node, room: int) -> list[Piece]:
         """Range of steps, fold mark, glyph, name and argument, and what is folded."""
@@ -410,11 +410,12 @@ def fork_sentence(fork: Fork, side: int, width: int, *, rates: bool, glyphs: Gly
 
 def _fork_sentence(fork: Fork, side: int, glyphs: Glyphs, detail: int) -> Line:
     """The sentence at a level of detail: 0 is the shortest, 2 has both p."""
-    of = " of " if detail else "/"
+    separator = " of " if detail else "/"
     here, elsewhere = fork.sides[side], fork.elsewhere(side)
-    count = f"{len(here.branch.runs)}{of}{len(fork.parent.runs)} here"
+    count = f"{len(here.branch.runs)}{separator}{len(fork.parent.runs)} here"
     passed = [
-        f"{rate.passed}{of}{rate.scored} passed" if rate.scored else "none scored" for rate in (here.scored, elsewhere)
+        f"{rate.passed}{separator}{rate.scored} passed" if rate.scored else "none scored"
+        for rate in (here.scored, elsewhere)
     ]
     return (
         Piece(Clean(f"{count}, {passed[0]}"), "text bold"),

@@ -231,8 +231,8 @@ def add_price(sheet: Sheet, recorded: float | None, estimate: Estimate | None) -
     elif estimate is None:
         sheet.fact("cost", Piece(sheet.glyphs.missing, "dim"))
     else:
-        of = f", {'models' if len(estimate.models) > 1 else 'model'} {', '.join(estimate.models)}"
-        source = one_line(f"estimated by {prices.origin()}{of if estimate.models else ''}", 300)
+        models = f", {'models' if len(estimate.models) > 1 else 'model'} {', '.join(estimate.models)}"
+        source = one_line(f"estimated by {prices.origin()}{models if estimate.models else ''}", 300)
         sheet.fact("cost", Piece(cost(estimate.usd, estimated=True), "sec"), Piece(Clean(f"  {source}"), "dim"))
         if estimate.unpriced:
             excluded = f"excludes {', '.join(estimate.unpriced)} (no known price)"

@@ -267,8 +267,8 @@ def _checks(sheet: Sheet, span: Span, checks: tuple[Check, ...]) -> None:
 
 def _link(sheet: Sheet, run: Run, link: Link) -> None:
     spans = (link.span,) if link.span is not None else ()
-    there = run.span(link.span) if link.span is not None else None
-    title = span_title(run, there) if there is not None else (link.run or link.span or "")
+    target = run.span(link.span) if link.span is not None else None
+    title = span_title(run, target) if target is not None else (link.run or link.span or "")
     arrow = Piece(Clean(f"{sheet.glyphs.arrow} "), "dim")
     sheet.fact(link.label, arrow, Piece(one_line(title, 200), "accent"), spans=spans, run=link.run)
 

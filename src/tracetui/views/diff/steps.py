@@ -268,10 +268,10 @@ def sentence(diff: Diff, glyphs: Glyphs, width: int, description: DiffWords = NO
         )
     row = diff.rows[diff.first.row]
     if diff.complete and diff.apart:
-        alone = f"{grouped(diff.counts[Kind.ONLY_A])} only in A, {grouped(diff.counts[Kind.ONLY_B])} only in B"
+        unpaired = f"{grouped(diff.counts[Kind.ONLY_A])} only in A, {grouped(diff.counts[Kind.ONLY_B])} only in B"
         return (
             Piece(Clean(f"{glyphs.changed} No steps in common"), "diff.chg bold"),
-            Piece(Clean(f"  ·  {alone}, compared by {one_line(diff.by, 80)}"), "sec"),
+            Piece(Clean(f"  ·  {unpaired}, compared by {one_line(diff.by, 80)}"), "sec"),
         )
     if diff.first.noise:
         location = f"  ·  first: {diff.first.noise}: {difference_label(diff, diff.first)}"
@@ -283,9 +283,9 @@ def sentence(diff: Diff, glyphs: Glyphs, width: int, description: DiffWords = NO
     ]
     if diff.first.path and not description.first:
         pieces.append(Piece(Clean(f": {one_line(diff.first.path, 80)}"), "text bold"))
-    apart = len(diff.independent)
+    independent = len(diff.independent)
     facts = [f"{diff.downstream} downstream"] if diff.downstream else []
-    facts += [f"{apart} independent"] if apart else []
+    facts += [f"{independent} independent"] if independent else []
     facts += ["nothing ignored"] if diff.strict and diff.complete else []
     if diff.decision is not None:
         pieces.append(Piece(Clean("  ·  "), "dim"))
@@ -363,8 +363,8 @@ def summary(diff: Diff, glyphs: Glyphs = UNICODE) -> Line:
     ):
         if value is not None:
             pieces += [Piece(Clean(f"Δ {name} {_signed(value, written)}"), "sec"), Piece(Clean(" · "), "dim")]
-    if aside := sum(bool(row.noise) for row in diff.rows) if diff.strict else 0:
-        pieces += [Piece(Clean(f"{grouped(aside)} usually ignored"), "dim"), Piece(Clean(" · "), "dim")]
+    if noisy := sum(bool(row.noise) for row in diff.rows) if diff.strict else 0:
+        pieces += [Piece(Clean(f"{grouped(noisy)} usually ignored"), "dim"), Piece(Clean(" · "), "dim")]
     if diff.ignored:
         label = f"{grouped(sum(diff.ignored.values()))} ignored"
         pieces += [Piece(Clean(label), "dim"), Piece(Clean(" · "), "dim")]

@@ -77,16 +77,16 @@ class Paper(NamedTuple):
         return [*pieces, Piece(Clean(" " * max(0, missing)), f"{base}.line")]
 
     def _unified(self, lines: Lines, a: int | None, b: int | None, row: int) -> Iterator[Piece]:
-        of = lines.of
-        if of.same:
-            base, sign, line = "", Clean(" "), of.a[a if a is not None else 0]
+        hunk = lines.of
+        if hunk.same:
+            base, sign, line = "", Clean(" "), hunk.a[a if a is not None else 0]
         elif a is not None:
-            base, sign, line = "diff.rem", self.glyphs.only_a, of.a[a]
+            base, sign, line = "diff.rem", self.glyphs.only_a, hunk.a[a]
         else:
             assert b is not None
-            base, sign, line = "diff.add", self.glyphs.only_b, of.b[b]
-        shown_a = count(of.at_a + a + 1) if a is not None and row == 0 else Clean("")
-        shown_b = count(of.at_b + b + 1) if b is not None and row == 0 else Clean("")
+            base, sign, line = "diff.add", self.glyphs.only_b, hunk.b[b]
+        shown_a = count(hunk.at_a + a + 1) if a is not None and row == 0 else Clean("")
+        shown_b = count(hunk.at_b + b + 1) if b is not None and row == 0 else Clean("")
         yield Piece(sign if row == 0 else Clean(" "), base or "dim")
         numbers = f"{pad(shown_a, _NUMBER, right=True)} {pad(shown_b, _NUMBER, right=True)} "
         yield Piece(Clean(numbers), "dim")

@@ -454,10 +454,10 @@ def update_chosen(before: array[int], delta: Growth, count: int, chosen: Callabl
     positions = before[:]
     for position in delta.changed:
         at = bisect_left(positions, position)
-        there = at < len(positions) and positions[at] == position
-        if there and not chosen(position):
+        is_present = at < len(positions) and positions[at] == position
+        if is_present and not chosen(position):
             positions.pop(at)
-        elif not there and chosen(position):
+        elif not is_present and chosen(position):
             positions.insert(at, position)
     positions.extend(i for i in range(delta.start, count) if chosen(i))
     return positions

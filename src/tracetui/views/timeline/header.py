@@ -118,8 +118,8 @@ def _failure(run: Run, glyphs: Glyphs) -> list[Piece]:
     elif span is not None and place:
         outcome = f" failed at {one_line(span_title(run, span), 120)}"
         return [Piece(Clean(outcome), "text bold")]
-    what = one_line(span.name, 80) if span is not None else cause(run)
-    return [Piece(Clean(outcome), "text bold"), Piece(Clean(f" {glyphs.dot} {what}" if what else ""), "text")]
+    detail = one_line(span.name, 80) if span is not None else cause(run)
+    return [Piece(Clean(outcome), "text bold"), Piece(Clean(f" {glyphs.dot} {detail}" if detail else ""), "text")]
 
 
 def _heading_facts(
@@ -259,10 +259,10 @@ def _usual_words(liveness: Liveness) -> tuple[tuple[str, slice], ...]:
     """The usual pace, shorter and shorter."""
     usual = liveness.usual
     p95, most = rounded(usual.p95_ms), rounded(usual.longest_ms)
-    what = "earlier calls" if usual.source == "earlier calls" else "typical gap"
+    label = "earlier calls" if usual.source == "earlier calls" else "typical gap"
     return (
-        (f"{what} {p95}, longest {most}", slice(0, 2)),
-        (f"{what} {p95}", slice(1, 2)),
+        (f"{label} {p95}, longest {most}", slice(0, 2)),
+        (f"{label} {p95}", slice(1, 2)),
         (f"gap {p95}", slice(1, 3)),
     )
 
@@ -336,17 +336,17 @@ def _is_old(liveness: Liveness, run: Run) -> bool:
 def _why_stalled(liveness: Liveness, glyphs: Glyphs) -> Clean:
     call, usual = liveness.open, liveness.usual
     if call is None or call.ms is None:
-        what = f"no new events for {seconds(liveness.silent_ms)}"
+        reason = f"no new events for {seconds(liveness.silent_ms)}"
     else:
         least = "at least " if call.at_least else ""
-        what = f"{truncate(_name(call, glyphs), _NAME_CELLS)} running for {least}{seconds(call.ms)}"
+        reason = f"{truncate(_name(call, glyphs), _NAME_CELLS)} running for {least}{seconds(call.ms)}"
     if usual.p95_ms is None:
-        return Clean(what)
+        return Clean(reason)
     p95 = rounded(usual.p95_ms)
     if usual.source == "earlier calls" and call is not None:
         name = truncate(_name(call, glyphs), _NAME_CELLS)
-        return Clean(f"{what}; {name} calls take {p95} (p95)")
-    return Clean(f"{what}; typical gap {p95} (p95)")
+        return Clean(f"{reason}; {name} calls take {p95} (p95)")
+    return Clean(f"{reason}; typical gap {p95} (p95)")
 
 
 def _how_far(run: Run, now: float | None) -> list[str]:

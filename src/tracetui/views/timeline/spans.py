@@ -277,8 +277,8 @@ class SpanRows:
         if index >= len(self._visible):
             return None
         position = self._visible[index]
-        if self._loops is not None and (around := self._loops.loop_at(position)) is not None:
-            return Fold(self._loops.key(around), not self._loops.is_folded(around))
+        if self._loops is not None and (loop := self._loops.loop_at(position)) is not None:
+            return Fold(self._loops.key(loop), not self._loops.is_folded(loop))
         span = self.run.spans[position]
         if self.run.sizes[position] == 1 or not (self.tree or navigation.is_abandoned_branch(self.run, position)):
             return None
@@ -416,8 +416,8 @@ class SpanRows:
         if depth * 2 > _MAX_INDENT:
             pieces += [Piece(Clean(" " * _MAX_INDENT)), Piece(Clean(f"{depth}{self._glyphs.path} "), "dim")]
         elif depth:
-            around = sum(at < position < at + self.run.sizes[at] for at in self._path[1:depth])
-            guides = f"{self._glyphs.guide} " * around
+            enclosing = sum(at < position < at + self.run.sizes[at] for at in self._path[1:depth])
+            guides = f"{self._glyphs.guide} " * enclosing
             pieces.append(Piece(Clean(f"  {guides}".ljust(depth * 2)), "line"))
         return pieces + (self._fold_mark(position, span) or [Piece(Clean("  "))])
 
@@ -505,7 +505,7 @@ class Folds:
     def of(cls, assessment: Assessment, run: Run, *, going: bool) -> Folds:
         """The loops of a run, from the assessment of this or an earlier state.
 
-        While the run is `running`, a last loop that may continue is left out.
+        While the run is `going`, a last loop that may continue is left out.
         """
         point = assessment.early_point
         folds = cls(assessment.run, assessment.loops, point.span if point is not None else None)
@@ -643,8 +643,8 @@ class LoopRow:
         extents = [extent for call in self._loop.calls if (extent := chart.extent(call)) is not None]
         start = min((start for start, _ in extents), default=0.0)
         stop = max((end if end is not None else begin for begin, end in extents), default=0.0)
-        what = bar(start, stop, chart.total_ms if extents else 0.0, width, glyphs)
-        return on_grid(what, bar_style(self._run.spans[self._loop.first]), ticks, width, glyphs)
+        loop_bar = bar(start, stop, chart.total_ms if extents else 0.0, width, glyphs)
+        return on_grid(loop_bar, bar_style(self._run.spans[self._loop.first]), ticks, width, glyphs)
 
     def _outer(self) -> Iterator[int]:
         """The calls that aren't descendants of other calls."""

@@ -472,8 +472,8 @@ class StoryRows:
         number = self._number_at(position)
         if len(self._sections[number].entries) == 1:
             return self._starts[number]
-        around = (self._row(self.run.index[above]) for above in reversed(self._path(position)))
-        return next((row for row in around if row is not None), None)
+        candidates = (self._row(self.run.index[above]) for above in reversed(self._path(position)))
+        return next((row for row in candidates if row is not None), None)
 
     def _path(self, position: int, *, records: bool = True) -> list[str]:
         """Ids of the rows that contain a span, outermost first: its turn, lanes, and the row of its records."""
@@ -627,11 +627,11 @@ class StoryRows:
         if self._text_width is None:
             rows = self._starts[-1]
             entries = self._sections[0:] if rows <= _FEW_ROWS else []
-            whats = (
+            texts = (
                 self._what(row, entry, self.run.spans[entry.position], _ENDLESS)
                 for row, entry in enumerate(entry for section in entries for entry in section.entries)
             )
-            self._text_width = _ENDLESS if rows > _FEW_ROWS else max(map(width_of, whats), default=0)
+            self._text_width = _ENDLESS if rows > _FEW_ROWS else max(map(width_of, texts), default=0)
         return self._text_width <= room
 
     def line(self, index: int, width: int) -> Line:

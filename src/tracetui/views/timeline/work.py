@@ -28,12 +28,12 @@ def action_pieces(action: Action, span: Span, room: int, glyphs: Glyphs) -> list
     loud = span.status in (Status.ERROR, Status.RUNNING)
     name, quiet = (f"{style} bold", style) if loud else ("text", "text" if action.verb == "ran" else "text bold")
     head = [Piece(sign, style), BLANK, Piece(one_line(action.verb, 60) or Clean(span.operation.value), name)]
-    what = one_line(action.object, 400)
+    target = one_line(action.object, 400)
     result = _result(action, span, glyphs)
     room = max(0, room - width_of(head))
-    if what:
+    if target:
         object_room = max(min(_LEAST_OBJECT, room), room - width_of(result))
-        head.append(Piece(truncate(Clean(f" {what}"), object_room), quiet))
+        head.append(Piece(truncate(Clean(f" {target}"), object_room), quiet))
         room -= width_of(head[-1:])
     return [*head, *fit(result, room)] if room >= min(_LEAST_RESULT, width_of(result)) else head
 
