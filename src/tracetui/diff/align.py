@@ -53,7 +53,7 @@ def blocks_of(a: Sequence[Hashable], b: Sequence[Hashable], *, bits: int = BITS)
         swap = repr(a[head]) > repr(b[head])  # they differ: a canonical order of a and b
         first, second = (b, a) if swap else (a, b)
         ends = (end_b, end_a) if swap else (end_a, end_b)
-        common, bounded = _middle(first, second, head, head, *ends, bits)
+        common, bounded = _common_runs(first, second, head, head, *ends, bits)
         pairs += [(j, i, size) for i, j, size in common] if swap else common
     if tail:
         pairs.append((end_a, end_b, tail))
@@ -70,7 +70,7 @@ def _common_ends(a: Sequence[Hashable], b: Sequence[Hashable]) -> tuple[int, int
     return head, tail
 
 
-def _middle(
+def _common_runs(
     a: Sequence[Hashable], b: Sequence[Hashable], a0: int, b0: int, a1: int, b1: int, bits: int
 ) -> tuple[list[tuple[int, int, int]], bool]:
     """Runs of common items ``(index in a, index in b, length)`` in ``a[a0:a1]`` and ``b[b0:b1]``."""
@@ -89,7 +89,7 @@ def _middle(
     pairs: list[tuple[int, int, int]] = []
     for i, j in [*_anchors(a, b, a0, b0, a1, b1), (a1, b1)]:
         if (a0, b0) != (a1, b1) and (i - a0) * (j - b0) <= bits:
-            pairs += _middle(a, b, a0, b0, i, j, bits)[0]
+            pairs += _common_runs(a, b, a0, b0, i, j, bits)[0]
         if i < a1 or j < b1:
             pairs.append((i, j, 1))
             a0, b0 = i + 1, j + 1
@@ -216,7 +216,7 @@ def _changed_lines(lines: Sequence[str]) -> tuple[Line, ...]:
 def _word_hunks(a: Sequence[str], b: Sequence[str]) -> tuple[tuple[Line, ...], tuple[Line, ...], bool]:
     left, right = _TOKEN.findall("\n".join(a)), _TOKEN.findall("\n".join(b))
     aligned = blocks_of(left, right, bits=WORD_BITS)
-    blocks = _merged(aligned.blocks, left)
+    blocks = _merge_crumbs(aligned.blocks, left)
     texts = [(block.same, "".join(left[block.a0 : block.a1]), "".join(right[block.b0 : block.b1])) for block in blocks]
     common = sum(len(text) - text.count(" ") for same, text, _ in texts if same)
     if common < _SMALL * min(sum(map(len, a)), sum(map(len, b))):
@@ -225,7 +225,7 @@ def _word_hunks(a: Sequence[str], b: Sequence[str]) -> tuple[tuple[Line, ...], t
     return line_a, _lines([(same, text) for same, _, text in texts]), aligned.bounded
 
 
-def _merged(blocks: list[Block], tokens: Sequence[str]) -> list[Block]:
+def _merge_crumbs(blocks: list[Block], tokens: Sequence[str]) -> list[Block]:
     """Blocks with crumbs (short equal stretches between two changes) merged into the changes."""
     merged: list[Block] = []
     for place, block in enumerate(blocks):
@@ -365,7 +365,7 @@ class _Aligner:
     def _gap(self, gap: Block) -> None:
         """Pair similar steps in a gap; the others stay unpaired."""
         i, j = gap.a0, gap.b0
-        for left, right in self._alike(gap):
+        for left, right in self._similar_pairs(gap):
             self._only(i, left, j, right)
             self.pairs.append(Pair(left, right))
             i, j = left + 1, right + 1
@@ -377,7 +377,7 @@ class _Aligner:
         for position_b in range(j, b1):
             self.pairs.append(Pair(None, position_b))
 
-    def _alike(self, gap: Block) -> list[tuple[int, int]]:
+    def _similar_pairs(self, gap: Block) -> list[tuple[int, int]]:
         _, a0, a1, b0, b1 = gap
         if a1 - a0 == b1 - b0 == 1:
             return [(a0, b0)] if self.a[a0].operation is self.b[b0].operation else []
@@ -418,13 +418,13 @@ _ARGUMENT: Final = 8
 def align_gap(a: Sequence[Span], b: Sequence[Span]) -> list[tuple[int, int]]:
     """The pairs of the best global alignment (Gotoh), in order; symmetric in `a` and `b`."""
     if len(a) == 1 or len(b) == 1:
-        return _nearest(a, b)
+        return _pair_single(a, b)
     if [(_name_key(span), span.step or 0) for span in a] > [(_name_key(span), span.step or 0) for span in b]:
         return [(i, j) for j, i in _gotoh(b, a)]
     return _gotoh(a, b)
 
 
-def _nearest(a: Sequence[Span], b: Sequence[Span]) -> list[tuple[int, int]]:
+def _pair_single(a: Sequence[Span], b: Sequence[Span]) -> list[tuple[int, int]]:
     """Pair the single step of one side with its best match on the other."""
     scores = [score for row in _scores(a, b) for score in row]
     best = max(scores)

@@ -80,10 +80,10 @@ def deltas(a: RunSummary, b: RunSummary) -> Deltas:
     used = [run.usage for run in (a, b)]
     tokens = [None if usage is None else usage.all_tokens for usage in used]
     costs = [None if usage is None else usage.cost_usd for usage in used]
-    return Deltas(_minus(*tokens), _minus(a.duration_ms, b.duration_ms), _minus(*costs))
+    return Deltas(_subtract(*tokens), _subtract(a.duration_ms, b.duration_ms), _subtract(*costs))
 
 
-def _minus(a: Any, b: Any) -> Any:
+def _subtract(a: Any, b: Any) -> Any:
     return None if a is None or b is None else b - a
 
 
@@ -446,7 +446,7 @@ class Comparison:
         until = time.monotonic() + SLICE
         reported = False
         for index, row in enumerate(self._rows):
-            self._put(index, self._compared(index, row))
+            self._put(index, self._compare_row(index, row))
             news = not reported and self._is_certain()
             if (self._breathe() or news or time.monotonic() > until) and index + 1 < len(self._rows):
                 yield self._result(alignment, index + 1)
@@ -532,7 +532,7 @@ class Comparison:
             return Row(Kind.STATUS, pair.a, pair.b)
         return Row(Kind.MOVED if pair.moved else Kind.SAME, pair.a, pair.b)
 
-    def _compared(self, index: int, row: Row) -> Row:
+    def _compare_row(self, index: int, row: Row) -> Row:
         if row.a is None or row.b is None:
             return self._one_sided(index, row)
         a, b = self.a.spans[row.a], self.b.spans[row.b]
@@ -557,7 +557,7 @@ class Comparison:
             return Row(kind, row.a, row.b, False, len(result.changes), path, result.flags, result.noise)
         self._blame_inner(index)
         self._first = self._first or _divergence(index, kind, result.changes[0])
-        downstream = self._first.row != index and self._follows(a, b, result.significant, (body_a, body_b))
+        downstream = self._first.row != index and self._is_downstream(a, b, result.significant, (body_a, body_b))
         if downstream or self._first.row == index or not self._tainted:
             self._tainted.add(result.significant)
             self._diverged_spans |= {(False, a.id), (True, b.id)}
@@ -573,7 +573,7 @@ class Comparison:
             if row.a is not None and row.b is not None:
                 self._difference(row.a, row.b, self._noise)
 
-    def _follows(self, a: Span, b: Span, changes: tuple[Change, ...], bodies: tuple[Body, Body]) -> bool:
+    def _is_downstream(self, a: Span, b: Span, changes: tuple[Change, ...], bodies: tuple[Body, Body]) -> bool:
         """Whether a difference is a consequence of the first divergence."""
         inside = (False, a.parent_id) in self._diverged_spans or (True, b.parent_id) in self._diverged_spans
         return _answers_all(a, *bodies) or self._tainted.reaches(changes, outputs=inside)

@@ -203,9 +203,9 @@ class Noise:
             return IDS if generated and self._same_id(a, b) else None
         if self._folders is not None and a.replace(self._folders[0], "\0") == b.replace(self._folders[1], "\0"):
             return FOLDERS
-        if _masked(a, b) or _masked(b, a):
+        if _is_masked_form(a, b) or _is_masked_form(b, a):
             return MASKED
-        return self._embedded(a, b)
+        return self._embedded_noise(a, b)
 
     def _same_id(self, a: str, b: str) -> bool:
         """Record that two ids correspond; False if one already corresponds to another."""
@@ -222,7 +222,7 @@ class Noise:
             return False
         return _shell_words(a) == _shell_words(b)
 
-    def _embedded(self, a: str, b: str) -> str | None:
+    def _embedded_noise(self, a: str, b: str) -> str | None:
         """The kind of noise of two texts that differ only in embedded times and ids."""
         left, right = _IN_TEXT.sub(_placeholder, a), _IN_TEXT.sub(_placeholder, b)
         if left.strip() != right.strip():
@@ -298,7 +298,7 @@ def _placeholder(match: re.Match[str]) -> str:
     return "\0t" if match["time"] else "\0i"
 
 
-def _masked(masked: str, plain: str) -> bool:
+def _is_masked_form(masked: str, plain: str) -> bool:
     """Whether `masked` is `plain` with parts replaced by placeholders such as ``<SESSION>``."""
     pieces = _MASK.split(masked, 20)
     if len(pieces) == 1:

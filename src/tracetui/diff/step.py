@@ -438,7 +438,7 @@ def message_pairs(a: Sequence[Message], b: Sequence[Message]) -> list[MessagePai
     """Pair the messages, in the order of B. Ids of messages and calls are ignored."""
     left, right = [_key(message) for message in a], [_key(message) for message in b]
     blocks = blocks_of(left, right).blocks
-    moved = _moved(blocks, left, right)
+    moved = _moved_positions(blocks, left, right)
     gone = set(moved.values())
     pairs: list[MessagePair] = []
     for block in blocks:
@@ -448,12 +448,12 @@ def message_pairs(a: Sequence[Message], b: Sequence[Message]) -> list[MessagePai
             continue
         rest_a = [i for i in range(block.a0, block.a1) if i not in gone]
         rest_b = [j for j in range(block.b0, block.b1) if j not in moved]
-        edited = dict(_edited(a, b, rest_a, rest_b))
-        pairs += _in_order(block, rest_a, edited, moved)
+        edited = dict(_edited_pairs(a, b, rest_a, rest_b))
+        pairs += _changed_pairs(block, rest_a, edited, moved)
     return pairs
 
 
-def _moved(blocks: Sequence[Block], left: Sequence[str], right: Sequence[str]) -> dict[int, int]:
+def _moved_positions(blocks: Sequence[Block], left: Sequence[str], right: Sequence[str]) -> dict[int, int]:
     """Moved messages: ``{position in B: position in A}``."""
     positions: dict[str, list[int]] = {}
     for block in blocks:
@@ -467,7 +467,9 @@ def _moved(blocks: Sequence[Block], left: Sequence[str], right: Sequence[str]) -
     return moved
 
 
-def _edited(a: Sequence[Message], b: Sequence[Message], rest_a: list[int], rest_b: list[int]) -> list[tuple[int, int]]:
+def _edited_pairs(
+    a: Sequence[Message], b: Sequence[Message], rest_a: list[int], rest_b: list[int]
+) -> list[tuple[int, int]]:
     """``(position in B, position in A)`` of edited messages, in order, with maximal total similarity."""
     if len(rest_a) * len(rest_b) > _CELLS:
         return [(j, i) for i, j in zip(rest_a, rest_b, strict=False) if _similarity(_Words(a[i]), _Words(b[j]))]
@@ -508,7 +510,7 @@ def _similarity(a: _Words, b: _Words) -> float:
     return share if share >= _MIN_SIMILARITY else 0.0
 
 
-def _in_order(block: Block, rest_a: list[int], edited: dict[int, int], moved: dict[int, int]) -> list[MessagePair]:
+def _changed_pairs(block: Block, rest_a: list[int], edited: dict[int, int], moved: dict[int, int]) -> list[MessagePair]:
     """The messages of a changed block in the order of B, dropped ones before their replacements."""
     pairs: list[MessagePair] = []
     dropped = [i for i in rest_a if i not in edited.values()]

@@ -41,7 +41,7 @@ def diff_document(
     diff: Diff, changes: Changes, description: DiffWords, masked: Masked | None = None
 ) -> Iterator[bytes]:
     """The output of ``diff --json``, one row per line; `changes` as recorded (`Comparison.changes`)."""
-    head = encode({"schema": DIFF, **_about(diff, description), **_more(diff)})
+    head = encode({"schema": DIFF, **_about(diff, description), **_details(diff)})
     yield head[:-1] + b',"rows":['
     before = b"\n"
     for row in diff.rows:
@@ -87,7 +87,7 @@ def _phrase_value(phrase: Phrase) -> schemas.Phrase:
     return {"words": phrase.words, "detail": phrase.detail or None, "rows": phrase.rows}
 
 
-def _more(diff: Diff) -> dict[str, Any]:
+def _details(diff: Diff) -> dict[str, Any]:
     return {
         "first_decision": _divergence_value(diff.decision),
         "deltas": diff.deltas,
@@ -281,7 +281,7 @@ def verdict_lines(diff: Diff, description: DiffWords) -> Iterator[Clean]:
         return
     yield Clean(f"First difference: {_location(diff, row)}: {description.first or _path_label(diff.first)}")
     if diff.decision is not None:
-        left, right = _distinguished(diff.decision.a, diff.decision.b, lambda value: one_line(str(value), 60))
+        left, right = _labeled_pair(diff.decision.a, diff.decision.b, lambda value: one_line(str(value), 60))
         place = _location(diff, diff.rows[diff.decision.row])
         yield Clean(f"First different decision: {place}: A {left} · B {right}")
 
@@ -302,7 +302,7 @@ def aside_lines(diff: Diff) -> Iterator[Clean]:
     """Run-level differences, judgments, ignored noise, failed checks, and limits of the comparison."""
     for fact in diff.facts:
         if not fact.same:
-            left, right = _distinguished(fact.a, fact.b, _fact_value)
+            left, right = _labeled_pair(fact.a, fact.b, _fact_value)
             yield Clean(f"{one_line(fact.name, 40)}: A {left} · B {right}")
     yield from map(_judgment_line, diff.judgments)
     if diff.ignored:
@@ -368,14 +368,14 @@ def _row_line(diff: Diff, row: Row, change: Clean, *, first: bool) -> Clean:
 
 def _change_line(change: Change) -> Clean:
     path = one_line(change.path, 120) or change.side
-    left, right = _distinguished(change.a, change.b, short)
+    left, right = _labeled_pair(change.a, change.b, short)
     if change.path_a is None or change.path_b is None:
         left, right = (Clean("(nothing)"), short(change.b)) if change.path_a is None else (left, Clean("(nothing)"))
     note = f"  (usually ignored: {change.noise})" if change.noise else ""
     return Clean(f"      {path}: {left} → {right}{note}")
 
 
-def _distinguished(a: Any, b: Any, written: Callable[[Any], Clean]) -> tuple[Clean, Clean]:
+def _labeled_pair(a: Any, b: Any, written: Callable[[Any], Clean]) -> tuple[Clean, Clean]:
     """Two values, labeled with their difference if they look the same."""
     labels = lookalike_labels(a, b)
     left, right = written(a), written(b)
@@ -394,7 +394,7 @@ def word_lines(first: Divergence) -> Iterator[Clean]:
     alike = lookalike_note(first.a, first.b) if first.a is not None and first.b is not None else Clean("")
     for index, hunk in enumerate(hunks):
         if hunk.same:
-            yield from _folded(hunk.a, first=index == 0, last=index == len(hunks) - 1)
+            yield from _fold_lines(hunk.a, first=index == 0, last=index == len(hunks) - 1)
             continue
         if first.a is not None:
             yield from (Clean(f"  - {_highlight(line, '[-', '-]')}") for line in hunk.a)
@@ -406,7 +406,7 @@ def word_lines(first: Divergence) -> Iterator[Clean]:
         yield Clean(f"    ({alike})")
 
 
-def _folded(lines: Sequence[Line], *, first: bool, last: bool) -> Iterator[Clean]:
+def _fold_lines(lines: Sequence[Line], *, first: bool, last: bool) -> Iterator[Clean]:
     head, tail = (0 if first else _AROUND), (0 if last else _AROUND)
     hidden = len(lines) - head - tail
     if hidden <= 1:
@@ -425,10 +425,10 @@ def _highlight(line: Line, before: str, after: str) -> Clean:
     """A line with its changed pieces between `before` and `after`, unless all of it changed."""
     if len(line) == 1:
         return clean(line[0].text)
-    return Clean("".join(f"{before}{clean(text)}{after}" if changed else _middle(text) for text, changed in line))
+    return Clean("".join(f"{before}{clean(text)}{after}" if changed else _cut_middle(text) for text, changed in line))
 
 
-def _middle(text: str) -> Clean:
+def _cut_middle(text: str) -> Clean:
     """Unchanged text of a line; the middle of a long one is omitted."""
     if len(text) <= _LONG:
         return clean(text)
@@ -470,16 +470,16 @@ def _rows(diff: Diff, changes: Changes, description: DiffWords) -> Iterator[Step
             more = sum(later.kind is not Kind.SAME for later in diff.rows[index:])
             yield Clean(f"… {grouped(more)} more differing steps, not listed …")
             return
-        yield from _same(diff, same, position)
+        yield from _equal_steps(diff, same, position)
         position += len(same) + 1
         same = []
         yield _row(diff, index, changes, description.of_row(index), position)
         position += 1
         shown += 1
-    yield from _same(diff, same, position)
+    yield from _equal_steps(diff, same, position)
 
 
-def _same(diff: Diff, rows: Sequence[int], position: int) -> Iterator[Step | Clean]:
+def _equal_steps(diff: Diff, rows: Sequence[int], position: int) -> Iterator[Step | Clean]:
     """Equal steps below one row that is folded."""
     if not rows:
         return

@@ -236,7 +236,7 @@ def _failed_steps(run: Run) -> Iterator[Block]:
         link = Link(one_line(span_title(run, span), 120) or Clean("—"), names[position])
         rows.append((link, ended(span), one_line(span.preview, 120)))
     yield Table(("step", "error", "argument"), rows)
-    yield from _more(len(failed) - MOST_FAILURES, "failed steps; the timeline marks them")
+    yield from _more_note(len(failed) - MOST_FAILURES, "failed steps; the timeline marks them")
 
 
 def _step_links(run: Run, *, as_text: bool = False) -> Iterator[Block]:
@@ -256,7 +256,7 @@ def _step_links(run: Run, *, as_text: bool = False) -> Iterator[Block]:
         others = other_steps(link, link.source.span)
         rows.append((leads(link.source.span), link_words(run, link), leads(others[0]) if others else Clean("")))
     yield Table(("step", "link", "to"), rows)
-    yield from _more(len(links) - MOST_LINKS, "links (`tracetui show` prints them)")
+    yield from _more_note(len(links) - MOST_LINKS, "links (`tracetui show` prints them)")
 
 
 def run_report(run: Run, *, full: bool = False, redactor: Redactor | None = None) -> Iterator[Block]:
@@ -279,10 +279,10 @@ def run_report(run: Run, *, full: bool = False, redactor: Redactor | None = None
     for position in shown:
         yield from _step(run, position, most=None if full else MOST_LINES)
     if not full:
-        yield from _more(len(failed) - MOST_FAILURES, "failed steps (export with --full)")
+        yield from _more_note(len(failed) - MOST_FAILURES, "failed steps (export with --full)")
 
 
-def _more(number: int, noun: str) -> Iterator[Block]:
+def _more_note(number: int, noun: str) -> Iterator[Block]:
     if number > 0:
         yield Prose(Clean(f"… and {grouped(number)} more {noun}"))
 

@@ -191,10 +191,10 @@ def pre_html(lines: Iterable[str], kind: str = "") -> str:
     """Preformatted lines; of a ``diff`` with changed lines and words marked."""
     if kind != "diff":
         return f"<pre>{chr(10).join(map(escape, lines))}</pre>"
-    return f"<pre>{''.join(map(_changed, lines))}</pre>"
+    return f"<pre>{''.join(map(_changed_line, lines))}</pre>"
 
 
-def _changed(line: str) -> str:
+def _changed_line(line: str) -> str:
     kind, text = _SIGNS.get(line.lstrip()[:1], ""), escape(line) or " "
     if not kind:
         return f"<span>{text}</span>"
@@ -688,7 +688,7 @@ def span_sections(run: Run, position: int, body: Body, *, full: bool) -> Iterato
         yield Section(Clean("error"), clean_lines(span.error.words), "error")
     if body.traceback:
         yield Section(Clean("traceback"), clean_lines(body.traceback), "error")
-    messages = body.input_messages if full else _new(body.input_messages)
+    messages = body.input_messages if full else _new_messages(body.input_messages)
     if len(messages) < len(body.input_messages):
         before = len(body.input_messages) - len(messages)
         yield Section(Clean(f"… {grouped(before)} earlier messages, in earlier steps (export with --full) …"), ())
@@ -714,7 +714,7 @@ def _about(run: Run, span: Span) -> Iterator[Clean]:
     yield clean(f"{run.summary.ref.address}/{quote_key(span.id)}")
 
 
-def _new(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+def _new_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """The messages after the last one of the model: the steps before have the others."""
     last = max((i for i, message in enumerate(messages) if message.role == "assistant"), default=-1)
     return messages[last + 1 :] or messages[-1:]

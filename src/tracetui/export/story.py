@@ -249,7 +249,7 @@ class _Page:
                 open_lanes.pop()
                 yield "</div></details>\n"
             if entry.what == "turn" and not entry.depth:
-                yield from self._begin(entry, before)
+                yield from self._turn_head(entry, before)
                 before = entry
                 continue
             if entry.what == "lane" and len(open_lanes) < MAX_NESTED:
@@ -262,7 +262,7 @@ class _Page:
         if self.left_out:
             yield f'<p class="cut">… {self.left_out.partition("; ")[2]} …</p>\n'
 
-    def _begin(self, entry: Entry, before: Entry | None) -> Iterator[str]:
+    def _turn_head(self, entry: Entry, before: Entry | None) -> Iterator[str]:
         """The idle time before a turn, and its prompt."""
         if before is not None:
             yield "</section>\n"

@@ -71,17 +71,17 @@ class TextTable:
         """The columns that fit when all are truncated to their minimum."""
         shown = [*range(len(self._columns))]
         for i in sorted((i for i in shown if self._columns[i].leaves), key=lambda i: self._columns[i].leaves):
-            if sum(map(self._least, shown)) + _GAP * (len(shown) - 1) <= width:
+            if sum(map(self._least_width, shown)) + _GAP * (len(shown) - 1) <= width:
                 break
             shown.remove(i)
         return shown
 
-    def _least(self, i: int) -> int:
+    def _least_width(self, i: int) -> int:
         return min(self._needed[i], self._columns[i].least or self._needed[i])
 
     def _shared(self, shown: Sequence[int], width: int) -> list[int]:
         """The width of each column: truncatable ones share the remaining space, up to their natural width."""
-        sizes = list(map(self._least, range(len(self._columns))))
+        sizes = list(map(self._least_width, range(len(self._columns))))
         remaining = width - _GAP * (len(shown) - 1) - sum(sizes[i] for i in shown)
         wanting = [i for i in shown if self._needed[i] > sizes[i]]
         while remaining > 0 and wanting:
@@ -226,14 +226,14 @@ def _result(run: RunSummary, notes: Mapping[RunRef, str]) -> Clean:
     phrase = "".join(piece.text for piece in result_phrase(run))
     place = run.counts_in or ""
     copied = f"[counts in {place if basename(place) == basename(run.ref.path) else basename(place)}]" if place else None
-    return Clean(phrase + _suffix(notes.get(run.ref)) + _suffix(copied) + _noted(run.problems))
+    return Clean(phrase + _suffix(notes.get(run.ref)) + _suffix(copied) + _problems_note(run.problems))
 
 
 def _suffix(note: str | None) -> str:
     return f" {one_line(note, 200)}" if note else ""
 
 
-def _noted(problems: int) -> str:
+def _problems_note(problems: int) -> str:
     return f" [{quantity(problems, 'problem')} inside]" if problems else ""
 
 

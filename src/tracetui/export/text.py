@@ -122,7 +122,7 @@ def run_lines(run: Run) -> Iterator[Clean]:
 def _all_lines(run: Run) -> Iterator[Clean]:
     yield title(run)
     for label, lines in facts(run):
-        yield from _labelled(label, lines)
+        yield from _labeled_lines(label, lines)
     yield Clean("")
     if run.body.layout:
         from tracetui.views.detail.tabs import node_summary, node_table
@@ -295,7 +295,7 @@ def _values(run: Run) -> Iterator[Fact]:
             yield Fact(name.replace("_prompt", ""), [short(value)])
 
 
-def _labelled(label: str, lines: Iterable[Clean]) -> Iterator[Clean]:
+def _labeled_lines(label: str, lines: Iterable[Clean]) -> Iterator[Clean]:
     head = f"{clean(label):<{LABEL}}"
     for line in lines:
         yield Clean(head + line)
@@ -373,12 +373,12 @@ def one_span_lines(run: Run, position: int) -> Iterator[Clean]:
     yield Clean(" · ".join([one_line(span.name or "(no name)", 200), span.operation.value, *span_facts(span)]))
     details = [one_line(span.status_word, 80)] if span.status_word else []
     details += [Clean(span.status_source.label)] if span.status_source else []
-    yield from _labelled("status", [Clean(span.status.value + (f" ({', '.join(details)})" if details else ""))])
+    yield from _labeled_lines("status", [Clean(span.status.value + (f" ({', '.join(details)})" if details else ""))])
     if (when := moment(span.started_at, zone=run.summary.time_zone)) is not None:
-        yield from _labelled("started", [Clean(when)])
-    yield from _labelled("id", [exact(span.id, 300)])
-    yield from _labelled("hash", [one_line(span.input_hash, 200)] if span.input_hash else [])
-    yield from _labelled("usage", [short(msgspec.structs.asdict(span.usage))] if span.usage else [])
+        yield from _labeled_lines("started", [Clean(when)])
+    yield from _labeled_lines("id", [exact(span.id, 300)])
+    yield from _labeled_lines("hash", [one_line(span.input_hash, 200)] if span.input_hash else [])
+    yield from _labeled_lines("usage", [short(msgspec.structs.asdict(span.usage))] if span.usage else [])
     if span.error is not None:
         yield from _section("error", clean_lines(span.error.words))
     yield from _section("traceback", clean_lines(body.traceback) if body.traceback else [])

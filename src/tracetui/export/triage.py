@@ -225,7 +225,7 @@ def _entry(entry: Entry, shared: Contrast | None, redactor: Redactor | None, pag
         "seen": [Clean(" to ".join(dict.fromkeys(seen)))] if seen else [],
         "agents": [one_line(", ".join(group.agents), 300)] if group.agents else [],
         "time lost": [Clean(", ".join(wasted))] if wasted else [],
-        "example": [run_link(group.example, pages) if example is None else _named(example, pages)],
+        "example": [run_link(group.example, pages) if example is None else _run_name(example, pages)],
     }
     yield Facts([(label, lines) for label, lines in facts.items() if lines])
     if example is not None and (evidence := example.evidence) is not None:
@@ -271,7 +271,7 @@ def _shared(shared: Contrast, redactor: Redactor | None) -> Iterator[Block]:
         yield Prose(one_line(shared.note, 200))
 
 
-def _named(run: RunSummary, pages: Pages) -> Clean | Link:
+def _run_name(run: RunSummary, pages: Pages) -> Clean | Link:
     """The name and the id of a run, with a link to its page if it has one."""
     label, ident = run_label(run), exact(run.id, 80)
     name = label if ident in label else Clean(f"{label} {ident}")
@@ -281,7 +281,7 @@ def _named(run: RunSummary, pages: Pages) -> Clean | Link:
 def _run(run: RunSummary, judgment: Judgement, pages: Pages) -> Sequence[Cell]:
     own = judgment if judgment.source == "run" else Judgement()
     return (
-        _named(run, pages),
+        _run_name(run, pages),
         Clean(moment(run.started_at, zone=run.time_zone) or "—"),
         _verdict(own),
         one_line(judgment.note, 160),
@@ -328,7 +328,7 @@ def _cause(entry: Entry, contrast: Any) -> dict[str, Any]:
         "new": entry.is_new,
         "note": judgment.note or None,
         "tags": judgment.tags,
-        "judged": {run.ref.address: _own(own) for run, own in entry.runs if own.source == "run"},
+        "judged": {run.ref.address: _decision(own) for run, own in entry.runs if own.source == "run"},
         "merged": group.merged,
         "split_of": group.split_of or None,
         "variants": entry.variants,
@@ -347,11 +347,11 @@ def _task_value(task: Task, judgment: Judgement) -> dict[str, Any]:
         "passed": task.passed if task.trials else None,
         "trials": task.trials or None,
         "reasons": task.reasons,
-        **_own(judgment),
+        **_decision(judgment),
     }
 
 
-def _own(judgment: Judgement) -> schemas.Decision:
+def _decision(judgment: Judgement) -> schemas.Decision:
     return {"verdict": judgment.verdict, "note": judgment.note or None, "tags": judgment.tags}
 
 
@@ -419,15 +419,17 @@ def cause_table(triage: Triage, screen: Screen | None = None) -> Iterator[Clean]
     The address of its newest run is never cut, so that it can be used: where `screen` is too narrow for it, its id
     stands there instead.
     """
-    full = TextTable(_WHOLE, list(_sectioned(triage, _rows)))
+    full = TextTable(_WHOLE, list(_rows_by_section(triage, _rows)))
     if screen is None or full.room <= screen.width:
         return full.lines(None if screen is None else screen.width)
-    rows = list(_sectioned(triage, partial(_narrow_rows, screen=screen)))
+    rows = list(_rows_by_section(triage, partial(_narrow_rows, screen=screen)))
     above = truncate_middle(Clean(f"an example: {screen.usage}"), screen.width)
     return chain([above], TextTable(_NARROW, rows).lines(screen.width))
 
 
-def _sectioned(triage: Triage, rows_of: Callable[[Entry], Iterable[Sequence[Clean]]]) -> Iterator[Sequence[Clean]]:
+def _rows_by_section(
+    triage: Triage, rows_of: Callable[[Entry], Iterable[Sequence[Clean]]]
+) -> Iterator[Sequence[Clean]]:
     """The rows of all causes; those of ungraded runs below a row that says so."""
     for is_ungraded, entries in triage.sections:
         if is_ungraded:

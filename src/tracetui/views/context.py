@@ -234,7 +234,7 @@ def explanation(missed: Break) -> Clean:
 
 
 def _reason(missed: Break) -> str:
-    life = _life(missed.cache_seconds)
+    life = _lifetime(missed.cache_seconds)
     if missed.reported:
         return f"Recorded reason: {missed.reported}."
     if missed.cause == Cause.IDLE:
@@ -246,7 +246,7 @@ def _reason(missed: Break) -> str:
     return reason or "No recorded event explains it."
 
 
-def _life(seconds: int) -> str:
+def _lifetime(seconds: int) -> str:
     """``5 minutes``, ``1 hour``: how long a cache lasts."""
     for unit, size in (("hour", 3600), ("minute", 60)):
         if seconds >= size and seconds % size == 0:

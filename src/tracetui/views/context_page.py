@@ -237,7 +237,7 @@ def river_lines(
     for row in range(rows - 1, -1, -1):
         label = tokens(ticks[row]).replace(".0", "") if row in ticks else ""
         axis = Piece(Clean(f"{label:>{_LABEL - 2}} {glyphs.guide}"), "dim")
-        lines.append((axis, *_merged(grid[row])))
+        lines.append((axis, *_merge_cells(grid[row])))
     return [*lines, *_axis(columns, width - _LABEL - 1, selected, glyphs)]
 
 
@@ -322,7 +322,7 @@ def _ticks(top: float, rows: int) -> dict[int, int]:
     return ticks
 
 
-def _merged(cells_: Iterable[tuple[str, str]]) -> Iterator[Piece]:
+def _merge_cells(cells_: Iterable[tuple[str, str]]) -> Iterator[Piece]:
     """Pieces of cells of equal style."""
     for style, group in groupby(cells_, key=itemgetter(1)):
         yield Piece(Clean("".join(glyph for glyph, _ in group)), style)
@@ -365,7 +365,10 @@ def _axis(columns: Sequence[_Column], width: int, selected: int | None, glyphs: 
         if (number := next((call.number for call in column.calls if call.number % step == 0), None)) is not None:
             place(column, number, "dim")
     margin = Piece(Clean(" " * (_LABEL - 1)), "dim")
-    return [(margin, *_merged([(" ", "text"), *marks])), (Piece(Clean("call   "), "dim"), *_merged(numbers[:width]))]
+    return [
+        (margin, *_merge_cells([(" ", "text"), *marks])),
+        (Piece(Clean("call   "), "dim"), *_merge_cells(numbers[:width])),
+    ]
 
 
 def legend_of_marks(ledger: Ledger, glyphs: Glyphs = UNICODE) -> Line:
@@ -624,7 +627,7 @@ def call_lines(
         [Piece(Clean(word), "sec"), Piece(grouped(abs(call.growth)), "text bold")] if call.growth < call.input else []
     )
     usd = [] if call.usd is None else [Piece(Clean(f"   {usd_label(call.usd)}"), "text")]
-    parts = [(call.read, "read"), (call.written, f"written{_life(call)}")]
+    parts = [(call.read, "read"), (call.written, f"written{_lifetime(call)}")]
     shown = [(size, word) for size, word in parts if size is not None]
     shown += [(call.uncached, "uncached")] if shown else []
     input_pieces = [Piece(grouped(call.input), "text bold"), Piece(Clean(" input"), "sec")]
@@ -662,7 +665,7 @@ def call_lines(
     return lines
 
 
-def _life(call: Call) -> str:
+def _lifetime(call: Call) -> str:
     """For how long a call wrote to the cache, where the trace says so."""
     if not call.written or call.written_1h is None:
         return ""

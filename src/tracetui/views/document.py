@@ -211,7 +211,7 @@ class DocumentRows:
         for i in self._may_open(keys, path):
             inner = container[keys[i]]
             below = (*path, keys[i])
-            comes_open = len(keys) <= _SMALL and self._comes_open(inner, depth)
+            comes_open = len(keys) <= _SMALL and self._is_open_by_default(inner, depth)
             if comes_open == (keys[i] in self._toggled.get(path, ())):
                 continue
             self._add(_Entries(container, keys, first, i + 1, path, depth), i + 1 - first)
@@ -230,7 +230,7 @@ class DocumentRows:
             return range(len(keys))
         return sorted(keys.index(name) for name in self._toggled.get(path, ()) if name in keys)
 
-    def _comes_open(self, value: Any, depth: int) -> bool:
+    def _is_open_by_default(self, value: Any, depth: int) -> bool:
         """Open by default: short multi-line texts, and small containers that need several rows."""
         if isinstance(value, str):
             return len(value) <= 4000 and 0 < value.count("\n") < _FEW
@@ -283,7 +283,7 @@ class DocumentRows:
         name = segment.keys[segment.first + i]
         value = segment.container[name]
         if segment.bare:
-            return tuple(self._bare(value, width))
+            return tuple(self._bare_value(value, width))
         fold = self.fold(index)
         mark = "  " if fold is None else f"{self._glyphs.unfolded if fold.open else self._glyphs.folded} "
         style = "json.key" if isinstance(segment.container, Mapping) else "dim"
@@ -296,7 +296,7 @@ class DocumentRows:
             pieces += json_short(value, room, self._glyphs)
         return tuple(fit(pieces, width))
 
-    def _bare(self, value: Any, width: int) -> list[Piece]:
+    def _bare_value(self, value: Any, width: int) -> list[Piece]:
         if value is None:
             return fit([Piece(self._glyphs.missing, "dim")], width)
         return json_short(value, width, self._glyphs)

@@ -147,7 +147,7 @@ class TurnRows:
     def _turn_rows(self, turn: int, most: int | None) -> Iterator[_Row]:
         room = max(10, self.width - _NUMBER - _ROLE - 4)
         for number, message in enumerate(self._messages(self.turns[turn])):
-            least = room if number else max(10, room - self._right)
+            least = room if number else max(10, room - self._right_cells)
             rows, style = wrap(one_line(message.text, _LONGEST), least), _ROLES.get(message.role, _OTHER)
             if most is not None and len(rows) > most + 1:
                 rows[most:] = [Clean(f"{self._glyphs.folded} {grouped(len(rows) - most)} more lines")]
@@ -240,15 +240,15 @@ class TurnRows:
         ]
         if not first:
             return tuple(fit(pieces, width))
-        return (*fill(pieces, max(0, width - self._right)), *self._ends(turn, number))
+        return (*fill(pieces, max(0, width - self._right_cells)), *self._ends(turn, number))
 
     @cached_property
-    def _right(self) -> int:
+    def _right_cells(self) -> int:
         """Cells of the columns at the right."""
-        return (_CRITERIA if self._criteria else 0) + (_TIME if self._timed else 0)
+        return (_CRITERIA if self._criteria else 0) + (_TIME if self._has_times else 0)
 
     @cached_property
-    def _timed(self) -> bool:
+    def _has_times(self) -> bool:
         return any(turn.duration_ms is not None for turn in self.turns)
 
     def _ends(self, turn: Span, number: int | None) -> Iterator[Piece]:
@@ -259,7 +259,7 @@ class TurnRows:
             met = {met for _, met in named}
             style = "status.error" if False in met else "status.ok" if True in met else "dim"
             yield column(label, _CRITERIA, style, right=True)
-        if self._timed:
+        if self._has_times:
             yield Piece(Clean(" "))
             yield time_cell(turn.duration_ms, "sec", self._glyphs)
 
@@ -267,9 +267,9 @@ class TurnRows:
         """The column headings."""
         pieces = [Piece(Clean("  #"), "dim"), Piece(Clean(f"{' ' * _ROLE}    message"), "dim")]
         right = [column(Clean("crit"), _CRITERIA, "dim", right=True)] if self._criteria else []
-        if self._timed:
+        if self._has_times:
             right.append(column(Clean("time"), _TIME, "dim", right=True))
-        return (*fill(pieces, max(0, width - self._right)), *right)
+        return (*fill(pieces, max(0, width - self._right_cells)), *right)
 
 
 _ROLES: Final = {"target": "role.assistant", "assistant": "role.assistant"}

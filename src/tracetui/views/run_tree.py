@@ -311,24 +311,24 @@ class TreeRows:
         _, span = located
         sign, style = kind(span, self._glyphs)
         pieces += [Piece(sign, style), BLANK]
-        argument_text = argument(self._at_fork(node, span))
+        argument_text = argument(self._fork_step(node, span))
         name = name_beside(span, argument_text, room - width_of(pieces))
         pieces.append(Piece(name or self._glyphs.missing, "text bold" if bold else "sec"))
         if argument_text:
             pieces.append(Piece(Clean(f" {argument_text}"), "text" if bold else "dim"))
         room -= width_of(pieces)
         if folded and room >= _LEAST_REST:
-            pieces += self._rest(node, room)
+            pieces += self._folded_names(node, room)
         return pieces
 
-    def _at_fork(self, node: Node, span: Span) -> Span:
+    def _fork_step(self, node: Node, span: Span) -> Span:
         """The first step of a branch with the argument that differs as its preview."""
         if node.kind is not Kind.BRANCH:
             return span
         differing = self._arguments.get(StepRef(node.branch.runs[0], node.branch.steps[0][0]))
         return span if differing is None else replace(span, preview=differing)
 
-    def _rest(self, node: Node, room: int) -> list[Piece]:
+    def _folded_names(self, node: Node, room: int) -> list[Piece]:
         """The names of the folded steps, as many as fit: ``+ get_user ×2, think``."""
         run = self.tree.runs[node.branch.runs[0]]
         names = (run.spans[step[0]].name for step in node.branch.steps[1:])

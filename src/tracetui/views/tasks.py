@@ -438,7 +438,7 @@ class TaskRows:
             "pass^1": _Column("pass^1", 6, lambda task: _rate(task.counts.pass_rate), percent(rates.pass_hat.get(1)))
         }
         ratio = f"{counts.passed}/{counts.scored}"
-        columns["passed"] = _Column("passed", max(6, len(ratio)), _passed, Clean(ratio))
+        columns["passed"] = _Column("passed", max(6, len(ratio)), _passed_cell, Clean(ratio))
         most = max(rates.pass_hat, default=1)
         for k in [k for k in range(2, most + 1) if k <= _MOST_K or k == most]:
             columns[f"pass^{k}"] = _power(k, rates.pass_hat.get(k))
@@ -543,7 +543,7 @@ def _rate(rate: float | None) -> tuple[Clean, str]:
     return percent(rate), rate_style(rate)
 
 
-def _passed(task: Task) -> tuple[Clean, str]:
+def _passed_cell(task: Task) -> tuple[Clean, str]:
     counts = task.counts
     return Clean(f"{counts.passed}/{counts.scored}" if counts.scored else "—"), "text" if counts.scored else "dim"
 

@@ -367,7 +367,7 @@ class TodayRows:
             cells = [column(Clean(head), size, "dim", right=True) for head, size in zip(names, sizes, strict=True)]
             return tuple(fit([*start, *cells], width))
         style = "text" if row.project else "text bold"
-        values = [*map(tokens, _split(row.usage))] if tokens_shown else [tokens(row.week.tokens)]
+        values = [*map(tokens, _token_parts(row.usage))] if tokens_shown else [tokens(row.week.tokens)]
         numbers = [cost_text(row.today), cost_text(row.week), *values]
         project = row.project if room >= _PATH else row.project.rstrip("/\\").rpartition("/")[2]
         copies = f" but {row.copies} cop{'ies' if row.copies > 1 else 'y'}" if row.copies else ""
@@ -421,7 +421,7 @@ class TodayRows:
         return [*pieces, Piece(Clean(" " * (_CHART - width_of(pieces))))]
 
 
-def _split(used: Usage) -> tuple[int | None, int | None, int | None, int | None]:
+def _token_parts(used: Usage) -> tuple[int | None, int | None, int | None, int | None]:
     """Tokens of new input, read from the cache, written to it, and of output."""
     read, written = used.cache_read_tokens, used.cache_creation_tokens
     new = None if used.input_tokens is None else max(0, used.input_tokens - (read or 0) - (written or 0))

@@ -266,7 +266,7 @@ class QueueRows:
     def _details(self, group: Group, width: int) -> Line:
         """What is said of a cause in its second row, and its runs over time."""
         style = "dim" if is_reviewed(group, self._judgment_of) else "bar.error"
-        tail = Piece(Clean(f"  {self._over_time(group)} "), style)
+        tail = Piece(Clean(f"  {self._start_sparkline(group)} "), style)
         pieces = [Piece(Clean("  "))]
         if self._order.names_who and not _who_column(width):
             pieces.append(Piece(Clean(f"  {group.who.value}"), _WHO_STYLES[group.who]))
@@ -298,7 +298,7 @@ class QueueRows:
                 return [*values[:3], Clean("…")] if len(values) > 3 or len(group.runs) > len(runs) else values
         return []
 
-    def _over_time(self, group: Group) -> Clean:
+    def _start_sparkline(self, group: Group) -> Clean:
         """Starts of its runs as a sparkline, from the first to the last run of all listed causes."""
         if not group.starts:
             return Clean("")

@@ -544,7 +544,7 @@ def test_unchanged_spans_are_not_measured_again(tree: bool, monkeypatch: pytest.
     rows = SpanRows(builder.build(), tree=tree, folded=frozenset({"7"}))
     texts(rows, 100)
     measured: list[str] = []
-    monkeypatch.setattr("tracetui.views.timeline.chart._stated", lambda span: measured.append(span.id))
+    monkeypatch.setattr("tracetui.views.timeline.chart._reported_tokens", lambda span: measured.append(span.id))
     builder.add([make_span("new", "Bash", Operation.EXECUTE_TOOL, 3001, 1, step=4, parent_id="r")])
     grown = rows.with_run(builder.build())
 

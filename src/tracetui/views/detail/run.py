@@ -441,7 +441,7 @@ def panel_rows(
             add_loops(sheet, assessment)
             add_doom(sheet, assessment)
     if same is not None and len(same.group.runs) > 1:
-        _same(sheet, same, now)
+        _same_failures(sheet, same, now)
     if run.summary.deep:
         sheet.title("Coverage")
         sheet.prose(None, ledger_words(run.summary.ledger, glyphs=glyphs), "sec")
@@ -501,7 +501,7 @@ def _tools(sheet: Sheet, tools: Sequence[Tool]) -> None:
         sheet.line(Piece(Clean(f"and {grouped(len(tools) - _MAX_TOOLS)} more"), "dim"))
 
 
-def _same(sheet: Sheet, same: SameFailure, now: float | None) -> None:
+def _same_failures(sheet: Sheet, same: SameFailure, now: float | None) -> None:
     """The newest runs that the same cause made fail."""
     group, glyphs = same.group, sheet.glyphs
     number = len(group.runs)

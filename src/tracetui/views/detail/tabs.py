@@ -379,7 +379,7 @@ def _run(view: _View) -> Rows:
     )
 
 
-def _failed(span: Span) -> bool:
+def _is_failed(span: Span) -> bool:
     return span.error is not None or span.status is Status.ERROR
 
 
@@ -411,9 +411,9 @@ def _field(name: str) -> _Tab:
 TABS: Final = {
     tab.name: tab
     for tab in (
-        _Tab("error", lambda run, span, body: span is not None and _failed(span), _error, assessed=True),
+        _Tab("error", lambda run, span, body: span is not None and _is_failed(span), _error, assessed=True),
         _Tab("edit", lambda run, span, body: bool(edits_of(body.input)), _edit),
-        _Tab("overview", lambda run, span, body: span is not None and not _failed(span), _overview, assessed=True),
+        _Tab("overview", lambda run, span, body: span is not None and not _is_failed(span), _overview, assessed=True),
         _Tab("messages", lambda run, span, body: bool(body.input_messages or body.output_messages), _messages),
         _field("input"),
         _field("output"),
@@ -451,7 +451,7 @@ def reveal_value(body: Body, exact: Body, key: Hashable) -> Body | None:
     """
     name, path = _place(key)
     if isinstance(name, str) and name in _FIELDS:
-        value = _with(getattr(body, name), getattr(exact, name), path)
+        value = _replace_value(getattr(body, name), getattr(exact, name), path)
         revealed = None if value is None else replace(body, **{name: value})
     else:
         revealed = _part(body, exact, name, path)
@@ -492,21 +492,21 @@ def _part(body: Body, exact: Body, name: Hashable, path: Sequence[Hashable]) -> 
         return None
     message, original = messages[place], originals[place].parts[number]
     parts = list(message.parts)
-    parts[number] = _revealed_part(parts[number], original, path)
+    parts[number] = _reveal_part(parts[number], original, path)
     messages[place] = replace(message, parts=tuple(parts))
     return replace(body, **{field: tuple(messages)})
 
 
-def _revealed_part(part: Any, original: Any, path: Sequence[Hashable]) -> Any:
+def _reveal_part(part: Any, original: Any, path: Sequence[Hashable]) -> Any:
     """Replace the visible field of a part: text, arguments, content or data."""
     field = next(name for name in ("text", "arguments", "content", "data") if name in part.__struct_fields__)
     if isinstance(part, msgspec.Struct) and field == "data":
         path = path[1:]  # the first path element is the kind
-    value = _with(getattr(part, field), getattr(original, field), path)
+    value = _replace_value(getattr(part, field), getattr(original, field), path)
     return part if value is None else replace(part, **{field: value})
 
 
-def _with(value: Any, exact: Any, path: Sequence[Hashable]) -> Any:
+def _replace_value(value: Any, exact: Any, path: Sequence[Hashable]) -> Any:
     """Replace the value at `path` by the one in `exact`, which has the same structure; names may be masked."""
     above: list[tuple[Any, Hashable]] = []
     for name in path:

@@ -201,14 +201,14 @@ def _lead(part: Part, glyphs: Glyphs) -> tuple[Line, str]:
 def last_reply(messages: Sequence[Message]) -> int:
     """Index of the model's last reply, which may span several messages; 0 without one."""
     at = len(messages)
-    while at and not _replied(messages[at - 1]):
+    while at and not _is_reply(messages[at - 1]):
         at -= 1
-    while at and _replied(messages[at - 1]):
+    while at and _is_reply(messages[at - 1]):
         at -= 1
     return at
 
 
-def _replied(message: Message) -> bool:
+def _is_reply(message: Message) -> bool:
     return _ROLES.get(message.role.lower()) == "role.assistant"
 
 

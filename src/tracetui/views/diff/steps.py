@@ -80,7 +80,7 @@ class PairRows:
         self.diff = diff
         self._glyphs = glyphs
         self._unfolded = unfolded
-        self._prefix = _common(diff)
+        self._prefix = _prefix_size(diff)
         self._before = self._prefix - 1 if self._prefix and not unfolded else -1 if self._prefix else 0
         """Offset from row to pair."""
         number = max((abs(span.step or 0) for run in (diff.a, diff.b) for span in run.spans[-1:]), default=0)
@@ -159,13 +159,13 @@ class PairRows:
 
     def line(self, index: int, width: int) -> Line:
         if self._is_fold(index):
-            return tuple(fit(self._folded(), width))
+            return tuple(fit(self._folded_line(), width))
         pair = index + self._before
         row = self.diff.rows[pair]
         dim = row.downstream or bool(row.noise)
         first = self.diff.first is not None and self.diff.first.row == pair
         if width < BESIDE:
-            return tuple(fit(self._narrow(row, pair, width, first), width))
+            return tuple(fit(self._narrow_line(row, pair, width, first), width))
         half = (width - _MIDDLE - 2) // 2
         left = self._step(self.diff.span_a(row), self._depth(row, in_b=False), half, dim, first)
         middle = fill(self._sign(row, pair), _MIDDLE)
@@ -174,7 +174,7 @@ class PairRows:
         blank = Piece(Clean(" "))
         return (*fill(left, half), blank, *middle, blank, *fill(right, right_width))
 
-    def _folded(self) -> list[Piece]:
+    def _folded_line(self) -> list[Piece]:
         mark = self._glyphs.unfolded if self._unfolded else self._glyphs.folded
         label = f" {grouped(self._prefix)} equal steps"
         return [Piece(mark, "sec"), Piece(Clean(label), "dim")]
@@ -206,12 +206,12 @@ class PairRows:
             return [Piece(Clean(" " * (self._number + 1))), Piece(self._glyphs.zero, "line")]
         time = pad(duration(span.duration_ms), 5, right=True)
         pieces = [
-            Piece(Clean(f"{self._numbered(span)} {' ' * indent}"), "dim"),
+            Piece(Clean(f"{self._step_number(span)} {' ' * indent}"), "dim"),
             *self._named(span, dim, first),
         ]
         return [*fill(pieces, max(4, width - 6)), Piece(Clean(f" {time}"), "dim" if dim else "sec")]
 
-    def _numbered(self, span: Span) -> Clean:
+    def _step_number(self, span: Span) -> Clean:
         number = str(span.step) if span.step is not None and span.is_step else ""
         return pad(Clean(number), self._number, right=True)
 
@@ -228,13 +228,13 @@ class PairRows:
             pieces.append(Piece(Clean(f" {one_line(span.preview, 200)}"), "dim"))
         return pieces
 
-    def _narrow(self, row: Row, pair: int, width: int, first: bool) -> list[Piece]:
+    def _narrow_line(self, row: Row, pair: int, width: int, first: bool) -> list[Piece]:
         """One column: glyph, both numbers, name, location of the difference."""
         diff, dim = self.diff, row.downstream or bool(row.noise)
         span = diff.span_b(row) or diff.span_a(row)
         assert span is not None
         sides = (diff.span_a(row), diff.span_b(row))
-        numbers = " ".join(pad(Clean("") if side is None else self._numbered(side), self._number) for side in sides)
+        numbers = " ".join(pad(Clean("") if side is None else self._step_number(side), self._number) for side in sides)
         indent = " " * self._depth(row, in_b=row.b is not None)
         lead = [*fill(self._sign(row, pair), _MIDDLE), Piece(Clean(f"{numbers} {indent}"), "dim")]
         named = self._named(span, dim, first)
@@ -245,7 +245,7 @@ class PairRows:
         return [*fit([*lead, *named], max(name, width - width_of((path,)))), path]
 
 
-def _common(diff: Diff) -> int:
+def _prefix_size(diff: Diff) -> int:
     """Number of equal pairs (ignoring noise) to fold at the start."""
     if diff.first is None:
         return 0
@@ -309,7 +309,7 @@ def _decision(diff: Diff, decision: Divergence) -> list[Piece]:
 
 def _values(first: Divergence) -> list[Piece]:
     """Both values, if short."""
-    left, right = _short(first.a), _short(first.b)
+    left, right = _short_text(first.a), _short_text(first.b)
     if first.kind in (Kind.ONLY_A, Kind.ONLY_B) or len(left) + len(right) > 40:
         return []
     return [Piece(Clean("  ")), *_value_pieces(first)]
@@ -317,13 +317,13 @@ def _values(first: Divergence) -> list[Piece]:
 
 def _value_pieces(difference: Divergence) -> list[Piece]:
     """Both values, labeled if they print alike."""
-    left, right = one_line(_short(difference.a), 40), one_line(_short(difference.b), 40)
+    left, right = one_line(_short_text(difference.a), 40), one_line(_short_text(difference.b), 40)
     if (labels := lookalike_labels(difference.a, difference.b)) is not None:
         left, right = with_label(left, labels[0]), with_label(right, labels[1])
     return [Piece(left, "diff.rem"), Piece(Clean(" → "), "dim"), Piece(right, "diff.add")]
 
 
-def _short(value: Any) -> str:
+def _short_text(value: Any) -> str:
     return value if isinstance(value, str) else "—" if value is None else repr(value)
 
 
@@ -407,16 +407,16 @@ def run_rows(
     table = _Table(sheet, width, _WIDE_LABEL if diff.judgments and width >= 80 else _LABEL)
     a, b = diff.a.summary, diff.b.summary
     table.row("", _named("A", a, diff, glyphs), _named("B", b, diff, glyphs))
-    table.row("ends", _ended(a, glyphs), _ended(b, glyphs))
+    table.row("ends", _run_end(a, glyphs), _run_end(b, glyphs))
     _amounts(table, a, b, glyphs)
     for fact in diff.facts:
         if fact.name not in _OWN_ROWS and not (fact.same and fact.name != "model"):
             _fact(table, fact)
-    if any(width_of(_ended(run, glyphs)) > table.half for run in (a, b)):
-        table.texts("in full", _why(a), _why(b))
+    if any(width_of(_run_end(run, glyphs)) > table.half for run in (a, b)):
+        table.texts("in full", _end_reason(a), _end_reason(b))
     _judgments(table, diff, glyphs)
-    _apart(sheet, diff, description, glyphs)
-    _not_as_stored(sheet, diff, glyphs)
+    _independent_differences(sheet, diff, description, glyphs)
+    _hash_mismatches(sheet, diff, glyphs)
     return sheet.rows()
 
 
@@ -450,18 +450,18 @@ def _named(letter: str, run: RunSummary, diff: Diff, glyphs: Glyphs) -> Line:
     )
 
 
-def _ended(run: RunSummary, glyphs: Glyphs) -> Line:
+def _run_end(run: RunSummary, glyphs: Glyphs) -> Line:
     sign, style = status_glyph(run.status, glyphs)
     is_recorded = run.status_source in (StatusSource.EXPLICIT, None)
     source = "" if is_recorded else f"  {source_words(run.status, run.status_source)}"
     return (
         Piece(Clean(f"{sign} {run.status.value}"), f"{style} bold"),
         Piece(Clean(source), "dim"),
-        Piece(Clean(f"  {_why(run)}"), "sec"),
+        Piece(Clean(f"  {_end_reason(run)}"), "sec"),
     )
 
 
-def _why(run: RunSummary) -> Clean:
+def _end_reason(run: RunSummary) -> Clean:
     """The error or result of a run, at most `_LONG` characters."""
     failed = run.first_error is not None and run.status is Status.ERROR
     return one_line(run.first_error.words if failed and run.first_error is not None else run.result, _LONG)
@@ -478,7 +478,7 @@ def _amounts(table: _Table, a: RunSummary, b: RunSummary, glyphs: Glyphs) -> Non
     ):
         if left is not None or right is not None:
             most, bar = max(left or 0, right or 0), min(_BAR, table.half - _NUMBERS)
-            more = _more(left, right, written)
+            more = _delta(left, right, written)
             table.row(
                 label,
                 _amount(left, written, most, bar, glyphs),
@@ -493,7 +493,7 @@ def _amount(value: Any, written: Any, most: float, bar: int, glyphs: Glyphs) -> 
     return number, Piece(Clean("  ")), *amount(value, most, bar, glyphs=glyphs)
 
 
-def _more(a: Any, b: Any, written: Any) -> Line:
+def _delta(a: Any, b: Any, written: Any) -> Line:
     if a is None or b is None:
         return ()
     sign = "−" if b < a else "+" if b > a else "±"
@@ -527,7 +527,7 @@ def _verdict(side: Criterion | Metric | None, glyphs: Glyphs) -> Line:
     return Piece(Clean(word), style), Piece(Clean(f"  {one_line(why, 200)}"), "dim")
 
 
-def _apart(sheet: Sheet, diff: Diff, description: DiffWords, glyphs: Glyphs) -> None:
+def _independent_differences(sheet: Sheet, diff: Diff, description: DiffWords, glyphs: Glyphs) -> None:
     """Differences that don't follow from the first one."""
     places = diff.independent
     if not places:
@@ -544,7 +544,7 @@ def _apart(sheet: Sheet, diff: Diff, description: DiffWords, glyphs: Glyphs) -> 
         sheet.line(Piece(Clean(f"{glyphs.cut} {grouped(len(places) - _MAX_PLACES)} more; ]d next"), "dim"))
 
 
-def _not_as_stored(sheet: Sheet, diff: Diff, glyphs: Glyphs) -> None:
+def _hash_mismatches(sheet: Sheet, diff: Diff, glyphs: Glyphs) -> None:
     """Stored hashes that don't match the contents."""
     for row in (diff.rows[place] for place in diff.flagged[:_MAX_PLACES]):
         for flag in row.flags:

@@ -68,7 +68,7 @@ class Paper(NamedTuple):
         shown = pad(count(at) if row == 0 else Clean(""), _NUMBER, right=True)
         base = "" if lines.of.same else "diff.add" if in_b else "diff.rem"
         sign = Clean(" ") if lines.of.same or row else self.glyphs.only_b if in_b else self.glyphs.only_a
-        text = laid(line, self.room).row(row, base)
+        text = wrapped_line(line, self.room).row(row, base)
         pieces = [Piece(sign, base or "dim"), Piece(Clean(f"{shown} "), "dim"), *text]
         if not base:
             return pieces
@@ -90,7 +90,7 @@ class Paper(NamedTuple):
         yield Piece(sign if row == 0 else Clean(" "), base or "dim")
         numbers = f"{pad(shown_a, _NUMBER, right=True)} {pad(shown_b, _NUMBER, right=True)} "
         yield Piece(Clean(numbers), "dim")
-        text = laid(line, self.room).row(row, base)
+        text = wrapped_line(line, self.room).row(row, base)
         yield from text
         if base:
             missing = self.width - (2 * _NUMBER + 3) - width_of(text)
@@ -107,10 +107,10 @@ class Lines:
         self.starts = list(accumulate(heights, initial=0))
 
     def _height(self, a: int | None, b: int | None) -> int:
-        rows_a = 0 if a is None else len(laid(self.of.a[a], self._room).starts)
+        rows_a = 0 if a is None else len(wrapped_line(self.of.a[a], self._room).starts)
         if b is None or (self.of.same and a is not None):
             return rows_a
-        return max(rows_a, len(laid(self.of.b[b], self._room).starts))
+        return max(rows_a, len(wrapped_line(self.of.b[b], self._room).starts))
 
     def lines(self, unit: int) -> tuple[int | None, int | None]:
         """The lines of A and B in that unit."""
@@ -125,7 +125,7 @@ class Lines:
         return self.first + number, row - self.starts[number]
 
 
-class Laid(NamedTuple):
+class WrappedLine(NamedTuple):
     """A cleaned line, and the starts of its rows."""
 
     pieces: tuple[tuple[Clean, bool], ...]
@@ -151,11 +151,11 @@ class Laid(NamedTuple):
 
 
 @lru_cache(2048)
-def laid(line: Words, room: int) -> Laid:
+def wrapped_line(line: Words, room: int) -> WrappedLine:
     """A line wrapped to rows of at most `room` cells."""
     pieces = tuple((clean(piece.text), piece.changed) for piece in line)
     text = Clean("".join(piece for piece, _ in pieces))
-    return Laid(pieces, breaks(text, room), len(text))
+    return WrappedLine(pieces, breaks(text, room), len(text))
 
 
 def breaks(text: Clean, width: int) -> Sequence[int]:
@@ -419,7 +419,7 @@ class ComparedRows:
             return tuple(fit(self._paper.pieces(segment, *segment.at(i)), width))
         if isinstance(segment, _Head):
             return tuple(fit(self._heading(segment), width))
-        return tuple(fit(self._folded(segment), width))
+        return tuple(fit(self._fold_line(segment), width))
 
     def _heading(self, head: _Head) -> Iterator[Piece]:
         section = self.look.sections[head.section]
@@ -461,7 +461,7 @@ class ComparedRows:
             Sign.MOVED: glyphs.edited,
         }[sign]
 
-    def _folded(self, segment: _Group | _Hidden) -> Iterator[Piece]:
+    def _fold_line(self, segment: _Group | _Hidden) -> Iterator[Piece]:
         mark = self._glyphs.unfolded if segment.open else self._glyphs.folded
         if isinstance(segment, _Hidden):
             label = f"{mark} {grouped(segment.size)} unchanged lines"

@@ -210,7 +210,7 @@ class HitRows:
             return tuple(fit(self._run(item), width))
         above = self._items[index - 1]
         repeats = item.span is not None and not isinstance(above, RunRef) and above.span == item.span
-        return tuple(fit(self._hit(item, width, repeats=repeats), width))
+        return tuple(fit(self._hit_line(item, width, repeats=repeats), width))
 
     def _run(self, ref: RunRef) -> Line:
         run = self._summary(ref)
@@ -226,7 +226,7 @@ class HitRows:
             Piece(Clean(f"  {one_line(run.title or run.prompt, 120)}"), "dim"),
         )
 
-    def _hit(self, hit: Hit, width: int, *, repeats: bool) -> Line:
+    def _hit_line(self, hit: Hit, width: int, *, repeats: bool) -> Line:
         """The step as a row of the story, if the row above doesn't show it, then where it matches."""
         step = f"{hit.step}" if hit.step is not None and not repeats else ""
         label = [] if repeats else hit_label(hit, width // 3, self._glyphs)

@@ -198,8 +198,8 @@ def liveness_strip(
     result always fits.
     """
     room = max(0, width - FRAME)
-    ways = _ended(liveness, glyphs) if liveness.state is State.ENDED else _going_on(liveness, glyphs)
-    rights = _rights(liveness, per_minute, glyphs)
+    ways = _ended_variants(liveness, glyphs) if liveness.state is State.ENDED else _live_variants(liveness, glyphs)
+    rights = _right_variants(liveness, per_minute, glyphs)
     for left, beside in ways:
         for right in rights[beside]:
             if width_of(left) + (width_of(right) + 1 if right else 0) <= room:
@@ -211,7 +211,7 @@ _ANY: Final = slice(0, 3)
 """All right parts: sparkline, words, none."""
 
 
-def _going_on(liveness: Liveness, glyphs: Glyphs) -> Iterator[tuple[Line, slice]]:
+def _live_variants(liveness: Liveness, glyphs: Glyphs) -> Iterator[tuple[Line, slice]]:
     """Left parts, longest first, each with the right parts that may go with it."""
     stalled = liveness.state is State.STALLED
     if liveness.usual.p95_ms is not None:
@@ -219,14 +219,14 @@ def _going_on(liveness: Liveness, glyphs: Glyphs) -> Iterator[tuple[Line, slice]
         arrow = (Piece(Clean(f" {glyphs.arrow} "), "status.warn"), Piece(Clean(State.STALLED), "status.warn bold"))
         for label, beside in _usual_words(liveness):
             facts = [*_facts(liveness, word, glyphs), (Piece(Clean(label), "dim"),)]
-            yield (*_joined(facts, glyphs), *(arrow if stalled else ())), beside
+            yield (*_join(facts, glyphs), *(arrow if stalled else ())), beside
     facts = [*_facts(liveness, liveness.state, glyphs)]
-    yield _joined(facts, glyphs), _ANY
+    yield _join(facts, glyphs), _ANY
     yield facts[0], _ANY
     yield (_sign(liveness, glyphs), Piece(Clean(f" {liveness.state}"), f"{_STYLES[liveness.state]} bold")), _ANY
 
 
-def _ended(liveness: Liveness, glyphs: Glyphs) -> Iterator[tuple[Line, slice]]:
+def _ended_variants(liveness: Liveness, glyphs: Glyphs) -> Iterator[tuple[Line, slice]]:
     sign, style = status_glyph(liveness.status, glyphs)
     word = (Piece(sign, style), Piece(Clean(f" {liveness.status.value}"), f"{style} bold"))
     if liveness.silent_ms is not None:
@@ -267,7 +267,7 @@ def _usual_words(liveness: Liveness) -> tuple[tuple[str, slice], ...]:
     )
 
 
-def _rights(liveness: Liveness, per_minute: Sequence[int], glyphs: Glyphs) -> tuple[Line, ...]:
+def _right_variants(liveness: Liveness, per_minute: Sequence[int], glyphs: Glyphs) -> tuple[Line, ...]:
     """Right parts: sparkline, words, none."""
     if not per_minute:
         return (), (), ()
@@ -287,7 +287,7 @@ def _sign(liveness: Liveness, glyphs: Glyphs) -> Piece:
     return Piece(glyphs.running, _STYLES[liveness.state])
 
 
-def _joined(facts: Sequence[Line], glyphs: Glyphs) -> Line:
+def _join(facts: Sequence[Line], glyphs: Glyphs) -> Line:
     line: list[Piece] = []
     for fact in facts:
         line += ((Piece(Clean(f" {glyphs.dot} "), "dim"),) if line else ()) + fact
@@ -318,7 +318,7 @@ def liveness_sentence(liveness: Liveness, run: Run, width: int, glyphs: Glyphs =
         Piece(Clean(liveness.state), f"{_STYLES[liveness.state]} bold"),
         Piece(Clean(f" {why}"), "text"),
     )
-    progress = _how_far(run, now if liveness.state is State.STALLED else None)
+    progress = _progress(run, now if liveness.state is State.STALLED else None)
     while progress:
         line = (*lead, Piece(Clean(f" {glyphs.dot} " + f" {glyphs.dot} ".join(progress)), "sec"))
         if width_of(line) <= width:
@@ -349,7 +349,7 @@ def _why_stalled(liveness: Liveness, glyphs: Glyphs) -> Clean:
     return Clean(f"{reason}; typical gap {p95} (p95)")
 
 
-def _how_far(run: Run, now: float | None) -> list[str]:
+def _progress(run: Run, now: float | None) -> list[str]:
     """Steps in their time (up to `now`, else as recorded), and errors."""
     summary = run.summary
     facts = []
@@ -360,11 +360,11 @@ def _how_far(run: Run, now: float | None) -> list[str]:
         facts.append(f"{steps} in {seconds(lasted)}" if lasted is not None and 0 <= lasted < 1e12 else steps)
     if summary.errors:
         errors = quantity(summary.errors, "error")
-        facts.append(f"{errors}, recovered" if _recovered(run) else errors)
+        facts.append(f"{errors}, recovered" if _has_recovered(run) else errors)
     return facts
 
 
-def _recovered(run: Run) -> bool:
+def _has_recovered(run: Run) -> bool:
     """True if the last finished call succeeded."""
     ends = (Status.OK, Status.ERROR)
     last = next(

@@ -517,7 +517,7 @@ class Folds:
 
     def with_run(self, delta: Growth | None, run: Run) -> Folds:
         """The loops that a newer state of the run didn't change."""
-        loops = () if delta is None else [loop for loop in self.loops if not _touched(self._run, loop, delta)]
+        loops = () if delta is None else [loop for loop in self.loops if not _has_changed(self._run, loop, delta)]
         return Folds(run, loops, self._doomed, self.unfolded)
 
     def with_unfolded(self, unfolded: frozenset[str]) -> Folds:
@@ -606,9 +606,9 @@ class LoopRow:
         """The cells of the row, with the totals of all calls."""
         yield from fill(self._what(columns.what, glyphs), columns.what)
         if columns.tokens:
-            yield from (BLANK, token_cell(_sum(map(chart.tokens, self._outer())), glyphs))
+            yield from (BLANK, token_cell(_sum(map(chart.tokens, self._outermost_calls())), glyphs))
         if columns.time:
-            times = (chart.elapsed(self._run.spans[call]) for call in self._outer())
+            times = (chart.elapsed(self._run.spans[call]) for call in self._outermost_calls())
             yield from (BLANK, time_cell(_sum(times), "sec", glyphs))
         if columns.bar:
             yield from (BLANK, *self._bar(chart, ticks, columns.bar, glyphs))
@@ -646,7 +646,7 @@ class LoopRow:
         loop_bar = bar(start, stop, chart.total_ms if extents else 0.0, width, glyphs)
         return on_grid(loop_bar, bar_style(self._run.spans[self._loop.first]), ticks, width, glyphs)
 
-    def _outer(self) -> Iterator[int]:
+    def _outermost_calls(self) -> Iterator[int]:
         """The calls that aren't descendants of other calls."""
         end = 0
         for call in self._loop.calls:
@@ -661,7 +661,7 @@ def _sum(numbers: Iterable[_N | None]) -> _N | None:
     return sum(values) if values else None
 
 
-def _touched(run: Run, loop: Loop, delta: Growth) -> bool:
+def _has_changed(run: Run, loop: Loop, delta: Growth) -> bool:
     """Whether a call of the loop, or a descendant, changed."""
     at = bisect_left(delta.changed, loop.first)
     return at < len(delta.changed) and delta.changed[at] < loop.last + run.sizes[loop.last]

@@ -168,7 +168,7 @@ class StoryRows:
         if before is not None:
             self._take_over(before, changed)
         for number in range(len(self._sections), len(self.turns)):
-            self._sections.append(self._grown(number, before, changed))
+            self._sections.append(self._update_section(number, before, changed))
             self._starts.append(self._starts[-1] + len(self._sections[-1].entries))
         self._ending = ending(run, glyphs)
         self._work_time: WorkTime | None = None
@@ -238,7 +238,7 @@ class StoryRows:
                 was_failing = self._failing[at : at + 1] == [number]
                 self._failing[at : at + was_failing] = [number] if self._marks(number) else []
 
-    def _grown(self, number: int, before: StoryRows | None, changed: Mapping[int, int]) -> Section:
+    def _update_section(self, number: int, before: StoryRows | None, changed: Mapping[int, int]) -> Section:
         """The rows of a turn that is new or longer than before."""
         if before is None or number >= len(before.turns) or before.opened is not self.opened:
             return self._section(number)
@@ -274,7 +274,7 @@ class StoryRows:
         if turn.stop - turn.start > 2 * _UNSETTLED:
             section = self._settle(turn, section, work)
         if self.fold_is_open(head):
-            self._add(section, self._inside(section.settled.stop, turn.stop, 1, turn.head, section.records))
+            self._add(section, self._inner_entries(section.settled.stop, turn.stop, 1, turn.head, section.records))
             self._add(section, self._record_rows(section.records, 1))
         return section
 
@@ -291,7 +291,7 @@ class StoryRows:
                 stop = above
             above = self.run.parent(above)
         if self.fold_is_open(section.entries[0]):
-            self._add(section, self._inside(section.settled.stop, stop, 1, turn.head, section.records))
+            self._add(section, self._inner_entries(section.settled.stop, stop, 1, turn.head, section.records))
             stop = self._without_last_reads(section, stop)
         work = section.digests[turn.start, turn.stop - _UNSETTLED]
         settled = Settled(stop, len(section.entries), len(section.marks), copy(section.records), work)
@@ -346,7 +346,7 @@ class StoryRows:
         row = self._sections[number].rows.get(position)
         return None if row is None else self._starts[number] + row
 
-    def _of_turn(self, turn: Turn, depth: int, number: int) -> Iterator[Entry]:
+    def _turn_entries(self, turn: Turn, depth: int, number: int) -> Iterator[Entry]:
         yield Entry("turn", turn.head, turn.start, turn.stop, depth, number)
         if self.run.spans[turn.head].id in self.opened:
             yield from self._child_entries(turn, depth + 1)
@@ -354,16 +354,16 @@ class StoryRows:
     def _child_entries(self, turn: Turn, depth: int) -> Iterator[Entry]:
         """The rows below a turn."""
         records = Records([])
-        yield from self._inside(turn.start, turn.stop, depth, turn.head, records)
+        yield from self._inner_entries(turn.start, turn.stop, depth, turn.head, records)
         yield from self._record_rows(records, depth)
 
-    def _inside(self, start: int, stop: int, depth: int, head: int, records: Records) -> Iterator[Entry]:
+    def _inner_entries(self, start: int, stop: int, depth: int, head: int, records: Records) -> Iterator[Entry]:
         """The rows of the spans of a turn, except its head; adds the others to `records`."""
         run, position = self.run, start
         while position < stop:
             span = run.spans[position]
             if position != head and is_lane(run, position):
-                yield from self._of_lane(position, depth)
+                yield from self._lane_entries(position, depth)
                 position += run.sizes[position]
                 continue
             if position != head:
@@ -390,7 +390,7 @@ class StoryRows:
             fine and run.sizes[position] > 1 and is_lane(run, position + 1) and run.spans[position].operation in CALLS
         )
 
-    def _of_lane(self, position: int, depth: int) -> Iterator[Entry]:
+    def _lane_entries(self, position: int, depth: int) -> Iterator[Entry]:
         run = self.run
         yield Entry("lane", position, position, position + run.sizes[position], depth)
         if run.spans[position].id not in self.opened:
@@ -400,7 +400,7 @@ class StoryRows:
             yield from self._child_entries(turns[0]._replace(head=-1), depth + 1)
         else:
             for turn in turns:
-                yield from self._of_turn(turn, depth + 1, 0)
+                yield from self._turn_entries(turn, depth + 1, 0)
 
     def _digest(self, start: int, stop: int, digests: dict[tuple[int, int], Digest] | None = None) -> Digest:
         """The work of a turn or lane, from the `digests` of its section."""
@@ -434,7 +434,7 @@ class StoryRows:
     def seconds_worked(self, entry: Entry) -> float | None:
         """Seconds worked in a row; None if not recorded."""
         extent = self._extent(entry.start, entry.stop) if entry.what != "records" else None
-        return self._worked(extent) if extent is not None else None
+        return self._worked_seconds(extent) if extent is not None else None
 
     def seconds_between(self, before: Entry, after: Entry) -> float | None:
         """Seconds from the end of a row to the start of another; None if not recorded."""
@@ -647,7 +647,7 @@ class StoryRows:
         pieces += fill(self._what(index, entry, span, room), room)
         extent = self._extent(entry.start, entry.stop) if entry.what != "records" else None
         if time:
-            taken = self._worked(extent) * 1000 if extent is not None else None
+            taken = self._worked_seconds(extent) * 1000 if extent is not None else None
             pieces += (BLANK, time_cell(taken, "sec", self._glyphs) if taken else Piece(Clean(" " * time)))
         if chart:
             pieces += (BLANK, *self._bar(entry, span, extent, chart))
@@ -663,7 +663,7 @@ class StoryRows:
         going = runs and self._now is not None and self.run.summary.status is Status.RUNNING
         return digest.periods[0][0], max(end, self._now or 0.0) if going else end
 
-    def _worked(self, extent: tuple[float, float]) -> float:
+    def _worked_seconds(self, extent: tuple[float, float]) -> float:
         """Seconds worked in a row."""
         return self.work_time.at(extent[1]) - self.work_time.at(extent[0])
 
