@@ -299,17 +299,15 @@ class TaintTracker:
     def reaches(self, changes: Iterable[Change], *, outputs: bool = False) -> bool:
         """Whether the input (with `outputs`, also the output) of a row contains a diverged value."""
         return any(
-            self._has_diverged(leaves(change.a), leaves(change.b))
-            for change in changes
-            if outputs or change.side == INPUT
+            self._has(leaves(change.a), leaves(change.b)) for change in changes if outputs or change.side == INPUT
         )
 
     def reaches_one_sided(self, values: Iterable[Any], *, in_b: bool) -> bool:
         """Whether the input of a row of one run contains a diverged value."""
         texts = [leaf for value in values for leaf in leaves(value)]
-        return self._has_diverged([], texts) if in_b else self._has_diverged(texts, [])
+        return self._has([], texts) if in_b else self._has(texts, [])
 
-    def _has_diverged(self, a: list[str], b: list[str]) -> bool:
+    def _has(self, a: list[str], b: list[str]) -> bool:
         now = _sides(a, b)
         return any(_new_words(now, then) or _contains(now, then) for then in self._values)
 

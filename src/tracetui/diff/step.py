@@ -448,7 +448,7 @@ def message_pairs(a: Sequence[Message], b: Sequence[Message]) -> list[MessagePai
             continue
         rest_a = [i for i in range(block.a0, block.a1) if i not in gone]
         rest_b = [j for j in range(block.b0, block.b1) if j not in moved]
-        edited = dict(_edited_pairs(a, b, rest_a, rest_b))
+        edited = dict(_edits(a, b, rest_a, rest_b))
         pairs += _changed_pairs(block, rest_a, edited, moved)
     return pairs
 
@@ -467,9 +467,7 @@ def _moved_positions(blocks: Sequence[Block], left: Sequence[str], right: Sequen
     return moved
 
 
-def _edited_pairs(
-    a: Sequence[Message], b: Sequence[Message], rest_a: list[int], rest_b: list[int]
-) -> list[tuple[int, int]]:
+def _edits(a: Sequence[Message], b: Sequence[Message], rest_a: list[int], rest_b: list[int]) -> list[tuple[int, int]]:
     """``(position in B, position in A)`` of edited messages, in order, with maximal total similarity."""
     if len(rest_a) * len(rest_b) > _CELLS:
         return [(j, i) for i, j in zip(rest_a, rest_b, strict=False) if _similarity(_Words(a[i]), _Words(b[j]))]

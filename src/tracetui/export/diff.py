@@ -200,9 +200,8 @@ def pair_line(diff: Diff, description: DiffWords, width: int | None = None) -> C
     if diff.first is None or diff.same:
         return _pair_text("same", *addresses, "", width)
     note = f" (usually ignored: {diff.first.noise})" if diff.first.noise else ""
-    location = (
-        f"first at {_location(diff, diff.rows[diff.first.row])}: {description.first or _path_label(diff.first)}{note}"
-    )
+    change = description.first or _path_label(diff.first)
+    location = f"first at {_location(diff, diff.rows[diff.first.row])}: {change}{note}"
     return _pair_text("different", *addresses, location, width)
 
 

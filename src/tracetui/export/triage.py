@@ -419,17 +419,15 @@ def cause_table(triage: Triage, screen: Screen | None = None) -> Iterator[Clean]
     The address of its newest run is never cut, so that it can be used: where `screen` is too narrow for it, its id
     stands there instead.
     """
-    full = TextTable(_WHOLE, list(_rows_by_section(triage, _rows)))
+    full = TextTable(_WHOLE, list(_sections(triage, _rows)))
     if screen is None or full.room <= screen.width:
         return full.lines(None if screen is None else screen.width)
-    rows = list(_rows_by_section(triage, partial(_narrow_rows, screen=screen)))
+    rows = list(_sections(triage, partial(_narrow_rows, screen=screen)))
     above = truncate_middle(Clean(f"an example: {screen.usage}"), screen.width)
     return chain([above], TextTable(_NARROW, rows).lines(screen.width))
 
 
-def _rows_by_section(
-    triage: Triage, rows_of: Callable[[Entry], Iterable[Sequence[Clean]]]
-) -> Iterator[Sequence[Clean]]:
+def _sections(triage: Triage, rows_of: Callable[[Entry], Iterable[Sequence[Clean]]]) -> Iterator[Sequence[Clean]]:
     """The rows of all causes; those of ungraded runs below a row that says so."""
     for is_ungraded, entries in triage.sections:
         if is_ungraded:

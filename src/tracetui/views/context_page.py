@@ -237,7 +237,7 @@ def river_lines(
     for row in range(rows - 1, -1, -1):
         label = tokens(ticks[row]).replace(".0", "") if row in ticks else ""
         axis = Piece(Clean(f"{label:>{_LABEL - 2}} {glyphs.guide}"), "dim")
-        lines.append((axis, *_merge_cells(grid[row])))
+        lines.append((axis, *_merge(grid[row])))
     return [*lines, *_axis(columns, width - _LABEL - 1, selected, glyphs)]
 
 
@@ -322,7 +322,7 @@ def _ticks(top: float, rows: int) -> dict[int, int]:
     return ticks
 
 
-def _merge_cells(cells_: Iterable[tuple[str, str]]) -> Iterator[Piece]:
+def _merge(cells_: Iterable[tuple[str, str]]) -> Iterator[Piece]:
     """Pieces of cells of equal style."""
     for style, group in groupby(cells_, key=itemgetter(1)):
         yield Piece(Clean("".join(glyph for glyph, _ in group)), style)
@@ -365,10 +365,7 @@ def _axis(columns: Sequence[_Column], width: int, selected: int | None, glyphs: 
         if (number := next((call.number for call in column.calls if call.number % step == 0), None)) is not None:
             place(column, number, "dim")
     margin = Piece(Clean(" " * (_LABEL - 1)), "dim")
-    return [
-        (margin, *_merge_cells([(" ", "text"), *marks])),
-        (Piece(Clean("call   "), "dim"), *_merge_cells(numbers[:width])),
-    ]
+    return [(margin, *_merge([(" ", "text"), *marks])), (Piece(Clean("call   "), "dim"), *_merge(numbers[:width]))]
 
 
 def legend_of_marks(ledger: Ledger, glyphs: Glyphs = UNICODE) -> Line:
@@ -630,18 +627,15 @@ def call_lines(
     parts = [(call.read, "read"), (call.written, f"written{_lifetime(call)}")]
     shown = [(size, word) for size, word in parts if size is not None]
     shown += [(call.uncached, "uncached")] if shown else []
-    input_pieces = [Piece(grouped(call.input), "text bold"), Piece(Clean(" input"), "sec")]
+    label = [Piece(grouped(call.input), "text bold"), Piece(Clean(" input"), "sec")]
     lines: list[Line]
     if is_list:
         lines = [_ends([Piece(Clean(word), "sec")], [Piece(grouped(size), "sec")], width) for size, word in shown]
-        lines += [
-            _ends([Piece(Clean("input"), "text bold"), *usd], input_pieces[:1], width),
-            _ends(grew[:1], grew[1:], width),
-        ]
+        lines += [_ends([Piece(Clean("input"), "text bold"), *usd], label[:1], width), _ends(grew[:1], grew[1:], width)]
         lines = [line for line in lines if line]
     else:
         sum_ = " + ".join(f"{grouped(size)} {word}" for size, word in shown)
-        line = [*input_pieces, *([Piece(Clean(f" = {sum_}"), "sec")] if shown else []), *usd]
+        line = [*label, *([Piece(Clean(f" = {sum_}"), "sec")] if shown else []), *usd]
         lines = [_ends(line, grew, width)]
     if call.inherited:
         lines.append((Piece(Clean(f"inherited {tokens(call.inherited)} from the run that this one continues"), "sec"),))

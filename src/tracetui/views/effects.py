@@ -442,9 +442,7 @@ def audit_rows(
             )
         )
         group = group[::-1] if arrangement.reverse else group
-        listed = [
-            finding for _, findings in group for finding in findings if not finding.is_folded and not allowed(finding)
-        ]
+        listed = [item for _, findings in group for item in findings if not item.is_folded and not allowed(item)]
         done = sum(finding.is_done for finding in listed)
         tried = f" + {grouped(len(listed) - done)} tried" if len(listed) > done else ""
         right = f"{grouped(done)}{tried}" if listed else ""
@@ -457,9 +455,7 @@ def audit_rows(
             rows.append(_rule_row(name, findings, listed, people, allowed, glyphs, is_open=is_open))
             if is_open:
                 parent = len(rows) - 1
-                shown = sorted(
-                    findings, key=lambda finding: (finding.is_folded or allowed(finding), not finding.is_done)
-                )
+                shown = sorted(findings, key=lambda item: (item.is_folded or allowed(item), not item.is_done))
                 rows += [
                     _finding_row(number, finding, people, parent, is_allowed=allowed(finding))
                     for number, finding in enumerate(shown)
@@ -565,11 +561,8 @@ def evidence(finding: Finding, room: int, style: str = "text") -> Line:
 
 def audit_sentence(audit: Audit, allowed: Allowed) -> Line:
     """How many serious findings there are, and the worst."""
-    serious = [
-        finding
-        for finding in audit.findings
-        if finding.rule.severity is Severity.ERROR and not finding.is_folded and not allowed(finding)
-    ]
+    shown = (item for item in audit.findings if not item.is_folded and not allowed(item))
+    serious = [item for item in shown if item.rule.severity is Severity.ERROR]
     done = [finding for finding in serious if finding.is_done]
     tried = Counter(finding.outcome for finding in serious if not finding.is_done)
     runs = len({finding.run for finding in done})

@@ -71,13 +71,8 @@ def _failure(run: Run, turn: Span) -> str | None:
 def first_turn(run: Run) -> str | None:
     """The first turn that an unmet criterion names, else the first turn."""
     turns = {number: turn.id for number, turn in _turns(run)}
-    named = (
-        turns[number]
-        for criterion in run.body.criteria
-        if criterion.met is False
-        for number in criterion.steps
-        if number in turns
-    )
+    unmet = (criterion for criterion in run.body.criteria if criterion.met is False)
+    named = (turns[number] for criterion in unmet for number in criterion.steps if number in turns)
     return next(named, next(iter(turns.values()), None))
 
 

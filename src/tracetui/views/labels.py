@@ -73,11 +73,9 @@ def short_names(runs: Iterable[RunSummary]) -> dict[RunRef, str]:
     return {ref: ident[: heads[ident]] if _RANDOM.fullmatch(ident) else ident for ref, ident in ids.items()}
 
 
-def _shared(first: str, second: str) -> int:
+def _shared(first: str, other: str) -> int:
     """Length of the common prefix of two ids."""
-    return next(
-        (i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second))
-    )
+    return next((i for i, (a, b) in enumerate(zip(first, other, strict=False)) if a != b), min(len(first), len(other)))
 
 
 MAX_QUERY: Final = 200

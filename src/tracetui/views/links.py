@@ -58,9 +58,8 @@ def run_link_lines(run: Run, links: Sequence[StepLink], most: int) -> list[tuple
     The last of `most` lines says how many more there are.
     """
     links = sorted(links, key=lambda link: not other_steps(link, link.source.span) and link.kind is not Kind.TRIALS)
-    lines = [
-        (Clean(f"{step_words(run, link.source.span)}: {link_words(run, link)}"), link.source.span) for link in links
-    ]
+    steps = ((link, link.source.span) for link in links)
+    lines = [(Clean(f"{step_words(run, step)}: {link_words(run, link)}"), step) for link, step in steps]
     if len(lines) > most:
         more = Clean(f"… and {len(lines) - most + 1} more below its steps")
         lines[most - 1 :] = [(more, links[most - 1].source.span)]

@@ -410,12 +410,11 @@ def fork_sentence(fork: Fork, side: int, width: int, *, rates: bool, glyphs: Gly
 
 def _fork_sentence(fork: Fork, side: int, glyphs: Glyphs, detail: int) -> Line:
     """The sentence at a level of detail: 0 is the shortest, 2 has both p."""
-    separator = " of " if detail else "/"
+    sep = " of " if detail else "/"
     here, elsewhere = fork.sides[side], fork.elsewhere(side)
-    count = f"{len(here.branch.runs)}{separator}{len(fork.parent.runs)} here"
+    count = f"{len(here.branch.runs)}{sep}{len(fork.parent.runs)} here"
     passed = [
-        f"{rate.passed}{separator}{rate.scored} passed" if rate.scored else "none scored"
-        for rate in (here.scored, elsewhere)
+        f"{rate.passed}{sep}{rate.scored} passed" if rate.scored else "none scored" for rate in (here.scored, elsewhere)
     ]
     return (
         Piece(Clean(f"{count}, {passed[0]}"), "text bold"),

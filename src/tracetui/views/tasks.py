@@ -312,9 +312,7 @@ class TaskRows:
         """Which page of cells has the cell cursor; 0 if all cells fit."""
         pages = self._plan(width).pages
         unit = self._unit_of(self._cursor()[1])
-        matches = (
-            i for i, units in enumerate(pages) if any((candidate.block, candidate.slot) == unit for candidate in units)
-        )
+        matches = (i for i, units in enumerate(pages) if unit in {(shown.block, shown.slot) for shown in units})
         return next(matches, 0) if len(pages) > 1 else 0
 
     def _unit_of(self, place: int) -> tuple[int, int]:

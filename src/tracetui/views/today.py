@@ -213,7 +213,7 @@ class TodayRows:
 
     def __init__(
         self,
-        by_section: Sections,
+        listed: Sections,
         spent: Sequence[ProjectSpending],
         *,
         now: float,
@@ -237,20 +237,15 @@ class TodayRows:
             self._spent.append(context)
         self._days = days if any(day.spent.usd for day in days) else ()
         is_below = width >= _WITH_CHART and groups is None
-        above = sum(min(len(runs), MOST) + 1 for runs in by_section[:3] if runs) + len(self._spent) + 1
+        above = sum(min(len(runs), MOST) + 1 for runs in listed[:3] if runs) + len(self._spent) + 1
         most_recent = min(MOST_RECENT, max(_LEAST_RECENT, room - above)) if is_below and spent else MOST_RECENT
-        listed = (
-            (by_section.waiting, MOST),
-            (by_section.running, MOST),
-            (by_section.failed, MOST),
-            (by_section.recent, most_recent),
-        )
+        limits = ((listed.waiting, MOST), (listed.running, MOST), (listed.failed, MOST), (listed.recent, most_recent))
         sections = [
             _section(label, runs, count)
             for label, (runs, _), count in zip(
                 ("waiting for you", "running", "failed today", "recent"),
-                listed,
-                _counts(listed, room - len(self._spent)),
+                limits,
+                _counts(limits, room - len(self._spent)),
                 strict=True,
             )
         ]
@@ -545,22 +540,18 @@ class LiveRows:
         """The open call and how long it has been open."""
         if live.waits:
             return []
-        open_call, session = (live.liveness.open if live.liveness is not None else None), live.session
-        if open_call is None:
+        call, session = (live.liveness.open if live.liveness is not None else None), live.session
+        if call is None:
             if session is None or not session.call or live.run is not None:
                 return []
             since = f" {seconds(session.ms)}" if session.ms is not None else ""
             return [Piece(Clean(f"{one_line(session.call, _CALL_CELLS)}{since}"), live.style)]
-        sign, _ = kind_of(open_call.operation, self._glyphs)
-        least = self._glyphs.at_least if open_call.at_least else ""
-        since = (
-            f" {least}{seconds(open_call.ms)}"
-            if open_call.ms is not None and (open_call.ms >= 1000 or not least)
-            else ""
-        )
-        span = live.run.span(open_call.span) if live.run is not None else None
-        label = one_line(open_call.name if span is None else open_words(span), _CALL_CELLS)
-        more = f" +{open_call.others}" if open_call.others else ""
+        sign, _ = kind_of(call.operation, self._glyphs)
+        least = self._glyphs.at_least if call.at_least else ""
+        since = f" {least}{seconds(call.ms)}" if call.ms is not None and (call.ms >= 1000 or not least) else ""
+        span = live.run.span(call.span) if live.run is not None else None
+        label = one_line(call.name if span is None else open_words(span), _CALL_CELLS)
+        more = f" +{call.others}" if call.others else ""
         return [Piece(sign, live.style), Piece(Clean(f" {label}{since}{more}"), f"{live.style} bold")]
 
 

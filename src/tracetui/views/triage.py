@@ -71,11 +71,11 @@ _Row = Item | Details | tuple[str, int]
 """The last is the (label, count) of a group heading."""
 
 
-def is_reviewed(group: Group, judgment_of: Judged) -> bool:
+def is_reviewed(group: Group, judge: Judged) -> bool:
     """Whether a cause has a verdict; a heading of wrong answers if all of its tasks have one."""
     if group.tasks:
-        return all(judgment_of(task).verdict is not None for task in group.tasks)
-    return judgment_of(group).verdict is not None
+        return all(judge(task).verdict is not None for task in group.tasks)
+    return judge(group).verdict is not None
 
 
 class Sections:
@@ -115,7 +115,7 @@ class QueueRows:
         self,
         order: CauseOrder,
         runs: Mapping[RunRef, RunSummary],
-        judgment_of: Judged,
+        judge: Judged,
         *,
         unfolded: Collection[Hashable] = (),
         marked: Collection[Hashable] = (),
@@ -124,14 +124,8 @@ class QueueRows:
         glyphs: Glyphs = UNICODE,
     ) -> None:
         """`details`: how many causes may have a second row with decisions, values and runs over time."""
-        self._runs, self._judgment_of, self._unfolded, self._now, self._glyphs = (
-            runs,
-            judgment_of,
-            unfolded,
-            now,
-            glyphs,
-        )
-        self._marked, self._order = marked, order
+        self._runs, self._unfolded, self._now, self._glyphs = runs, unfolded, now, glyphs
+        self._judge, self._marked, self._order = judge, marked, order
         self._open = [order.rows[key] for key in unfolded if isinstance(key, str) and key in order.rows]
         """Unfolded causes."""
         self._detailed = {*islice(filter(self._has_details, order.rows.values()), details)}
@@ -207,13 +201,11 @@ class QueueRows:
     def mark(self, index: int) -> str | None:
         item = self._item(index)
         if isinstance(item, Group):
-            return None if is_reviewed(item, self._judgment_of) else _style(item)
+            return None if is_reviewed(item, self._judge) else _style(item)
         return "status.error" if isinstance(item, TaskRow) and self._judgment(item).verdict is None else None
 
     def _judgment(self, item: Item) -> Judgement:
-        return self._judgment_of(
-            item if isinstance(item, Group) else item.task if isinstance(item, TaskRow) else item.run
-        )
+        return self._judge(item if isinstance(item, Group) else item.task if isinstance(item, TaskRow) else item.run)
 
     def fold(self, index: int) -> Fold | None:
         """The fold of a cause or task; None for a run."""
@@ -247,8 +239,8 @@ class QueueRows:
         return self._member(item, width) if isinstance(item, Member) else group_line(item, width, self._glyphs)
 
     def _group(self, group: Group, width: int) -> Line:
-        judgment = self._judgment_of(group)
-        decided = is_reviewed(group, self._judgment_of)
+        judgment = self._judge(group)
+        decided = is_reviewed(group, self._judge)
         who = _who_column(width) if self._order.names_who else 0
         room = max(8, width - _TAIL - 3 - who)
         mixed = [Piece(Clean("+"), "accent bold")] if decided and judgment.verdict is None else None
@@ -265,7 +257,7 @@ class QueueRows:
 
     def _details(self, group: Group, width: int) -> Line:
         """What is said of a cause in its second row, and its runs over time."""
-        style = "dim" if is_reviewed(group, self._judgment_of) else "bar.error"
+        style = "dim" if is_reviewed(group, self._judge) else "bar.error"
         tail = Piece(Clean(f"  {self._start_sparkline(group)} "), style)
         pieces = [Piece(Clean("  "))]
         if self._order.names_who and not _who_column(width):
@@ -275,7 +267,7 @@ class QueueRows:
 
     def _detail_pieces(self, group: Group) -> list[Piece]:
         """Verdict or *new*, the values that vary, and the agents."""
-        judgment = self._judgment_of(group)
+        judgment = self._judge(group)
         pieces: list[Piece] = []
         if judgment.verdict is not None:
             pieces.append(Piece(Clean(f"  {judgment.verdict.value}"), "accent"))
@@ -313,7 +305,7 @@ class QueueRows:
         return [Piece(Clean("*" if chosen else " "), "accent"), Piece(Clean(f"{mark} "), "dim")]
 
     def _task(self, row: TaskRow, width: int) -> Line:
-        task, judgment = row.task, self._judgment_of(row.task)
+        task, judgment = row.task, self._judge(row.task)
         marks = [*_verdict_mark(judgment, self._glyphs), Piece(Clean("  ")), *self._fold_mark(task.digest)]
         passed, more = Clean(f"  {passed_trials(task)}"), _judgment_pieces(judgment)
         if task.reasons:
@@ -335,7 +327,7 @@ class QueueRows:
         run = self._runs.get(member.run)
         if run is None:  # until the causes are found again
             return (Piece(Clean("    no longer listed"), "dim"),)
-        judgment = self._judgment_of(member.run)
+        judgment = self._judge(member.run)
         own = judgment if judgment.source == "run" else Judgement()
         mark = _verdict_mark(own, self._glyphs) if own.verdict else [Piece(Clean(" "))]
         sign, style = run_sign(run, Status.ERROR if run.failed else run.status, self._glyphs)

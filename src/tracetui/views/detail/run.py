@@ -275,19 +275,17 @@ def add_totals(sheet: Sheet, declared: tuple[Total, ...]) -> None:
     """Recorded totals beside our counts. A difference is highlighted."""
     for i, total in enumerate(declared):
         name = Piece(Clean(f"{one_line(total.name, 40)} "), "dim")
-        recorded = number(total.declared, sheet.glyphs)
+        stated = number(total.declared, sheet.glyphs)
         counted = number(total.counted, sheet.glyphs)
         if total.differs:
-            counts = Piece(Clean(f"{recorded} declared, {counted} counted"), "status.warn")
+            counts = Piece(Clean(f"{stated} declared, {counted} counted"), "status.warn")
             sheet.fact("" if i else "declared", name, counts)
         elif total.counted is None or total.declared is None:
-            counts = Piece(Clean(f"{recorded} declared, {counted} counted"), "dim")
+            counts = Piece(Clean(f"{stated} declared, {counted} counted"), "dim")
             sheet.fact("" if i else "declared", name, counts)
         else:
             sign = Piece(Clean(f" {sheet.glyphs.ok}"), "status.ok")
-            sheet.fact(
-                "" if i else "declared", name, Piece(recorded, "sec"), sign, Piece(Clean(" matches count"), "dim")
-            )
+            sheet.fact("" if i else "declared", name, Piece(stated, "sec"), sign, Piece(Clean(" matches count"), "dim"))
 
 
 def _goal(sheet: Sheet, run: Run) -> None:

@@ -111,8 +111,7 @@ def _message(
         return rows
     blank = Piece(Clean("  "))
     return [
-        Margin(part, (Piece(Clean(f"{sign} "), "diff.add") if not i else blank,), (blank,))
-        for i, part in enumerate(rows)
+        Margin(row, (Piece(Clean(f"{sign} "), "diff.add") if not i else blank,), (blank,)) for i, row in enumerate(rows)
     ]
 
 
@@ -289,11 +288,7 @@ class _Renderer:
         elif token.type in ("list_item_close", "blockquote_close"):
             self._margins.pop()
             self._bullet = None
-            if (
-                token.type == "blockquote_close"
-                and self._lines
-                and all(piece.style == "line" for piece in self._lines[-1])
-            ):
+            if token.type == "blockquote_close" and self._lines and all(p.style == "line" for p in self._lines[-1]):
                 self._lines[-1] = tuple(piece for piece in self._margins if piece.style == "line")
         elif token.type in ("heading_open", "heading_close"):
             self._bold = token.type == "heading_open"

@@ -348,9 +348,8 @@ def summary(diff: Diff, glyphs: Glyphs = UNICODE) -> Line:
     for change in Kind:
         if counts[change] or change is Kind.SAME:
             style = "sec" if change is Kind.SAME else _STYLES.get(change, "diff.chg")
-            label = (
-                f"{_signs(glyphs).get(change, glyphs.changed)} {WORDS[change].rstrip('≠')} {grouped(counts[change])}"
-            )
+            sign = _signs(glyphs).get(change, glyphs.changed)
+            label = f"{sign} {WORDS[change].rstrip('≠')} {grouped(counts[change])}"
             pieces += [Piece(Clean(label), style), Piece(Clean(" · "), "dim")]
     if diff.downstream:
         label = f"{glyphs.downstream} downstream {grouped(diff.downstream)}"

@@ -467,9 +467,8 @@ class ComparedRows:
             label = f"{mark} {grouped(segment.size)} unchanged lines"
         else:
             number = segment.stop - segment.first
-            is_messages = all(
-                section.path.startswith("messages[") for section in self.look.sections[segment.first : segment.stop]
-            )
+            sections = self.look.sections[segment.first : segment.stop]
+            is_messages = all(section.path.startswith("messages[") for section in sections)
             label = f"{mark} {grouped(number)} unchanged {'messages' if is_messages else 'values'}"
         rule = self._glyphs.rule
         before = 2 if not self._side else max(2, (self._width - len(label)) // 2 - 1)

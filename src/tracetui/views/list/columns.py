@@ -114,9 +114,7 @@ def _model(run: RunSummary) -> Clean:
     return short_model(run.model) if run.model else Clean("—") if run.deep else _UNREAD
 
 
-def _run_cell(
-    value: Callable[[RunSummary, int], Clean], style: str = "sec"
-) -> Callable[[RunRow, int], Sequence[Piece]]:
+def _cell(value: Callable[[RunSummary, int], Clean], style: str = "sec") -> Callable[[RunRow, int], Sequence[Piece]]:
     """The cell of a value of a run, as text of so many cells."""
     return lambda row, size: (Piece(value(row.run, size), style),)
 
@@ -132,34 +130,34 @@ COLUMNS: Final = {
         ),
         Column("result", "state, cause of failure, title or prompt", result_cell, cells=0, leaves=12, sort="outcome"),
         Column(
-            "id", "start of the id", _run_cell(lambda run, size: short_id(run.id, size), "dim"),
+            "id", "start of the id", _cell(lambda run, size: short_id(run.id, size), "dim"),
             cells=9, leaves=4, sort="id",
             usual=lambda width, facts: width >= (_TITLES_ONLY if "title" in facts else 66),
         ),
         Column(
             "tok", "tokens, input and output",
-            _run_cell(lambda run, size: tokens_label(run) if run.deep or run.usage else _UNREAD),
+            _cell(lambda run, size: tokens_label(run) if run.deep or run.usage else _UNREAD),
             cells=5, leaves=6, sort="tokens", right=True,
             usual=lambda width, facts: "tok" in facts and (width >= 100 or (68 <= width < 76 and "cost" not in facts)),
         ),
         Column(
-            "cost", "recorded or estimated (~) cost", _run_cell(lambda run, size: _cost(spending.of_run(run), size)),
+            "cost", "recorded or estimated (~) cost", _cell(lambda run, size: _cost(spending.of_run(run), size)),
             cells=8, leaves=7, sort="cost", right=True,
             usual=lambda width, facts: "cost" in facts,
         ),
         Column(
-            "model", "model", _run_cell(lambda run, size: text.truncate_middle(_model(run), size)),
+            "model", "model", _cell(lambda run, size: text.truncate_middle(_model(run), size)),
             cells=14, leaves=3, sort="model",
             usual=lambda width, facts: width >= 112,
         ),
         Column(
-            "format", "format of the trace", _run_cell(lambda run, size: Clean(run.ref.format), "dim"),
+            "format", "format of the trace", _cell(lambda run, size: Clean(run.ref.format), "dim"),
             cells=11, leaves=2, sort="format",
             usual=lambda width, facts: width >= 124,
         ),
         Column(
             "project", "recorded source: folder, repository",
-            _run_cell(lambda run, size: text.truncate_middle(clean(run.source or "—", 200), size), "dim"),
+            _cell(lambda run, size: text.truncate_middle(clean(run.source or "—", 200), size), "dim"),
             cells=18, leaves=1,
             usual=lambda width, facts: False,
         ),
@@ -173,7 +171,7 @@ COLUMNS: Final = {
         ),
         Column(
             "step", "number of steps",
-            _run_cell(lambda run, size: text.count(run.steps) if run.deep or run.steps is not None else _UNREAD),
+            _cell(lambda run, size: text.count(run.steps) if run.deep or run.steps is not None else _UNREAD),
             cells=4, leaves=9, sort="steps", right=True,
             usual=lambda width, facts: width >= 39 and not _is_narrow(width, facts),
         ),

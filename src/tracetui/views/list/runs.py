@@ -335,7 +335,5 @@ def group_line(item: tuple[str, int], width: int, glyphs: Glyphs, spent: spendin
 def _problem_line(problem: Problem, columns: list[tuple[str, int]], width: int, glyphs: Glyphs) -> Line:
     name = column(clean(basename(problem.path), 200), columns[1][1], "status.warn")
     place = f"{problem.reason}, {problem.where}" if problem.where else problem.reason
-    message = Piece(one_line(f"unreadable: {place}", 300), "status.warn")
-    return tuple(
-        fit([Piece(glyphs.note, "status.warn bold"), Piece(Clean(" ")), name, Piece(Clean(" ")), message], width)
-    )
+    note = Piece(one_line(f"unreadable: {place}", 300), "status.warn")
+    return tuple(fit([Piece(glyphs.note, "status.warn bold"), Piece(Clean(" ")), name, Piece(Clean(" ")), note], width))

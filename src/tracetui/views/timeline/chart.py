@@ -99,7 +99,7 @@ class Chart:
             work = self._recorded
             if self._now is not None and self._run.summary.status is Status.RUNNING and self._running:
                 last = max(last, self._now)
-                work = work.extended(_work_intervals([self._run.spans[i] for i in self._running], self._now))
+                work = work.extended(_periods([self._run.spans[i] for i in self._running], self._now))
             self._base = first
             self.total_ms = (last - first) * 1000
             if work.longest_gaps and work.worked > 0:
@@ -128,12 +128,10 @@ class Chart:
         spans = self._run.spans
         if before is not None:
             chart, delta = before
-            pairs = ((_work_intervals([chart._run.spans[i]]), _work_intervals([spans[i]])) for i in delta.changed)
+            pairs = ((_periods([chart._run.spans[i]]), _periods([spans[i]])) for i in delta.changed)
             if all(not old or (new and new[0][0] <= old[0][0] and old[0][1] <= new[0][1]) for old, new in pairs):
-                return chart._recorded.extended(
-                    _work_intervals([*(spans[i] for i in delta.changed), *spans[delta.start :]])
-                )
-        return WorkTime(_work_intervals(spans))
+                return chart._recorded.extended(_periods([*(spans[i] for i in delta.changed), *spans[delta.start :]]))
+        return WorkTime(_periods(spans))
 
     def _lay_end_to_end(self, before: tuple[Chart, Growth] | None) -> None:
         """Each span begins at the end of the previous one, a container with its first span."""
@@ -310,7 +308,7 @@ def _time_range(spans: Sequence[Span], *, own: bool = True) -> tuple[float, floa
     return first, last
 
 
-def _work_intervals(spans: Iterable[Span], until: float | None = None) -> list[tuple[float, float]]:
+def _periods(spans: Iterable[Span], until: float | None = None) -> list[tuple[float, float]]:
     """(Start, end) in UTC seconds of the spans but containers; those that follow soon are joined.
 
     A span without an end lasts `until`; None: no time.

@@ -168,13 +168,9 @@ def causes_words(causes: Sequence[Group], room: int) -> Line:
     runs, title = f" ({quantity(len(common.runs), 'run')})", excerpt(common.title, 200)
     leads = (f"{number} · most common: ", "most common: ", "") if len(causes) > 1 else (f"{number}: ", "")
     for lead in leads:
-        remaining = room - len(lead) - len(runs) - 2
-        if remaining >= min(_TITLE, cells(title)) or (not lead and remaining >= _MIN_TITLE):
-            return (
-                Piece(Clean(f"  {lead}"), "sec"),
-                Piece(truncate(title, remaining), "text"),
-                Piece(Clean(runs), "sec"),
-            )
+        rest = room - len(lead) - len(runs) - 2
+        if rest >= min(_TITLE, cells(title)) or (not lead and rest >= _MIN_TITLE):
+            return Piece(Clean(f"  {lead}"), "sec"), Piece(truncate(title, rest), "text"), Piece(Clean(runs), "sec")
     return (Piece(Clean(f"  {number}"), "sec"),) if room >= len(number) + 2 else ()
 
 
@@ -367,9 +363,8 @@ def _progress(run: Run, now: float | None) -> list[str]:
 def _has_recovered(run: Run) -> bool:
     """True if the last finished call succeeded."""
     ends = (Status.OK, Status.ERROR)
-    last = next(
-        (span for span in reversed(run.spans) if span.status in ends and span.operation not in CONTAINERS), None
-    )
+    calls = (span for span in reversed(run.spans) if span.operation not in CONTAINERS)
+    last = next((call for call in calls if call.status in ends), None)
     return last is not None and last.status is Status.OK
 
 

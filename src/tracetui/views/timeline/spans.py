@@ -212,9 +212,7 @@ class SpanRows:
             return span is not None
         position = self._visible[index]
         loop = self._loop(position)
-        return (
-            loop.failed > 0 if loop is not None else span.id in self.folded and self._failed_descendants(position) > 0
-        )
+        return loop.failed > 0 if loop is not None else span.id in self.folded and self._failed_inside(position) > 0
 
     def plain(self, index: int) -> str:
         span = self.span(index)
@@ -387,14 +385,14 @@ class SpanRows:
         pieces = [gap, Piece(one_line(span.note, 60), style if span.status in _LOUD else "accent")] if span.note else []
         if span.id in self.folded and self.run.sizes[position] > 1:
             pieces += (gap, Piece(Clean(f"{self.run.sizes[position] - 1} below"), "dim"))
-            failed = self._failed_descendants(position)
+            failed = self._failed_inside(position)
             if failed:
                 pieces.append(Piece(Clean(f" {failed}{self._glyphs.error}"), "status.error"))
         if self.folds is not None and (notes := [*self.folds.notes(position, self._glyphs)]):
             pieces += notes
         return pieces
 
-    def _failed_descendants(self, position: int) -> int:
+    def _failed_inside(self, position: int) -> int:
         """Number of failed descendants."""
         end = position + self.run.sizes[position]
         return bisect_left(self.failed, end) - bisect_left(self.failed, position + 1)
@@ -630,12 +628,8 @@ class LoopRow:
         if width_of((lost,)) <= room:
             after.append(lost)
             room -= width_of((lost,))
-        argument_text = argument(run.spans[loop.first])
-        arguments = (
-            fit([Piece(Clean(f" {argument_text}"), "dim")], room)
-            if argument_text and loop.period == 1 and room > 3
-            else []
-        )
+        argument_text = argument(run.spans[loop.first]) if loop.period == 1 and room > 3 else None
+        arguments = fit([Piece(Clean(f" {argument_text}"), "dim")], room) if argument_text else []
         return [*pieces, *arguments, *after]
 
     def _bar(self, chart: Chart, ticks: tuple[int, ...], width: int, glyphs: Glyphs) -> list[Piece]:
