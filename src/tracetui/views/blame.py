@@ -65,7 +65,7 @@ def _row(line: LineAnswer, people: People, glyphs: Glyphs, *, repeats: bool) -> 
             blank = Clean("  ") if repeats or not line.text.strip() else Clean("  ") + glyphs.missing
             return [column(Clean(blank), 12 + room + 5, "dim")]
         if step is None:
-            names = " or ".join(people.name(one.run) for one in line.answer.candidates)
+            names = " or ".join(people.name(candidate.run) for candidate in line.answer.candidates)
             return fill(fit([Piece(Clean(f"  ? {names}"), "status.warn")], 16 + room), 17 + room)
         pieces = [Piece(Clean("  ")), *fill(fit([Piece(people.name(step.run), "accent")], 9), 10)]
         if room:

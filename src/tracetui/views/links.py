@@ -86,8 +86,8 @@ def _match_words(link: StepLink) -> str:
 
 def origin_words(run: Run, origin: Origin) -> Clean:
     """Where a value comes from, and what could hide it if it is in no earlier text."""
-    words = link_words(run, origin.first)
+    label = link_words(run, origin.first)
     if origin.first.targets:
-        return Clean(f"{words}  ·  {len(origin.places)} appearances")
+        return Clean(f"{label}  ·  {len(origin.places)} appearances")
     hidden = "".join(f"  ·  {one_line(place, 80)}" for place in origin.hidden)
-    return Clean(f"{words}{hidden}")
+    return Clean(f"{label}{hidden}")
