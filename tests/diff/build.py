@@ -72,8 +72,8 @@ def chat(*texts: str, answer: str = "") -> Body:
     roles = ("user", "assistant")
     from tracetui.model import Text
 
-    said = tuple(Message(roles[i % 2], (Text(text),)) for i, text in enumerate(texts))
-    return Body(input_messages=said, output_messages=(Message("assistant", (Text(answer),)),))
+    messages = tuple(Message(roles[i % 2], (Text(text),)) for i, text in enumerate(texts))
+    return Body(input_messages=messages, output_messages=(Message("assistant", (Text(answer),)),))
 
 
 def kinds(diff: Diff) -> list[str]:

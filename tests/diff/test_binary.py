@@ -24,7 +24,7 @@ def shown(data: object, ident: str) -> Run:
         ({"source": {"url": "a.png"}}, {"source": {"url": "b.png"}}, ".data.source.url"),
     ],
 )
-def test_a_binary_part_differs_where_its_value_does(a: object, b: object, path: str) -> None:
+def test_a_binary_part_differs_if_its_value_does(a: object, b: object, path: str) -> None:
     assert compare(shown(a, "a"), shown(a, "b")).same
     first = compare(shown(a, "a"), shown(b, "b")).first
 

@@ -21,26 +21,28 @@ FORMS = ["pyd_ai_{:04x}", "tooluse_{:08d}-aZ", "{:09d}", "functions.search:{}", 
 
 def conversation(calls: list[tuple[str, str]], ids: Ids, form: str, *, blank: str = "") -> list[Any]:
     """Messages in which each call is made and answered, as some API or other writes them."""
-    said: list[Any] = [{"role": "user", "content": "Find it."}]
+    messages: list[Any] = [{"role": "user", "content": "Find it."}]
     for own, query in calls:
         arguments = f'{{"q":{blank}{json.dumps(query)},{blank}"top":{blank}3}}'
         call, done = ids[own], f"found {query}"
         if form == "openai":
             function = {"name": "search", "arguments": arguments}
-            said.append({"role": "assistant", "tool_calls": [{"id": call, "type": "function", "function": function}]})
-            said.append({"role": "tool", "tool_call_id": call, "content": done})
+            messages.append(
+                {"role": "assistant", "tool_calls": [{"id": call, "type": "function", "function": function}]}
+            )
+            messages.append({"role": "tool", "tool_call_id": call, "content": done})
         elif form == "anthropic":
             use = {"type": "tool_use", "id": call, "name": "search", "input": {"q": query}}
-            said.append({"role": "assistant", "content": [use]})
+            messages.append({"role": "assistant", "content": [use]})
             result = {"type": "tool_result", "tool_use_id": call, "content": done}
-            said.append({"role": "user", "content": [result]})
+            messages.append({"role": "user", "content": [result]})
         else:
             part = {"type": "tool-call", "toolCallId": call, "toolName": "search", "input": arguments}
-            said.append({"role": "assistant", "content": json.dumps([part])})
-            said.append(
+            messages.append({"role": "assistant", "content": json.dumps([part])})
+            messages.append(
                 {"role": "tool", "content": json.dumps([{"type": "tool-result", "toolCallId": call, "output": done}])}
             )
-    return said
+    return messages
 
 
 def recorded(calls: list[tuple[str, str]], ids: Ids, form: str, ident: str = "a", **more: Any) -> Run:
@@ -48,11 +50,11 @@ def recorded(calls: list[tuple[str, str]], ids: Ids, form: str, ident: str = "a"
     steps: list[Did] = []
     bodies: dict[str, Body] = {}
     for count, (own, query) in enumerate(calls):
-        said = conversation(calls[:count], ids, form, **more)
+        messages = conversation(calls[:count], ids, form, **more)
         bodies[f"s{len(steps)}"] = Body(
-            input={"messages": said}, output={"tool_calls": [{"id": ids[own], "name": "search"}]}
+            input={"messages": messages}, output={"tool_calls": [{"id": ids[own], "name": "search"}]}
         )
-        steps.append(Did(Operation.CHAT, "model", said))
+        steps.append(Did(Operation.CHAT, "model", messages))
         attributes = {"gen_ai.tool.call.id": ids[own], "span": {"call_id": ids[own]}}
         bodies[f"s{len(steps)}"] = Body(input={"q": query}, output=f"found {query}", attributes=attributes)
         steps.append(Did(Operation.EXECUTE_TOOL, "search", query))
@@ -76,7 +78,7 @@ def renamings(draw: st.DrawFn) -> tuple[list[tuple[str, str]], Ids, Ids]:
 
 
 @given(renamings(), API, st.sampled_from(["", " "]), st.sampled_from(["", " hashed"]))
-def test_calls_that_only_have_other_ids_are_the_same(
+def test_calls_with_other_ids_only_are_the_same(
     renamed: tuple[list[tuple[str, str]], Ids, Ids], form: str, blank: str, hashed: str
 ) -> None:
     calls, left, right = renamed
@@ -90,13 +92,13 @@ def test_calls_that_only_have_other_ids_are_the_same(
 
 
 @given(renamings(), API, st.data())
-def test_one_id_that_is_of_another_call_is_a_difference(
+def test_an_id_of_another_call_is_a_difference(
     renamed: tuple[list[tuple[str, str]], Ids, Ids], form: str, data: st.DataObject
 ) -> None:
     calls, left, right = renamed
     a, b = recorded(calls, left, form), recorded(calls, right, form, "b")
     place = data.draw(st.integers(0, len(calls) - 1))
-    other = data.draw(st.sampled_from([*(one for one in right.values() if one != right[str(place)]), "other"]))
+    other = data.draw(st.sampled_from([*(ident for ident in right.values() if ident != right[str(place)]), "other"]))
     wrong = _with_attribute(b, f"s{2 * place + 1}", "gen_ai.tool.call.id", other)
 
     for diff in (compare(a, wrong), compare(wrong, a)):
@@ -115,9 +117,9 @@ def _watched(a: Run, b: Run) -> list[tuple[Comparison, Diff]]:
 
 
 def _with_attribute(run: Run, span: str, name: str, value: Any) -> Run:
-    def load(one: Any) -> Body:
-        body = run.load(one)
-        return body if one.id != span else replace(body, attributes=body.attributes | {name: value})
+    def load(candidate: Any) -> Body:
+        body = run.load(candidate)
+        return body if candidate.id != span else replace(body, attributes=body.attributes | {name: value})
 
     return replace(run, load=load)
 
@@ -150,7 +152,7 @@ def test_results_that_are_attached_to_the_other_call_differ() -> None:
     assert not compared((original, swapped)).same
 
 
-def test_results_are_swapped_also_where_the_calls_have_the_same_ids() -> None:
+def test_swapped_results_of_calls_with_equal_ids_differ() -> None:
     original = turn(ASKED, [("c1", "X"), ("c2", "Y")])
     swapped = turn(ASKED, [("c2", "X"), ("c1", "Y")])
 
@@ -158,7 +160,7 @@ def test_results_are_swapped_also_where_the_calls_have_the_same_ids() -> None:
     assert not compared((turn(ASKED, []), turn(ASKED, [])), (turn([], [("c1", "X")]), turn([], [("c2", "X")]))).same
 
 
-def test_one_id_that_alone_is_another_differs() -> None:
+def test_a_single_changed_id_differs() -> None:
     diff = compared((turn([("c1", "x")], [("c1", "X")]), turn([("c9", "x")], [("c1", "X")])))
 
     assert not diff.same
@@ -166,7 +168,7 @@ def test_one_id_that_alone_is_another_differs() -> None:
     assert (diff.first.path, diff.first.a, diff.first.b) == ("messages[1].content[0].id", "c1", "c1")
 
 
-def test_calls_whose_ids_are_numbered_on_are_the_same() -> None:
+def test_calls_with_continued_id_numbers_are_the_same() -> None:
     original = turn([("c1", "x"), ("c2", "x")], [("c1", "X"), ("c2", "X")])
     later = turn([("c2", "x"), ("c3", "x")], [("c2", "X"), ("c3", "X")])
 
@@ -212,12 +214,12 @@ def test_arguments_of_a_tool_are_no_call_ids() -> None:
         "gen_ai.completion.0.tool_calls.0.id",
     ],
 )  # fmt: skip
-def test_fields_that_hold_the_id_of_a_call(field: str) -> None:
+def test_these_fields_name_calls(field: str) -> None:
     assert names_call(field)
 
 
 @pytest.mark.parametrize(
     "field", ["id", "run_id", "order_id", "message_id", "tool_id", "response_id", "calls", "recall"]
 )
-def test_fields_that_do_not(field: str) -> None:
+def test_other_fields_name_no_calls(field: str) -> None:
     assert not names_call(field)

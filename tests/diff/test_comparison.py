@@ -49,7 +49,7 @@ def test_steps_with_the_diverged_value_are_downstream_and_the_rest_independent()
     assert diff.independent == (2,)
 
 
-def test_a_model_that_is_not_told_what_it_was_given_answers_all_that_was_before() -> None:
+def test_a_model_call_without_input_answers_everything_before() -> None:
     def steps(result: str, answer: str) -> list[Did]:
         return [Did(given="ls", made=result), Did(CHAT, "claude", None, answer)]
 
@@ -90,7 +90,7 @@ def test_later_differences_in_a_container_follow_from_its_first() -> None:
     assert diff.independent == ()
 
 
-def test_after_the_end_of_one_run_everything_follows() -> None:
+def test_steps_after_the_end_of_one_run_are_downstream() -> None:
     steps = [Did(given={"q": i}, made=i) for i in range(5)]
     broken = [*steps[:2], Did(given={"q": "drifted"}, made=None, failed=True)]
 
@@ -100,9 +100,9 @@ def test_after_the_end_of_one_run_everything_follows() -> None:
 
 
 def test_a_decision_comes_before_the_output_that_repeats_it() -> None:
-    def routed(where: str) -> Any:
-        body = Body(input={"x": 1}, output={"_pick": where}, attributes={"decision": where, "status": "completed"})
-        return run_of([Did(Operation.ROUTE, "pick")], bodies={"s0": body}, ident=where)
+    def routed(target: str) -> Any:
+        body = Body(input={"x": 1}, output={"_pick": target}, attributes={"decision": target, "status": "completed"})
+        return run_of([Did(Operation.ROUTE, "pick")], bodies={"s0": body}, ident=target)
 
     diff = compare(routed("left"), routed("right"))
 
@@ -111,9 +111,9 @@ def test_a_decision_comes_before_the_output_that_repeats_it() -> None:
     assert diff.decision == diff.first
 
 
-def test_a_hash_that_is_not_that_of_its_input_is_flagged_and_not_believed() -> None:
-    def checked(given: str, matches: str | None) -> Body:
-        return Body(input=given, output="x", checks=(Check("input_hash", "0" * 16, matches),))
+def test_a_hash_unlike_its_input_is_flagged_and_not_trusted() -> None:
+    def checked(value: str, matches: str | None) -> Body:
+        return Body(input=value, output="x", checks=(Check("input_hash", "0" * 16, matches),))
 
     steps = [Did(given="the same")]
     a = run_of(steps, hashed=True, bodies={"s0": checked("one", "runtime")})
@@ -145,7 +145,7 @@ def test_hooks_of_calls_that_changed_stay_with_them() -> None:
     assert differing(compare(a, b)) == [(1, "only_a", False)]
 
 
-def test_the_new_one_of_several_equal_calls_is_told_by_its_result() -> None:
+def test_an_added_equal_call_is_identified_by_its_result() -> None:
     poll = [Did(name="poll", given="job 7", made=f"{done} %") for done in (10, 40, 90)]
     a = run_of([Did(), *poll])
 
@@ -157,8 +157,8 @@ def test_the_new_one_of_several_equal_calls_is_told_by_its_result() -> None:
 
 @pytest.mark.parametrize("relation", [None, "student"])
 def test_a_student_may_use_other_words_but_not_other_calls(relation: str | None) -> None:
-    def turns(words: str) -> list[Did]:
-        return [Did(Operation.MESSAGE, "user", "go"), Did(CHAT, "m", None, words), Did(given="ls", made="x", depth=1)]
+    def turns(answer: str) -> list[Did]:
+        return [Did(Operation.MESSAGE, "user", "go"), Did(CHAT, "m", None, answer), Did(given="ls", made="x", depth=1)]
 
     diff = compare(run_of(turns("I look")), run_of(turns("let me see"), ident="b"), relation=relation)
 
@@ -168,7 +168,7 @@ def test_a_student_may_use_other_words_but_not_other_calls(relation: str | None)
 # ---- as it becomes known
 
 
-def test_the_first_result_comes_before_the_bodies_and_opens_at_what_headers_tell() -> None:
+def test_the_first_result_needs_headers_only() -> None:
     steps = [Did(given={"q": i}, made=i) for i in range(300)]
     other = [*steps[:200], Did(given={"q": "drift"}, made=200), *steps[201:]]
     loaded: list[str] = []
@@ -182,7 +182,7 @@ def test_the_first_result_comes_before_the_bodies_and_opens_at_what_headers_tell
     assert len(loaded) == 2
 
 
-def test_the_first_divergence_is_told_as_soon_as_it_is_found() -> None:
+def test_the_first_divergence_is_reported_immediately() -> None:
     steps = [Did(given={"q": i}, made=i) for i in range(500)]
     a, b = run_of(steps), run_of([*steps[:7], Did(given={"q": 7}, made="other"), *steps[8:]], ident="b")
 
@@ -193,9 +193,9 @@ def test_the_first_divergence_is_told_as_soon_as_it_is_found() -> None:
     assert (located.first.row, located.compared) == (7, 8)
 
 
-def test_a_container_is_not_blamed_before_what_is_inside_it_was_compared() -> None:
-    def steps(made: str) -> list[Did]:
-        return [node("outer", 1, made), Did(given=1, made="same", depth=1), Did(given=2, made=made, depth=1)]
+def test_a_container_is_not_blamed_before_its_contents() -> None:
+    def steps(result: str) -> list[Did]:
+        return [node("outer", 1, result), Did(given=1, made="same", depth=1), Did(given=2, made=result, depth=1)]
 
     firsts = [diff.first for diff in Comparison(run_of(steps("x")), run_of(steps("y"), ident="b")).steps()]
 

@@ -10,7 +10,7 @@ from tracetui.diff.step import MessageChange, context_diff, message_pairs, previ
 from tracetui.model import Message, Operation, Span, Text, ToolCall, ToolResult, Usage
 
 
-def said(*texts: str, role: str = "user") -> list[Message]:
+def messages(*texts: str, role: str = "user") -> list[Message]:
     return [Message(role, (Text(text),)) for text in texts]
 
 
@@ -20,8 +20,8 @@ def counts(a: list[Message], b: list[Message]) -> dict[str, int]:
 
 def test_messages_are_kept_new_dropped_edited_and_moved() -> None:
     asked = "what is the weather in"
-    a = said("you are a careful agent", f"{asked} Paris", "first answer", "second", "third", "remember this")
-    b = said("you are a careful agent", "remember this", f"{asked} London", "second", "third", "brand new")
+    a = messages("you are a careful agent", f"{asked} Paris", "first answer", "second", "third", "remember this")
+    b = messages("you are a careful agent", "remember this", f"{asked} London", "second", "third", "brand new")
 
     diff = context_diff(a, b)
 
@@ -32,9 +32,9 @@ def test_messages_are_kept_new_dropped_edited_and_moved() -> None:
 
 
 def test_a_context_that_only_grew_breaks_no_cache() -> None:
-    assert context_diff(said("a", "b"), said("a", "b", "c")).break_at is None
-    assert context_diff(said("a", "b"), said("a")).break_at == 1
-    assert context_diff([], said("a")).break_at is None
+    assert context_diff(messages("a", "b"), messages("a", "b", "c")).break_at is None
+    assert context_diff(messages("a", "b"), messages("a")).break_at == 1
+    assert context_diff([], messages("a")).break_at is None
 
 
 def test_ids_of_calls_do_not_make_a_message_new() -> None:
@@ -56,8 +56,8 @@ def test_tokens_are_those_that_the_calls_say() -> None:
 
 
 @given(st.lists(st.sampled_from("abcd"), max_size=8), st.lists(st.sampled_from("abcd"), max_size=8))
-def test_every_message_has_one_fate(left: list[str], right: list[str]) -> None:
-    a, b = said(*left), said(*right)
+def test_every_message_has_one_change(left: list[str], right: list[str]) -> None:
+    a, b = messages(*left), messages(*right)
     pairs = message_pairs(a, b)
 
     assert sorted(pair.a for pair in pairs if pair.a is not None) == list(range(len(a)))

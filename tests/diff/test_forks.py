@@ -32,11 +32,11 @@ class Graph:
         with database(self.path, V2 + TO_V3, 3) as db:
             for run_id, more, steps in stories:
                 insert(db, "runs", id=run_id, graph_name="g", status="completed", created_at=at(self._second), **more)
-                for index, (superstep, node, made) in enumerate(steps):
+                for index, (superstep, node, output) in enumerate(steps):
                     self._second += 1
-                    failed, child = isinstance(made, Exception), made if isinstance(made, str) else None
-                    row = {"error": str(made), "status": "failed"} if failed else {"status": "completed"}
-                    values = None if failed or child else json.dumps(made).encode()
+                    failed, child = isinstance(output, Exception), output if isinstance(output, str) else None
+                    row = {"error": str(output), "status": "failed"} if failed else {"status": "completed"}
+                    values = None if failed or child else json.dumps(output).encode()
                     insert(db, "steps", run_id=run_id, step_index=index, superstep=superstep, node_name=node,
                            node_type="GraphNode" if child else "FunctionNode", values_data=values, child_run_id=child,
                            input_versions={}, created_at=at(self._second), **row)  # fmt: skip
@@ -63,7 +63,7 @@ def graph(tmp_path: Path) -> Graph:
     return Graph(tmp_path / "workflows.db")
 
 
-def test_a_step_that_a_fork_ran_again_at_its_superstep_stands_beside_the_original(graph: Graph) -> None:
+def test_a_rerun_step_with_the_same_superstep_is_paired_with_the_original(graph: Graph) -> None:
     runs = graph.runs(
         ("a", {}, [(0, "get", {"x": 1}), (1, "make", {"y": 1})]),
         ("b", FORK, [(0, "get", {"x": 2}), (0, "make", {"y": 1}), (1, "make", {"y": 2})]),
@@ -81,7 +81,7 @@ def test_a_step_that_a_fork_ran_again_at_its_superstep_stands_beside_the_origina
     assert (diff.first.row, diff.first.path) == (0, "x")
 
 
-def test_where_a_fork_counts_on_the_node_tells_what_it_ran_again(graph: Graph) -> None:
+def test_reruns_with_continued_supersteps_are_paired_by_node(graph: Graph) -> None:
     runs = graph.runs(
         ("a", {}, [(0, "get", {"x": 1}), (1, "make", {"y": 1})]),
         ("b", FORK, [(2, "make", {"y": 2}), (3, "send", {"sent": True})]),
@@ -99,7 +99,7 @@ def test_where_a_fork_counts_on_the_node_tells_what_it_ran_again(graph: Graph) -
     ]
 
 
-def test_a_retry_stands_beside_the_step_that_failed_also_in_a_loop(graph: Graph) -> None:
+def test_a_retry_is_paired_with_the_failed_step_of_a_loop(graph: Graph) -> None:
     turns: list[Step] = [(0, "turn", {"n": 1}), (1, "turn", {"n": 2}), (2, "turn", ValueError("no"))]
     runs = graph.runs(("a", {}, turns), ("b", FORK | {"retry_of": "a"}, [(3, "turn", {"n": 3}), (4, "turn", {"n": 4})]))
     diff = compare(runs["a"], runs["b"])
@@ -112,7 +112,7 @@ def test_a_retry_stands_beside_the_step_that_failed_also_in_a_loop(graph: Graph)
     ]
 
 
-def test_a_loop_that_goes_on_is_not_run_again(graph: Graph) -> None:
+def test_the_next_iteration_of_a_loop_is_no_rerun(graph: Graph) -> None:
     runs = graph.runs(("a", {}, [(0, "turn", {"n": 1}), (1, "turn", {"n": 2})]), ("b", FORK, [(2, "turn", {"n": 3})]))
 
     assert [row[0] for row in rows(compare(runs["a"], runs["b"]))] == ["same", "same", "only_b"]
@@ -149,11 +149,11 @@ def test_two_forks_of_one_run_share_what_both_inherited(graph: Graph) -> None:
     ]
 
 
-def test_an_attempt_more_is_not_why_a_step_came_out_differently() -> None:
+def test_an_extra_attempt_is_not_the_cause_of_a_different_output() -> None:
     attempt = Did(Operation.OTHER, "attempt 1", depth=1)
-    given = {"prompt": "x"}
+    inputs = {"prompt": "x"}
     a = run_of([node("generate", None)._replace(failed=True), attempt])
-    b = run_of([node("generate", given, {"answer": "42"})], ident="b")
+    b = run_of([node("generate", inputs, {"answer": "42"})], ident="b")
     comparison = Comparison(a, b)
     *_, diff = comparison.steps()
 
@@ -161,7 +161,7 @@ def test_an_attempt_more_is_not_why_a_step_came_out_differently() -> None:
     assert (diff.first.row, diff.first.kind.value) == (0, "output")
     assert [(row.kind.value, row.downstream) for row in diff.rows] == [("output", False), ("only_a", True)]
     sections = step_sections(a.load(a.spans[0]), b.load(b.spans[0]), comparison.changes(diff.rows[0]))
-    assert [(one.side, one.differs, one.note) for one in sections[:2]] == [
+    assert [(section.side, section.differs, section.note) for section in sections[:2]] == [
         ("input", False, "not recorded in A"),
         ("output", True, ""),
     ]
@@ -186,7 +186,7 @@ REAL: dict[str, dict[str, tuple[str | None, str | None, list[tuple[int | None, i
 @needs_shared
 @pytest.mark.shared
 @pytest.mark.parametrize(("version", "fork"), [(version, fork) for version, forks in REAL.items() for fork in forks])
-def test_real_forks_stand_beside_their_originals(version: str, fork: str) -> None:
+def test_real_forks_are_paired_with_their_originals(version: str, fork: str) -> None:
     runs = {run.summary.id: run for run in load_all(sample("hypergraph", version, "workflows.db"))}
     b = runs[fork]
     diff = compare(runs[b.summary.replay_of or ""], b)

@@ -30,9 +30,9 @@ def check(runs: list[Run]) -> None:
             comparison = Comparison(a, b)
             *_, diff = comparison.steps()
 
-            words = describe(diff, comparison.messages)
-            lines = [*diff_lines(diff, comparison.messages, words), pair_line(diff, words)]
-            data = b"".join(diff_document(diff, comparison.changes, words))
+            description = describe(diff, comparison.messages)
+            lines = [*diff_lines(diff, comparison.messages, description), pair_line(diff, description)]
+            data = b"".join(diff_document(diff, comparison.changes, description))
 
             assert diff.same or a is not b
             assert not any(UNSAFE.search(line) for line in lines)

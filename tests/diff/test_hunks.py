@@ -22,13 +22,13 @@ def side(hunks: list[Hunk], name: str) -> str:
 
 @settings(max_examples=examples(300))
 @given(TEXTS, TEXTS)
-def test_both_texts_are_there_whole(a: str, b: str) -> None:
+def test_hunks_contain_both_texts_in_full(a: str, b: str) -> None:
     diff = text_diff(a, b)
 
     assert side(diff.hunks, "a") == a
     assert side(diff.hunks, "b") == b
     assert all(hunk.a == hunk.b for hunk in diff.hunks if hunk.same)
-    assert all(one.same != other.same for one, other in zip(diff.hunks, diff.hunks[1:], strict=False))
+    assert all(hunk.same != following.same for hunk, following in zip(diff.hunks, diff.hunks[1:], strict=False))
     assert (not diff.changed) == (a == b)
     assert sum(len(hunk.a) for hunk in diff.hunks) == a.count("\n") + 1
 
@@ -40,7 +40,7 @@ def test_a_word_is_a_word() -> None:
     assert [shown(line) for line in hunk.b] == ["Paris, since [2024]"]
 
 
-def test_lines_say_where_they_are() -> None:
+def test_hunks_have_line_numbers() -> None:
     hunks = text_diff("same\nold\nsame too", "new\nsame\nsame too").hunks
 
     assert [(hunk.same, hunk.at_a, hunk.at_b, len(hunk.a), len(hunk.b)) for hunk in hunks] == [

@@ -102,7 +102,7 @@ def test_requested_values_are_no_noise(a: Any, b: Any) -> None:
     assert counted == {}
 
 
-def test_how_long_it_took_means_nothing_but_where_it_was_asked_for() -> None:
+def test_durations_are_noise_except_in_inputs() -> None:
     noise = Noise()
     assert changes_of({"time": 0.5}, {"time": 0.7}, noise, side=OUTPUT, recorded=True) == []
     assert noise.counts == {"durations": 1}
@@ -113,7 +113,7 @@ def test_names_made_from_ids_were_not_requested() -> None:
     assert kinds({"id": f"for_tool_{UUID}"}, {"id": f"for_tool_{OTHER}"}, side=INPUT) == (0, {"ids": 1})
 
 
-def test_an_id_stands_for_one_id_only() -> None:
+def test_an_id_corresponds_to_one_id_only() -> None:
     noise = Noise()
 
     assert noise.kind_of("id", "call_1a", "call_9a")
@@ -122,12 +122,12 @@ def test_an_id_stands_for_one_id_only() -> None:
     assert not noise.kind_of("id", "call_1b", "call_9a")
 
 
-def test_an_id_that_came_out_of_a_step_may_go_into_the_next() -> None:
+def test_an_id_of_an_output_is_noise_in_later_inputs() -> None:
     noise = Noise()
 
-    assert not noise.kind_of("order", UUID, OTHER, given=True)
+    assert not noise.kind_of("order", UUID, OTHER, is_input=True)
     assert noise.kind_of("order", UUID, OTHER)
-    assert noise.kind_of("order", UUID, OTHER, given=True)
+    assert noise.kind_of("order", UUID, OTHER, is_input=True)
 
 
 def test_all_white_space_in_the_commands_of_an_imitation_is_its_own() -> None:
@@ -139,7 +139,7 @@ def test_all_white_space_in_the_commands_of_an_imitation_is_its_own() -> None:
     assert kinds(a, b)[0] == 1
 
 
-def test_an_id_that_is_refused_stands_for_nothing() -> None:
+def test_a_rejected_id_has_no_counterpart() -> None:
     noise = Noise()
 
     assert noise.kind_of("id", "call_1a", "call_9a")
@@ -154,7 +154,7 @@ def test_the_working_directory_of_the_runs_is_the_same_place() -> None:
     assert kinds({"f": "/home/a/x.py"}, {"f": "/srv/b/y.py"}, folders=("/home/a", "/srv/b"))[0] == 1
 
 
-def test_null_and_nothing_are_the_same_unless_everything_counts() -> None:
+def test_null_equals_missing_unless_strict() -> None:
     assert kinds({"a": None}, {}) == (0, {"empty fields": 1})
     assert kinds({"a": None}, {}, strict=True)[0] == 1
 
@@ -174,5 +174,5 @@ def test_null_and_nothing_are_the_same_unless_everything_counts() -> None:
         ("old", "new", [""]),
     ],
 )
-def test_paths_say_where(a: Any, b: Any, paths: list[str]) -> None:
+def test_paths_locate_changes(a: Any, b: Any, paths: list[str]) -> None:
     assert [change.path for change in changes_of(a, b, Noise())] == paths

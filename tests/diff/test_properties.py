@@ -23,9 +23,9 @@ SINGLE = {Kind.ONLY_A: Kind.ONLY_B, Kind.ONLY_B: Kind.ONLY_A}
 
 @given(STEPS, HASHED)
 def test_a_run_does_not_differ_from_itself(steps: list[Did], hashed: bool) -> None:
-    one, other = run_of(steps, hashed=hashed), run_of(steps, hashed=hashed, ident="b")
+    run, copy = run_of(steps, hashed=hashed), run_of(steps, hashed=hashed, ident="b")
 
-    for diff in (compare(one, one), compare(one, other)):
+    for diff in (compare(run, run), compare(run, copy)):
         assert diff.first is None
         assert diff.complete
         assert kinds(diff) == ["same"] * len(steps)
@@ -48,8 +48,8 @@ def test_the_rows_make_b_of_a(left: list[Did], right: list[Did], hashed: bool) -
 
     diff = compare(a, b)
 
-    made = [right[row.b] if row.kind is not Kind.SAME else _same(left[row.a], right[row.b]) for row in _of_b(diff)]
-    assert made == right
+    restored = [right[row.b] if row.kind is not Kind.SAME else _same(left[row.a], right[row.b]) for row in _of_b(diff)]
+    assert restored == right
     assert sorted(row.a for row in diff.rows if row.a is not None) == list(range(len(left)))
 
 
@@ -89,7 +89,7 @@ def _same(a: Did, b: Did) -> Did:
 
 
 @given(STEPS, STEPS, STEPS, STEPS, HASHED)
-def test_common_ends_stand_side_by_side(
+def test_common_ends_are_paired(
     head: list[Did], left: list[Did], right: list[Did], tail: list[Did], hashed: bool
 ) -> None:
     only_a, only_b = Did(name="fetch", given="in A"), Did(name="fetch", given="in B")
@@ -108,7 +108,7 @@ def test_common_ends_stand_side_by_side(
 
 
 @given(STEPS, st.data(), HASHED)
-def test_one_step_more_is_reported_as_one_step_more(steps: list[Did], data: st.DataObject, hashed: bool) -> None:
+def test_an_added_step_is_reported_as_one_added_step(steps: list[Did], data: st.DataObject, hashed: bool) -> None:
     place = data.draw(st.integers(0, len(steps)))
     added = data.draw(st.builds(Did, st.just(Operation.EXECUTE_TOOL), st.just("search"), VALUES, VALUES))
     a, b = run_of(steps, hashed=hashed), run_of([*steps[:place], added, *steps[place:]], hashed=hashed, ident="b")
@@ -120,7 +120,7 @@ def test_one_step_more_is_reported_as_one_step_more(steps: list[Did], data: st.D
 
 
 @given(STEPS, st.data(), HASHED, st.sampled_from(["input", "output", "status"]))
-def test_one_edited_step_is_reported_as_that(steps: list[Did], data: st.DataObject, hashed: bool, what: str) -> None:
+def test_an_edited_step_is_reported_as_edited(steps: list[Did], data: st.DataObject, hashed: bool, what: str) -> None:
     assume(steps)
     place = data.draw(st.integers(0, len(steps) - 1))
     before = steps[place]
@@ -141,7 +141,7 @@ def test_one_edited_step_is_reported_as_that(steps: list[Did], data: st.DataObje
 
 @settings(max_examples=examples(100))
 @given(st.lists(st.integers(0, 10**9), min_size=3, max_size=10, unique=True), st.data(), HASHED)
-def test_a_step_that_merely_moved_is_recognised(numbers: list[int], data: st.DataObject, hashed: bool) -> None:
+def test_a_moved_step_is_recognized(numbers: list[int], data: st.DataObject, hashed: bool) -> None:
     steps = [Did(given={"q": number}, made=number) for number in numbers]
     origin = data.draw(st.integers(0, len(steps) - 1))
     target = data.draw(st.integers(0, len(steps) - 1))
@@ -161,7 +161,7 @@ def test_a_step_that_merely_moved_is_recognised(numbers: list[int], data: st.Dat
 
 @settings(max_examples=examples(25))
 @given(st.lists(st.sampled_from("abc"), min_size=1, max_size=8), st.data())
-def test_a_node_more_in_a_graph_is_one_node_more(names: list[str], data: st.DataObject) -> None:
+def test_an_added_node_is_one_added_node(names: list[str], data: st.DataObject) -> None:
     nodes = [node(name, {"x": i}, {"y": i}) for i, name in enumerate(names)]
     added = node("extra", {"x": "new"}, {"y": "new"})
     place = data.draw(st.integers(0, len(nodes)))
@@ -194,8 +194,8 @@ def test_values_without_changes_are_equal(a: Any, b: Any) -> None:
 
 @given(VALUES, VALUES)
 def test_changes_of_values_are_mirrored(a: Any, b: Any) -> None:
-    there = {(one.path_a, one.path_b, repr(one.a), repr(one.b)) for one in changes_of(a, b, Noise())}
-    back = {(one.path_b, one.path_a, repr(one.b), repr(one.a)) for one in changes_of(b, a, Noise())}
+    there = {(change.path_a, change.path_b, repr(change.a), repr(change.b)) for change in changes_of(a, b, Noise())}
+    back = {(change.path_b, change.path_a, repr(change.b), repr(change.a)) for change in changes_of(b, a, Noise())}
 
     assert there == back
 

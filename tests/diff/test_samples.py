@@ -68,7 +68,7 @@ def test_pairs_that_upstream_calls_equal_are_equal(name: str) -> None:
     assert diff.ignored["model turns left out"] > 0
 
 
-def test_with_nothing_ignored_the_words_of_both_show() -> None:
+def test_strict_shows_the_wordings_of_both() -> None:
     folder = sample("ccpa", "canonical", "0003-create-new-file")
     diff = compare(load(folder / TEACHER), load(folder / STUDENT), strict=True)
 
@@ -96,7 +96,7 @@ def graphs() -> dict[str, Run]:
     return {run.summary.id: run for run in load_all(sample("hypergraph", "v6", "workflows.db"))}
 
 
-def test_a_changed_decision_is_named_and_what_it_led_to_follows_from_it() -> None:
+def test_a_changed_decision_is_named_and_its_effects_are_downstream() -> None:
     runs = graphs()
     diff = compare(runs["router-001"], runs["router-002"])
 
@@ -111,7 +111,7 @@ def test_a_changed_decision_is_named_and_what_it_led_to_follows_from_it() -> Non
     assert diff.independent == ()
 
 
-def test_a_fork_shares_what_it_inherited_and_goes_on() -> None:
+def test_a_fork_shares_inherited_steps_and_continues() -> None:
     runs = graphs()
     diff = compare(runs["router-001"], runs["router-001-ck"])
 

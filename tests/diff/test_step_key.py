@@ -76,7 +76,7 @@ def test_inputs_that_differ_have_different_keys(a: Any, b: Any, place: int) -> N
 
 
 @given(VALUES, VALUES)
-def test_keys_of_plain_values_differ_exactly_where_the_values_do(a: Any, b: Any) -> None:
+def test_keys_of_plain_values_differ_exactly_if_the_values_do(a: Any, b: Any) -> None:
     assert (encode_without_noise({"x": a}) != encode_without_noise({"x": b})) == differ({"x": a}, {"x": b})
 
 
@@ -98,10 +98,10 @@ def test_keys_by_operation() -> None:
     assert header_key(tool) != header_key(node)
     assert input_key(node, Body(input={"q": 1})) == input_key(node, Body(input={"q": 2}))
     assert input_key(tool, Body(input={"q": 1}, output=1)) == input_key(tool, Body(input={"q": 1}, output=2))
-    said = [
+    bodies = [
         Body(output_messages=(Message("assistant", (Text(text), ToolCall("1", "x"))),)) for text in ("a", "a ", "b")
     ]
-    assert [input_key(chat, body) == input_key(other, said[0]) for body in said] == [True, True, False]
+    assert [input_key(chat, body) == input_key(other, bodies[0]) for body in bodies] == [True, True, False]
     asked = [Body(input_messages=(Message("user", (Text(text),)),)) for text in ("a", "b")]
     assert input_key(tool, asked[0]) != input_key(tool, asked[1])
 

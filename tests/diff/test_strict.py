@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tests.diff.build import Did, run_of
+from tests.views.build import text_of_line
 from tracetui.diff.comparison import Comparison, compare
 from tracetui.diff.noise import Noise
 from tracetui.diff.values import changes_of
 from tracetui.model import Body, Message, Operation, Run, Text
-from tracetui.text import Clean
 from tracetui.views.diff.steps import PairRows, sentence, summary
 from tracetui.views.glyphs import UNICODE
 
@@ -24,10 +24,6 @@ def runs(*bodies: tuple[Body, Body]) -> tuple[Run, Run]:
     sides = [{f"s{i}": pair[side] for i, pair in enumerate(bodies)} for side in (0, 1)]
     steps = [Did() for _ in bodies]
     return run_of(steps, bodies=sides[0]), run_of(steps, bodies=sides[1], ident="b")
-
-
-def words(line: Any) -> Clean:
-    return Clean("".join(piece.text for piece in line))
 
 
 def test_a_clock_is_listed_but_is_not_the_first_divergence() -> None:
@@ -50,16 +46,16 @@ def test_significant_changes_come_first_in_a_step() -> None:
     assert [(change.path, change.noise) for change in changes.changes] == [("", None), ("timestamp", "times")]
 
 
-def test_where_nothing_else_differs_the_first_of_what_is_ignored_is_named() -> None:
+def test_the_first_ignored_difference_is_named_without_others() -> None:
     diff = compare(*runs((at(1), at(1)), (at(2), at(12, seen_id="r1"))), strict=True)
 
     assert not diff.same
     assert diff.first is not None
     assert (diff.first.row, diff.first.path, diff.first.noise) == (1, "timestamp", "times")
-    phrase = words(sentence(diff, UNICODE, 120))
+    phrase = text_of_line(sentence(diff, UNICODE, 120))
     assert phrase.startswith("= No differences except ignored values  ·  first: times: step 2 search")
-    assert "1 usually ignored" in words(summary(diff))
-    assert " time" in words(PairRows(diff).line(1, 120))
+    assert "1 usually ignored" in text_of_line(summary(diff))
+    assert " time" in text_of_line(PairRows(diff).line(1, 120))
     assert PairRows(diff).mark(1) is None
     assert compare(*runs((at(1), at(1)), (at(2), at(12, seen_id="r1")))).same
 
@@ -81,14 +77,14 @@ def test_every_difference_has_its_kind(a: Any, b: Any, path: str, kind: str) -> 
     assert changes_of(a, b, Noise()) == []
 
 
-def test_the_words_of_a_student_are_listed_as_such() -> None:
+def test_wordings_of_a_student_are_listed_as_such() -> None:
     turn = Operation.TURN
     spoken = [
         {"s0": Body(output_messages=(Message("assistant", (Text(text),)),)), "s1": Body(input={"q": 1})}
         for text in ("Done, all is well.", "I did it.")
     ]
     steps = [Did(turn, "turn"), Did()]
-    a, b = (run_of(steps, bodies=said, ident=ident) for said, ident in zip(spoken, "ab", strict=True))
+    a, b = (run_of(steps, bodies=messages, ident=ident) for messages, ident in zip(spoken, "ab", strict=True))
     diff = compare(a, b, relation="student", strict=True)
 
     assert [(row.kind.value, row.noise) for row in diff.rows] == [("output", "a model's own words"), ("same", "")]

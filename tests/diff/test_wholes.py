@@ -28,7 +28,7 @@ def test_delta_is_unknown_unless_both_runs_record_it() -> None:
     assert deltas(summary(), summary(usage=much)).tokens is None
 
 
-def test_criteria_and_metrics_stand_side_by_side_by_name() -> None:
+def test_criteria_and_metrics_are_paired_by_name() -> None:
     a = _with(
         run_of([]), criteria=(Criterion("polite", True), Criterion("short", False)), metrics=(Metric("goal", 1.0),)
     )
@@ -43,7 +43,7 @@ def test_criteria_and_metrics_stand_side_by_side_by_name() -> None:
 
 
 def test_a_changed_hash_of_the_graph_is_a_fact() -> None:
-    a, b = (_with(run_of([]), attributes={"config": {"graph_struct_hash": one * 8}}) for one in "ab")
+    a, b = (_with(run_of([]), attributes={"config": {"graph_struct_hash": letter * 8}}) for letter in "ab")
 
     assert [(fact.name, fact.a, fact.b) for fact in compare(a, b).facts if not fact.same] == [
         ("graph_struct_hash", "a" * 8, "b" * 8)
@@ -71,17 +71,17 @@ def test_accumulated_state_is_compared_after_the_same_superstep() -> None:
 
 
 def test_inherited_state_is_part_of_the_state_of_a_fork() -> None:
-    whole = run_of([node("retrieve")], bodies={"s0": Body(state={"docs": 3, "answer": "no"})})
+    original = run_of([node("retrieve")], bodies={"s0": Body(state={"docs": 3, "answer": "no"})})
     fork = Body(state={"answer": "yes"}, attributes={"inherited_state": {"docs": 3, "answer": "no"}})
 
-    (change,) = state_diff(whole, run_of([node("generate")], bodies={"s0": fork}), 1).changes
+    (change,) = state_diff(original, run_of([node("generate")], bodies={"s0": fork}), 1).changes
 
     assert (change.path, change.a, change.b) == ("answer", "no", "yes")
 
 
 @needs_shared
 @pytest.mark.parametrize(("original", "replay"), [("rag-001", "rag-001-fork"), ("rag-fail-001", "rag-fail-001-r1")])
-def test_a_real_fork_has_all_that_its_original_had(original: str, replay: str) -> None:
+def test_a_real_fork_has_the_state_of_its_original(original: str, replay: str) -> None:
     runs = {run.summary.id: run for run in load_all(sample("hypergraph", "v6", "workflows.db"))}
     a, b = runs[original], runs[replay]
 

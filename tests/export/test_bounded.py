@@ -14,32 +14,32 @@ ITEM = some.dictionaries(some.text(max_size=5), some.text(max_size=300) | some.i
 
 @given(some.lists(ITEM, max_size=40), some.integers(500, 5_000))
 def test_pages_together_are_the_document(items: list[Any], size: int) -> None:
-    found, offset = [], 0
+    collected, offset = [], 0
     for _ in range(len(items) + 1):
-        got = page({"schema": "x", "items": items}, ["items"], offset=offset, size=size)
-        assert got.value["schema"] == "x"
-        assert len(encode(got.value)) <= size + 4 * len(encode(items[offset : offset + 1]))
-        found += got.value["items"]
-        if got.more is None:
+        part = page({"schema": "x", "items": items}, ["items"], offset=offset, size=size)
+        assert part.value["schema"] == "x"
+        assert len(encode(part.value)) <= size + 4 * len(encode(items[offset : offset + 1]))
+        collected += part.value["items"]
+        if part.more is None:
             break
-        assert got.more > offset
-        offset = got.more
-    assert found == items
+        assert part.more > offset
+        offset = part.more
+    assert collected == items
 
 
 def test_a_long_string_is_read_in_pages() -> None:
     text = "".join(map(str, range(5_000)))
-    found, offset = "", 0
+    collected, offset = "", 0
     while True:
-        got = page(text, [], offset=offset, size=2_000)
-        found += got.value
-        if got.more is None:
+        part = page(text, [], offset=offset, size=2_000)
+        collected += part.value
+        if part.more is None:
             break
-        offset = got.more
-    assert found == text
+        offset = part.more
+    assert collected == text
 
 
-def test_what_is_cut_is_named() -> None:
+def test_cut_values_are_named() -> None:
     items = [{"text": "x" * 10_000, "list": list(range(ITEMS + 7))}]
     got = page({"items": items}, ["items"], offset=0, size=20_000)
     assert got.value["items"][0]["text"] == "x" * TEXTS[0] + "…"

@@ -61,19 +61,19 @@ def secrets(secret_samples: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def test_no_secret_leaves_by_any_way(cli: Cli, secrets: Path) -> None:
+def test_no_command_leaks_a_secret(cli: Cli, secrets: Path) -> None:
     exact = cli("ls", str(secrets), "--json").data["runs"]
     addresses = [run["address"] for run in exact]
     assert len({run["format"] for run in exact}) == 5
-    leaking = [one for one in addresses if CANARY.encode() in cli("show", one, "--json").out]
+    leaking = [address for address in addresses if CANARY.encode() in cli("show", address, "--json").out]
     assert len(leaking) > len(addresses) / 2  # otherwise there is nothing to see here
 
     ways = [("ls", str(secrets)), ("ls", str(secrets), "--json", "--redact")]
     ways += [("export", str(secrets), "--as", form) for form in FORMS]
-    each = [("show",), ("show", "--json", "--redact"), ("show", "--raw", "--redact"), ("export", "--full")]
-    each += [("export", "--as", form) for form in FORMS]
-    for one, *two in zip(addresses, cycle(each), cycle([*each[3:], *each[:3]]), strict=False):
-        ways += [(command, one, *options) for command, *options in two]
+    per_run = [("show",), ("show", "--json", "--redact"), ("show", "--raw", "--redact"), ("export", "--full")]
+    per_run += [("export", "--as", form) for form in FORMS]
+    for address, *commands in zip(addresses, cycle(per_run), cycle([*per_run[3:], *per_run[:3]]), strict=False):
+        ways += [(command, address, *options) for command, *options in commands]
     for other in addresses[1:4]:
         ways += [("diff", addresses[0], other), ("diff", addresses[0], other, "--json", "--redact")]
         ways += [("export", "--diff", addresses[0], other, "--as", form) for form in FORMS]
@@ -100,25 +100,25 @@ def _shape(value: object) -> object:
 
 @needs_shared
 @pytest.mark.shared
-def test_no_secret_of_the_hostile_corpus_leaves(cli: Cli, tmp_path: Path) -> None:
+def test_no_secret_of_the_hostile_corpus_leaks(cli: Cli, tmp_path: Path) -> None:
     assert SHARED is not None
     subprocess.run([sys.executable, str(SHARED / "tools" / "hostile.py"), str(tmp_path / "c")], check=True, timeout=120)
     folder = tmp_path / "c" / "traces"
     for number in range(4):
-        one = str(folder / f"sec-{number}.json")
-        assert CANARY.encode() in cli("show", one, "--json").out
+        path = str(folder / f"sec-{number}.json")
+        assert CANARY.encode() in cli("show", path, "--json").out
         for way in (
-            ("show", one),
-            ("show", one, "--json", "--redact"),
-            *(("export", one, "--as", form) for form in FORMS),
+            ("show", path),
+            ("show", path, "--json", "--redact"),
+            *(("export", path, "--as", form) for form in FORMS),
         ):
             assert CANARY.encode() not in cli(*way).out
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_was_masked_is_counted_and_can_be_left_in(cli: Cli, tmp_path: Path, form: str) -> None:
-    one = secret_trace(tmp_path).path
-    masked, exact = cli("export", one, "--as", form), cli("export", one, "--as", form, "--no-redact")
+def test_masked_values_are_counted_and_masking_is_optional(cli: Cli, tmp_path: Path, form: str) -> None:
+    path = secret_trace(tmp_path).path
+    masked, exact = cli("export", path, "--as", form), cli("export", path, "--as", form, "--no-redact")
     assert CANARY in exact.text
     if form == "json":
         assert masked.data["masked"]["AWS key"] > 0
@@ -129,8 +129,8 @@ def test_what_was_masked_is_counted_and_can_be_left_in(cli: Cli, tmp_path: Path,
 
 
 def test_the_same_export_twice_is_the_same(cli: Cli, tmp_path: Path) -> None:
-    one = secret_trace(tmp_path).path
-    assert cli("export", one).out == cli("export", one).out
+    path = secret_trace(tmp_path).path
+    assert cli("export", path).out == cli("export", path).out
 
 
 class Page(HTMLParser):
@@ -166,9 +166,9 @@ MARKUP = (
 
 
 def test_content_cannot_become_part_of_a_page(cli: Cli, tmp_path: Path) -> None:
-    one = _session(tmp_path, MARKUP)
+    path = _session(tmp_path, MARKUP)
     page = Page()
-    text = cli("export", one, "--as", "html", "--full").text
+    text = cli("export", path, "--as", "html", "--full").text
     page.feed(text)
     assert page.open == []
     assert page.elements <= OURS
@@ -183,37 +183,37 @@ def test_content_cannot_end_its_place_in_markdown(cli: Cli, tmp_path: Path) -> N
     for line in text.split("\n"):
         if fence and line == fence:
             fence = ""
-        elif not fence and (found := re.match("(`{3,})", line)):
-            fence = found[1]
+        elif not fence and (match := re.match("(`{3,})", line)):
+            fence = match[1]
         elif not fence:
             outside.append(line)
     assert fence == ""
-    told = "\n".join(outside)
-    assert "<script" not in told
-    assert "<img" not in told
-    assert not re.search(r"(?<!\\)\[a", told)
-    assert not re.search("^# not a", told, re.MULTILINE)
+    prose = "\n".join(outside)
+    assert "<script" not in prose
+    assert "<img" not in prose
+    assert not re.search(r"(?<!\\)\[a", prose)
+    assert not re.search("^# not a", prose, re.MULTILINE)
 
 
-def test_a_run_is_told_with_its_failure(cli: Cli, tmp_path: Path) -> None:
+def test_a_run_is_exported_with_its_failure(cli: Cli, tmp_path: Path) -> None:
     text = cli("export", _session(tmp_path, "what happened")).text
     assert text.index("## Timeline") < text.index("## Failures") < text.index("## Redaction")
     assert "no such file" in text
 
 
-def _session(folder: Path, said: str) -> str:
+def _session(folder: Path, text: str) -> str:
     lines = [
         {"kind": "session_start", "session_id": "s1", "cwd": "/srv"},
-        {"kind": "user_prompt", "text": said},
+        {"kind": "user_prompt", "text": text},
         {
             "kind": "assistant_turn",
             "blocks": [
-                {"type": "text", "text": said},
-                {"type": "tool_use", "id": "t1", "name": f"Read {said}", "input": {"a": said}},
+                {"type": "text", "text": text},
+                {"type": "tool_use", "id": "t1", "name": f"Read {text}", "input": {"a": text}},
             ],
             "stop_reason": "tool_use",
         },
-        {"kind": "tool_result", "tool_use_id": "t1", "content": f"no such file {said}", "is_error": True},
+        {"kind": "tool_result", "tool_use_id": "t1", "content": f"no such file {text}", "is_error": True},
         {"kind": "session_end", "reason": "error"},
     ]
     path = folder / "session.ccpa-trace.jsonl"
@@ -226,34 +226,34 @@ def _session(folder: Path, said: str) -> str:
 
 def test_an_export_is_a_file_for_its_owner_alone(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "traces").mkdir()
-    one = secret_trace(tmp_path / "traces").path
-    result = cli("export", one, "--to", "out.html")
+    path = secret_trace(tmp_path / "traces").path
+    result = cli("export", path, "--to", "out.html")
     assert result.status == 0
     assert result.out == b""
     assert result.err.startswith("tracetui: wrote out.html")
-    made = tmp_path / "out.html"
-    assert made.read_bytes().startswith(b"<!DOCTYPE html>")
-    assert made.stat().st_mode & 0o777 == 0o600
+    file = tmp_path / "out.html"
+    assert file.read_bytes().startswith(b"<!DOCTYPE html>")
+    assert file.stat().st_mode & 0o777 == 0o600
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.html", "traces"]
 
 
 def test_nothing_is_written_over_or_among_traces(cli: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "traces"
     folder.mkdir()
-    one = secret_trace(folder).path
+    path = secret_trace(folder).path
     before = sorted(folder.iterdir())
     (tmp_path / "there.md").write_text("mine")
     (tmp_path / "link").symlink_to(folder)
-    assert cli("export", one, "--to", "there.md").status == 2
+    assert cli("export", path, "--to", "there.md").status == 2
     for place in ("traces/x.md", "link/x.md", "traces/../traces/x.md"):
         assert cli("export", "traces", "--to", place).status == 2
     assert (tmp_path / "there.md").read_text() == "mine"
     assert sorted(folder.iterdir()) == before
-    assert cli("export", one, "--to", "there.md", "--force").status == 0
+    assert cli("export", path, "--to", "there.md", "--force").status == 0
     assert (tmp_path / "there.md").read_text() != "mine"
 
 
-def test_what_fails_half_way_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_no_file(tmp_path: Path) -> None:
     def pieces() -> Iterator[bytes]:
         yield b"begin"
         raise UsageError("no more")
@@ -263,7 +263,7 @@ def test_what_fails_half_way_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_no_file(tmp_path: Path) -> None:
     script = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096));"
@@ -277,7 +277,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 4096
 
 
-def test_a_folder_that_cannot_be_written_to_is_said(tmp_path: Path) -> None:
+def test_an_unwritable_destination_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(NotWritten, match="can't be written"):
         write(str(tmp_path / "none" / "a.md"), [b"x"])
     with pytest.raises(UsageError, match="is a directory"):

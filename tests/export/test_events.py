@@ -31,14 +31,14 @@ def test_events_as_data() -> None:
     run = researcher()
     address = REF.address
 
-    told = data(RunChanged(run.summary, "b.json"))
-    assert (told["event"], told["run"], told["id"]) == ("run", address, "0690e0f0")
-    assert told["summary"]["replay_of_address"] == "b.json"
-    assert told["summary"]["spans"] == 7
+    event = data(RunChanged(run.summary, "b.json"))
+    assert (event["event"], event["run"], event["id"]) == ("run", address, "0690e0f0")
+    assert event["summary"]["replay_of_address"] == "b.json"
+    assert event["summary"]["spans"] == 7
 
-    told = data(SpanChanged(run, 4))
-    assert list(told) == ["event", "run", "span"]
-    assert (told["span"]["id"], told["span"]["depth"], told["span"]["name"]) == ("9a", 2, "robots")
+    event = data(SpanChanged(run, 4))
+    assert list(event) == ["event", "run", "span"]
+    assert (event["span"]["id"], event["span"]["depth"], event["span"]["name"]) == ("9a", 2, "robots")
 
     assert data(RunReset(address)) == {"event": "reset", "run": address}
     assert data(RunEnded(run.summary)) == {
@@ -56,16 +56,16 @@ def test_a_line_a_step() -> None:
     run = researcher()
     steps = [SpanChanged(run, position) for position in range(len(run.spans))]
 
-    told = texts(Lines(), RunChanged(run.summary), *steps, RunEnded(run.summary))
+    lines = texts(Lines(), RunChanged(run.summary), *steps, RunEnded(run.summary))
 
-    assert told[0] == "▸ researcher · /traces/a.json"
-    assert told[2] == "13:09:22   a                        1   ◆ gpt-4o  plan the search  1.9s"
-    assert told[-2].endswith("✗ search  KfW 442 budget  ✗ TimeoutError: search timed out after 30s  30.0s")
-    assert "✗ error  5 steps" in told[-1]
-    assert len(told) == 9
+    assert lines[0] == "▸ researcher · /traces/a.json"
+    assert lines[2] == "13:09:22   a                        1   ◆ gpt-4o  plan the search  1.9s"
+    assert lines[-2].endswith("✗ search  KfW 442 budget  ✗ TimeoutError: search timed out after 30s  30.0s")
+    assert "✗ error  5 steps" in lines[-1]
+    assert len(lines) == 9
 
 
-def test_the_arrival_time_stands_in_for_a_missing_one() -> None:
+def test_the_arrival_time_replaces_a_missing_one() -> None:
     now = iter([36_000.0, 36_001.0, 36_002.0])
     lines = Lines(now=lambda: next(now))
     span = make_span("1", "sleep", Operation.EXECUTE_TOOL, step=1)

@@ -68,7 +68,7 @@ VALUES = st.recursive(LEAVES, lambda below: st.lists(below, max_size=4) | st.dic
 
 @settings(max_examples=examples(100))
 @given(VALUES)
-def test_values_come_back_as_they_went_in(value: Any) -> None:
+def test_values_survive_a_round_trip(value: Any) -> None:
     data = encode(value)
 
     assert json.loads(data) == value
@@ -90,7 +90,7 @@ def test_depth_is_no_limit(depth: int) -> None:
     assert data.count(b"]") == depth // 2
 
 
-def test_what_json_has_no_word_for() -> None:
+def test_values_without_a_json_form_are_converted() -> None:
     assert encode([float("nan"), float("inf")]) == b"[null,null]"
     assert json.loads(encode([float("nan"), 2**70])) == [None, 2**70]
     assert json.loads(encode({"b": b"\xff"})) == {"b": {"base64": "/w=="}}
@@ -107,7 +107,7 @@ def test_the_slow_way_writes_what_the_fast_way_writes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "zone", "words"),
+    ("seconds", "zone", "text"),
     [
         (None, "UTC", None),
         (0.0, "UTC", "1970-01-01T00:00:00Z"),
@@ -118,8 +118,8 @@ def test_the_slow_way_writes_what_the_fast_way_writes() -> None:
         (float("nan"), "UTC", None),
     ],
 )
-def test_moments_are_iso_8601(seconds: float | None, zone: str | None, words: str | None) -> None:
-    assert moment(seconds, zone=zone) == words
+def test_moments_are_iso_8601(seconds: float | None, zone: str | None, text: str | None) -> None:
+    assert moment(seconds, zone=zone) == text
 
 
 @pytest.fixture
@@ -169,11 +169,13 @@ def test_a_run_that_recorded_its_end_has_ended(opened: Run) -> None:
 
 
 def test_a_run_has_exactly_the_fields_of_the_contract(opened: Run) -> None:
-    found = json.loads(b"".join(runs_document([opened.summary], opened.problems, {opened.summary.ref: "b.db"}, now=0)))
+    document = json.loads(
+        b"".join(runs_document([opened.summary], opened.problems, {opened.summary.ref: "b.db"}, now=0))
+    )
 
-    assert list(found) == ["schema", "runs", "problems"]
-    assert found["schema"] == "tracetui/runs/1"
-    (run,) = found["runs"]
+    assert list(document) == ["schema", "runs", "problems"]
+    assert document["schema"] == "tracetui/runs/1"
+    (run,) = document["runs"]
     assert list(run) == [*RUN_FIELDS, "state", "state_source", "open_call"]
     assert list(run["usage"]) == USAGE_FIELDS
     assert run["address"] == "a.db#r%2F1"
@@ -181,25 +183,25 @@ def test_a_run_has_exactly_the_fields_of_the_contract(opened: Run) -> None:
     assert run["replay_of_address"] == "b.db"
     assert run["first_error"] == {"span": "2", "name": "tool", "operation": "other", "type": "E", "message": "boom"}
     assert run["problems"] == 1
-    assert found["problems"] == [{"path": "a.db", "where": "row 3", "reason": "odd"}]
+    assert document["problems"] == [{"path": "a.db", "where": "row 3", "reason": "odd"}]
 
 
 def test_an_opened_run_has_exactly_the_fields_of_the_contract(opened: Run) -> None:
-    found = json.loads(b"".join(run_document(opened, None, {"node_stats": {}})))
+    document = json.loads(b"".join(run_document(opened, None, {"node_stats": {}})))
 
-    assert list(found) == ["schema", "run", "steps", "spans", "problems"]
-    assert found["schema"] == "tracetui/run/1"
-    assert list(found["run"])[: len(RUN_FIELDS)] == RUN_FIELDS
-    assert found["run"]["goal"] == "win"
-    assert found["run"]["node_stats"] == {}
-    assert {"layout", "extent"}.isdisjoint(found["run"])
-    assert found["steps"] == [{"number": 1, "span": "1"}]
-    assert [list(span) for span in found["spans"]] == [SPAN_FIELDS] * 2
-    assert [span["depth"] for span in found["spans"]] == [0, 1]
-    assert found["spans"][0]["input"] == {"q": 1}
-    assert found["spans"][0]["output"][0]["parts"] == [{"type": "text", "text": "hi"}]
-    assert found["spans"][1]["error"] == {"message": "boom", "type": "E"}
-    assert found["problems"] == [{"path": "a.db", "where": "row 3", "reason": "odd"}]
+    assert list(document) == ["schema", "run", "steps", "spans", "problems"]
+    assert document["schema"] == "tracetui/run/1"
+    assert list(document["run"])[: len(RUN_FIELDS)] == RUN_FIELDS
+    assert document["run"]["goal"] == "win"
+    assert document["run"]["node_stats"] == {}
+    assert {"layout", "extent"}.isdisjoint(document["run"])
+    assert document["steps"] == [{"number": 1, "span": "1"}]
+    assert [list(span) for span in document["spans"]] == [SPAN_FIELDS] * 2
+    assert [span["depth"] for span in document["spans"]] == [0, 1]
+    assert document["spans"][0]["input"] == {"q": 1}
+    assert document["spans"][0]["output"][0]["parts"] == [{"type": "text", "text": "hi"}]
+    assert document["spans"][1]["error"] == {"message": "boom", "type": "E"}
+    assert document["problems"] == [{"path": "a.db", "where": "row 3", "reason": "odd"}]
 
 
 def test_every_part_of_a_body_is_in_the_data() -> None:
@@ -214,10 +216,10 @@ def test_every_part_of_a_body_is_in_the_data() -> None:
         traceback="trace-1",
     )
 
-    found = encode(span_value(Span(id="s", name="n", note="note-1"), 0, body)).decode()
+    document = encode(span_value(Span(id="s", name="n", note="note-1"), 0, body)).decode()
 
     for piece in ("said", "made", "thought-1", "text-1", "kept", "state-1", "bound-1", "trace-1", "note-1"):
-        assert piece in found
+        assert piece in document
 
 
 def test_documents_are_one_record_a_line(opened: Run) -> None:
@@ -226,7 +228,7 @@ def test_documents_are_one_record_a_line(opened: Run) -> None:
     assert [json.loads(line.rstrip(b",").removesuffix(b'],"problems":['))["id"] for line in lines[2:4]] == ["1", "2"]
 
 
-def test_every_body_field_is_either_printed_or_known_to_be_left_out() -> None:
+def test_every_body_field_is_printed_or_explicitly_omitted() -> None:
     printed = {"input", "output", "input_messages", "output_messages", "attributes", "state", "bindings", "links"}
     printed |= {"checks", "traceback"}
 

@@ -148,7 +148,7 @@ def test_numbers_and_their_units_stay_together() -> None:
         ("[a](http://b) @me a&b &amp;", r"\[a\](`http://b`) &#64;me a&#38;b &#38;amp;"),
     ],
 )
-def test_markdown_is_escaped_where_it_would_be_markup(text: str, written: str) -> None:
+def test_markup_is_escaped_in_markdown(text: str, written: str) -> None:
     assert text_of(Prose(Clean(text))).strip() == written
 
 
@@ -180,13 +180,13 @@ def long_run(number: int, size: int, failed: int = 10) -> Run:
     return make_run(spans, bodies={span.id: Body(output="word " * (size // 5)) for span in spans})
 
 
-def test_a_long_run_is_cut_and_says_so() -> None:
+def test_a_long_run_is_cut_with_counts() -> None:
     number = 20_000
     page = b"".join(export_run(long_run(number, 5_000), "html", None)).decode()
     listed = page.count('class="row"')
     assert MAX_HEAD + MAX_TAIL <= listed <= MAX_HEAD + MAX_TAIL + page_module.MAX_FAILED
-    left = [int(words.replace(" ", "")) for words in re.findall(r"… ([\d ]+) more steps? \(export", page)]
-    assert sum(left) == number - listed
+    counts = [int(count.replace(" ", "")) for count in re.findall(r"… ([\d ]+) more steps? \(export", page)]
+    assert sum(counts) == number - listed
     (skipped,) = re.findall(r"… contents of ([\d ]+) steps left out", page)
     assert int(skipped.replace(" ", "")) > 1_000
     assert len(page) < 2 * MAX_WRITTEN
@@ -210,7 +210,7 @@ def test_bodies_are_read_only_within_the_limit(monkeypatch: pytest.MonkeyPatch) 
     assert "contents of 98" in page
 
 
-def test_full_leaves_nothing_out() -> None:
+def test_full_omits_nothing() -> None:
     page = b"".join(export_run(long_run(5_000, 100), "html", None, full=True)).decode()
     assert page.count('class="row"') == 5_000
     assert "left out" not in page
@@ -222,16 +222,21 @@ def test_long_values_are_cut_in_the_middle_with_their_length() -> None:
     cut = cut_lines(lines)
     assert (cut[0], cut[-1]) == (lines[0], lines[-1])
     assert "… 880 more lines (export with --full) …" in cut
-    (one,) = cut_lines([Clean("x" * 50_000)])
-    assert one.endswith("… [50 000 characters; export with --full]")
-    assert len(one) < 5_000
+    (line,) = cut_lines([Clean("x" * 50_000)])
+    assert line.endswith("… [50 000 characters; export with --full]")
+    assert len(line) < 5_000
 
 
 def test_a_model_call_has_the_new_messages_only() -> None:
-    def said(role: str, text: str) -> Message:
+    def message(role: str, text: str) -> Message:
         return Message(role, (Text(text),))
 
-    talk = (said("system", "be kind"), said("user", "first"), said("assistant", "answer"), said("user", "second"))
+    talk = (
+        message("system", "be kind"),
+        message("user", "first"),
+        message("assistant", "answer"),
+        message("user", "second"),
+    )
     run = make_run([make_span("a", "gpt", CHAT, step=1)], bodies={"a": Body(input_messages=talk)})
     page = page_of(run_tree(run))
     assert "second" in page
@@ -240,7 +245,7 @@ def test_a_model_call_has_the_new_messages_only() -> None:
     assert "be kind" in page_of(run_tree(run, full=True))
 
 
-def test_gaps_are_said_in_text_too() -> None:
+def test_gaps_are_shown_in_text() -> None:
     tree = Tree([Step(0, 1, 0, "a", Clean("1"), Clean("◆"), "", Clean("x")), Clean("… 5 more steps …")], timed=False)
     assert list(tree_text(tree))[1] == "… 5 more steps …"
 

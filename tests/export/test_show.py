@@ -123,7 +123,7 @@ def test_every_line_passed_the_gate(header: Header, body: RunBody, spans: list[S
     assert kept.isdisjoint({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
-def test_what_is_cut_says_how_long_it_is_and_where_the_rest_is() -> None:
+def test_a_cut_value_shows_its_length_and_the_command_for_the_rest() -> None:
     header = Header(id="r", name="run", status=Status.OK)
     span = Span(id="s", name="tool", step=1, is_step=True)
     run = build(header, RunBody(), [span], [Body(output="x" * 5000)])
@@ -135,7 +135,7 @@ def test_what_is_cut_says_how_long_it_is_and_where_the_rest_is() -> None:
     assert "x" * 5000 in "\n".join(one_span_lines(run, 0))
 
 
-def test_a_goal_that_was_missed_opens_with_what_was_missed() -> None:
+def test_a_missed_goal_lists_unmet_criteria_first() -> None:
     criteria = (Criterion("Is kind", True, "Says thanks."), Criterion("Is right", False, "Says 2 + 2 = 5.", (3,)))
     body = RunBody(goal="Pass", findings=("too short",), criteria=criteria, limits=(Limit("turns", 10, 4),))
     run = build(Header(id="r", name="exam", status=Status.ERROR), body, [], [Body()])
@@ -163,12 +163,12 @@ def test_lists_are_newest_first_and_sentences_count_top_level_runs() -> None:
         run("e", 2.0, Status.ERROR, "d"),
     ]
 
-    assert [one.id for one in newest_first(runs)] == ["d", "e", "c", "a", "b"]
+    assert [run.id for run in newest_first(runs)] == ["d", "e", "c", "a", "b"]
     assert triage(runs, 0) == "1 of 4 runs failed"
     assert triage(runs, 2) == "1 of 4 runs failed, 2 unreadable"
 
 
-def test_totals_that_differ_are_told_in_full() -> None:
+def test_differing_totals_are_shown_in_full() -> None:
     builder = RunBuilder(RunRef("any", "run.json"), lambda span: Body())
     totals = (Total("tokens", 1234567, 1234568), Total("messages", 10**400, 2), Total("seconds", 1.5, 2.25))
     builder.add((), header=Header(id="r", name="r"), body=RunBody(totals=totals))
@@ -180,17 +180,17 @@ def test_totals_that_differ_are_told_in_full() -> None:
     assert any(line.endswith("000, counted 2") for line in lines)
 
 
-def test_a_word_that_is_not_known_is_said_and_taken_for_no_missing_end() -> None:
+def test_an_unknown_status_word_is_shown_and_is_no_missing_end() -> None:
     run = RunSummary.of(ref=RunRef("any", "a"), id="a", name="a", deep=True, status=Status.UNKNOWN)
-    said = run.replace(status_word="banana", status_source=StatusSource.EXPLICIT)
-    silent = run.replace(status_word="in_progress", status_source=StatusSource.DERIVED)
+    worded = run.replace(status_word="banana", status_source=StatusSource.EXPLICIT)
+    unended = run.replace(status_word="in_progress", status_source=StatusSource.DERIVED)
 
-    _, *lines = listing([said, silent], [], now=0)
+    _, *lines = listing([worded, unended], [], now=0)
 
     assert [line.rpartition("  ")[2] for line in lines] == ["banana", "no end record"]
 
 
-def test_an_item_of_a_map_is_called_by_its_number() -> None:
+def test_a_map_item_is_named_by_its_number() -> None:
     summary = RunSummary.of(ref=RunRef("any", "a"), id="b/12", name="rag", label="[item 12]")
 
     assert "rag [item 12]" in list(listing([summary], (), now=0))[1]
@@ -199,7 +199,7 @@ def test_an_item_of_a_map_is_called_by_its_number() -> None:
     )
 
 
-def test_a_cause_that_has_the_name_of_its_step_is_named_once() -> None:
+def test_a_cause_named_like_its_step_is_named_once() -> None:
     error = FirstError("Step limit exceeded: 11 > 10", "max_steps", "s", "max_steps")
     header, spans = (
         Header(id="r", name="r", status=Status.ERROR, error=error),

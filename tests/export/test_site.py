@@ -87,29 +87,29 @@ def test_a_site_is_never_among_traces_nor_over_other_files(cli: Cli, tmp_path: P
 
 
 @pytest.mark.parametrize("options", [("--to", "x.html"), ("--as", "md"), ("--full",), ("--tasks",)])
-def test_a_site_takes_no_options_of_one_document(cli: Cli, options: tuple[str, ...]) -> None:
+def test_a_site_rejects_the_options_of_a_document(cli: Cli, options: tuple[str, ...]) -> None:
     assert cli("export", "traces", "--site", "site", *options).status == 2
     assert not Path("site").exists()
 
 
-def test_what_a_limit_leaves_out_is_said(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_index_counts_runs_beyond_the_limit(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sites, "MAX_PAGES", 3)
     total = len(cli("ls", "traces", "--json").data["runs"])
     cli("export", "traces", "--site", "few")
     pages = pages_of(Path("few"))
-    made = [name for name in pages if name.startswith("runs/")]
-    assert len(made) == 3
-    assert all("triage.html#" in pages[name] for name in made), "failed runs come first"
+    written = [name for name in pages if name.startswith("runs/")]
+    assert len(written) == 3
+    assert all("triage.html#" in pages[name] for name in written), "failed runs come first"
     assert f"3 of {total} runs have pages (limit), failed runs first." in pages["index.html"]
 
 
-def test_a_full_site_says_what_it_lacks(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_site_counts_its_omitted_pages(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     cli("export", "traces", "--site", "all")
-    whole = pages_of(Path("all"))
+    full = pages_of(Path("all"))
     monkeypatch.setattr(sites, "MAX_BYTES", 100_000)
     cli("export", "traces", "--site", "small")
     small = pages_of(Path("small"))
-    assert small.keys() == whole.keys(), "no link leads nowhere"
+    assert small.keys() == full.keys(), "no link leads nowhere"
     stubs = [name for name, page in small.items() if "Left out: the site has reached its limit" in page]
     assert stubs
     assert f"{len(stubs)} pages were left out" in small["index.html"]

@@ -31,9 +31,9 @@ def session(bodies: dict[str, Body]) -> Run:
 
 
 def page(text: str = "done", **bodies: Body) -> str:
-    said = Body(output_messages=(Message("assistant", (Text(text),)),))
+    answer = Body(output_messages=(Message("assistant", (Text(text),)),))
     edit = Body(input={"file_path": "/a/1.py", "old_string": "a", "new_string": "b"})
-    run = session({"c": said, "e": edit, "f": Body(input={"command": "pytest"}), **bodies})
+    run = session({"c": answer, "e": edit, "f": Body(input={"command": "pytest"}), **bodies})
     return b"".join(export_run(run, "html", redactor_for())).decode()
 
 

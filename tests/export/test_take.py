@@ -46,7 +46,7 @@ def run_it(command: str, folder: Path) -> tuple[list[str], dict[str, object]]:
 
 
 @pytest.mark.parametrize("model", ["gpt-4o", "claude-sonnet-4", "gemini-2.0-flash", "local/model", EVIL])
-def test_a_model_call_as_curl_sends_what_was_said_and_nothing_else(model: str, tmp_path: Path) -> None:
+def test_a_model_call_as_curl_sends_the_conversation_only(model: str, tmp_path: Path) -> None:
     command = curl(*call(model, EVIL), Redactor())
     assert command is not None
     assert command.isascii()
@@ -55,7 +55,7 @@ def test_a_model_call_as_curl_sends_what_was_said_and_nothing_else(model: str, t
     assert not (tmp_path / "PWNED").exists()
     assert data["model"] == model
     assert EVIL in _texts(data["messages"])
-    assert any("key-of-the-user" in one for one in arguments)
+    assert any("key-of-the-user" in argument for argument in arguments)
     assert "key-of-the-user" not in command
 
 
@@ -63,25 +63,25 @@ def _texts(value: object) -> list[str]:
     if isinstance(value, str):
         return [value]
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [text for one in inner for text in _texts(one)]
+    return [text for item in inner for text in _texts(item)]
 
 
-def test_who_serves_a_model_is_guessed_from_its_name() -> None:
+def test_the_provider_of_a_model_is_guessed_from_its_name() -> None:
     hosts = {"claude-3": "api.anthropic.com", "gpt-4o": "api.openai.com", "o3-mini": "api.openai.com"}
     hosts |= {"gemini-pro": "googleapis.com", "qwen": "YOUR-PROVIDER"}
     for model, host in hosts.items():
         assert host in (curl(*call(model, "hi"), None) or "")
 
 
-def test_tools_are_told_as_each_provider_takes_them(tmp_path: Path) -> None:
-    said = (
+def test_tools_are_encoded_for_each_provider(tmp_path: Path) -> None:
+    conversation = (
         Message("user", (Text("look"),)),
         Message("assistant", (Reasoning("hm"), ToolCall("c1", "search", {"q": "x"}))),
         Message("tool", (ToolResult("c1", {"found": 1}),)),
     )
     for model in ("gpt-4o", "claude-3"):
         span = Span(id="1", name=model, operation=Operation.CHAT)
-        command = curl(span, Body(input_messages=said), None)
+        command = curl(span, Body(input_messages=conversation), None)
         assert command is not None
         _, data = run_it(command, tmp_path)
         messages = data["messages"]
@@ -101,7 +101,7 @@ def test_a_recorded_request_is_sent_as_it_was(tmp_path: Path) -> None:
     assert run_it(command or "", tmp_path)[1] == {"model": "gpt-4o", **request}
 
 
-def test_what_is_no_model_call_has_no_command() -> None:
+def test_only_model_calls_have_a_command() -> None:
     assert curl(Span(id="1", name="search", operation=Operation.EXECUTE_TOOL), Body(input={"a": 1}), None) is None
     assert curl(Span(id="1", name="gpt-4o", operation=Operation.CHAT), Body(), None) is None
 
@@ -135,7 +135,7 @@ def test_secrets_are_masked_in_everything(tmp_path: Path) -> None:
     assert json.loads(fixture(run, position, None))["input"] == SECRETS
 
 
-def test_a_test_holds_the_step_and_fails_until_somebody_calls_something(tmp_path: Path) -> None:
+def test_a_stub_embeds_the_step_and_fails_until_completed(tmp_path: Path) -> None:
     run, position = secret_step(tmp_path)
     text = pytest_stub(run, position, Redactor())
     names = [node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
@@ -148,14 +148,14 @@ def test_a_test_holds_the_step_and_fails_until_somebody_calls_something(tmp_path
         held[names[0]]()  # type: ignore[operator]
 
 
-def test_a_graph_goes_on_from_a_step_and_other_formats_do_not(tmp_path: Path) -> None:
+def test_only_graphs_can_resume_from_a_step(tmp_path: Path) -> None:
     demo.write(tmp_path, datetime(2026, 11, 21, 10, 0, tzinfo=UTC))
     code: list[tuple[Run, int, str | None]] = []
     for run in load_all(str(tmp_path)):
         position = next((i for i, span in enumerate(run.spans) if span.step is not None), None)
         if position is not None:
             code.append((run, position, fork(run, position)))
-    known = [one for one in code if one[2] is not None]
+    known = [entry for entry in code if entry[2] is not None]
     assert {run.summary.ref.format for run, _, _ in known} == {"hypergraph"}
     assert len(known) < len(code)
     for run, position, text in known:

@@ -80,7 +80,7 @@ def test_a_session_without_a_recorded_end_has_its_state_only(ago: float, glyphs:
     assert summary.status is Status.UNKNOWN
     state, _ = summary_state(summary, now=NOW, changed_at=summary.modified_at)
     status = standing_of(summary, state, NOW, glyphs)
-    rows = run_rows(run, width=80, glyphs=glyphs, stands=status)
+    rows = run_rows(run, width=80, glyphs=glyphs, standing=status)
     vitals = Vitals(WatchState(), Counter(), state, NOW)
     texts = [rows.plain(row) for row in range(len(rows))]
     texts.append(words(sentence(Store(), Settled(), vitals, summary, Shown(run), None, 160)))

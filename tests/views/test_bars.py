@@ -30,7 +30,7 @@ def test_containers_are_thin() -> None:
     assert container(1, 9, 10, 5) == Bar(0, "╺━━━╸")
 
 
-def test_the_grid_shows_where_the_bar_leaves_it_free() -> None:
+def test_the_grid_shows_outside_the_bar() -> None:
     assert text_of_line(tuple(on_grid(Bar(2, "██"), "bar.tool", (1, 3, 5), 7))) == " ┊██ ┊ "
 
 
@@ -79,9 +79,9 @@ def test_status_swaps_the_kind() -> None:
 @given(st.floats(0, 1e7), st.floats(0, 1e7), st.floats(0.001, 1e7), st.integers(1, 120))
 def test_bars_stay_on_the_axis(start: float, length: float, total: float, width: int) -> None:
     for draw in (bar, container):
-        made = draw(start, start + length, total, width)
-        assert made.at >= 0
-        assert made.text
-        assert made.at + len(made.text) <= width
-        assert len(text_of_line(tuple(on_grid(made, "bar.tool", axis(total, width).ticks, width)))) == width
+        drawn = draw(start, start + length, total, width)
+        assert drawn.at >= 0
+        assert drawn.text
+        assert drawn.at + len(drawn.text) <= width
+        assert len(text_of_line(tuple(on_grid(drawn, "bar.tool", axis(total, width).ticks, width)))) == width
     assert len(text_of_line(axis(total, width).heading)) == width

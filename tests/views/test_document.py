@@ -88,14 +88,14 @@ def test_a_large_container_opens_entry_by_entry() -> None:
     assert opened.index(fold.key) == 250
 
 
-def test_search_reaches_what_is_folded() -> None:
+def test_search_reaches_folded_values() -> None:
     rows = DocumentRows(VALUE, width=70)
     assert list(rows.find(re.compile("xxx"))) == [5]
     assert "xxx" in rows.plain(5)
     assert "xxx" not in rows.plain(3)
 
 
-def test_what_is_no_json_is_shown_too() -> None:
+def test_values_beyond_json_are_shown() -> None:
     assert texts(DocumentRows({"b": b"\x80\x81", "n": float("nan"), "s": {1}}, width=60)) == [
         "  b: b'\\x80\\x81'",
         "  n: nan",
@@ -103,7 +103,7 @@ def test_what_is_no_json_is_shown_too() -> None:
     ]
 
 
-def test_nothing_is_a_dash_and_an_empty_thing_is_itself() -> None:
+def test_none_is_a_dash_and_empty_values_are_shown() -> None:
     assert texts(document(None, width=40)) == ["—"]
     assert texts(document({}, width=40)) == ["{}"]
     assert texts(document("", width=40)) == ['""']

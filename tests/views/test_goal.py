@@ -53,10 +53,10 @@ def test_the_cursor_starts_at_the_first_turn_of_an_unmet_criterion(run: Run) -> 
     assert rows.index("3.1") == at  # a call is in its turn
 
 
-def test_long_messages_fold_only_where_there_is_no_room(run: Run) -> None:
-    said = bodies(run)
-    assert not any("more lines" in line for line in text(TurnRows(run, said, width=28, height=200)))
-    assert any("more lines" in line for line in text(TurnRows(run, said, width=28, height=3)))
+def test_long_messages_fold_only_without_room(run: Run) -> None:
+    loaded = bodies(run)
+    assert not any("more lines" in line for line in text(TurnRows(run, loaded, width=28, height=200)))
+    assert any("more lines" in line for line in text(TurnRows(run, loaded, width=28, height=3)))
 
 
 def test_an_answer_takes_the_cells_below_the_columns_of_its_turn(run: Run) -> None:
@@ -65,8 +65,8 @@ def test_an_answer_takes_the_cells_below_the_columns_of_its_turn(run: Run) -> No
 
 
 def test_the_sentence_counts_criteria_and_names_failed_turns(run: Run) -> None:
-    words = "".join(piece.text for piece in goal_sentence(run))
-    assert words == "1 of 3 criteria met in 5 of 8 turns · score 0.32 of 0.70 needed · error in turn 4"
+    text = "".join(piece.text for piece in goal_sentence(run))
+    assert text == "1 of 3 criteria met in 5 of 8 turns · score 0.32 of 0.70 needed · error in turn 4"
 
 
 def test_other_runs_have_no_turns(samples: Path) -> None:
@@ -81,12 +81,12 @@ def test_panels_come_before_the_facts(samples: Path) -> None:
     shown = text(panel_rows(run, width=70, assessment=assess(run, run.load))[0])
     heads = [line.split("─")[0].strip() for line in shown if "──" in line and not line.startswith((" ", "■", "policy"))]
     names = ["Context", "Tools", "Limits and loops", "Coverage", "Facts"]
-    found = [next(i for i, head in enumerate(heads) if head.startswith(name)) for name in names]
-    assert found == sorted(found)
+    positions = [next(i for i, head in enumerate(heads) if head.startswith(name)) for name in names]
+    assert positions == sorted(positions)
     assert any(line.startswith("■ search") and " 96%" in line for line in shown)
 
 
-def test_panels_beside_turns_leave_out_what_is_empty_or_in_the_tabs(run: Run) -> None:
+def test_panels_beside_turns_omit_empty_panels_and_tab_contents(run: Run) -> None:
     from tracetui.analysis.assessment import assess
     from tracetui.analysis.triage import groups
 

@@ -12,7 +12,7 @@ from tracetui.views.labels import ledger_words, share
 
 
 @pytest.mark.parametrize(
-    ("ledger", "words"),
+    ("ledger", "text"),
     [
         (Ledger(1000), "parsed 100 % of bytes"),
         (Ledger(), "coverage unknown"),
@@ -27,11 +27,11 @@ from tracetui.views.labels import ledger_words, share
         ),
     ],
 )
-def test_the_ledger_in_words(ledger: Ledger, words: str) -> None:
-    assert ledger_words(ledger) == words
+def test_the_ledger_in_words(ledger: Ledger, text: str) -> None:
+    assert ledger_words(ledger) == text
 
 
-def test_for_few_cells_less_is_named_and_nothing_cut() -> None:
+def test_narrow_ledgers_name_fewer_kinds_without_cutting() -> None:
     ledger = Ledger(1000, 8, (("gale", 2), ("mist", 1), ("rain", 4)), 1, ("1", "2", "3"))
     some = "unknown kinds 3 (rain ×4 …) · torn lines 1 · writer versions 3 and 2 more"
     assert ledger_words(ledger, width=106) == f"parsed 99.2 % of bytes · {some}"
@@ -42,17 +42,17 @@ def test_for_few_cells_less_is_named_and_nothing_cut() -> None:
 
 def test_names_of_kinds_and_versions_are_clean_and_short() -> None:
     hostile = "\x1b[31m" + "x" * 500
-    words = ledger_words(Ledger(10, 1, ((hostile, 1),), 0, (hostile,)))
-    assert "\x1b" not in words
-    assert len(words) < 200
+    text = ledger_words(Ledger(10, 1, ((hostile, 1),), 0, (hostile,)))
+    assert "\x1b" not in text
+    assert len(text) < 200
     assert ledger_words(Ledger(10, 1, (("gale", 2),)), glyphs=ASCII).isascii()
 
 
-def test_all_is_said_only_of_all() -> None:
+def test_only_a_complete_share_is_100_percent() -> None:
     assert [share(part) for part in (1, 0.99999, 0.5, 0)] == ["100 %", "99.9 %", "50.0 %", "0.0 %"]
 
 
-def test_the_run_tab_tells_it() -> None:
+def test_the_run_tab_shows_the_ledger() -> None:
     run = make_run([], size=1000, writer="2.1.197")
     rows = run_rows(run, width=60)
     lines = ["".join(piece.text for piece in rows.line(i, 60)) for i in range(len(rows))]
@@ -63,8 +63,8 @@ def test_the_run_tab_tells_it() -> None:
 
 def test_unknown_fields_are_named_after_unknown_kinds() -> None:
     ledger = Ledger(1_000, 8, (("rain", 4),), fields=(("user.old", 2), ("user.newThing", 41)))
-    told = "parsed 99.2 % of bytes · unknown kinds 1 (rain ×4) · unknown fields 2 (user.newThing ×41, user.old ×2)"
-    assert ledger_words(ledger) == told
+    text = "parsed 99.2 % of bytes · unknown kinds 1 (rain ×4) · unknown fields 2 (user.newThing ×41, user.old ×2)"
+    assert ledger_words(ledger) == text
     assert ledger_words(ledger, width=80) == "parsed 99.2 % of bytes · unknown kinds 1 · unknown fields 2"
     assert ledger_words(ledger, width=90) == (
         "parsed 99.2 % · unknown kinds 1 (rain ×4) · unknown fields 2 (user.newThing ×41 …)"

@@ -49,14 +49,14 @@ SECRETS = {**SHAPED, **NAMED}
 
 def secret_trace(folder: Path, number: int = 0) -> RunRef:
     """A session in which every kind of secret is in every kind of place."""
-    told = "; ".join(SHAPED.values())
+    secrets = "; ".join(SHAPED.values())
     lines = [
         {"kind": "session_start", "session_id": f"s{number}", "cwd": "/srv"},
-        {"kind": "user_prompt", "text": f"use {SHAPED['aws']} and {told}"},
+        {"kind": "user_prompt", "text": f"use {SHAPED['aws']} and {secrets}"},
         {
             "kind": "assistant_turn",
             "blocks": [
-                {"type": "text", "text": f"I see {told}"},
+                {"type": "text", "text": f"I see {secrets}"},
                 {"type": "tool_use", "id": "t1", "name": "login", "input": dict(SECRETS)},
             ],
             "stop_reason": "tool_use",
@@ -64,7 +64,7 @@ def secret_trace(folder: Path, number: int = 0) -> RunRef:
         {
             "kind": "tool_result",
             "tool_use_id": "t1",
-            "content": f"denied: {told} {json.dumps(NAMED)}",
+            "content": f"denied: {secrets} {json.dumps(NAMED)}",
             "is_error": True,
         },
         {"kind": "session_end", "reason": "error"},
@@ -87,7 +87,7 @@ def lines_of(rows: Rows) -> Iterator[str]:
         yield "".join(piece.text for piece in rows.line(index, 400))
 
 
-def test_the_trace_holds_secrets_in_headers_and_bodies(tmp_path: Path) -> None:
+def test_the_trace_has_secrets_in_headers_and_bodies(tmp_path: Path) -> None:
     exact = read_run(SOURCE, secret_trace(tmp_path))
     assert any(CANARY in span.preview for span in exact.spans)
     assert any(span.error is not None and CANARY in span.error.words for span in exact.spans)
@@ -105,7 +105,7 @@ def test_no_pane_draws_a_secret(run: Run) -> None:
     assert sum(MASK in line for line in drawn) > 10
 
 
-def test_a_body_has_its_exact_values_when_they_are_asked_for(run: Run) -> None:
+def test_exact_values_of_a_body_are_available_on_request(run: Run) -> None:
     span = next(span for span in run.spans if span.name == "login")
     assert CANARY not in str(run.load(span).input)
     assert unmasked(run).load(span).input == SECRETS
@@ -135,9 +135,9 @@ def _until(engine: Engine, ask: Callable[[], None], answer: Callable[[Mail], Fou
     ask()
     for _ in range(100):
         engine.wait(1)
-        found = answer(engine.collect())
-        if found is not None:
-            return found
+        reply = answer(engine.collect())
+        if reply is not None:
+            return reply
     raise AssertionError("no answer")
 
 
@@ -158,18 +158,18 @@ def _keys(body: Body, tab: str, run: Run) -> list[Hashable]:
 def test_one_row_reveals_one_value(run: Run) -> None:
     masked = masked_body(EXACT, Redactor())
     for path, shown in ((("deep", 0, "api_key"), "k1"), (("deep", 1, "token"), "k2"), ((MASK, "secret"), "k3")):
-        found = reveal_value(masked, EXACT, ValueKey("input", path))
-        assert found is not None
-        assert {key for key in ("k1", "k2", "k3", CANARY) if key in str(found)} == {shown}
+        revealed = reveal_value(masked, EXACT, ValueKey("input", path))
+        assert revealed is not None
+        assert {key for key in ("k1", "k2", "k3", CANARY) if key in str(revealed)} == {shown}
     (output,) = _keys(masked, "output", run)
     assert reveal_value(masked, EXACT, output) == msgspec.structs.replace(masked, output=EXACT.output)
 
 
 def test_one_row_reveals_one_part_of_a_message(run: Run) -> None:
     masked = masked_body(EXACT, Redactor())
-    found = {str(one) for key in _keys(masked, "messages", run) if (one := reveal_value(masked, EXACT, key))}
-    assert any(CANARY in one and "'a'" not in one for one in found)
-    assert any("'cookie': 'c'" in one and CANARY not in one for one in found)
+    revealed = {str(body) for key in _keys(masked, "messages", run) if (body := reveal_value(masked, EXACT, key))}
+    assert any(CANARY in body and "'a'" not in body for body in revealed)
+    assert any("'cookie': 'c'" in body and CANARY not in body for body in revealed)
 
 
 def test_every_name_in_a_summary_and_a_header_is_masked() -> None:
@@ -195,10 +195,10 @@ def test_every_name_in_a_summary_and_a_header_is_masked() -> None:
     )
     span = Span(id="s", name=secret, status_word=secret, model=secret, preview=secret, note=secret)
 
-    made = masked_summary(summary, Redactor())
+    masked = masked_summary(summary, Redactor())
 
-    assert CANARY not in str(made) + str(masked_span(span, Redactor()))
-    assert (made.tools, made.tags) == (("search", f"is {MASK}"), (f"is {MASK}", "plain"))
+    assert CANARY not in str(masked) + str(masked_span(span, Redactor()))
+    assert (masked.tools, masked.tags) == (("search", f"is {MASK}"), (f"is {MASK}", "plain"))
     plain = RunSummary.of(ref=summary.ref, id="a", name="a", tools=("search",), tags=("x",))
     assert masked_summary(plain, Redactor()) is plain
 
@@ -211,11 +211,11 @@ def test_a_row_without_a_secret_reveals_nothing(run: Run) -> None:
 
 def test_masks_are_drawn_in_their_own_style() -> None:
     line = (Piece(Clean(f"a {MASK} (secret 2) b"), "dim"), Piece(Clean("c"), "text"))
-    made = rows.style_masks(line)
-    assert made == (
+    styled = rows.style_masks(line)
+    assert styled == (
         Piece(Clean("a "), "dim"), Piece(Clean(f"{MASK} (secret 2)"), "mask"), Piece(Clean(" b"), "dim"), line[1],
     )  # fmt: skip
-    assert width_of(made) == width_of(line)
+    assert width_of(styled) == width_of(line)
     assert rows.style_masks(line[1:]) == line[1:]
 
 
@@ -247,7 +247,7 @@ BODIES = {"assessment", "document", "sheet", "stack", "styled", "text", "transcr
 
 @pytest.mark.parametrize(
     "path",
-    sorted(one for package in (views, analysis) for one in Path(package.__path__[0]).rglob("*.py")),
+    sorted(path for package in (views, analysis) for path in Path(package.__path__[0]).rglob("*.py")),
     ids=lambda path: path.stem,
 )
 def test_strings_of_headers_pass_the_gate_that_masks(path: Path) -> None:

@@ -12,14 +12,14 @@ PIECES = st.lists(st.text("ab é日", max_size=4).map(lambda text: Piece(exact(t
 
 
 @given(PIECES, st.integers(0, 12))
-def test_a_line_is_cut_to_its_width_and_says_so(line: list[Piece], width: int) -> None:
+def test_a_line_is_cut_to_its_width_with_an_ellipsis(line: list[Piece], width: int) -> None:
     fitted = tuple(fit(line, width))
-    whole, shown = ("".join(piece.text for piece in pieces) for pieces in (line, fitted))
+    full, shown = ("".join(piece.text for piece in pieces) for pieces in (line, fitted))
     assert width_of(fitted) <= width
-    assert shown == whole if cells(exact(whole)) <= width else width == 0 or shown.endswith("…")
+    assert shown == full if cells(exact(full)) <= width else width == 0 or shown.endswith("…")
     assert width_of(tuple(fill(line, width))) == width
 
 
-def test_what_is_cut_between_two_pieces_is_marked_too() -> None:
+def test_a_cut_between_two_pieces_has_an_ellipsis() -> None:
     line = [Piece(exact("limit exceeded: ")), Piece(exact("<n>"), "status.warn"), Piece(exact(" > <n>"))]
     assert [piece.text for piece in fit(line, 19)] == ["limit exceeded: ", "<n…"]

@@ -26,10 +26,10 @@ from tracetui.views.run_tree import (
 
 def tree_of(*runs: str, passed: Sequence[bool | None] = (), excluded: Sequence[int] = ()) -> RunTree:
     """A tree of runs, each a text with a letter per call."""
-    made = [calls(f"run-{i}", [*steps]) for i, steps in enumerate(runs)]
+    built = [calls(f"run-{i}", [*steps]) for i, steps in enumerate(runs)]
     outcomes = [*passed, *[None] * len(runs)]
-    trials = [trial(run, outcomes[i], "fork" if i in excluded else None) for i, run in enumerate(made)]
-    return run_tree(trials, {run.summary.ref: run for run in made}.get)
+    trials = [trial(run, outcomes[i], "fork" if i in excluded else None) for i, run in enumerate(built)]
+    return run_tree(trials, {run.summary.ref: run for run in built}.get)
 
 
 def rows_of(tree: RunTree, **more: object) -> TreeRows:
@@ -41,7 +41,7 @@ def text(rows: TreeRows, index: int, width: int = 100) -> str:
     return "".join(piece.text for piece in rows.line(index, width))
 
 
-def said(tree: RunTree, fork: int, side: int, width: int = 120) -> str:
+def fork_text(tree: RunTree, fork: int, side: int, width: int = 120) -> str:
     line = fork_sentence(tree.forks[fork], side, width, rates=has_rates(tree))
     return "".join(piece.text for piece in line)
 
@@ -51,20 +51,20 @@ FOUR = ("abc", "abd", "abde", "ax")
 
 def test_a_fork_compares_a_branch_with_the_others() -> None:
     tree = tree_of(*FOUR, passed=(True, False, False, True))
-    assert said(tree, 0, 0) == "3 of 4 here, 1 of 3 passed · elsewhere 1 of 1 passed · could be chance"
-    assert said(tree, 0, 1) == "1 of 4 here, 1 of 1 passed · elsewhere 1 of 3 passed · could be chance"
-    assert said(tree, 0, 0, width=60) == "3/4 here, 1/3 passed · elsewhere 1/1 · could be chance"
+    assert fork_text(tree, 0, 0) == "3 of 4 here, 1 of 3 passed · elsewhere 1 of 1 passed · could be chance"
+    assert fork_text(tree, 0, 1) == "1 of 4 here, 1 of 1 passed · elsewhere 1 of 3 passed · could be chance"
+    assert fork_text(tree, 0, 0, width=60) == "3/4 here, 1/3 passed · elsewhere 1/1 · could be chance"
 
 
-def test_a_branch_without_scored_trials_says_so() -> None:
+def test_a_branch_without_scored_trials_has_no_test() -> None:
     tree = tree_of(*FOUR, passed=(True, False, False, None))
-    assert said(tree, 0, 0).endswith("elsewhere none scored · no test: scored trials in one branch only")
+    assert fork_text(tree, 0, 0).endswith("elsewhere none scored · no test: scored trials in one branch only")
     assert "no test" in text(rows_of(tree), 1, 120)
 
 
 def test_without_outcomes_a_fork_has_runs_only() -> None:
     tree = tree_of(*FOUR)
-    assert said(tree, 0, 0) == "3 of 4 here"
+    assert fork_text(tree, 0, 0) == "3 of 4 here"
     rows = rows_of(tree)
     assert not rows.has_rates
     assert "chance" not in "".join(text(rows, i) for i in range(len(rows)))
@@ -93,8 +93,8 @@ def test_a_fork_that_only_the_correction_makes_chance_shows_both_p() -> None:
     assert fork.p is not None
     assert fork.adjusted_p is not None
     assert fork.p < 0.05 <= fork.adjusted_p
-    assert said(tree, 0, 0, width=160).endswith("(p = 0.14, p = 0.048 before correction for the number of forks)")
-    assert said(tree, 0, 0, width=100).endswith("could be chance (p = 0.14)")
+    assert fork_text(tree, 0, 0, width=160).endswith("(p = 0.14, p = 0.048 before correction for the number of forks)")
+    assert fork_text(tree, 0, 0, width=100).endswith("could be chance (p = 0.14)")
 
 
 def test_the_number_of_trials_that_would_decide_stays_in_narrow_rows() -> None:
@@ -119,8 +119,8 @@ def test_p_values_have_the_digits_that_matter() -> None:
 
 def test_stretches_are_folded_and_smaller_branches_come_first() -> None:
     rows = rows_of(tree_of("abcd", "abxyz", "abxyw", "abxyw"))
-    found = [rows.node(i) for i in range(len(rows))]
-    assert [(one.kind, one.step, len(one.branch.runs)) for one in found if one is not None] == [
+    nodes = [rows.node(i) for i in range(len(rows))]
+    assert [(node.kind, node.step, len(node.branch.runs)) for node in nodes if node is not None] == [
         (Kind.BRANCH, 1, 4),
         (Kind.FORK, 3, 4),
         (Kind.BRANCH, 3, 1),
@@ -169,19 +169,19 @@ def test_parents_lead_from_a_step_to_the_root() -> None:
     assert (at, seen) == (0, 4)
 
 
-def test_the_selected_run_stands_out_and_its_side_is_the_one_of_the_fork() -> None:
+def test_the_selected_run_is_bold_and_selects_its_side_of_the_fork() -> None:
     tree = tree_of(*FOUR, passed=(True, False, False, True))
     rows = rows_of(tree, selected=3)
     styles = {piece.style for piece in rows.line(2, 100) if piece.text.strip() == "search"}
     assert styles == {"text bold"}
     fork = rows.node(1)
     assert fork is not None
-    assert said(tree, 0, fork.side).startswith("1 of 4 here")
+    assert fork_text(tree, 0, fork.side).startswith("1 of 4 here")
     assert "trial 4 of 4" in "".join(piece.text for piece in rows.headings(100)[0])
 
 
 @pytest.mark.parametrize(
-    ("given_", "shown"),
+    ("arguments", "shown"),
     [
         ((1, 2), ["1", "2"]),
         (({"from": "JFK", "day": 20}, {"from": "JFK", "day": 21}), ["q.day=20", "q.day=21"]),
@@ -189,26 +189,28 @@ def test_the_selected_run_stands_out_and_its_side_is_the_one_of_the_fork() -> No
         (("The ticket is basic economy, so no", "The ticket is basic economy, so yes"), ["…so no", "…so yes"]),
     ],
 )
-def test_branches_with_the_same_tool_show_the_argument_that_differs(given_: Sequence[object], shown: list[str]) -> None:
-    made = [calls(f"run-{i}", ["first", one]) for i, one in enumerate(given_)]
-    tree = run_tree([trial(run) for run in made], {run.summary.ref: run for run in made}.get)
-    found = {step.run: words for step, words in fork_arguments(tree).items()}
-    assert [found[0], found[1]] == shown
+def test_branches_with_the_same_tool_show_the_argument_that_differs(
+    arguments: Sequence[object], shown: list[str]
+) -> None:
+    runs = [calls(f"run-{i}", ["first", argument]) for i, argument in enumerate(arguments)]
+    tree = run_tree([trial(run) for run in runs], {run.summary.ref: run for run in runs}.get)
+    labels = {step.run: label for step, label in fork_arguments(tree).items()}
+    assert [labels[0], labels[1]] == shown
     rows = rows_of(tree)
     drawn = text(rows, 2) + text(rows, 3)
-    assert all(words in drawn for words in shown)
+    assert all(label in drawn for label in shown)
 
 
 def test_branches_with_different_tools_show_their_own_arguments() -> None:
-    made = [calls("a", [1]), calls("b", [1], name="other")]
-    tree = run_tree([trial(run) for run in made], {run.summary.ref: run for run in made}.get)
+    runs = [calls("a", [1]), calls("b", [1], name="other")]
+    tree = run_tree([trial(run) for run in runs], {run.summary.ref: run for run in runs}.get)
     assert not fork_arguments(tree)
 
 
-def test_the_header_counts_what_is_in_no_rate() -> None:
+def test_the_header_counts_trials_outside_the_rates() -> None:
     tree = tree_of(*FOUR, passed=(True, False, None, True), excluded=(3,))
-    words = "".join(piece.text for piece in trials_sentence(tree, 2))
-    assert words == "1 passed · 1 failed · 1 unscored · 1 inherited or copied · 2 not read"
+    text = "".join(piece.text for piece in trials_sentence(tree, 2))
+    assert text == "1 passed · 1 failed · 1 unscored · 1 inherited or copied · 2 not read"
     assert not trials_sentence(tree_of(*FOUR, passed=(True,)))
 
 
@@ -246,9 +248,9 @@ def test_rows_fit_any_width_and_lanes_are_as_wide_as_their_branch(
 def test_the_width_of_a_branch_is_its_share_of_the_runs(count: int) -> None:
     rows = rows_of(tree_of(*["ab"] * count, *["ac"] * count))
     lanes = rows.lanes.width(78)
-    found = []
+    widths = []
     for branch in rows.tree.root.children:
         pieces = rows.lanes.pieces(branch.runs, 78, None)
-        found.append(sum(width_of((piece,)) for piece in pieces if piece.style == "kind.agent"))
-    assert abs(found[0] - found[1]) <= 1
-    assert sum(found) <= lanes + 1  # a lane of runs of both
+        widths.append(sum(width_of((piece,)) for piece in pieces if piece.style == "kind.agent"))
+    assert abs(widths[0] - widths[1]) <= 1
+    assert sum(widths) <= lanes + 1  # a lane of runs of both

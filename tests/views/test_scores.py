@@ -59,8 +59,8 @@ def test_signs_and_words(shown: RunSummary, sign: str, status: str, outcome: str
     assert (status_word(shown), outcome_word(shown), score_cell(shown)) == (status, outcome, cell)
 
 
-def test_a_wrong_answer_has_a_sign_of_its_own_in_ascii() -> None:
-    signs = {str(run_sign(one, one.status, ASCII)[0]) for one in (RIGHT, WRONG, BROKEN)}
+def test_a_wrong_answer_has_its_own_ascii_sign() -> None:
+    signs = {str(run_sign(run, run.status, ASCII)[0]) for run in (RIGHT, WRONG, BROKEN)}
     assert len(signs) == 3
 
 
@@ -72,7 +72,7 @@ def test_a_score_in_one_line() -> None:
     assert score_line(Score("goal", passed=True)) == "goal passed"
 
 
-def test_the_list_has_a_score_column_where_a_run_has_one() -> None:
+def test_the_list_has_a_score_column_if_any_run_is_scored() -> None:
     assert "score" not in dict(columns_for(100))
     assert "score" in dict(columns_for(100, facts=("score", "time", "tok")))
     assert "score" not in dict(columns_for(50, facts=("score", "time", "tok")))
@@ -119,8 +119,8 @@ def test_groups_have_pass_rates() -> None:
 
 
 def test_a_derived_task_is_named_by_its_first_input() -> None:
-    one, other = (run(own, OK, repeats="k", prompt="book a flight") for own in ("a", "b"))
-    assert arranged(one, other, group="task", sort="id") == ["book a flight · researcher (derived)", "a", "b"]
+    first, second = (run(own, OK, repeats="k", prompt="book a flight") for own in ("a", "b"))
+    assert arranged(first, second, group="task", sort="id") == ["book a flight · researcher (derived)", "a", "b"]
 
 
 def test_glyphs_are_one_cell_wide() -> None:

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.store.build import make_summary
+from tests.views.build import text_of_line
 from tracetui.analysis.triage import CauseOrder, Group, Task, groups
 from tracetui.model import FirstError, Outcome, RunRef, RunSummary, Score, Status
 from tracetui.store.judgement import Judgement
-from tracetui.views.rows import Line, width_of
+from tracetui.views.rows import width_of
 from tracetui.views.triage import Details, Member, QueueRows, Sections, TaskRow, cause_rows, heading
 
 STARTED, NOW = 1_763_730_562.0, 1_763_734_162.0
@@ -25,10 +26,6 @@ def failed(own: str) -> RunSummary:
     return make_summary(own, status=Status.ERROR, first_error=error, started_at=STARTED, duration_ms=34_700.0)
 
 
-def words(line: Line) -> str:
-    return "".join(piece.text for piece in line)
-
-
 @pytest.mark.parametrize("width", [40, 61, 79])
 def test_numbers_of_causes_and_of_runs_stand_under_their_headings(width: int) -> None:
     runs = {run.ref: run for run in map(failed, "ab")}
@@ -36,11 +33,11 @@ def test_numbers_of_causes_and_of_runs_stand_under_their_headings(width: int) ->
     rows = QueueRows(CauseOrder([group]), runs, lambda _: Judgement(), unfolded={group.digest}, now=NOW)
     head, signature, run = heading(width, CauseOrder([group])), rows.line(0, width), rows.line(1, width)
     assert {width_of(line) for line in (head, signature, run)} == {width}
-    ends = {name: words(head).index(name) + len(name) for name in ("runs", "lost", "last")}
-    assert words(signature)[: ends["runs"]].endswith(" 2")
-    assert words(signature)[: ends["lost"]].endswith(" 1m09s")
-    assert words(run)[: ends["lost"]].endswith(" 34.7s")
-    assert [words(line)[: ends["last"]].split()[-1] for line in (signature, run)] == ["1h", "1h"]
+    ends = {name: text_of_line(head).index(name) + len(name) for name in ("runs", "lost", "last")}
+    assert text_of_line(signature)[: ends["runs"]].endswith(" 2")
+    assert text_of_line(signature)[: ends["lost"]].endswith(" 1m09s")
+    assert text_of_line(run)[: ends["lost"]].endswith(" 34.7s")
+    assert [text_of_line(line)[: ends["last"]].split()[-1] for line in (signature, run)] == ["1h", "1h"]
 
 
 @given(st.integers(0, 12), st.dictionaries(st.integers(0, 11), st.integers(0, 5)))
@@ -107,11 +104,11 @@ class Counted(list[Group | tuple[str, int]]):
 @pytest.mark.parametrize("count", [50, 1_000])
 def test_a_page_of_the_queue_costs_the_same_for_any_number_of_causes(count: int) -> None:
     """Verdicts and folds make the rows again with every key."""
-    page, judged = 20, 0
+    page, judgments = 20, 0
 
     def judge(what: Group | Task | RunRef) -> Judgement:
-        nonlocal judged
-        judged += 1
+        nonlocal judgments
+        judgments += 1
         return Judgement()
 
     runs = [failed(str(number)) for number in range(count)]
@@ -128,17 +125,17 @@ def test_a_page_of_the_queue_costs_the_same_for_any_number_of_causes(count: int)
     assert rows.index(order.groups[40].digest) == 41
     assert len(lines) == page
     assert items.reads <= 2 * page
-    assert judged <= 2 * page
+    assert judgments <= 2 * page
 
 
 @pytest.mark.parametrize(
     ("duration_ms", "shown"),
     [(34_700.0, "1 run of researcher   time lost 34.7s   new"), (None, "1 run of researcher   new")],
 )
-def test_a_cause_says_only_what_is_recorded_of_its_loss(duration_ms: float | None, shown: str) -> None:
+def test_a_cause_shows_recorded_time_lost_only(duration_ms: float | None, shown: str) -> None:
     (group,) = groups([replace(failed("a"), duration_ms=duration_ms)])
     rows = cause_rows(group, None, Judgement(), None, width=80, now=NOW)
-    assert shown in [words(rows.line(i, 80)).partition("   first ")[0].strip() for i in range(len(rows))]
+    assert shown in [text_of_line(rows.line(i, 80)).partition("   first ")[0].strip() for i in range(len(rows))]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +146,7 @@ def test_a_cause_says_only_what_is_recorded_of_its_loss(duration_ms: float | Non
         ("[Errno 28] No space left on device", "No space left on device"),
     ],
 )
-def test_a_row_begins_with_what_tells_its_cause_apart(message: str, shown: str) -> None:
+def test_a_row_begins_with_the_distinctive_part_of_its_cause(message: str, shown: str) -> None:
     run = make_summary("a", status=Status.ERROR, first_error=FirstError(message, name="run"))
     rows = QueueRows(CauseOrder(groups([run])), {run.ref: run}, lambda _: Judgement(), now=NOW)
-    assert f" {shown} " in words(rows.line(0, 80))
+    assert f" {shown} " in text_of_line(rows.line(0, 80))

@@ -53,7 +53,7 @@ def blocks_of(a: Sequence[Hashable], b: Sequence[Hashable], *, bits: int = BITS)
         swap = repr(a[head]) > repr(b[head])  # they differ: a canonical order of a and b
         first, second = (b, a) if swap else (a, b)
         ends = (end_b, end_a) if swap else (end_a, end_b)
-        common, bounded = _middle(first, second, head, head, *ends, bits)
+        common, bounded = _common_runs(first, second, head, head, *ends, bits)
         pairs += [(j, i, size) for i, j, size in common] if swap else common
     if tail:
         pairs.append((end_a, end_b, tail))
@@ -70,7 +70,7 @@ def _common_ends(a: Sequence[Hashable], b: Sequence[Hashable]) -> tuple[int, int
     return head, tail
 
 
-def _middle(
+def _common_runs(
     a: Sequence[Hashable], b: Sequence[Hashable], a0: int, b0: int, a1: int, b1: int, bits: int
 ) -> tuple[list[tuple[int, int, int]], bool]:
     """Runs of common items ``(index in a, index in b, length)`` in ``a[a0:a1]`` and ``b[b0:b1]``."""
@@ -89,7 +89,7 @@ def _middle(
     pairs: list[tuple[int, int, int]] = []
     for i, j in [*_anchors(a, b, a0, b0, a1, b1), (a1, b1)]:
         if (a0, b0) != (a1, b1) and (i - a0) * (j - b0) <= bits:
-            pairs += _middle(a, b, a0, b0, i, j, bits)[0]
+            pairs += _common_runs(a, b, a0, b0, i, j, bits)[0]
         if i < a1 or j < b1:
             pairs.append((i, j, 1))
             a0, b0 = i + 1, j + 1
@@ -99,10 +99,10 @@ def _middle(
 def _anchors(a: Sequence[Hashable], b: Sequence[Hashable], a0: int, b0: int, a1: int, b1: int) -> list[tuple[int, int]]:
     """Positions of items unique in both lists: a longest subsequence in the same order."""
     left, right = a[a0:a1], b[b0:b1]
-    once = {item for item, count in Counter(left).items() if count == 1}
-    once &= {item for item, count in Counter(right).items() if count == 1}
-    there = {item: b0 + j for j, item in enumerate(right) if item in once}
-    places = [(a0 + i, there[item]) for i, item in enumerate(left) if item in once]
+    unique = {item for item, count in Counter(left).items() if count == 1}
+    unique &= {item for item, count in Counter(right).items() if count == 1}
+    positions_b = {item: b0 + j for j, item in enumerate(right) if item in unique}
+    places = [(a0 + i, positions_b[item]) for i, item in enumerate(left) if item in unique]
     return [places[i] for i in increasing([j for _, j in places])]
 
 
@@ -201,31 +201,31 @@ def text_diff(a: str, b: str) -> TextDiff:
             same = tuple((Piece(line, False),) for line in lines_a)
             hunks.append(Hunk(True, block.a0, block.b0, same, same))
         elif not lines_a or not lines_b:
-            hunks.append(Hunk(False, block.a0, block.b0, _whole(lines_a), _whole(lines_b)))
+            hunks.append(Hunk(False, block.a0, block.b0, _changed_lines(lines_a), _changed_lines(lines_b)))
         else:
-            words_a, words_b, cut = _words(lines_a, lines_b)
+            marked_a, marked_b, cut = _word_hunks(lines_a, lines_b)
             bounded = bounded or cut
-            hunks.append(Hunk(False, block.a0, block.b0, words_a, words_b))
+            hunks.append(Hunk(False, block.a0, block.b0, marked_a, marked_b))
     return TextDiff(hunks, bounded)
 
 
-def _whole(lines: Sequence[str]) -> tuple[Line, ...]:
+def _changed_lines(lines: Sequence[str]) -> tuple[Line, ...]:
     return tuple((Piece(line, True),) for line in lines)
 
 
-def _words(a: Sequence[str], b: Sequence[str]) -> tuple[tuple[Line, ...], tuple[Line, ...], bool]:
+def _word_hunks(a: Sequence[str], b: Sequence[str]) -> tuple[tuple[Line, ...], tuple[Line, ...], bool]:
     left, right = _TOKEN.findall("\n".join(a)), _TOKEN.findall("\n".join(b))
     aligned = blocks_of(left, right, bits=WORD_BITS)
-    blocks = _merged(aligned.blocks, left)
+    blocks = _merge_crumbs(aligned.blocks, left)
     texts = [(block.same, "".join(left[block.a0 : block.a1]), "".join(right[block.b0 : block.b1])) for block in blocks]
     common = sum(len(text) - text.count(" ") for same, text, _ in texts if same)
     if common < _SMALL * min(sum(map(len, a)), sum(map(len, b))):
-        return _whole(a), _whole(b), aligned.bounded
+        return _changed_lines(a), _changed_lines(b), aligned.bounded
     line_a = _lines([(same, text) for same, text, _ in texts])
     return line_a, _lines([(same, text) for same, _, text in texts]), aligned.bounded
 
 
-def _merged(blocks: list[Block], tokens: Sequence[str]) -> list[Block]:
+def _merge_crumbs(blocks: list[Block], tokens: Sequence[str]) -> list[Block]:
     """Blocks with crumbs (short equal stretches between two changes) merged into the changes."""
     merged: list[Block] = []
     for place, block in enumerate(blocks):
@@ -365,7 +365,7 @@ class _Aligner:
     def _gap(self, gap: Block) -> None:
         """Pair similar steps in a gap; the others stay unpaired."""
         i, j = gap.a0, gap.b0
-        for left, right in self._alike(gap):
+        for left, right in self._similar_pairs(gap):
             self._only(i, left, j, right)
             self.pairs.append(Pair(left, right))
             i, j = left + 1, right + 1
@@ -377,7 +377,7 @@ class _Aligner:
         for position_b in range(j, b1):
             self.pairs.append(Pair(None, position_b))
 
-    def _alike(self, gap: Block) -> list[tuple[int, int]]:
+    def _similar_pairs(self, gap: Block) -> list[tuple[int, int]]:
         _, a0, a1, b0, b1 = gap
         if a1 - a0 == b1 - b0 == 1:
             return [(a0, b0)] if self.a[a0].operation is self.b[b0].operation else []
@@ -418,13 +418,13 @@ _ARGUMENT: Final = 8
 def align_gap(a: Sequence[Span], b: Sequence[Span]) -> list[tuple[int, int]]:
     """The pairs of the best global alignment (Gotoh), in order; symmetric in `a` and `b`."""
     if len(a) == 1 or len(b) == 1:
-        return _nearest(a, b)
+        return _pair_single(a, b)
     if [(_name_key(span), span.step or 0) for span in a] > [(_name_key(span), span.step or 0) for span in b]:
         return [(i, j) for j, i in _gotoh(b, a)]
     return _gotoh(a, b)
 
 
-def _nearest(a: Sequence[Span], b: Sequence[Span]) -> list[tuple[int, int]]:
+def _pair_single(a: Sequence[Span], b: Sequence[Span]) -> list[tuple[int, int]]:
     """Pair the single step of one side with its best match on the other."""
     scores = [score for row in _scores(a, b) for score in row]
     best = max(scores)
@@ -589,9 +589,9 @@ def find_reruns(a: Run, b: Run) -> Reruns:
     keys: tuple[dict[int, Hashable], dict[int, Hashable]] = ({}, {})
     copies: tuple[set[int], set[int]] = (set(), set())
     for side, fork, original in ((0, a, b), (1, b, a)):
-        for own, there in _run_again(fork, original).items():
-            keys[side][own] = keys[1 - side][there] = ("again", side, own)
-            copy = fork.index[original.spans[there].id]
+        for own, source in _run_again(fork, original).items():
+            keys[side][own] = keys[1 - side][source] = ("again", side, own)
+            copy = fork.index[original.spans[source].id]
             keys[side][copy] = (INHERITED, side, copy)
             copies[side].update(range(copy, copy + fork.sizes[copy]))
     return Reruns(keys, (frozenset(copies[0]), frozenset(copies[1])))
@@ -611,7 +611,7 @@ def _run_again(fork: Run, original: Run) -> dict[int, int]:
     sources = [original.index.get(fork.spans[place].id) for place in copies]
     inherited = sorted(set(own).intersection(place for place in sources if place is not None))
     exact = {_place(original.spans[i]): i for i in inherited}
-    there = {_place(original.spans[i]) for i in own}
+    original_places = {_place(original.spans[i]) for i in own}
     partner: dict[int, int] = {}
     rest: list[int] = []
     for place in tops:
@@ -620,13 +620,13 @@ def _run_again(fork: Run, original: Run) -> dict[int, int]:
             continue
         if key in exact:
             partner[place] = exact.pop(key)
-        elif key not in there:
+        elif key not in original_places:
             rest.append(place)
     times = Counter(original.spans[i].name for i in own)
-    left = [i for i in inherited if i in exact.values() and _may_repeat(original.spans[i], times)]
-    for block in blocks_of([original.spans[i].name for i in left], [fork.spans[i].name for i in rest]).blocks:
+    unmatched = [i for i in inherited if i in exact.values() and _may_repeat(original.spans[i], times)]
+    for block in blocks_of([original.spans[i].name for i in unmatched], [fork.spans[i].name for i in rest]).blocks:
         if block.same:
-            partner.update(zip(rest[block.b0 : block.b1], left[block.a0 : block.a1], strict=True))
+            partner.update(zip(rest[block.b0 : block.b1], unmatched[block.a0 : block.a1], strict=True))
     return partner
 
 
@@ -686,20 +686,20 @@ def _only(pair: Pair, in_b: bool) -> bool:
 
 
 def _move_gap(pairs: list[Pair], start: int, end: int, in_b: bool, own: Keys, other: Keys, same: Same) -> None:
-    """Move the gap ``found[start:end]`` (steps of one side) to the position with the fewest content differences."""
-    mine = [pair.b if in_b else pair.a for pair in pairs[start:end]]
-    first, size = mine[0], end - start
+    """Move the gap ``pairs[start:end]`` (steps of one side) to the position with the fewest content differences."""
+    gap_steps = [pair.b if in_b else pair.a for pair in pairs[start:end]]
+    first, size = gap_steps[0], end - start
     if first is None:
         return
-    up = _room(pairs, start - 1, -1, lambda t: _at(own, first + size - 1 - t), in_b, other)
-    down = _room(pairs, end, 1, lambda t: _at(own, first + t), in_b, other)
+    up = _room(pairs, start - 1, -1, lambda t: _key_at(own, first + size - 1 - t), in_b, other)
+    down = _room(pairs, end, 1, lambda t: _key_at(own, first + t), in_b, other)
     if not up and not down:
         return
     region = [*pairs[start - up : start], *pairs[end : end + down]]
-    theirs = [pair.a if in_b else pair.b for pair in region]
+    partners = [pair.a if in_b else pair.b for pair in region]
 
     def differs(t: int, shift: int) -> bool:
-        left, right = theirs[t], first - up + shift + t
+        left, right = partners[t], first - up + shift + t
         return left is not None and not (same(left, right) if in_b else same(right, left))
 
     above, below = [differs(t, 0) for t in range(up)], [differs(t, size) for t in range(up, up + down)]
@@ -707,15 +707,15 @@ def _move_gap(pairs: list[Pair], start: int, end: int, in_b: bool, own: Keys, ot
         return  # already optimal
     above += [differs(t, 0) for t in range(up, up + down)]
     below = [differs(t, size) for t in range(up)] + below
-    costs = [sum(above[:cut]) + sum(below[cut:]) for cut in range(len(theirs) + 1)]
+    costs = [sum(above[:cut]) + sum(below[cut:]) for cut in range(len(partners) + 1)]
     cut = min(range(len(costs)), key=lambda place: (costs[place], abs(place - up)))
-    made: list[tuple[int | None, int | None]] = [(partner, first - up + t) for t, partner in enumerate(theirs[:cut])]
-    made += [(None, first - up + cut + t) for t in range(size)]
-    made += [(partner, first - up + size + cut + t) for t, partner in enumerate(theirs[cut:])]
-    pairs[start - up : end + down] = [Pair(left, right) if in_b else Pair(right, left) for left, right in made]
+    moved: list[tuple[int | None, int | None]] = [(partner, first - up + t) for t, partner in enumerate(partners[:cut])]
+    moved += [(None, first - up + cut + t) for t in range(size)]
+    moved += [(partner, first - up + size + cut + t) for t, partner in enumerate(partners[cut:])]
+    pairs[start - up : end + down] = [Pair(left, right) if in_b else Pair(right, left) for left, right in moved]
 
 
-def _at(keys: Keys, place: int) -> Hashable:
+def _key_at(keys: Keys, place: int) -> Hashable:
     return keys[place] if 0 <= place < len(keys) else None
 
 
@@ -740,14 +740,14 @@ def _pair_moved(pairs: list[Pair], keys_a: Keys, keys_b: Keys, same: Same) -> li
     if not gone:
         return pairs
     partner: dict[int, int] = {}
-    looked = 0
+    compared = 0
     for pair in pairs:
-        if pair.a is None and pair.b is not None and looked < CANDIDATES:
-            there = gone.get(keys_b[pair.b], [])
-            match = next((i for i in there[:4] if same(i, pair.b)), None)
-            looked += len(there[:4])
+        if pair.a is None and pair.b is not None and compared < CANDIDATES:
+            candidates = gone.get(keys_b[pair.b], [])
+            match = next((i for i in candidates[:4] if same(i, pair.b)), None)
+            compared += len(candidates[:4])
             if match is not None:
-                there.remove(match)
+                candidates.remove(match)
                 partner[pair.b] = match
     taken = set(partner.values())
     return [

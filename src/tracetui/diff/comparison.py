@@ -80,10 +80,10 @@ def deltas(a: RunSummary, b: RunSummary) -> Deltas:
     used = [run.usage for run in (a, b)]
     tokens = [None if usage is None else usage.all_tokens for usage in used]
     costs = [None if usage is None else usage.cost_usd for usage in used]
-    return Deltas(_minus(*tokens), _minus(a.duration_ms, b.duration_ms), _minus(*costs))
+    return Deltas(_subtract(*tokens), _subtract(a.duration_ms, b.duration_ms), _subtract(*costs))
 
 
-def _minus(a: Any, b: Any) -> Any:
+def _subtract(a: Any, b: Any) -> Any:
     return None if a is None or b is None else b - a
 
 
@@ -212,8 +212,8 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def apart(self) -> bool:
         """Whether the runs have steps but none in common."""
-        alone = self.counts.get(Kind.ONLY_A, 0) + self.counts.get(Kind.ONLY_B, 0)
-        return bool(self.rows) and alone == len(self.rows)
+        unpaired = self.counts.get(Kind.ONLY_A, 0) + self.counts.get(Kind.ONLY_B, 0)
+        return bool(self.rows) and unpaired == len(self.rows)
 
     def span_a(self, row: Row) -> Span | None:
         """The step of A in that row."""
@@ -257,7 +257,7 @@ class _Sides(NamedTuple):
 
 
 def _sides(a: list[str], b: list[str]) -> _Sides:
-    left, right = _words(a), _words(b)
+    left, right = _word_set(a), _word_set(b)
     return _Sides(a, b, left - right, right - left)
 
 
@@ -299,15 +299,15 @@ class TaintTracker:
     def reaches(self, changes: Iterable[Change], *, outputs: bool = False) -> bool:
         """Whether the input (with `outputs`, also the output) of a row contains a diverged value."""
         return any(
-            self._in(leaves(change.a), leaves(change.b)) for change in changes if outputs or change.side == INPUT
+            self._has(leaves(change.a), leaves(change.b)) for change in changes if outputs or change.side == INPUT
         )
 
     def reaches_one_sided(self, values: Iterable[Any], *, in_b: bool) -> bool:
         """Whether the input of a row of one run contains a diverged value."""
         texts = [leaf for value in values for leaf in leaves(value)]
-        return self._in([], texts) if in_b else self._in(texts, [])
+        return self._has([], texts) if in_b else self._has(texts, [])
 
-    def _in(self, a: list[str], b: list[str]) -> bool:
+    def _has(self, a: list[str], b: list[str]) -> bool:
         now = _sides(a, b)
         return any(_new_words(now, then) or _contains(now, then) for then in self._values)
 
@@ -317,15 +317,15 @@ def _new_words(now: _Sides, then: _Sides) -> bool:
     if not now.a or not now.b:
         return False
     pairs = ((now.words_a, then.words_a), (now.words_b, then.words_b))
-    return any(new and 2 * len(new & came) >= len(new) for new, came in pairs)
+    return any(new and 2 * len(new & diverged) >= len(new) for new, diverged in pairs)
 
 
 def _contains(now: _Sides, then: _Sides) -> bool:
     """Whether an input equals, contains, or is part of a diverged value of its side but not of the other side."""
-    return _from(now.a, now.b, then.a, then.b) or _from(now.b, now.a, then.b, then.a)
+    return _shares_value(now.a, now.b, then.a, then.b) or _shares_value(now.b, now.a, then.b, then.a)
 
 
-def _from(now: list[str], other: list[str], then: list[str], then_other: list[str]) -> bool:
+def _shares_value(now: list[str], other: list[str], then: list[str], then_other: list[str]) -> bool:
     for value in now:
         for diverged in then:
             if value == diverged:
@@ -337,7 +337,7 @@ def _from(now: list[str], other: list[str], then: list[str], then_other: list[st
     return False
 
 
-def _words(texts: Iterable[str]) -> set[str]:
+def _word_set(texts: Iterable[str]) -> set[str]:
     return {word for text in texts for word in _WORD.findall(text)}
 
 
@@ -444,7 +444,7 @@ class Comparison:
         until = time.monotonic() + SLICE
         reported = False
         for index, row in enumerate(self._rows):
-            self._put(index, self._compared(index, row))
+            self._put(index, self._compare_row(index, row))
             news = not reported and self._is_certain()
             if (self._breathe() or news or time.monotonic() > until) and index + 1 < len(self._rows):
                 yield self._result(alignment, index + 1)
@@ -530,7 +530,7 @@ class Comparison:
             return Row(Kind.STATUS, pair.a, pair.b)
         return Row(Kind.MOVED if pair.moved else Kind.SAME, pair.a, pair.b)
 
-    def _compared(self, index: int, row: Row) -> Row:
+    def _compare_row(self, index: int, row: Row) -> Row:
         if row.a is None or row.b is None:
             return self._one_sided(index, row)
         a, b = self.a.spans[row.a], self.b.spans[row.b]
@@ -555,7 +555,7 @@ class Comparison:
             return Row(kind, row.a, row.b, False, len(result.changes), path, result.flags, result.noise)
         self._blame_inner(index)
         self._first = self._first or _divergence(index, kind, result.changes[0])
-        downstream = self._first.row != index and self._follows(a, b, result.significant, (body_a, body_b))
+        downstream = self._first.row != index and self._is_downstream(a, b, result.significant, (body_a, body_b))
         if downstream or self._first.row == index or not self._tainted:
             self._tainted.add(result.significant)
             self._diverged_spans |= {(False, a.id), (True, b.id)}
@@ -571,7 +571,7 @@ class Comparison:
             if row.a is not None and row.b is not None:
                 self._difference(row.a, row.b, self._noise)
 
-    def _follows(self, a: Span, b: Span, changes: tuple[Change, ...], bodies: tuple[Body, Body]) -> bool:
+    def _is_downstream(self, a: Span, b: Span, changes: tuple[Change, ...], bodies: tuple[Body, Body]) -> bool:
         """Whether a difference is a consequence of the first divergence."""
         inside = (False, a.parent_id) in self._diverged_spans or (True, b.parent_id) in self._diverged_spans
         return _answers_all(a, *bodies) or self._tainted.reaches(changes, outputs=inside)
@@ -602,12 +602,12 @@ class Comparison:
             self._blame_inner(index)
         names = (None, span.name) if in_b else (span.name, None)
         self._first = self._first or Divergence(index, row.kind, "", *names)
-        given = (body.input, span.name, *_input_messages(body))
+        inputs = (body.input, span.name, *_input_messages(body))
         downstream = self._first.row != index and (
             index > self._end
             or (in_b, span.parent_id) in self._diverged_spans
             or _answers_all(span, body)
-            or self._tainted.reaches_one_sided(given, in_b=in_b)
+            or self._tainted.reaches_one_sided(inputs, in_b=in_b)
         )
         if downstream or self._first.row == index or not self._tainted:
             self._tainted.add_one_sided((body.output, body.input), in_b=in_b)

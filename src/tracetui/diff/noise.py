@@ -131,15 +131,15 @@ class Noise:
         a: Any,
         b: Any,
         *,
-        given: bool = False,
+        is_input: bool = False,
         recorded: bool = False,
         call: bool = False,
         command: bool = False,
     ) -> str | None:
         """The kind of noise of two unequal values under the name `field`; None if they differ significantly.
 
-        `given`: values of a step's input, where an id is significant unless the runs generated it before. `recorded`:
-        record fields, with ids of the recording. `call`: the position of a tool call id. `command`: shell
+        `is_input`: values of a step's input, where an id is significant unless the runs generated it before.
+        `recorded`: record fields, with ids of the recording. `call`: the position of a tool call id. `command`: shell
         arguments.
         """
         if call and type(a) is type(b) and isinstance(a, str | int):
@@ -157,7 +157,7 @@ class Noise:
             return TIMES
         if recorded and field == "time" and _number_or_none(a) and _number_or_none(b):  # in arguments it is significant
             return TIMES if _is_epoch_time(a) and _is_epoch_time(b) else DURATIONS
-        return IDS if recorded and ID_FIELD.fullmatch(field) else self._kind(field, a, b, given)
+        return IDS if recorded and ID_FIELD.fullmatch(field) else self._kind(field, a, b, is_input)
 
     def ignores(self, kind: str | None) -> bool:
         """Whether a difference of that kind (None: significant) is ignored; counts it if so."""
@@ -177,13 +177,13 @@ class Noise:
         """The id in B that corresponds to `a`; None if unknown."""
         return self._ids.get(a)
 
-    def _kind(self, field: str, a: Any, b: Any, given: bool) -> str | None:
+    def _kind(self, field: str, a: Any, b: Any, is_input: bool) -> str | None:
         if field in _TOKEN_FIELDS and (_no_text(a) and _no_text(b)):
             return TOKENS
         if field in _PLACE_FIELDS and type(a) is int and type(b) is int:
             return PLACES
         if isinstance(a, str) and isinstance(b, str):
-            return self._text(field, a, b, given)
+            return self._text(field, a, b, is_input)
         if _time_or_none(a) and _time_or_none(b) and _TIME_FIELD.fullmatch(field):
             return TIMES
         numbers = _number_or_none(a) and _number_or_none(b)
@@ -191,7 +191,7 @@ class Noise:
             return DURATIONS
         return TIMES if numbers and _TIME_FIELD.fullmatch(field) and _is_epoch_time(a) and _is_epoch_time(b) else None
 
-    def _text(self, field: str, a: str, b: str, given: bool) -> str | None:
+    def _text(self, field: str, a: str, b: str, is_input: bool) -> str | None:
         if a.strip() == b.strip():
             return SPACE
         if _FOLDER_FIELD.fullmatch(field):
@@ -199,13 +199,13 @@ class Noise:
         if _WHOLE_TIME.fullmatch(a) and _WHOLE_TIME.fullmatch(b):
             return TIMES if _TIME_FIELD.fullmatch(field) else None
         if len(a) <= _ID_LENGTH and len(b) <= _ID_LENGTH and _MADE_ID.fullmatch(a) and _MADE_ID.fullmatch(b):
-            generated = a in self._ids or not given or (_TAGGED_ID.fullmatch(a) and _TAGGED_ID.fullmatch(b))
+            generated = a in self._ids or not is_input or (_TAGGED_ID.fullmatch(a) and _TAGGED_ID.fullmatch(b))
             return IDS if generated and self._same_id(a, b) else None
         if self._folders is not None and a.replace(self._folders[0], "\0") == b.replace(self._folders[1], "\0"):
             return FOLDERS
-        if _masked(a, b) or _masked(b, a):
+        if _is_masked_form(a, b) or _is_masked_form(b, a):
             return MASKED
-        return self._embedded(a, b)
+        return self._embedded_noise(a, b)
 
     def _same_id(self, a: str, b: str) -> bool:
         """Record that two ids correspond; False if one already corresponds to another."""
@@ -222,7 +222,7 @@ class Noise:
             return False
         return _shell_words(a) == _shell_words(b)
 
-    def _embedded(self, a: str, b: str) -> str | None:
+    def _embedded_noise(self, a: str, b: str) -> str | None:
         """The kind of noise of two texts that differ only in embedded times and ids."""
         left, right = _IN_TEXT.sub(_placeholder, a), _IN_TEXT.sub(_placeholder, b)
         if left.strip() != right.strip():
@@ -298,7 +298,7 @@ def _placeholder(match: re.Match[str]) -> str:
     return "\0t" if match["time"] else "\0i"
 
 
-def _masked(masked: str, plain: str) -> bool:
+def _is_masked_form(masked: str, plain: str) -> bool:
     """Whether `masked` is `plain` with parts replaced by placeholders such as ``<SESSION>``."""
     pieces = _MASK.split(masked, 20)
     if len(pieces) == 1:

@@ -92,15 +92,15 @@ SAME: Final = Difference(Kind.SAME)
 def difference(a: Span, b: Span, body_a: Body, body_b: Body, noise: Noise, *, alike: bool = True) -> Difference:
     """Compare two steps. `alike`: the same format wrote both records."""
     ignored = noise.counts.total()
-    given = _input(a, b, body_a, body_b, noise, alike)
+    input_changes = _input(a, b, body_a, body_b, noise, alike)
     hashed = a.input_hash and b.input_hash and a.input_hash != b.input_hash
-    if hashed and not given and noise.counts.total() == ignored:  # no ignored difference explains it
+    if hashed and not input_changes and noise.counts.total() == ignored:  # no ignored difference explains it
         noise.ignores(HASHES)
-    changes = [*given, *_output(body_a, body_b, noise, alike)]
+    changes = [*input_changes, *_output(body_a, body_b, noise, alike)]
     attributes = _attributes(body_a.attributes, body_b.attributes, noise)
     first = [change for change in attributes if change.path in _FIRST]
-    changes = [*_of(changes, INPUT), *_of(attributes, INPUT), *first, *_of(changes, OUTPUT)]
-    changes += [change for change in _of(attributes, OUTPUT) if change not in first]
+    changes = [*_on_side(changes, INPUT), *_on_side(attributes, INPUT), *first, *_on_side(changes, OUTPUT)]
+    changes += [change for change in _on_side(attributes, OUTPUT) if change not in first]
     changes += _status(a, b, noise)
     flags = (*_flags("A", body_a.checks), *_flags("B", body_b.checks))
     if not changes:
@@ -127,7 +127,7 @@ def as_messages(difference: Difference, body_a: Body, body_b: Body, noise: Noise
         (INPUT, (body_a.input, body_b.input), (body_a.input_messages, body_b.input_messages)),
         (OUTPUT, (body_a.output, body_b.output), (body_a.output_messages, body_b.output_messages)),
     ):
-        own = _of([*difference.changes], side)
+        own = _on_side([*difference.changes], side)
         recorded = [bool(listed) or value is None for listed, value in zip(messages, values, strict=True)]
         if own and any(messages) and all(recorded):
             left, right = map(documents, messages)
@@ -135,7 +135,7 @@ def as_messages(difference: Difference, body_a: Body, body_b: Body, noise: Noise
             if any(change.noise is None for change in inner):
                 own = inner + [change for change in own if not _is_in_messages(change.path)]
         changes += own
-    return replace(difference, changes=(*changes, *_of([*difference.changes], STATUS)))
+    return replace(difference, changes=(*changes, *_on_side([*difference.changes], STATUS)))
 
 
 def _is_in_messages(path: str) -> bool:
@@ -147,7 +147,7 @@ def same_record(a: Span, b: Span) -> bool:
     return a.id == b.id and a.at is not None and a.at == b.at and a.operation is b.operation
 
 
-def _of(changes: list[Change], side: str) -> list[Change]:
+def _on_side(changes: list[Change], side: str) -> list[Change]:
     return [change for change in changes if change.side == side]
 
 
@@ -155,25 +155,25 @@ def _input(a: Span, b: Span, body_a: Body, body_b: Body, noise: Noise, alike: bo
     changes: list[Change] = []
     if a.name != b.name and a.operation is not Operation.CHAT and noise.counterpart(a.name) != b.name:
         changes.append(Change(INPUT, "name", "name", a.name, b.name))
-    given = (body_a.input, body_b.input)
+    values = (body_a.input, body_b.input)
     messages = (body_a.input_messages, body_b.input_messages)
-    if (not alike or a.status is not b.status) and _is_missing(given, messages):
+    if (not alike or a.status is not b.status) and _is_missing(values, messages):
         return changes  # some traces omit the input of a failed step
-    if _by_messages(given, messages, alike):
+    if _by_messages(values, messages, alike):
         left, right = map(documents, messages)
         return changes + changes_of(left, right, noise, side=INPUT, under="messages")
     shell = SHELL if a.operation is Operation.EXECUTE_TOOL and is_shell(a.name) else 0
-    return changes + changes_of(*given, noise, side=INPUT, flags=shell)
+    return changes + changes_of(*values, noise, side=INPUT, flags=shell)
 
 
 def _output(a: Body, b: Body, noise: Noise, alike: bool) -> list[Change]:
-    made, messages = (a.output, b.output), (a.output_messages, b.output_messages)
-    if not alike and _is_missing(made, messages):
+    values, messages = (a.output, b.output), (a.output_messages, b.output_messages)
+    if not alike and _is_missing(values, messages):
         return []
-    if _by_messages(made, messages, alike):
+    if _by_messages(values, messages, alike):
         left, right = map(documents, messages)
         return changes_of(left, right, noise, side=OUTPUT, under="messages")
-    return changes_of(*made, noise, side=OUTPUT)
+    return changes_of(*values, noise, side=OUTPUT)
 
 
 def _is_missing(values: tuple[Any, Any], messages: tuple[Any, Any]) -> bool:
@@ -342,15 +342,15 @@ class InputKeys:
             return b""
         body = load(span)
         if span.operation is Operation.CHAT:
-            given: Any = answer_text(body)
+            value: Any = answer_text(body)
         else:
-            given = body.input if body.input is not None else documents(body.input_messages) or None
+            value = body.input if body.input is not None else documents(body.input_messages) or None
         flags = SHELL if span.operation is Operation.EXECUTE_TOOL and is_shell(span.name) else 0
-        raw = encoded(given)
+        raw = encoded(value)
         key = (raw or b"", flags, folder)
         key_part = None if raw is None else self._cache.get(key)
         if key_part is None:
-            key_part = encode_without_noise(given, flags, folder)
+            key_part = encode_without_noise(value, flags, folder)
             if key_part is None:  # too deep to compare: equal to itself only
                 return f"{id(load)} {span.id}".encode("utf-8", "replace")
             if raw is not None:
@@ -409,8 +409,8 @@ def context_diff(
     a: Sequence[Message], b: Sequence[Message], span_a: Span | None = None, span_b: Span | None = None
 ) -> ContextDiff:
     """Compare the messages of two model calls; the headers `span_a` and `span_b` provide the tokens."""
-    given = [None if span is None or span.usage is None else span.usage.input_tokens for span in (span_a, span_b)]
-    before, after = given
+    sizes = [None if span is None or span.usage is None else span.usage.input_tokens for span in (span_a, span_b)]
+    before, after = sizes
     tokens = None if before is None or after is None else after - before
     return ContextDiff(tuple(message_pairs(a, b)), _break(a, b), tokens)
 
@@ -438,36 +438,36 @@ def message_pairs(a: Sequence[Message], b: Sequence[Message]) -> list[MessagePai
     """Pair the messages, in the order of B. Ids of messages and calls are ignored."""
     left, right = [_key(message) for message in a], [_key(message) for message in b]
     blocks = blocks_of(left, right).blocks
-    moved = _moved(blocks, left, right)
+    moved = _moved_positions(blocks, left, right)
     gone = set(moved.values())
     pairs: list[MessagePair] = []
     for block in blocks:
         if block.same:
-            both = zip(range(block.a0, block.a1), range(block.b0, block.b1), strict=True)
-            pairs += [MessagePair(MessageChange.KEPT, i, j) for i, j in both]
+            indices = zip(range(block.a0, block.a1), range(block.b0, block.b1), strict=True)
+            pairs += [MessagePair(MessageChange.KEPT, i, j) for i, j in indices]
             continue
         rest_a = [i for i in range(block.a0, block.a1) if i not in gone]
         rest_b = [j for j in range(block.b0, block.b1) if j not in moved]
-        edited = dict(_edited(a, b, rest_a, rest_b))
-        pairs += _in_order(block, rest_a, edited, moved)
+        edited = dict(_edits(a, b, rest_a, rest_b))
+        pairs += _changed_pairs(block, rest_a, edited, moved)
     return pairs
 
 
-def _moved(blocks: Sequence[Block], left: Sequence[str], right: Sequence[str]) -> dict[int, int]:
+def _moved_positions(blocks: Sequence[Block], left: Sequence[str], right: Sequence[str]) -> dict[int, int]:
     """Moved messages: ``{position in B: position in A}``."""
-    there: dict[str, list[int]] = {}
+    positions: dict[str, list[int]] = {}
     for block in blocks:
         for i in range(block.a0, block.a1) if not block.same else ():
-            there.setdefault(left[i], []).append(i)
+            positions.setdefault(left[i], []).append(i)
     moved: dict[int, int] = {}
     for block in blocks:
         for j in range(block.b0, block.b1) if not block.same else ():
-            if there.get(right[j]):
-                moved[j] = there[right[j]].pop(0)
+            if positions.get(right[j]):
+                moved[j] = positions[right[j]].pop(0)
     return moved
 
 
-def _edited(a: Sequence[Message], b: Sequence[Message], rest_a: list[int], rest_b: list[int]) -> list[tuple[int, int]]:
+def _edits(a: Sequence[Message], b: Sequence[Message], rest_a: list[int], rest_b: list[int]) -> list[tuple[int, int]]:
     """``(position in B, position in A)`` of edited messages, in order, with maximal total similarity."""
     if len(rest_a) * len(rest_b) > _CELLS:
         return [(j, i) for i, j in zip(rest_a, rest_b, strict=False) if _similarity(_Words(a[i]), _Words(b[j]))]
@@ -508,7 +508,7 @@ def _similarity(a: _Words, b: _Words) -> float:
     return share if share >= _MIN_SIMILARITY else 0.0
 
 
-def _in_order(block: Block, rest_a: list[int], edited: dict[int, int], moved: dict[int, int]) -> list[MessagePair]:
+def _changed_pairs(block: Block, rest_a: list[int], edited: dict[int, int], moved: dict[int, int]) -> list[MessagePair]:
     """The messages of a changed block in the order of B, dropped ones before their replacements."""
     pairs: list[MessagePair] = []
     dropped = [i for i in rest_a if i not in edited.values()]

@@ -159,7 +159,7 @@ def changes_of(
 
 
 def _changes(first: ValuePair, noise: Noise, side: str, recorded: bool, all_noise: str | None) -> list[Change]:
-    judge = partial(noise.kind_of, given=side == INPUT, recorded=recorded)
+    judge = partial(noise.kind_of, is_input=side == INPUT, recorded=recorded)
     changes: list[Change] = []
     todo: list[tuple[ValuePair, str | None]] = [(first, all_noise)]
     while todo:
@@ -328,12 +328,12 @@ def _same_scalar(a: Any, b: Any) -> bool:
 
 def _missing_kind(path_a: Path, path_b: Path, a: Any, b: Any, judge: Callable[..., str | None]) -> str | None:
     """The kind of noise of a missing field: its value is null, or noise itself."""
-    there = b if a is _NOTHING else a
+    value = b if a is _NOTHING else a
     path = path_b if a is _NOTHING else path_a
     field = "" if path is None or isinstance(path[1], int) else path[1]
     if not field:
         return None
-    return EMPTY if there is None else judge(field, there, None)
+    return EMPTY if value is None else judge(field, value, None)
 
 
 def _one_sided(side: str, path_a: Path, path_b: Path, a: Any, b: Any, kind: str | None) -> Change:
@@ -374,7 +374,7 @@ def _items(pair: ValuePair, noise: Noise) -> Iterator[ValuePair]:
                     yield ValuePair((path_a, i), (path_b, j), a[i], b[j], flags, raws)
             continue
         i, j = block.a0, block.b0
-        pairs = _alike(a[block.a0 : block.a1], b[block.b0 : block.b1])
+        pairs = _pair_by_shape(a[block.a0 : block.a1], b[block.b0 : block.b1])
         for left_, right_ in [*((block.a0 + x, block.b0 + y) for x, y in pairs), (block.a1, block.b1)]:
             yield from (ValuePair((path_a, k), (path_b, k), a[k], _NOTHING, flags) for k in range(i, left_))
             yield from (ValuePair((path_a, k), (path_b, k), _NOTHING, b[k], flags) for k in range(j, right_))
@@ -383,7 +383,7 @@ def _items(pair: ValuePair, noise: Noise) -> Iterator[ValuePair]:
             i, j = left_ + 1, right_ + 1
 
 
-def _alike(a: Sequence[Any], b: Sequence[Any]) -> list[tuple[int, int]]:
+def _pair_by_shape(a: Sequence[Any], b: Sequence[Any]) -> list[tuple[int, int]]:
     """Pair the items of a changed block by shape, in order."""
     if len(a) == len(b) and all(_shape(x) == _shape(y) for x, y in zip(a, b, strict=True)):
         return [(i, i) for i in range(len(a))]

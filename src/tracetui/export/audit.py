@@ -148,9 +148,9 @@ def summary(report: AuditReport) -> list[Clean]:
     done = [finding for finding in serious if finding.is_done]
     runs = len({finding.run for finding in done})
     effects = audit.outcomes.total()
-    words = f"{quantity(len(done), 'serious finding')} in {quantity(runs, 'run')}" if done else "no serious finding"
+    findings = f"{quantity(len(done), 'serious finding')} in {quantity(runs, 'run')}" if done else "no serious finding"
     tried = f", {len(serious) - len(done)} more tried" if len(serious) > len(done) else ""
-    sentences = [f"{words}{tried} · {quantity(effects, 'effect')} recorded in {quantity(len(audit.runs), 'run')}"]
+    sentences = [f"{findings}{tried} · {quantity(effects, 'effect')} recorded in {quantity(len(audit.runs), 'run')}"]
     modes = [f"{mode or 'not recorded'} {number}" for mode, number in audit.modes.most_common()]
     sentences.append(f"permission modes: {', '.join(modes)}" if modes else "")
     sentences.append(f"{quantity(audit.allowed, 'finding')} allowed" if audit.allowed else "")
@@ -274,5 +274,5 @@ def junit(report: AuditReport, redactor: Redactor) -> bytes:
 
 
 def _line(finding: Finding, redactor: Redactor) -> Clean:
-    what = masked_line(finding.command or finding.target, redactor, 300)
-    return Clean(f"{finding.outcome}: {what} ({exact(address_of(finding), 300)})")
+    target = masked_line(finding.command or finding.target, redactor, 300)
+    return Clean(f"{finding.outcome}: {target} ({exact(address_of(finding), 300)})")

@@ -167,8 +167,8 @@ def why_lines(report: BlameReport, line: LineAnswer, redactor: Redactor) -> Iter
         reason = report.reasons.get(step)
         if reason is not None and reason.prompt is not None:
             yield row("prompt", Clean(f"“{masked_line(reason.prompt, redactor, 200)}”"))
-        what = masked_line(reason.step, redactor, 120) if reason is not None else exact(step.span, 80)
-        yield row("step", Clean(f"{_name(report, step, redactor)}  {what}  {_when(step)}"))
+        label = masked_line(reason.step, redactor, 120) if reason is not None else exact(step.span, 80)
+        yield row("step", Clean(f"{_name(report, step, redactor)}  {label}  {_when(step)}"))
     elif answer.candidates:
         names = (f"{_name(report, step, redactor)} at {_when(step)}" for step in answer.candidates)
         yield row("who", Clean(f"{grouped(len(answer.candidates))} candidates: {' · '.join(names)}"))
@@ -216,14 +216,14 @@ def summary(report: BlameReport, sessions: int, oldest: float | None) -> Clean:
     """A sentence: how many lines have one session, several candidates, or none."""
     lines = [line for line in report.lines if line.text.strip()]
     single = sum(line.answer.step is not None for line in lines)
-    several = sum(bool(line.answer.candidates) for line in lines)
+    ambiguous = sum(bool(line.answer.candidates) for line in lines)
     read = f"{quantity(sessions, 'session')} read"
     since = f", oldest {(moment(oldest) or '')[:10]}" if oldest is not None else ""
-    if not single and not several:
+    if not single and not ambiguous:
         return Clean(f"none: no session wrote any of its {quantity(len(lines), 'line')} ({read}{since})")
     parts = [f"{grouped(single)} of {quantity(len(lines), 'line')} by one session"]
-    parts += [f"{grouped(several)} of several"] if several else []
-    parts += [f"{grouped(len(lines) - single - several)} of none"] if len(lines) > single + several else []
+    parts += [f"{grouped(ambiguous)} of several"] if ambiguous else []
+    parts += [f"{grouped(len(lines) - single - ambiguous)} of none"] if len(lines) > single + ambiguous else []
     return Clean(f"{', '.join(parts)} · {read}{since}")
 
 

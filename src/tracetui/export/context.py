@@ -131,7 +131,7 @@ def call_table(ledger: Ledger, width: int | None, redactor: Redactor) -> Iterato
             grouped(call.not_recorded),
             usd_label(call.usd),
             Clean("") if call.missed is None else cause_label(call.missed),
-            brought_in(call, redactor),
+            arrivals(call, redactor),
         )
         for call in ledger.calls
     ]
@@ -142,7 +142,7 @@ def _exact(number: int | None) -> Clean:
     return Clean("—") if number is None else grouped(number)
 
 
-def brought_in(call: Call, redactor: Redactor) -> Clean:
+def arrivals(call: Call, redactor: Redactor) -> Clean:
     """``Read results ≈3,871, replies 812``: the texts that entered; ``≈`` marks estimates."""
     parts = [
         f"{content_label(text.content, redactor)} {'' if text.exact else '≈'}{grouped(text.tokens)}"

@@ -37,9 +37,11 @@ _LONG: Final = 120
 # ---- JSON
 
 
-def diff_document(diff: Diff, changes: Changes, words: DiffWords, masked: Masked | None = None) -> Iterator[bytes]:
+def diff_document(
+    diff: Diff, changes: Changes, description: DiffWords, masked: Masked | None = None
+) -> Iterator[bytes]:
     """The output of ``diff --json``, one row per line; `changes` as recorded (`Comparison.changes`)."""
-    head = encode({"schema": DIFF, **_about(diff, words), **_more(diff)})
+    head = encode({"schema": DIFF, **_about(diff, description), **_details(diff)})
     yield head[:-1] + b',"rows":['
     before = b"\n"
     for row in diff.rows:
@@ -58,9 +60,9 @@ def replays_document(pairs: Iterable[dict[str, Any]]) -> Iterator[bytes]:
     yield b"]}\n"
 
 
-def pair_value(diff: Diff, words: DiffWords) -> dict[str, Any]:
+def pair_value(diff: Diff, description: DiffWords) -> dict[str, Any]:
     """One pair of several: the comparison without its rows."""
-    return {**_about(diff, words), "missing": None}
+    return {**_about(diff, description), "missing": None}
 
 
 def missing_value(address: str, relation: str, missing: str) -> dict[str, Any]:
@@ -69,14 +71,14 @@ def missing_value(address: str, relation: str, missing: str) -> dict[str, Any]:
     return {"a": None, "b": address, "relation": relation, "same": None, **nothing, "missing": missing}
 
 
-def _about(diff: Diff, words: DiffWords) -> schemas.Pair:
+def _about(diff: Diff, description: DiffWords) -> schemas.Pair:
     return {
         "a": diff.a.summary.ref.address,
         "b": diff.b.summary.ref.address,
         "relation": diff.relation,
         "same": diff.same,
         "first_divergence": _divergence_value(diff.first),
-        "in_words": [_phrase_value(phrase) for phrase in words.phrases],
+        "in_words": [_phrase_value(phrase) for phrase in description.phrases],
         "counts": {kind.value: count for kind, count in diff.counts.items()},
     }
 
@@ -85,7 +87,7 @@ def _phrase_value(phrase: Phrase) -> schemas.Phrase:
     return {"words": phrase.words, "detail": phrase.detail or None, "rows": phrase.rows}
 
 
-def _more(diff: Diff) -> dict[str, Any]:
+def _details(diff: Diff) -> dict[str, Any]:
     return {
         "first_decision": _divergence_value(diff.decision),
         "deltas": diff.deltas,
@@ -139,18 +141,18 @@ def _address(run: Run, span: Span | None) -> str | None:
 # ---- text
 
 
-def diff_lines(diff: Diff, changes: Changes, words: DiffWords) -> Iterator[Clean]:
+def diff_lines(diff: Diff, changes: Changes, description: DiffWords) -> Iterator[Clean]:
     """The verdict first, then the changes in words, the texts of the first, and every step that differs.
 
     `changes` are those of messages (`Comparison.messages`).
     """
     yield from run_lines(diff)
     yield Clean("")
-    yield from verdict_lines(diff, words)
-    if words.phrases:
+    yield from verdict_lines(diff, description)
+    if description.phrases:
         yield Clean("")
         yield Clean("What changed:")
-        yield from phrase_lines(diff, words)
+        yield from phrase_lines(diff, description)
     first = first_change(diff, changes)
     changed = list(word_lines(first)) if first is not None else []
     if changed:
@@ -164,7 +166,7 @@ def diff_lines(diff: Diff, changes: Changes, words: DiffWords) -> Iterator[Clean
     yield from aside_lines(diff)
     if not diff.same:
         yield Clean("")
-        yield from step_lines(diff, changes, words)
+        yield from step_lines(diff, changes, description)
 
 
 def first_change(diff: Diff, changes: Changes) -> Divergence | None:
@@ -183,41 +185,42 @@ def _as_call(value: Any) -> Any:
     return value
 
 
-def phrase_lines(diff: Diff, words: DiffWords) -> Iterator[Clean]:
+def phrase_lines(diff: Diff, description: DiffWords) -> Iterator[Clean]:
     """The changes in words, one per line, with their steps; then the number of those that aren't described."""
-    for phrase in words.phrases:
+    for phrase in description.phrases:
         detail = f": {phrase.detail}" if phrase.detail else ""
         steps = phrase_steps(diff, phrase)
         yield Clean(f"  {_SIGNS.get(phrase.kind, '≠')} {phrase.words}{detail}{f'  ({steps})' if steps else ''}")
-    yield from (Clean(f"  … {line}") for line in rest_lines(words))
+    yield from (Clean(f"  … {line}") for line in rest_lines(description))
 
 
-def pair_line(diff: Diff, words: DiffWords, width: int | None = None) -> Clean:
+def pair_line(diff: Diff, description: DiffWords, width: int | None = None) -> Clean:
     """One pair in one line: same or different, and the first difference; cut to `width` cells unless None."""
     addresses = clean(diff.b.summary.ref.address), _relation(diff), clean(diff.a.summary.ref.address)
     if diff.first is None or diff.same:
         return _pair_text("same", *addresses, "", width)
-    aside = f" (usually ignored: {diff.first.noise})" if diff.first.noise else ""
-    where = f"first at {_location(diff, diff.rows[diff.first.row])}: {words.first or _at(diff.first)}{aside}"
-    return _pair_text("different", *addresses, where, width)
+    note = f" (usually ignored: {diff.first.noise})" if diff.first.noise else ""
+    change = description.first or _path_label(diff.first)
+    location = f"first at {_location(diff, diff.rows[diff.first.row])}: {change}{note}"
+    return _pair_text("different", *addresses, location, width)
 
 
 def missing_line(address: str, relation: str, missing: str, width: int | None = None) -> Clean:
     """A replay with a missing original."""
-    words = clean(address), f"{one_line(relation, 20)} of", one_line(missing, 100)
-    return _pair_text("missing", *words, "not found", width)
+    parts = clean(address), f"{one_line(relation, 20)} of", one_line(missing, 100)
+    return _pair_text("missing", *parts, "not found", width)
 
 
-def _pair_text(word: str, b: Clean, relation: str, a: Clean, where: str, width: int | None) -> Clean:
-    """Join the parts. To fit `width`, cut addresses in the middle, and `where` last."""
+def _pair_text(word: str, b: Clean, relation: str, a: Clean, location: str, width: int | None) -> Clean:
+    """Join the parts. To fit `width`, cut addresses in the middle, and `location` last."""
     if width is not None:
         fixed = 16 + len(relation)  # the word, the relation and the blanks
-        room = max(24, width - fixed - cells(Clean(where)))
+        room = max(24, width - fixed - cells(Clean(location)))
         b = truncate_middle(b, max(room // 2, room - cells(a)))
         a = truncate_middle(a, room - cells(b))
-        where = truncate(Clean(where), width - fixed - cells(b) - cells(a))
-    comma = "," if word == "missing" else " " if where else ""
-    return Clean(f"{word:<9}  {b}  {relation} {a}{comma} {where}".rstrip())
+        location = truncate(Clean(location), width - fixed - cells(b) - cells(a))
+    comma = "," if word == "missing" else " " if location else ""
+    return Clean(f"{word:<9}  {b}  {relation} {a}{comma} {location}".rstrip())
 
 
 def _relation(diff: Diff) -> str:
@@ -254,15 +257,15 @@ def run_lines(diff: Diff) -> Iterator[Clean]:
         yield Clean(f"{letter}  {clean(summary.ref.address)}  {' · '.join(facts)}")
 
 
-def heading(diff: Diff, words: DiffWords) -> Clean:
+def heading(diff: Diff, description: DiffWords) -> Clean:
     """The verdict in a few words, for a title."""
     if diff.same or diff.first is None:
         return Clean("A vs B: no differences")
-    what = words.first or Clean("differs")
-    return Clean(f"A vs B: {what} at {_location(diff, diff.rows[diff.first.row])}")
+    change = description.first or Clean("differs")
+    return Clean(f"A vs B: {change} at {_location(diff, diff.rows[diff.first.row])}")
 
 
-def verdict_lines(diff: Diff, words: DiffWords) -> Iterator[Clean]:
+def verdict_lines(diff: Diff, description: DiffWords) -> Iterator[Clean]:
     """The verdict: no differences, or the first one."""
     if diff.first is None:
         yield Clean("No differences.")
@@ -272,12 +275,12 @@ def verdict_lines(diff: Diff, words: DiffWords) -> Iterator[Clean]:
         yield Clean(f"No common steps (aligned by {diff.by}).")
         return
     if diff.first.noise:
-        where = f"{diff.first.noise}, at {_location(diff, row)}: {_at(diff.first)}"
-        yield Clean(f"No differences except those usually ignored. First: {where}")
+        location = f"{diff.first.noise}, at {_location(diff, row)}: {_path_label(diff.first)}"
+        yield Clean(f"No differences except those usually ignored. First: {location}")
         return
-    yield Clean(f"First difference: {_location(diff, row)}: {words.first or _at(diff.first)}")
+    yield Clean(f"First difference: {_location(diff, row)}: {description.first or _path_label(diff.first)}")
     if diff.decision is not None:
-        left, right = _distinguished(diff.decision.a, diff.decision.b, lambda value: one_line(str(value), 60))
+        left, right = _labeled_pair(diff.decision.a, diff.decision.b, lambda value: one_line(str(value), 60))
         place = _location(diff, diff.rows[diff.decision.row])
         yield Clean(f"First different decision: {place}: A {left} · B {right}")
 
@@ -289,7 +292,7 @@ def _location(diff: Diff, row: Row) -> Clean:
     return one_line(span_title(diff.a if row.b is None else diff.b, span), 120)
 
 
-def _at(first: Divergence) -> Clean:
+def _path_label(first: Divergence) -> Clean:
     path = f" {one_line(first.path, 200)}" if first.path else ""
     return Clean(f"{WORDS[first.kind]}{path}")
 
@@ -298,7 +301,7 @@ def aside_lines(diff: Diff) -> Iterator[Clean]:
     """Run-level differences, judgments, ignored noise, failed checks, and limits of the comparison."""
     for fact in diff.facts:
         if not fact.same:
-            left, right = _distinguished(fact.a, fact.b, _fact_value)
+            left, right = _labeled_pair(fact.a, fact.b, _fact_value)
             yield Clean(f"{one_line(fact.name, 40)}: A {left} · B {right}")
     yield from map(_judgment_line, diff.judgments)
     if diff.ignored:
@@ -314,17 +317,17 @@ def _judgment_line(pair: JudgmentPair) -> Clean:
     return Clean(f"{'=' if pair.same else '≠'} {one_line(pair.name, 80)}: A {_score(pair.a)} · B {_score(pair.b)}")
 
 
-def _score(judged: Criterion | Metric | None) -> str:
-    if isinstance(judged, Criterion):
-        return {True: "met", False: "UNMET", None: "not judged"}[judged.met]
-    return "—" if judged is None or judged.score is None else f"{judged.score:.4g}"
+def _score(verdict: Criterion | Metric | None) -> str:
+    if isinstance(verdict, Criterion):
+        return {True: "met", False: "UNMET", None: "not judged"}[verdict.met]
+    return "—" if verdict is None or verdict.score is None else f"{verdict.score:.4g}"
 
 
 def _fact_value(value: Any) -> Clean:
     return Clean("—") if value is None else one_line(str(value), 80)
 
 
-def step_lines(diff: Diff, changes: Changes, words: DiffWords) -> Iterator[Clean]:
+def step_lines(diff: Diff, changes: Changes, description: DiffWords) -> Iterator[Clean]:
     """Every row that differs; runs of equal rows are counted."""
     yield Clean(f"Steps (aligned by {diff.by}):")
     same = 0
@@ -335,7 +338,7 @@ def step_lines(diff: Diff, changes: Changes, words: DiffWords) -> Iterator[Clean
         if same:
             yield Clean(f"  = {same} same")
             same = 0
-        yield _row_line(diff, row, words.of_row(index), first=diff.first is not None and diff.first.row == index)
+        yield _row_line(diff, row, description.of_row(index), first=diff.first is not None and diff.first.row == index)
         if row.changes and not row.downstream:
             for change in changes(row).changes:
                 yield _change_line(change)
@@ -343,9 +346,9 @@ def step_lines(diff: Diff, changes: Changes, words: DiffWords) -> Iterator[Clean
         yield Clean(f"  = {same} same")
 
 
-def _row_line(diff: Diff, row: Row, words: Clean, *, first: bool) -> Clean:
-    parts = [words or WORDS[row.kind]]
-    if row.downstream and row.path and not words:
+def _row_line(diff: Diff, row: Row, change: Clean, *, first: bool) -> Clean:
+    parts = [change or WORDS[row.kind]]
+    if row.downstream and row.path and not change:
         parts.append(one_line(row.path, 120))
     alone = (diff.span_a(row) or diff.span_b(row)) if row.a is None or row.b is None else None
     if alone is not None and alone.preview:
@@ -364,14 +367,14 @@ def _row_line(diff: Diff, row: Row, words: Clean, *, first: bool) -> Clean:
 
 def _change_line(change: Change) -> Clean:
     path = one_line(change.path, 120) or change.side
-    left, right = _distinguished(change.a, change.b, short)
+    left, right = _labeled_pair(change.a, change.b, short)
     if change.path_a is None or change.path_b is None:
         left, right = (Clean("(nothing)"), short(change.b)) if change.path_a is None else (left, Clean("(nothing)"))
-    aside = f"  (usually ignored: {change.noise})" if change.noise else ""
-    return Clean(f"      {path}: {left} → {right}{aside}")
+    note = f"  (usually ignored: {change.noise})" if change.noise else ""
+    return Clean(f"      {path}: {left} → {right}{note}")
 
 
-def _distinguished(a: Any, b: Any, written: Callable[[Any], Clean]) -> tuple[Clean, Clean]:
+def _labeled_pair(a: Any, b: Any, written: Callable[[Any], Clean]) -> tuple[Clean, Clean]:
     """Two values, labeled with their difference if they look the same."""
     labels = lookalike_labels(a, b)
     left, right = written(a), written(b)
@@ -390,19 +393,19 @@ def word_lines(first: Divergence) -> Iterator[Clean]:
     alike = lookalike_note(first.a, first.b) if first.a is not None and first.b is not None else Clean("")
     for index, hunk in enumerate(hunks):
         if hunk.same:
-            yield from _folded(hunk.a, first=index == 0, last=index == len(hunks) - 1)
+            yield from _fold_lines(hunk.a, first=index == 0, last=index == len(hunks) - 1)
             continue
         if first.a is not None:
             yield from (Clean(f"  - {_highlight(line, '[-', '-]')}") for line in hunk.a)
         if first.b is not None:
             yield from (Clean(f"  + {_highlight(line, '{+', '+}')}") for line in hunk.b)
-        if not alike and hunk.a and hunk.b and (words := lookalike_note(_plain(hunk.a), _plain(hunk.b))):
-            yield Clean(f"    ({words})")
+        if not alike and hunk.a and hunk.b and (note := lookalike_note(_plain(hunk.a), _plain(hunk.b))):
+            yield Clean(f"    ({note})")
     if alike:
         yield Clean(f"    ({alike})")
 
 
-def _folded(lines: Sequence[Line], *, first: bool, last: bool) -> Iterator[Clean]:
+def _fold_lines(lines: Sequence[Line], *, first: bool, last: bool) -> Iterator[Clean]:
     head, tail = (0 if first else _AROUND), (0 if last else _AROUND)
     hidden = len(lines) - head - tail
     if hidden <= 1:
@@ -421,10 +424,10 @@ def _highlight(line: Line, before: str, after: str) -> Clean:
     """A line with its changed pieces between `before` and `after`, unless all of it changed."""
     if len(line) == 1:
         return clean(line[0].text)
-    return Clean("".join(f"{before}{clean(text)}{after}" if changed else _middle(text) for text, changed in line))
+    return Clean("".join(f"{before}{clean(text)}{after}" if changed else _cut_middle(text) for text, changed in line))
 
 
-def _middle(text: str) -> Clean:
+def _cut_middle(text: str) -> Clean:
     """Unchanged text of a line; the middle of a long one is omitted."""
     if len(text) <= _LONG:
         return clean(text)
@@ -446,9 +449,9 @@ _STYLED_SIGNS: Final = {
 }
 
 
-def diff_tree(diff: Diff, changes: Changes, words: DiffWords) -> Tree:
+def diff_tree(diff: Diff, changes: Changes, description: DiffWords) -> Tree:
     """Every row of a comparison, up to `MAX_ROWS` differing ones."""
-    return Tree(_rows(diff, changes, words), timed=False, counted=False)
+    return Tree(_rows(diff, changes, description), timed=False, counted=False)
 
 
 def row_anchor(index: int) -> str:
@@ -456,7 +459,7 @@ def row_anchor(index: int) -> str:
     return f"row-{index + 1}"
 
 
-def _rows(diff: Diff, changes: Changes, words: DiffWords) -> Iterator[Step | Clean]:
+def _rows(diff: Diff, changes: Changes, description: DiffWords) -> Iterator[Step | Clean]:
     position, shown, same = 0, 0, list[int]()
     for index, row in enumerate(diff.rows):
         if row.kind is Kind.SAME:
@@ -466,16 +469,16 @@ def _rows(diff: Diff, changes: Changes, words: DiffWords) -> Iterator[Step | Cle
             more = sum(later.kind is not Kind.SAME for later in diff.rows[index:])
             yield Clean(f"… {grouped(more)} more differing steps, not listed …")
             return
-        yield from _same(diff, same, position)
+        yield from _equal_steps(diff, same, position)
         position += len(same) + 1
         same = []
-        yield _row(diff, index, changes, words.of_row(index), position)
+        yield _row(diff, index, changes, description.of_row(index), position)
         position += 1
         shown += 1
-    yield from _same(diff, same, position)
+    yield from _equal_steps(diff, same, position)
 
 
-def _same(diff: Diff, rows: Sequence[int], position: int) -> Iterator[Step | Clean]:
+def _equal_steps(diff: Diff, rows: Sequence[int], position: int) -> Iterator[Step | Clean]:
     """Equal steps below one row that is folded."""
     if not rows:
         return
@@ -499,8 +502,8 @@ def _row(diff: Diff, index: int, changes: Changes, described: Clean, position: i
     if len(listed) > MAX_CHANGES:
         sections.append(Section(Clean(f"… {grouped(len(listed) - MAX_CHANGES)} more changes, not listed …"), ()))
     alone = (diff.span_a(row) or diff.span_b(row)) if row.a is None or row.b is None else None
-    words = [described] if described else [WORDS[row.kind], *([one_line(row.path, 120)] if row.path else [])]
-    words += [one_line(alone.preview, 120)] if alone is not None and alone.preview else []
+    parts = [described] if described else [WORDS[row.kind], *([one_line(row.path, 120)] if row.path else [])]
+    parts += [one_line(alone.preview, 120)] if alone is not None and alone.preview else []
     return Step(
         position,
         position + 1,
@@ -510,7 +513,7 @@ def _row(diff: Diff, index: int, changes: Changes, described: Clean, position: i
         Clean(sign),
         style,
         _name(diff, row),
-        Clean(" · ".join(words)),
+        Clean(" · ".join(parts)),
         _relevance(row, first=first),
         sections=sections,
         open=first,
@@ -536,7 +539,7 @@ def _name(diff: Diff, row: Row) -> Clean:
 
 def _change(change: Change, index: int, kind: Kind) -> Iterator[Section]:
     """One changed value, line by line."""
-    aside = f" (usually ignored: {change.noise})" if change.noise else ""
-    title = Clean(f"{one_line(change.path, 200) or change.side}{aside}")
+    note = f" (usually ignored: {change.noise})" if change.noise else ""
+    title = Clean(f"{one_line(change.path, 200) or change.side}{note}")
     lines = list(word_lines(Divergence(index, kind, change.path, change.a, change.b)))
     yield Section(title, cut_lines(lines), "diff")

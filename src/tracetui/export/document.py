@@ -191,8 +191,8 @@ def run_page(run: Run, *, full: bool = False, links: Links = (), redactor: Redac
     yield Heading(1, Clean(f"{glyph} {title(run)}"), style=style)
     recorded = [fact for fact in facts(run) if fact.lines]
     prompt = one_line(run.summary.prompt, 300)
-    asked = [("prompt", [prompt])] if prompt and not run.body.goal else []
-    yield Facts([*links, *asked, *(fact for fact in recorded if fact.label not in _LATER)])
+    prompt_facts = [("prompt", [prompt])] if prompt and not run.body.goal else []
+    yield Facts([*links, *prompt_facts, *(fact for fact in recorded if fact.label not in _LATER)])
     yield from _failed_steps(run)
     yield from _step_links(run)
     if run.spans:
@@ -212,8 +212,8 @@ def _context(run: Run, redactor: Redactor | None, anchor: str = "") -> Iterator[
     totals = ledger.totals
     yield Heading(2, Clean("Context"), anchor)
     yield Prose(panel_title(ledger))
-    for words in sentences(ledger, redactor):
-        yield Prose(words)
+    for sentence in sentences(ledger, redactor):
+        yield Prose(sentence)
     rows = content_rows(ledger, bands_of(ledger, redactor), redactor, opened=frozenset(), sort="cost")
     cells = []
     for row in rows:
@@ -236,7 +236,7 @@ def _failed_steps(run: Run) -> Iterator[Block]:
         link = Link(one_line(span_title(run, span), 120) or Clean("—"), names[position])
         rows.append((link, ended(span), one_line(span.preview, 120)))
     yield Table(("step", "error", "argument"), rows)
-    yield from _more(len(failed) - MOST_FAILURES, "failed steps; the timeline marks them")
+    yield from _more_note(len(failed) - MOST_FAILURES, "failed steps; the timeline marks them")
 
 
 def _step_links(run: Run, *, as_text: bool = False) -> Iterator[Block]:
@@ -247,8 +247,8 @@ def _step_links(run: Run, *, as_text: bool = False) -> Iterator[Block]:
     names = anchors(run)
 
     def leads(span_id: str) -> Link | Clean:
-        words = step_words(run, span_id)
-        return words if as_text else Link(words, names[run.index[span_id]])
+        label = step_words(run, span_id)
+        return label if as_text else Link(label, names[run.index[span_id]])
 
     yield Heading(2, Clean("Links"), "" if as_text else "links")
     rows = []
@@ -256,7 +256,7 @@ def _step_links(run: Run, *, as_text: bool = False) -> Iterator[Block]:
         others = other_steps(link, link.source.span)
         rows.append((leads(link.source.span), link_words(run, link), leads(others[0]) if others else Clean("")))
     yield Table(("step", "link", "to"), rows)
-    yield from _more(len(links) - MOST_LINKS, "links (`tracetui show` prints them)")
+    yield from _more_note(len(links) - MOST_LINKS, "links (`tracetui show` prints them)")
 
 
 def run_report(run: Run, *, full: bool = False, redactor: Redactor | None = None) -> Iterator[Block]:
@@ -279,26 +279,26 @@ def run_report(run: Run, *, full: bool = False, redactor: Redactor | None = None
     for position in shown:
         yield from _step(run, position, most=None if full else MOST_LINES)
     if not full:
-        yield from _more(len(failed) - MOST_FAILURES, "failed steps (export with --full)")
+        yield from _more_note(len(failed) - MOST_FAILURES, "failed steps (export with --full)")
 
 
-def _more(number: int, words: str) -> Iterator[Block]:
+def _more_note(number: int, noun: str) -> Iterator[Block]:
     if number > 0:
-        yield Prose(Clean(f"… and {grouped(number)} more {words}"))
+        yield Prose(Clean(f"… and {grouped(number)} more {noun}"))
 
 
 def diff_report(
-    diff: Diff, changes: Changes, words: DiffWords, *, links: Links = (), as_tree: bool = False
+    diff: Diff, changes: Changes, description: DiffWords, *, links: Links = (), as_tree: bool = False
 ) -> Iterator[Block]:
     """A comparison: the first difference, the changes in words, and every step that differs, in a page as a tree."""
-    yield Heading(1, differences.heading(diff, words))
+    yield Heading(1, differences.heading(diff, description))
     yield Facts([*links])
     yield Code(list(differences.run_lines(diff)))
-    for line in differences.verdict_lines(diff, words):
+    for line in differences.verdict_lines(diff, description):
         yield Prose(line)
-    if words.phrases:
+    if description.phrases:
         yield Heading(2, Clean("What changed"))
-        yield Code(list(differences.phrase_lines(diff, words)))
+        yield Code(list(differences.phrase_lines(diff, description)))
     first = differences.first_change(diff, changes)
     changed = list(differences.word_lines(first)) if first is not None else []
     if changed:
@@ -310,10 +310,10 @@ def diff_report(
         yield Code(notes)
     if as_tree and diff.rows:
         yield Heading(2, Clean(f"Steps (aligned by {diff.by})"), "steps")
-        yield diff_tree(diff, changes, words)
+        yield diff_tree(diff, changes, description)
     elif not diff.same:
         yield Heading(2, Clean("Steps"))
-        yield Code(list(differences.step_lines(diff, changes, words)), kind="diff")
+        yield Code(list(differences.step_lines(diff, changes, description)), kind="diff")
 
 
 def _step(run: Run, position: int, most: int | None) -> Iterator[Block]:
@@ -392,8 +392,8 @@ def _session_page(run: Run, redactor: Redactor | None, *, full: bool, links: Lin
     more = without_empty(
         chain(_step_links(run), effects_blocks(run, anchors=True), _context(run, redactor, "context"), [facts_])
     )
-    to = [link for _, several in links for link in several]
-    return (piece.encode("utf-8", "replace") for piece in story_page(run, more, redactor, links=to, full=full))
+    flat_links = [link for _, group in links for link in group]
+    return (piece.encode("utf-8", "replace") for piece in story_page(run, more, redactor, links=flat_links, full=full))
 
 
 def export_diff(
@@ -446,15 +446,15 @@ def export_tasks(
 
 def file_name(run: RunSummary | None, form: Form) -> str:
     """A file name of ASCII letters, digits, ``-`` and ``_``, whatever the trace contains."""
-    words = "triage" if run is None else f"{run.agent or run.name or 'run'}-{run.id}"
-    plain = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "-_") else "-" for sign in words[:80])
+    name = "triage" if run is None else f"{run.agent or run.name or 'run'}-{run.id}"
+    plain = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "-_") else "-" for sign in name[:80])
     return f"{plain.strip('-') or 'run'}.{form}"
 
 
 def page_of(blocks: Iterable[Block], form: Form, redactor: Redactor | None, name: str) -> Iterator[bytes]:
     """Write blocks as Markdown or HTML; the document ends with the redaction section."""
-    whole = chain(without_empty(blocks), masked_note(redactor))
-    return html(whole, name) if form == "html" else markdown(whole)
+    document = chain(without_empty(blocks), masked_note(redactor))
+    return html(document, name) if form == "html" else markdown(document)
 
 
 def _counts(redactor: Redactor | None) -> Masked:

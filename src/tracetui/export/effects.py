@@ -30,7 +30,7 @@ def effects_blocks(run: Run, *, anchors: bool = False) -> Iterator[Block]:
     if files:
         yield Heading(2, Clean("Files"), "files" if anchors else "")
         yield Table(("file", "edits", "+", "−", "step"), [*map(_file, files[:_MOST])], frozenset({1, 2, 3}))
-        yield from _more(len(files))
+        yield from _more_note(len(files))
     audit = Audit([*findings_of(run.summary.ref, effects)])
     findings = [finding for finding in audit.sorted() if not finding.is_folded]
     if findings:
@@ -38,7 +38,7 @@ def effects_blocks(run: Run, *, anchors: bool = False) -> Iterator[Block]:
         yield Prose(Clean("Effects are recorded in traces, not observed: a trace can claim what never happened."))
         rows = [*map(_finding, findings[:_MOST])]
         yield Table(("rule", "severity", "outcome", "target", "command", "step"), rows)
-        yield from _more(len(findings))
+        yield from _more_note(len(findings))
 
 
 def _file(history: FileHistory) -> tuple[Clean, ...]:
@@ -58,6 +58,6 @@ def _finding(finding: Finding) -> tuple[Clean, ...]:
     )
 
 
-def _more(number: int) -> Iterator[Block]:
+def _more_note(number: int) -> Iterator[Block]:
     if number > _MOST:
         yield Prose(Clean(f"… and {grouped(number - _MOST)} more"))

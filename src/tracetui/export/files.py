@@ -97,8 +97,8 @@ def summary(report: FilesReport) -> list[Clean]:
     edits = sum(len(history.done) for history, _ in report.files)
     counts = [f"{states[state]} {state}" for state in State if states[state]]
     number = len(report.files)
-    words = f"{quantity(number, 'file')}, {quantity(edits, 'edit')}"
-    sentences = [" · ".join((words, *counts))]
+    total = f"{quantity(number, 'file')}, {quantity(edits, 'edit')}"
+    sentences = [" · ".join((total, *counts))]
     if report.tried:
         sentences.append(f"{quantity(report.tried, 'change')} denied, failed or without a recorded outcome")
     if folded := sum(is_temporary(history.path) for history, _ in report.files):

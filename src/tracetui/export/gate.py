@@ -286,8 +286,8 @@ def _summary(report: GateReport) -> Clean:
 
 def _row(report: GateReport, anchor: str, pair: Pair, redactor: Redactor) -> Sequence[Clean | Link]:
     divergence = report.divergence(pair)
-    there = Clean("same steps") if divergence is None else Link(step(divergence), anchor)
-    return name(pair, redactor), passed(pair.base), passed(pair.candidate), there
+    first_difference = Clean("same steps") if divergence is None else Link(step(divergence), anchor)
+    return name(pair, redactor), passed(pair.base), passed(pair.candidate), first_difference
 
 
 def _divergence(anchor: str, pair: Pair, divergence: Divergence, redactor: Redactor) -> Iterator[Block]:

@@ -101,8 +101,8 @@ def run_document(
 
     `links` of its steps follow the problems, if given.
     """
-    whole = {**read_run_value(run, replay, inherited), **(extra or {})}
-    yield b'{"schema":' + encode(RUN) + b',"run":' + encode(whole) + b',"steps":['
+    value = {**read_run_value(run, replay, inherited), **(extra or {})}
+    yield b'{"schema":' + encode(RUN) + b',"run":' + encode(value) + b',"steps":['
     yield from _listed({"number": step.number, "span": step.span} for step in run.steps)
     yield b'],"spans":['
     yield from _listed(span_document(run, position) for position in range(len(run.spans)))
@@ -229,14 +229,14 @@ def span_document(run: Run, position: int) -> schemas.Span:
 
 def span_value(span: Span, depth: int, body: Body, *, zone: str | None = "UTC") -> schemas.Span:
     """Return a span as ``show`` prints it."""
-    given, attributes = body.input, dict(body.attributes)
-    if given is None:
-        given = body.input_messages or None
+    input_value, attributes = body.input, dict(body.attributes)
+    if input_value is None:
+        input_value = body.input_messages or None
     elif body.input_messages:
         attributes["gen_ai.input.messages"] = body.input_messages
-    made = body.output
-    if made is None:
-        made = body.output_messages or None
+    output_value = body.output
+    if output_value is None:
+        output_value = body.output_messages or None
     elif body.output_messages:
         attributes["gen_ai.output.messages"] = body.output_messages
     attributes.update(_derived(span, body))
@@ -253,8 +253,8 @@ def span_value(span: Span, depth: int, body: Body, *, zone: str | None = "UTC") 
         "started_at": moment(span.started_at, zone=zone),
         "duration_ms": span.duration_ms,
         "usage": _usage(span.usage),
-        "input": given,
-        "output": made,
+        "input": input_value,
+        "output": output_value,
         "error": span.error,
         "input_hash": span.input_hash,
         "model": span.model,
@@ -423,7 +423,7 @@ def page(value: Any, pages: Sequence[str], *, offset: int, size: int) -> Page:
     lists = [name for name in pages if isinstance(value, dict) and isinstance(value.get(name), list)]
     for longest in TEXTS:
         cuts: list[str] = []
-        rest = {key: one for key, one in value.items() if key not in lists} if isinstance(value, dict) else value
+        rest = {key: item for key, item in value.items() if key not in lists} if isinstance(value, dict) else value
         document = _cut(rest, longest, "", cuts)
         room = size - len(encode(document))
         if room < 0 and longest != TEXTS[-1]:
@@ -436,19 +436,19 @@ def page(value: Any, pages: Sequence[str], *, offset: int, size: int) -> Page:
             ends.append(offset + len(document[name]))
             if ends[-1] < len(items):
                 cuts.append(f"{name}: items {offset} to {ends[-1] - 1} of {len(items)}")
-        left = [end for end, name in zip(ends, lists, strict=True) if end < len(value[name])]
-        if longest == TEXTS[-1] or not left or min(left) > offset:
-            return Page(document, cuts, min(left) if left else None)
+        remaining = [end for end, name in zip(ends, lists, strict=True) if end < len(value[name])]
+        if longest == TEXTS[-1] or not remaining or min(remaining) > offset:
+            return Page(document, cuts, min(remaining) if remaining else None)
     raise AssertionError("the last of TEXTS always returns")
 
 
-def _fill(items: list[Any], longest: int, where: str, cuts: list[str], room: int) -> tuple[list[Any], int]:
+def _fill(items: list[Any], longest: int, path: str, cuts: list[str], room: int) -> tuple[list[Any], int]:
     """Return the first items that fit into `room` bytes, at least one, and their size."""
     kept: list[Any] = []
     used = 0
     for item in items:
         notes: list[str] = []
-        short = _cut(item, longest, where, notes)
+        short = _cut(item, longest, path, notes)
         used += len(encode(short)) + 1
         if kept and used > room:
             break
@@ -457,17 +457,17 @@ def _fill(items: list[Any], longest: int, where: str, cuts: list[str], room: int
     return kept, used
 
 
-def _cut(value: Any, longest: int, where: str, cuts: list[str]) -> Any:
+def _cut(value: Any, longest: int, path: str, cuts: list[str]) -> Any:
     """Return a copy with shorter strings and lists. Documents are no deeper than JSON that could be decoded."""
     if isinstance(value, str) and len(value) > longest:
-        cuts.append(f"{where or 'text'}: {longest} of {len(value)} characters")
+        cuts.append(f"{path or 'text'}: {longest} of {len(value)} characters")
         return value[:longest] + "…"
     if isinstance(value, dict):
-        return {key: _cut(one, longest, f"{where}.{key}" if where else key, cuts) for key, one in value.items()}
+        return {key: _cut(item, longest, f"{path}.{key}" if path else key, cuts) for key, item in value.items()}
     if isinstance(value, list):
         if len(value) > ITEMS:
-            cuts.append(f"{where}: {ITEMS} of {len(value)} items")
-        return [_cut(one, longest, f"{where}[{i}]", cuts) for i, one in enumerate(value[:ITEMS])]
+            cuts.append(f"{path}: {ITEMS} of {len(value)} items")
+        return [_cut(item, longest, f"{path}[{i}]", cuts) for i, item in enumerate(value[:ITEMS])]
     return value
 
 
@@ -561,27 +561,27 @@ class Lines:
         span, glyphs = run.spans[position], self._glyphs
         number = str(span.step) if span.is_step and span.step is not None else ""
         sign, _ = kind(span, glyphs)
-        words = [f"{number:>4} {'  ' * min(run.depths[position], 8)}{sign} {one_line(span.name or '(no name)', NAME)}"]
+        parts = [f"{number:>4} {'  ' * min(run.depths[position], 8)}{sign} {one_line(span.name or '(no name)', NAME)}"]
         if span.preview:
-            words.append(one_line(span.preview, ARGUMENT))
+            parts.append(one_line(span.preview, ARGUMENT))
         if span.status is Status.ERROR:
-            words.append(f"{glyphs.error} {one_line(span.error.words if span.error else span.status.value, ARGUMENT)}")
+            parts.append(f"{glyphs.error} {one_line(span.error.words if span.error else span.status.value, ARGUMENT)}")
         if span.duration_ms is not None:
-            words.append(duration(span.duration_ms))
-        return Clean("  ".join(words))
+            parts.append(duration(span.duration_ms))
+        return Clean("  ".join(parts))
 
     def _end(self, run: RunSummary) -> Clean:
         sign, _ = status_glyph(run.status, self._glyphs)
-        words = [f"{self._glyphs.wrong if run.is_wrong else sign} {status_word(run)}"]
+        parts = [f"{self._glyphs.wrong if run.is_wrong else sign} {status_word(run)}"]
         if run.scores:
-            words.append(score_cell(run, self._glyphs))
+            parts.append(score_cell(run, self._glyphs))
         if run.steps is not None:
-            words.append(quantity(run.steps, "step"))
+            parts.append(quantity(run.steps, "step"))
         if run.first_error is not None and run.status is Status.ERROR:
-            words.append(one_line(run.first_error.words, ARGUMENT))
+            parts.append(one_line(run.first_error.words, ARGUMENT))
         if run.duration_ms is not None:
-            words.append(duration(run.duration_ms))
-        return Clean("  ".join((self._head(None, run), " " * 4, *words)))
+            parts.append(duration(run.duration_ms))
+        return Clean("  ".join((self._head(None, run), " " * 4, *parts)))
 
     def _head(self, at: float | None, run: RunSummary) -> Clean:
         time = clock(at, run.time_zone).removesuffix(" local, zone unknown")[11:19]

@@ -107,7 +107,7 @@ class Tree(NamedTuple):
 def tree_html(tree: Tree) -> Iterator[str]:
     """Write a tree as HTML, step by step."""
     columns = {"has-time": tree.timed, "has-tokens": tree.counted, "has-bar": bool(tree.axis)}
-    yield f'<div class="{" ".join(["tree", *(name for name, there in columns.items() if there)])}">\n'
+    yield f'<div class="{" ".join(["tree", *(name for name, is_shown in columns.items() if is_shown)])}">\n'
     if any(columns.values()):
         axis = "".join(f"<span>{escape(label)}</span>" for label in tree.axis)
         heads = '<span class="time">time</span>' if tree.timed else ""
@@ -191,15 +191,15 @@ def pre_html(lines: Iterable[str], kind: str = "") -> str:
     """Preformatted lines; of a ``diff`` with changed lines and words marked."""
     if kind != "diff":
         return f"<pre>{chr(10).join(map(escape, lines))}</pre>"
-    return f"<pre>{''.join(map(_changed, lines))}</pre>"
+    return f"<pre>{''.join(map(_changed_line, lines))}</pre>"
 
 
-def _changed(line: str) -> str:
+def _changed_line(line: str) -> str:
     kind, text = _SIGNS.get(line.lstrip()[:1], ""), escape(line) or " "
     if not kind:
         return f"<span>{text}</span>"
-    words, tag = _CHANGED[kind]
-    marked = words.sub(rf"<{tag}>\1</{tag}>", text)
+    pattern, tag = _CHANGED[kind]
+    marked = pattern.sub(rf"<{tag}>\1</{tag}>", text)
     return f'<span class="{kind}">{marked}</span>'
 
 
@@ -217,9 +217,9 @@ def tree_text(tree: Tree) -> Iterator[str]:
             yield step
             continue
         numbers = (f"  {step.time:>6}" if tree.timed else "") + (f" {step.tokens:>6}" if tree.counted else "")
-        words = " · ".join(part for part in (step.note, step.argument) if part)
+        detail = " · ".join(part for part in (step.note, step.argument) if part)
         indent = "  " * min(step.depth, _INDENTED)
-        text = Clean(f"{step.number:>4} {indent}{step.glyph} {step.name}  {words}")
+        text = Clean(f"{step.number:>4} {indent}{step.glyph} {step.name}  {detail}")
         yield f"{pad(text, _TEXT_WIDTH - len(numbers))}{numbers}".rstrip()
 
 
@@ -395,11 +395,11 @@ def _markdown_table(table: Table) -> Iterator[str]:
 
 
 def _markdown_row(row: Sequence[str], widths: Sequence[int], numbers: frozenset[int]) -> str:
-    made = []
+    padded = []
     for i, (cell, width) in enumerate(zip(row, widths, strict=True)):
         fill = " " * (width - cells(Clean(cell)))
-        made.append(fill + cell if i in numbers else cell + fill)
-    return f"| {' | '.join(made)} |"
+        padded.append(fill + cell if i in numbers else cell + fill)
+    return f"| {' | '.join(padded)} |"
 
 
 def _markdown_cell(cell: Cell) -> str:
@@ -504,11 +504,11 @@ def _heading_text(heading: Heading) -> str:
 
 
 def _html_row(table: Table, row: Sequence[Cell]) -> str:
-    made = []
+    html_cells = []
     for i, cell in enumerate(row):
         label = f' data-label="{escape(table.heading[i])}"' if i else ""
-        made.append(f"<td{_class_of(table, i, _text(cell))}{label}>{_html_cell(cell)}</td>")
-    return f"<tr>{''.join(made)}</tr>\n"
+        html_cells.append(f"<td{_class_of(table, i, _text(cell))}{label}>{_html_cell(cell)}</td>")
+    return f"<tr>{''.join(html_cells)}</tr>\n"
 
 
 def _class_of(table: Table, column: int, text: str) -> str:
@@ -567,12 +567,12 @@ def anchors(run: Run) -> list[str]:
 
 def ended(span: Span) -> Clean:
     """How a span ended: its error, its status unless ok, or its note."""
-    words = span.error.words if span.error is not None else ""
+    message = span.error.words if span.error is not None else ""
     if span.status in (Status.OK, Status.UNKNOWN):
         return one_line(span.note, 80)
-    if span.status is Status.ERROR and words:
-        return one_line(words, 160)
-    return one_line(f"{span.status.value}: {words}" if words else span.status.value, 160)
+    if span.status is Status.ERROR and message:
+        return one_line(message, 160)
+    return one_line(f"{span.status.value}: {message}" if message else span.status.value, 160)
 
 
 def _steps(run: Run, chart: Chart, *, full: bool, contents: bool) -> Iterator[Step | Clean]:
@@ -688,11 +688,11 @@ def span_sections(run: Run, position: int, body: Body, *, full: bool) -> Iterato
         yield Section(Clean("error"), clean_lines(span.error.words), "error")
     if body.traceback:
         yield Section(Clean("traceback"), clean_lines(body.traceback), "error")
-    given = body.input_messages if full else _new(body.input_messages)
-    if len(given) < len(body.input_messages):
-        before = len(body.input_messages) - len(given)
+    messages = body.input_messages if full else _new_messages(body.input_messages)
+    if len(messages) < len(body.input_messages):
+        before = len(body.input_messages) - len(messages)
         yield Section(Clean(f"… {grouped(before)} earlier messages, in earlier steps (export with --full) …"), ())
-    yield from _messages_or_value(Clean("input"), given, body.input)
+    yield from _messages_or_value(Clean("input"), messages, body.input)
     yield from _messages_or_value(Clean("output"), body.output_messages, body.output)
     for name in ("bindings", "checks", "links", "state", "attributes"):
         value = getattr(body, name)
@@ -714,7 +714,7 @@ def _about(run: Run, span: Span) -> Iterator[Clean]:
     yield clean(f"{run.summary.ref.address}/{quote_key(span.id)}")
 
 
-def _new(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+def _new_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """The messages after the last one of the model: the steps before have the others."""
     last = max((i for i, message in enumerate(messages) if message.role == "assistant"), default=-1)
     return messages[last + 1 :] or messages[-1:]

@@ -129,11 +129,11 @@ class Site:
     def _stub(self, run: RunSummary, reason: str) -> Iterator[bytes]:
         redactor = self._redactor()
         shown = run if redactor is None else masked_summary(run, redactor)
-        words = reason if redactor is None else redactor.header(reason)
+        masked_reason = reason if redactor is None else redactor.header(reason)
         blocks: list[Block] = [
             Heading(1, run_label(shown)),
             Facts(self._home()),
-            Prose(one_line(words)),
+            Prose(one_line(masked_reason)),
             Prose(_address(run)),
         ]
         return page_of(blocks, "html", redactor, run_label(shown))
@@ -204,13 +204,13 @@ class Site:
         shown = self._shown(run, redactor)
         name, used = run_label(shown), tokens_of(run.usage)
         error = shown.first_error
-        words = error.words if run.failed and error is not None else shown.result or shown.prompt
+        result = error.words if run.failed and error is not None else shown.result or shown.prompt
         cause, (sign, style) = self._causes.get(run.ref), run_sign(run, run.status)
         return (
             Link(name, "", pages[run.ref]) if run.ref in pages else name,
             Styled(Clean(f"{sign} {' · '.join(ending_words(run, time.time()))}"), style),
             score_cell(shown) if run.scores else Clean(""),
-            one_line(words, 120),
+            one_line(result, 120),
             Clean("") if run.duration_ms is None else duration(run.duration_ms),
             Clean("") if run.steps is None else grouped(run.steps),
             Clean("") if used is None else tokens(used),

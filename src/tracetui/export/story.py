@@ -79,8 +79,8 @@ def story_page(
     page = _Page(run, rows, full=full)
     yield from page.prompts()
     yield from page.story()
-    words = "files, context and facts"
-    yield f'<details class="more"><summary><span class="g dim">·</span><span class="fold">{words}</span></summary>\n'
+    label = "files, context and facts"
+    yield f'<details class="more"><summary><span class="g dim">·</span><span class="fold">{label}</span></summary>\n'
     for block in blocks:
         yield from block_html(block)
     yield "</details>\n"
@@ -140,11 +140,11 @@ def _summary(run: Run, rows: StoryRows, effects: RunEffects, links: Sequence[Lin
     summary = run.summary
     sign, style = run_sign(summary, summary.status)
     heading = one_line(summary.prompt, 300) or title(run)
-    where = "".join(f' · <a href="{link.href}">{escape(link.text)}</a>' for link in links)
+    link_html = "".join(f' · <a href="{link.href}">{escape(link.text)}</a>' for link in links)
     began = clock(summary.started_at, summary.time_zone)
     yield (
         f'<p class="top"><span class="brand">tracetui</span> · <span class="m">{escape(title(run))}</span> · session '
-        f'<span class="m">{escape(exact(summary.id, 80))}</span>{f" · {began}" if began else ""}{where}</p>\n'
+        f'<span class="m">{escape(exact(summary.id, 80))}</span>{f" · {began}" if began else ""}{link_html}</p>\n'
         f"<h1>{escape(heading)}</h1>\n"
     )
     first, *more = ending_words(summary, time.time())
@@ -214,8 +214,8 @@ class _Page:
             else:
                 yield entry
         if self._skipped:
-            words = f"contents of {quantity(self._skipped, 'row')} left out (size limit; export with --full)"
-            self.left_out = f"{quantity(len(self._run.spans), 'record')}; {words}"
+            note = f"contents of {quantity(self._skipped, 'row')} left out (size limit; export with --full)"
+            self.left_out = f"{quantity(len(self._run.spans), 'record')}; {note}"
 
     def prompts(self) -> Iterator[str]:
         """The list of prompts."""
@@ -249,7 +249,7 @@ class _Page:
                 open_lanes.pop()
                 yield "</div></details>\n"
             if entry.what == "turn" and not entry.depth:
-                yield from self._begin(entry, before)
+                yield from self._turn_head(entry, before)
                 before = entry
                 continue
             if entry.what == "lane" and len(open_lanes) < MAX_NESTED:
@@ -262,7 +262,7 @@ class _Page:
         if self.left_out:
             yield f'<p class="cut">… {self.left_out.partition("; ")[2]} …</p>\n'
 
-    def _begin(self, entry: Entry, before: Entry | None) -> Iterator[str]:
+    def _turn_head(self, entry: Entry, before: Entry | None) -> Iterator[str]:
         """The idle time before a turn, and its prompt."""
         if before is not None:
             yield "</section>\n"
@@ -278,10 +278,10 @@ class _Page:
             f'<span class="t">{" · ".join(filter(None, facts))}</span></div><h2>{escape(text)}</h2>'
         )
         if is_prompt(span) and (body := self._body(span)) is not None:
-            whole = "\n".join(map(text_of, body.input_messages)).strip()
-            if len(whole) > len(text) or "\n" in whole:
+            prompt = "\n".join(map(text_of, body.input_messages)).strip()
+            if len(prompt) > len(text) or "\n" in prompt:
                 yield '<details><summary><span class="g"></span><span class="fold dim">whole prompt</span></summary>'
-                yield f"{_markdown(whole, self._full)}</details>"
+                yield f"{_markdown(prompt, self._full)}</details>"
         yield "</div>\n"
 
     def idle(self, before: Entry, entry: Entry) -> Clean:
@@ -307,9 +307,9 @@ class _Page:
             return
         body = self._body(span)
         if span.operation is Operation.CHAT and body is not None and span.status is not Status.ERROR:
-            said = "\n\n".join(filter(None, map(text_of, body.output_messages))).strip()
-            if said:
-                html = _markdown(said, self._full)
+            reply = "\n\n".join(filter(None, map(text_of, body.output_messages))).strip()
+            if reply:
+                html = _markdown(reply, self._full)
                 self._written -= len(html)
                 yield f'<div class="say" {self._id(entry)}>{html}</div>\n'
                 return
@@ -336,10 +336,10 @@ class _Page:
 
     def _line(self, entry: Entry, action: Action | None = None) -> str:
         """Glyph, words and time of a row."""
-        glyph, _, *words = self._pieces(entry, action)
+        glyph, _, *pieces = self._pieces(entry, action)
         return (
             f'<span class="g {_class(glyph.style)}">{escape(glyph.text)}</span>'
-            f'<span class="fold">{"".join(map(_piece, words))}</span><span class="t">{self._time(entry)}</span>'
+            f'<span class="fold">{"".join(map(_piece, pieces))}</span><span class="t">{self._time(entry)}</span>'
         )
 
     def _pieces(self, entry: Entry, action: Action | None = None) -> list[Piece]:
@@ -420,9 +420,9 @@ class _Page:
 def _record_words(entry: Entry) -> str:
     """``2 hooks and 1 record of the program``."""
     hooks, others = entry.hooks, len(entry.records) - entry.hooks
-    words: list[str] = [quantity(hooks, "hook")] if hooks else []
-    words += [f"{quantity(others, 'record')} of the program"] if others else []
-    return " and ".join(words)
+    counts: list[str] = [quantity(hooks, "hook")] if hooks else []
+    counts += [f"{quantity(others, 'record')} of the program"] if others else []
+    return " and ".join(counts)
 
 
 def _typed(line: Clean) -> Clean:

@@ -71,25 +71,25 @@ class TextTable:
         """The columns that fit when all are truncated to their minimum."""
         shown = [*range(len(self._columns))]
         for i in sorted((i for i in shown if self._columns[i].leaves), key=lambda i: self._columns[i].leaves):
-            if sum(map(self._least, shown)) + _GAP * (len(shown) - 1) <= width:
+            if sum(map(self._least_width, shown)) + _GAP * (len(shown) - 1) <= width:
                 break
             shown.remove(i)
         return shown
 
-    def _least(self, i: int) -> int:
+    def _least_width(self, i: int) -> int:
         return min(self._needed[i], self._columns[i].least or self._needed[i])
 
     def _shared(self, shown: Sequence[int], width: int) -> list[int]:
         """The width of each column: truncatable ones share the remaining space, up to their natural width."""
-        sizes = list(map(self._least, range(len(self._columns))))
-        left = width - _GAP * (len(shown) - 1) - sum(sizes[i] for i in shown)
+        sizes = list(map(self._least_width, range(len(self._columns))))
+        remaining = width - _GAP * (len(shown) - 1) - sum(sizes[i] for i in shown)
         wanting = [i for i in shown if self._needed[i] > sizes[i]]
-        while left > 0 and wanting:
+        while remaining > 0 and wanting:
             smallest = min(wanting, key=lambda i: sizes[i] / (2 if i == shown[-1] else 1))
             sizes[smallest] += 1
-            left -= 1
+            remaining -= 1
             wanting = [i for i in wanting if self._needed[i] > sizes[i]]
-        sizes[shown[-1]] = max(0, sizes[shown[-1]] + min(left, 0))
+        sizes[shown[-1]] = max(0, sizes[shown[-1]] + min(remaining, 0))
         return sizes
 
 
@@ -158,13 +158,13 @@ def listing(
     `notes` follow the result of a run.
     """
     notes, scored = notes or {}, any(run.scores for run in runs)
-    whole = _table(_WHOLE, chain((_run_cells(run, notes, now) for run in runs), map(_problem_cells, problems)), scored)
-    if screen is None or whole.room <= screen.width:
-        return whole.lines(None if screen is None else screen.width)
+    full = _table(_WHOLE, chain((_run_cells(run, notes, now) for run in runs), map(_problem_cells, problems)), scored)
+    if screen is None or full.room <= screen.width:
+        return full.lines(None if screen is None else screen.width)
     rows = [_narrow_cells(run, screen, notes) for run in runs]
     broken = (_narrow_problem(problem, screen) for problem in problems)
     narrow = _table(_NARROW, rows, scored).lines(screen.width) if rows else ()
-    return chain(_above(runs, problems, screen), narrow, broken)
+    return chain(_usage_line(runs, problems, screen), narrow, broken)
 
 
 def _table(columns: Sequence[Column], rows: Iterable[Sequence[Clean]], scored: bool) -> TextTable:
@@ -175,7 +175,7 @@ def _table(columns: Sequence[Column], rows: Iterable[Sequence[Clean]], scored: b
     return TextTable([*columns[:at], *columns[at + 1 :]], ([*row[:at], *row[at + 1 :]] for row in rows))
 
 
-def _above(runs: Sequence[RunSummary], problems: Sequence[Problem], screen: Screen) -> Iterator[Clean]:
+def _usage_line(runs: Sequence[RunSummary], problems: Sequence[Problem], screen: Screen) -> Iterator[Clean]:
     """``40 runs, 1 unreadable · tracetui show traces#ID``."""
     counts: str = quantity(len(runs), "run")
     counts += f", {len(problems)} unreadable" if problems else ""
@@ -193,8 +193,8 @@ def part_notes(runs: Iterable[RunSummary]) -> dict[RunRef, str]:
 
 
 def _narrow_cells(run: RunSummary, screen: Screen, notes: Mapping[RunRef, str]) -> tuple[Clean, ...]:
-    whole = _run_cells(run, notes, screen.now)
-    return (*whole[:2], since(run, screen.now), *whole[3:7], exact(screen.names[run.ref]), whole[-1])
+    full = _run_cells(run, notes, screen.now)
+    return (*full[:2], since(run, screen.now), *full[3:7], exact(screen.names[run.ref]), full[-1])
 
 
 def _narrow_problem(problem: Problem, screen: Screen) -> Clean:
@@ -226,14 +226,14 @@ def _result(run: RunSummary, notes: Mapping[RunRef, str]) -> Clean:
     phrase = "".join(piece.text for piece in result_phrase(run))
     place = run.counts_in or ""
     copied = f"[counts in {place if basename(place) == basename(run.ref.path) else basename(place)}]" if place else None
-    return Clean(phrase + _put_after(notes.get(run.ref)) + _put_after(copied) + _noted(run.problems))
+    return Clean(phrase + _suffix(notes.get(run.ref)) + _suffix(copied) + _problems_note(run.problems))
 
 
-def _put_after(note: str | None) -> str:
+def _suffix(note: str | None) -> str:
     return f" {one_line(note, 200)}" if note else ""
 
 
-def _noted(problems: int) -> str:
+def _problems_note(problems: int) -> str:
     return f" [{quantity(problems, 'problem')} inside]" if problems else ""
 
 
@@ -265,7 +265,7 @@ def outcomes_of(runs: Iterable[RunSummary]) -> OutcomeCounts:
 
 def triage(runs: Iterable[RunSummary], unreadable: int, causes: int = 0) -> str:
     """Return the summary sentence: ``7 of 40 runs failed · 2 causes``."""
-    words = outcomes_of(runs).failures
+    sentence = outcomes_of(runs).failures
     if unreadable:
-        words += f", {unreadable} unreadable"
-    return words if not causes else f"{words} · {quantity(causes, 'cause')}"
+        sentence += f", {unreadable} unreadable"
+    return sentence if not causes else f"{sentence} · {quantity(causes, 'cause')}"

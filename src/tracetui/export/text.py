@@ -122,7 +122,7 @@ def run_lines(run: Run) -> Iterator[Clean]:
 def _all_lines(run: Run) -> Iterator[Clean]:
     yield title(run)
     for label, lines in facts(run):
-        yield from _labelled(label, lines)
+        yield from _labeled_lines(label, lines)
     yield Clean("")
     if run.body.layout:
         from tracetui.views.detail.tabs import node_summary, node_table
@@ -173,10 +173,10 @@ def _outcome(run: Run) -> Iterator[Fact]:
         yield Fact("score", [score_line(score)])
     if (error := summary.first_error) is not None:
         label = "cause" if summary.status is Status.ERROR else "inside"
-        where = _location(run, error.span)
-        named = where and error.type == error.name  # the name of the violated policy
+        location = _location(run, error.span)
+        named = location and error.type == error.name  # the name of the violated policy
         message = clean_lines(error.message if named and error.message else error.words)
-        first = ": ".join(part for part in (where, message[0]) if part)
+        first = ": ".join(part for part in (location, message[0]) if part)
         yield Fact(label, [Clean(first), *message[1:]])
 
 
@@ -185,10 +185,10 @@ def _status(run: Run) -> Clean:
     details = [f"recorded as {one_line(summary.status_word, 80)!r}"] if summary.status_word else []
     if summary.status_source and not (details and summary.status_source is StatusSource.EXPLICIT):
         details.append(summary.status_source.label)
-    words = summary.status.value + (f" ({', '.join(details)})" if details else "")
+    status = summary.status.value + (f" ({', '.join(details)})" if details else "")
     if summary.status is Status.OK and summary.errors:
-        words += f" · {errors_inside(summary)}"
-    return Clean(words)
+        status += f" · {errors_inside(summary)}"
+    return Clean(status)
 
 
 def _location(run: Run, span_id: str | None) -> Clean:
@@ -204,9 +204,9 @@ def _judgments(run: Run) -> Iterator[Fact]:
     if body.goal:
         yield Fact("goal", clean_lines(body.goal))
     for limit in body.limits:
-        words = f"{one_line(limit.name, 60)} {measured(limit.current, limit.limit)}".rstrip()
-        words += " LIMIT REACHED" if limit.violated else ""
-        yield Fact("limit", [Clean(words), *(clean_lines(limit.message) if limit.message else [])])
+        label = f"{one_line(limit.name, 60)} {measured(limit.current, limit.limit)}".rstrip()
+        label += " LIMIT REACHED" if limit.violated else ""
+        yield Fact("limit", [Clean(label), *(clean_lines(limit.message) if limit.message else [])])
     for finding in body.findings:
         yield Fact("finding", clean_lines(finding))
     for criterion in sorted(body.criteria, key=lambda criterion: criterion.met is not False):
@@ -218,8 +218,8 @@ def _judgments(run: Run) -> Iterator[Fact]:
     for metric in body.metrics:
         passed = {True: " passed", False: " FAILED", None: ""}[metric.passed]
         score = "—" if metric.score is None else f"{metric.score:.4g}"
-        limit_words = "" if metric.threshold is None else f" of {metric.threshold:.4g}"
-        yield Fact("metric", [Clean(f"{one_line(metric.name, 60)} {score}{limit_words}{passed}")])
+        threshold = "" if metric.threshold is None else f" of {metric.threshold:.4g}"
+        yield Fact("metric", [Clean(f"{one_line(metric.name, 60)} {score}{threshold}{passed}")])
 
 
 def _assessment(run: Run) -> Iterator[Fact]:
@@ -232,8 +232,8 @@ def _assessment(run: Run) -> Iterator[Fact]:
         yield Fact("loop", [Clean(f"{grouped(assessment.left_out)} more similar calls, not compared")])
     for course in assessment.limits:
         if course.crossed is not None:
-            where = _location(run, run.spans[course.crossed].id)
-            yield Fact("exceeded", [Clean(f"{one_line(course.limit.name, 60)} at {where}")])
+            location = _location(run, run.spans[course.crossed].id)
+            yield Fact("exceeded", [Clean(f"{one_line(course.limit.name, 60)} at {location}")])
     if (doom := assessment.notable_point) is not None:
         yield Fact("likely lost", [Clean(f"from {_location(run, doom.span)} (heuristic): {doom.reason}")])
 
@@ -251,11 +251,11 @@ def _facts(run: Run) -> Iterator[Fact]:
     yield Fact("model", [one_line(summary.model, 100)] if summary.model else [])
     yield Fact("counts", [Clean(" · ".join(counts))] if counts else [])
     if usage is not None:
-        words = [*_token_counts(usage)]
+        amounts = [*_token_counts(usage)]
         estimate = estimate_of(run)
-        words += [] if usage.cost_usd is None else [cost(usage.cost_usd)]
-        words += [] if estimate is None else [Clean(f"{cost(estimate.usd, estimated=True)} by {prices.origin()}")]
-        yield Fact("tokens", [Clean(" · ".join(words))])
+        amounts += [] if usage.cost_usd is None else [cost(usage.cost_usd)]
+        amounts += [] if estimate is None else [Clean(f"{cost(estimate.usd, estimated=True)} by {prices.origin()}")]
+        yield Fact("tokens", [Clean(" · ".join(amounts))])
     when = moment(summary.started_at, zone=summary.time_zone)
     took = [f"took {duration(summary.duration_ms)}"] if summary.duration_ms is not None else []
     naive = ["local, zone unknown"] if when and summary.time_zone is None else []
@@ -269,8 +269,8 @@ def _facts(run: Run) -> Iterator[Fact]:
     yield Fact("parent", [one_line(summary.parent)] if summary.parent else [])
     for total in run.body.totals:
         if total.differs:
-            words_ = f"{one_line(total.name, 60)}: declared {number(total.declared)}, counted {number(total.counted)}"
-            yield Fact("total", [Clean(words_)])
+            totals = f"{one_line(total.name, 60)}: declared {number(total.declared)}, counted {number(total.counted)}"
+            yield Fact("total", [Clean(totals)])
     for problem in run.problems:
         yield Fact("problem", [one_line(f"{problem.where} {problem.reason}".strip())])
     yield Fact("id", [exact(summary.id, 300)])
@@ -295,7 +295,7 @@ def _values(run: Run) -> Iterator[Fact]:
             yield Fact(name.replace("_prompt", ""), [short(value)])
 
 
-def _labelled(label: str, lines: Iterable[Clean]) -> Iterator[Clean]:
+def _labeled_lines(label: str, lines: Iterable[Clean]) -> Iterator[Clean]:
     head = f"{clean(label):<{LABEL}}"
     for line in lines:
         yield Clean(head + line)
@@ -311,7 +311,7 @@ def span_lines(run: Run, position: int) -> Iterator[Clean]:
     indent = "  " * depth if depth <= MAX_DEPTH else f"{'  ' * MAX_DEPTH}(depth {depth}) "
     body = run.load(span)
     number = f"{span.step}. " if span.is_step and span.step is not None else "- "
-    given, made = _given(body), _made(body)
+    input_text, output_text = _input_text(body), _output_text(body)
     facts = [*span_facts(span)]
     yield Clean(indent + number + " · ".join([one_line(span.name or "(no name)", 120), *facts]))
     indent = "  " * min(depth, MAX_DEPTH) + "   "
@@ -319,11 +319,11 @@ def span_lines(run: Run, position: int) -> Iterator[Clean]:
         for line in clean_lines(span.error.words):
             yield Clean(f"{indent}! {line}")
     if span.operation is Operation.TURN and run.sizes[position] > 1:
-        made = Clean("")  # its calls follow one by one
-    for label, value in (("in ", given), ("out", made)):
+        output_text = Clean("")  # its calls follow one by one
+    for label, value in (("in ", input_text), ("out", output_text)):
         if value:
             yield Clean(f"{indent}{label}: {value}")
-    if span.preview and not (given or made or span.error):
+    if span.preview and not (input_text or output_text or span.error):
         yield Clean(indent + one_line(span.preview, SHORT))
 
 
@@ -340,7 +340,7 @@ def span_facts(span: Span) -> Iterator[Clean]:
         yield Clean(f"{tokens(total)} tok")
 
 
-def _given(body: Body) -> Clean:
+def _input_text(body: Body) -> Clean:
     """The input; of a conversation its last message, which is the new one."""
     if body.input_messages:
         before = len(body.input_messages) - 1
@@ -349,7 +349,7 @@ def _given(body: Body) -> Clean:
     return short(body.input) if body.input is not None else Clean("")
 
 
-def _made(body: Body) -> Clean:
+def _output_text(body: Body) -> Clean:
     if body.output_messages:
         return short_text(one_of_messages(body.output_messages))
     return short(body.output) if body.output is not None else Clean("")
@@ -373,12 +373,12 @@ def one_span_lines(run: Run, position: int) -> Iterator[Clean]:
     yield Clean(" · ".join([one_line(span.name or "(no name)", 200), span.operation.value, *span_facts(span)]))
     details = [one_line(span.status_word, 80)] if span.status_word else []
     details += [Clean(span.status_source.label)] if span.status_source else []
-    yield from _labelled("status", [Clean(span.status.value + (f" ({', '.join(details)})" if details else ""))])
+    yield from _labeled_lines("status", [Clean(span.status.value + (f" ({', '.join(details)})" if details else ""))])
     if (when := moment(span.started_at, zone=run.summary.time_zone)) is not None:
-        yield from _labelled("started", [Clean(when)])
-    yield from _labelled("id", [exact(span.id, 300)])
-    yield from _labelled("hash", [one_line(span.input_hash, 200)] if span.input_hash else [])
-    yield from _labelled("usage", [short(msgspec.structs.asdict(span.usage))] if span.usage else [])
+        yield from _labeled_lines("started", [Clean(when)])
+    yield from _labeled_lines("id", [exact(span.id, 300)])
+    yield from _labeled_lines("hash", [one_line(span.input_hash, 200)] if span.input_hash else [])
+    yield from _labeled_lines("usage", [short(msgspec.structs.asdict(span.usage))] if span.usage else [])
     if span.error is not None:
         yield from _section("error", clean_lines(span.error.words))
     yield from _section("traceback", clean_lines(body.traceback) if body.traceback else [])

@@ -53,7 +53,7 @@ class Entry(NamedTuple):
 
     group: Group
     shown_title: str
-    judged: Judgement
+    judgment: Judgement
     runs: Sequence[tuple[RunSummary, Judgement]]
     tasks: Sequence[tuple[Task, Judgement]]
     variants: Sequence[Mapping[str, Any]]
@@ -139,7 +139,7 @@ def triage_of(
 
 
 def _entry_of(group: Group, runs: Sequence[RunSummary], verdicts: CauseVerdicts, redactor: Redactor | None) -> Entry:
-    judged, is_new = verdicts.of_group(group), verdicts.is_new(group)
+    judgment, is_new = verdicts.of_group(group), verdicts.is_new(group)
     members = [(run, verdicts.of_run(run)) for run in runs]
     tasks = [(task, verdicts.of_task(task)) for task in group.tasks]
     if redactor is not None:
@@ -149,14 +149,14 @@ def _entry_of(group: Group, runs: Sequence[RunSummary], verdicts: CauseVerdicts,
             (replace(task, name=hide(task.name), reasons=tuple(map(hide, task.reasons))), redactor.value(own))
             for task, own in tasks
         ]
-        judged = redactor.value(judged)
+        judgment = redactor.value(judgment)
         group = replace(group, agents=tuple(map(hide, group.agents)))
     shown = attrgetter("exact") if redactor is None else redactor.excerpt
     variants = [
         {"text": shown(variant.text), "count": variant.count, "example": variant.example.address}
         for variant in variants_of(runs)
     ]
-    return Entry(group, shown(group.title), judged, members, tasks, variants, splits_of(runs), is_new)
+    return Entry(group, shown(group.title), judgment, members, tasks, variants, splits_of(runs), is_new)
 
 
 def next_command(triage: Triage, places: Sequence[str]) -> str:
@@ -175,13 +175,13 @@ def triage_report(
     counts = triage.counts
     yield Heading(1, exact(f"Triage of {place}", 300))
     causes = quantity(counts["causes"], "cause")
-    both = f" ({counts['failed_ungraded']} of them failed too)" if counts["failed_ungraded"] else ""
-    ungraded = f", {counts['ungraded']} ungraded{both}" if counts["ungraded"] else ""
+    overlap = f" ({counts['failed_ungraded']} of them failed too)" if counts["failed_ungraded"] else ""
+    ungraded = f", {counts['ungraded']} ungraded{overlap}" if counts["ungraded"] else ""
     yield Prose(Clean(f"{counts['failed']} of {quantity(counts['runs'], 'run')} failed{ungraded} ({causes})."))
     if counts["ungraded"]:
-        whole = counts["graded"] + counts["ungraded"]
+        total = counts["graded"] + counts["ungraded"]
         yield Prose(
-            Clean(f"{who_words(counts['who'])}. {counts['passed']} of {counts['graded']} graded passed, of {whole}.")
+            Clean(f"{who_words(counts['who'])}. {counts['passed']} of {counts['graded']} graded passed, of {total}.")
         )
     for is_ungraded, entries in triage.sections:
         if is_ungraded:
@@ -201,31 +201,31 @@ def _row(entry: Entry) -> Sequence[Cell]:
         one_line(", ".join(group.agents), 60),
         duration(group.wasted_ms),
         tokens(group.wasted_tokens),
-        _verdict(entry.judged),
+        _verdict(entry.judgment),
     )
 
 
-def _verdict(judged: Judgement) -> Clean:
-    return Clean(judged.verdict.value if judged.verdict is not None else "")
+def _verdict(judgment: Judgement) -> Clean:
+    return Clean(judgment.verdict.value if judgment.verdict is not None else "")
 
 
 def _entry(entry: Entry, shared: Contrast | None, redactor: Redactor | None, pages: Pages) -> Iterator[Block]:
-    group, judged = entry.group, entry.judged
+    group, judgment = entry.group, entry.judgment
     example = next((run for run, _ in entry.runs if run.ref == group.example), None)
     yield Heading(2, Clean(f"{group.id}  {one_line(entry.title, 160)}"), group.id)
     seen = [text for text in (moment(group.first_seen), moment(group.last_seen)) if text is not None]
     wasted = [duration(group.wasted_ms)] if group.wasted_ms is not None else []
     wasted += [Clean(f"{tokens(group.wasted_tokens)} tokens")] if group.wasted_tokens is not None else []
     facts: dict[str, Sequence[Cell]] = {
-        "verdict": [_verdict(judged)] if judged.verdict is not None else [],
-        "note": clean_lines(judged.note) if judged.note else [],
-        "tags": [one_line(" ".join(judged.tags), 300)] if judged.tags else [],
+        "verdict": [_verdict(judgment)] if judgment.verdict is not None else [],
+        "note": clean_lines(judgment.note) if judgment.note else [],
+        "tags": [one_line(" ".join(judgment.tags), 300)] if judgment.tags else [],
         "who": [Clean(f"{group.who.value}; not graded" if group.ungraded else group.who.value)],
         "runs": [grouped(len(group.runs))],
         "seen": [Clean(" to ".join(dict.fromkeys(seen)))] if seen else [],
         "agents": [one_line(", ".join(group.agents), 300)] if group.agents else [],
         "time lost": [Clean(", ".join(wasted))] if wasted else [],
-        "example": [run_link(group.example, pages) if example is None else _named(example, pages)],
+        "example": [run_link(group.example, pages) if example is None else _run_name(example, pages)],
     }
     yield Facts([(label, lines) for label, lines in facts.items() if lines])
     if example is not None and (evidence := example.evidence) is not None:
@@ -238,16 +238,16 @@ def _entry(entry: Entry, shared: Contrast | None, redactor: Redactor | None, pag
     if shared is not None:
         yield from _shared(shared, redactor)
     shown = entry.runs[:MAX_RUNS]
-    yield Table(("run", "started", "verdict", "note"), [_run(run, judged, pages) for run, judged in shown])
+    yield Table(("run", "started", "verdict", "note"), [_run(run, judgment, pages) for run, judgment in shown])
     if len(entry.runs) > len(shown):
         yield Prose(Clean(f"… and {len(entry.runs) - len(shown)} more"))
 
 
-def _task(task: Task, judged: Judgement) -> Sequence[Clean]:
+def _task(task: Task, judgment: Judgement) -> Sequence[Clean]:
     return (
         one_line(task.name, 80) or Clean("—"),
         passed_trials(task),
-        _verdict(judged),
+        _verdict(judgment),
         one_line("; ".join(task.reasons), 160),
     )
 
@@ -271,20 +271,20 @@ def _shared(shared: Contrast, redactor: Redactor | None) -> Iterator[Block]:
         yield Prose(one_line(shared.note, 200))
 
 
-def _named(run: RunSummary, pages: Pages) -> Clean | Link:
+def _run_name(run: RunSummary, pages: Pages) -> Clean | Link:
     """The name and the id of a run, with a link to its page if it has one."""
     label, ident = run_label(run), exact(run.id, 80)
-    words = label if ident in label else Clean(f"{label} {ident}")
-    return Link(words, "", pages[run.ref]) if run.ref in pages else words
+    name = label if ident in label else Clean(f"{label} {ident}")
+    return Link(name, "", pages[run.ref]) if run.ref in pages else name
 
 
-def _run(run: RunSummary, judged: Judgement, pages: Pages) -> Sequence[Cell]:
-    own = judged if judged.source == "run" else Judgement()
+def _run(run: RunSummary, judgment: Judgement, pages: Pages) -> Sequence[Cell]:
+    own = judgment if judgment.source == "run" else Judgement()
     return (
-        _named(run, pages),
+        _run_name(run, pages),
         Clean(moment(run.started_at, zone=run.time_zone) or "—"),
         _verdict(own),
-        one_line(judged.note, 160),
+        one_line(judgment.note, 160),
     )
 
 
@@ -308,7 +308,7 @@ def triage_value(
 
 
 def _cause(entry: Entry, contrast: Any) -> dict[str, Any]:
-    group, judged = entry.group, entry.judged
+    group, judgment = entry.group, entry.judgment
     zones = {run.started_at: run.time_zone for run, _ in entry.runs}
     return {
         "id": group.id,
@@ -324,11 +324,11 @@ def _cause(entry: Entry, contrast: Any) -> dict[str, Any]:
         "wasted_ms": group.wasted_ms,
         "wasted_tokens": group.wasted_tokens,
         "example": group.example.address,
-        "verdict": judged.verdict,
+        "verdict": judgment.verdict,
         "new": entry.is_new,
-        "note": judged.note or None,
-        "tags": judged.tags,
-        "judged": {run.ref.address: _own(own) for run, own in entry.runs if own.source == "run"},
+        "note": judgment.note or None,
+        "tags": judgment.tags,
+        "judged": {run.ref.address: _decision(own) for run, own in entry.runs if own.source == "run"},
         "merged": group.merged,
         "split_of": group.split_of or None,
         "variants": entry.variants,
@@ -338,7 +338,7 @@ def _cause(entry: Entry, contrast: Any) -> dict[str, Any]:
     }
 
 
-def _task_value(task: Task, judged: Judgement) -> dict[str, Any]:
+def _task_value(task: Task, judgment: Judgement) -> dict[str, Any]:
     return {
         "id": task.id,
         "digest": task.digest,
@@ -347,12 +347,12 @@ def _task_value(task: Task, judged: Judgement) -> dict[str, Any]:
         "passed": task.passed if task.trials else None,
         "trials": task.trials or None,
         "reasons": task.reasons,
-        **_own(judged),
+        **_decision(judgment),
     }
 
 
-def _own(judged: Judgement) -> schemas.Decision:
-    return {"verdict": judged.verdict, "note": judged.note or None, "tags": judged.tags}
+def _decision(judgment: Judgement) -> schemas.Decision:
+    return {"verdict": judgment.verdict, "note": judgment.note or None, "tags": judgment.tags}
 
 
 def json_lines(value: Mapping[str, Any]) -> Iterator[bytes]:
@@ -372,9 +372,9 @@ def contrast_value(contrast: Contrast, redactor: Redactor | None = None) -> dict
 
 
 def _finding(finding: Finding, redactor: Redactor | None) -> dict[str, Any]:
-    words = [feature.words for feature in finding.features]
+    labels = [feature.words for feature in finding.features]
     return {
-        "features": words if redactor is None else [redactor.header(text) for text in words],
+        "features": labels if redactor is None else [redactor.header(text) for text in labels],
         "in": finding.in_a,
         "of": finding.of_a,
         "in_others": finding.in_b,
@@ -419,15 +419,15 @@ def cause_table(triage: Triage, screen: Screen | None = None) -> Iterator[Clean]
     The address of its newest run is never cut, so that it can be used: where `screen` is too narrow for it, its id
     stands there instead.
     """
-    whole = TextTable(_WHOLE, list(_sectioned(triage, _rows)))
-    if screen is None or whole.room <= screen.width:
-        return whole.lines(None if screen is None else screen.width)
-    rows = list(_sectioned(triage, partial(_narrow_rows, screen=screen)))
+    full = TextTable(_WHOLE, list(_sections(triage, _rows)))
+    if screen is None or full.room <= screen.width:
+        return full.lines(None if screen is None else screen.width)
+    rows = list(_sections(triage, partial(_narrow_rows, screen=screen)))
     above = truncate_middle(Clean(f"an example: {screen.usage}"), screen.width)
     return chain([above], TextTable(_NARROW, rows).lines(screen.width))
 
 
-def _sectioned(triage: Triage, rows_of: Callable[[Entry], Iterable[Sequence[Clean]]]) -> Iterator[Sequence[Clean]]:
+def _sections(triage: Triage, rows_of: Callable[[Entry], Iterable[Sequence[Clean]]]) -> Iterator[Sequence[Clean]]:
     """The rows of all causes; those of ungraded runs below a row that says so."""
     for is_ungraded, entries in triage.sections:
         if is_ungraded:
@@ -448,7 +448,7 @@ def _last(entry: Entry) -> RunSummary | None:
 
 
 def _rows(entry: Entry) -> Iterator[tuple[Clean, ...]]:
-    group, verdict = entry.group, entry.judged.verdict
+    group, verdict = entry.group, entry.judgment.verdict
     last = _last(entry)
     yield (
         Clean(group.id),
@@ -461,7 +461,7 @@ def _rows(entry: Entry) -> Iterator[tuple[Clean, ...]]:
         exact(group.example.address),
         one_line(entry.title, 200),
     )
-    for task, judged in entry.tasks:
+    for task, judgment in entry.tasks:
         reasons = f" · {'; '.join(task.reasons)}" if task.reasons else ""
         yield (
             Clean(f"  {task.id}"),
@@ -470,7 +470,7 @@ def _rows(entry: Entry) -> Iterator[tuple[Clean, ...]]:
             Clean(""),
             Clean(""),
             Clean(""),
-            _verdict(judged) or Clean("—"),
+            _verdict(judgment) or Clean("—"),
             exact(task.runs[0].address),
             one_line(f"  {task.name or '—'} · {passed_trials(task)}{reasons}", 200),
         )

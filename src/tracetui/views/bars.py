@@ -41,9 +41,9 @@ def bar(start: float, end: float, total: float, width: int, glyphs: Glyphs = UNI
     """
     if width <= 0 or total <= 0:
         return Bar(0, "")
-    whole = width * 8
-    a = min(max(0, round(start / total * whole)), whole - 2)
-    b = min(max(a + 2, round(end / total * whole)), whole)
+    eighths = width * 8
+    a = min(max(0, round(start / total * eighths)), eighths - 2)
+    b = min(max(a + 2, round(end / total * eighths)), eighths)
     first, last = a // 8, (b - 1) // 8
     if first == last:
         return Bar(first, _one_cell(a - first * 8, b - first * 8, glyphs))
@@ -84,12 +84,12 @@ def instant(start: float, total: float, width: int, glyphs: Glyphs = UNICODE) ->
     return Bar(min(width - 1, max(0, int(start / total * width))), glyphs.ends[0])
 
 
-def on_grid(what: Bar, style: str, ticks: Sequence[int], width: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
+def on_grid(bar: Bar, style: str, ticks: Sequence[int], width: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
     """A bar on the time grid: `width` cells, with dashed lines at the cells `ticks`."""
-    stop = what.at + len(what.text)
-    pieces = _grid(0, what.at, ticks, glyphs)
-    if what.text:
-        pieces.append(Piece(Clean(what.text), style))
+    stop = bar.at + len(bar.text)
+    pieces = _grid(0, bar.at, ticks, glyphs)
+    if bar.text:
+        pieces.append(Piece(Clean(bar.text), style))
     return pieces + _grid(stop, width, ticks, glyphs)
 
 
@@ -193,13 +193,13 @@ def amount(
 
 
 def _slice(pieces: Iterable[Piece], start: int, stop: int) -> list[Piece]:
-    found, at = [], 0
+    sliced, at = [], 0
     for piece in pieces:
         text = piece.text[max(0, start - at) : max(0, stop - at)]
         if text:
-            found.append(Piece(Clean(text), piece.style))
+            sliced.append(Piece(Clean(text), piece.style))
         at += len(piece.text)
-    return found
+    return sliced
 
 
 def sparkline(values: Sequence[float | None], glyphs: Glyphs = UNICODE) -> Clean:

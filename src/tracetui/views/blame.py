@@ -65,7 +65,7 @@ def _row(line: LineAnswer, people: People, glyphs: Glyphs, *, repeats: bool) -> 
             blank = Clean("  ") if repeats or not line.text.strip() else Clean("  ") + glyphs.missing
             return [column(Clean(blank), 12 + room + 5, "dim")]
         if step is None:
-            names = " or ".join(people.name(one.run) for one in line.answer.candidates)
+            names = " or ".join(people.name(candidate.run) for candidate in line.answer.candidates)
             return fill(fit([Piece(Clean(f"  ? {names}"), "status.warn")], 16 + room), 17 + room)
         pieces = [Piece(Clean("  ")), *fill(fit([Piece(people.name(step.run), "accent")], 9), 10)]
         if room:
@@ -90,12 +90,12 @@ def blame_sentence(lines: Sequence[LineAnswer]) -> Line:
     """How many lines have a session, several candidates, or none."""
     counted = [line.answer for line in lines if line.text.strip()]
     single = sum(answer.step is not None for answer in counted)
-    several = sum(bool(answer.candidates) for answer in counted)
-    if not single and not several:
+    ambiguous = sum(bool(answer.candidates) for answer in counted)
+    if not single and not ambiguous:
         return (Piece(Clean(f"none: no session wrote any of its {quantity(len(counted), 'line')}"), "text bold"),)
     pieces = [Piece(Clean(f"{grouped(single)} of {quantity(len(counted), 'line')} by a session"), "text bold")]
-    if several:
-        pieces.append(Piece(Clean(f", {grouped(several)} with several candidates"), "status.warn"))
+    if ambiguous:
+        pieces.append(Piece(Clean(f", {grouped(ambiguous)} with several candidates"), "status.warn"))
     return tuple(pieces)
 
 

@@ -108,8 +108,8 @@ def headline(ledger: Ledger) -> Clean:
 
 def worst_file(ledger: Ledger) -> Account | None:
     """The file that cost most, of those that entered more than once."""
-    again = [file for file in ledger.files() if file.times > 1]
-    return max(again, key=lambda file: (file.usd, file.carried), default=None)
+    repeated = [file for file in ledger.files() if file.times > 1]
+    return max(repeated, key=lambda file: (file.usd, file.carried), default=None)
 
 
 NO_CALLS: Final = Clean("No model call of this run records its input tokens.")
@@ -234,19 +234,19 @@ def explanation(missed: Break) -> Clean:
 
 
 def _reason(missed: Break) -> str:
-    life = _life(missed.cache_seconds)
+    life = _lifetime(missed.cache_seconds)
     if missed.reported:
         return f"Recorded reason: {missed.reported}."
     if missed.cause == Cause.IDLE:
-        how = f"the {life} that the cache lasts" if missed.cache_known else f"{life}, the usual life of a cache"
-        return f"The request came {duration((missed.idle or 0) * 1000)} after the last answer: longer than {how}."
+        lifetime = f"the {life} that the cache lasts" if missed.cache_known else f"{life}, the usual life of a cache"
+        return f"The request came {duration((missed.idle or 0) * 1000)} after the last answer: longer than {lifetime}."
     reason = _REASONS.get(missed.cause, "")
     if missed.basis == Basis.COINCIDES:
         return f"Coincides with {_EVENTS.get(missed.cause, missed.cause)}."
     return reason or "No recorded event explains it."
 
 
-def _life(seconds: int) -> str:
+def _lifetime(seconds: int) -> str:
     """``5 minutes``, ``1 hour``: how long a cache lasts."""
     for unit, size in (("hour", 3600), ("minute", 60)):
         if seconds >= size and seconds % size == 0:

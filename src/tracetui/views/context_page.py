@@ -116,14 +116,14 @@ def sentence(ledger: Ledger, redactor: Redactor | None, *, done: str = "") -> Li
         pieces += [Piece(Clean(done), "status.running"), _DOT]
     if not totals.calls:
         return (*pieces[:1],)
-    whole = "" if totals.usd is None else f" of {usd_label(totals.usd)}"
+    of_total = "" if totals.usd is None else f" of {usd_label(totals.usd)}"
     if breaks:
         number = quantity(len(breaks), "cache break")
         paid = f"cost {usd_label(totals.usd_breaks)}" if totals.usd is not None else f"missed {tokens(totals.missed)}"
         pieces.append(Piece(Clean(f"{number} {paid}"), "status.warn bold"))
         cause, count = Counter(missed.cause for missed in breaks).most_common(1)[0]
-        which = f", {count} of them by " if len(breaks) > 1 and count < len(breaks) else ", by "
-        pieces.append(Piece(Clean(f"{whole}{which}{_CAUSE_NOUNS.get(cause, cause_name(cause))}"), "text"))
+        attribution = f", {count} of them by " if len(breaks) > 1 and count < len(breaks) else ", by "
+        pieces.append(Piece(Clean(f"{of_total}{attribution}{_CAUSE_NOUNS.get(cause, cause_name(cause))}"), "text"))
         pieces += [_DOT, Piece(Clean("]k"), "key bold"), Piece(Clean(" next break"), "sec")]
     else:
         read = "no cache breaks" if totals.read is not None else "no cache reads recorded"
@@ -237,7 +237,7 @@ def river_lines(
     for row in range(rows - 1, -1, -1):
         label = tokens(ticks[row]).replace(".0", "") if row in ticks else ""
         axis = Piece(Clean(f"{label:>{_LABEL - 2}} {glyphs.guide}"), "dim")
-        lines.append((axis, *_merged(grid[row])))
+        lines.append((axis, *_merge(grid[row])))
     return [*lines, *_axis(columns, width - _LABEL - 1, selected, glyphs)]
 
 
@@ -284,8 +284,8 @@ def _cell(edges: Iterable[tuple[int, int, Band]], glyphs: Glyphs) -> tuple[str, 
 def _write_names(grid: list[list[tuple[str, str]]], bands: Sequence[Band]) -> None:
     """Write the name of each band where whole cells have room for it."""
     for band in bands:
-        whole, size = ("█", f"on.{band.style} {band.style}"), len(band.name) + 2
-        runs = [(stop - start, y, start) for y, row in enumerate(grid) for start, stop in _runs(row, whole)]
+        full_cell, size = ("█", f"on.{band.style} {band.style}"), len(band.name) + 2
+        runs = [(stop - start, y, start) for y, row in enumerate(grid) for start, stop in _runs(row, full_cell)]
         longest = max(runs, default=(0, 0, 0))[0]
         if longest >= size:
             same = [run for run in runs if run[0] == longest]
@@ -304,10 +304,10 @@ def _runs(row: Sequence[tuple[str, str]], cell: tuple[str, str]) -> Iterator[tup
         at += size
 
 
-def _round_step(whole: float, most: int) -> int:
-    """The smallest of 1, 2, 5, 10 … of which at most so many are in the whole."""
+def _round_step(extent: float, most: int) -> int:
+    """The smallest of 1, 2, 5, 10 … that fits into `extent` at most `most` times."""
     return next(
-        digit * int(10**power) for power in range(18) for digit in (1, 2, 5) if whole / (digit * 10**power) <= most
+        digit * int(10**power) for power in range(18) for digit in (1, 2, 5) if extent / (digit * 10**power) <= most
     )
 
 
@@ -322,7 +322,7 @@ def _ticks(top: float, rows: int) -> dict[int, int]:
     return ticks
 
 
-def _merged(cells_: Iterable[tuple[str, str]]) -> Iterator[Piece]:
+def _merge(cells_: Iterable[tuple[str, str]]) -> Iterator[Piece]:
     """Pieces of cells of equal style."""
     for style, group in groupby(cells_, key=itemgetter(1)):
         yield Piece(Clean("".join(glyph for glyph, _ in group)), style)
@@ -364,8 +364,8 @@ def _axis(columns: Sequence[_Column], width: int, selected: int | None, glyphs: 
     for column in columns:
         if (number := next((call.number for call in column.calls if call.number % step == 0), None)) is not None:
             place(column, number, "dim")
-    left = Piece(Clean(" " * (_LABEL - 1)), "dim")
-    return [(left, *_merged([(" ", "text"), *marks])), (Piece(Clean("call   "), "dim"), *_merged(numbers[:width]))]
+    margin = Piece(Clean(" " * (_LABEL - 1)), "dim")
+    return [(margin, *_merge([(" ", "text"), *marks])), (Piece(Clean("call   "), "dim"), *_merge(numbers[:width]))]
 
 
 def legend_of_marks(ledger: Ledger, glyphs: Glyphs = UNICODE) -> Line:
@@ -446,18 +446,18 @@ def content_rows(
         groups.append((total(parts), band, parts))
     groups.sort(key=lambda group: (NOT_RECORDED in group[1].contents, *(-number for number in size(group[0]))))
     rows = []
-    for whole, band, parts in groups:
+    for band_total, band, parts in groups:
         by_part: dict[tuple[str, str], list[Account]] = {}
         for account in parts:
             file = account.file or ""
             by_part.setdefault(("", file) if file else (account.content, ""), []).append(account)
         unfolds = len(by_part) > 1 or any(file for _, file in by_part)
         key, is_open = (band.name,), unfolds and (band.name,) in opened
-        rows.append(ContentRow(key, band.name, whole, band, unfolds=unfolds, is_open=is_open))
+        rows.append(ContentRow(key, band.name, band_total, band, unfolds=unfolds, is_open=is_open))
         if not is_open:
             continue
         inner = sorted(
-            ((total(some), part) for part, some in by_part.items()), key=lambda part: [-n for n in size(part[0])]
+            ((total(members), part) for part, members in by_part.items()), key=lambda part: [-n for n in size(part[0])]
         )
         for account, (content, file) in inner[:_MOST_FILES]:
             name = file_label(file, redactor) if file else content_label(content, redactor)
@@ -513,11 +513,11 @@ class ContentColumns:
         """A row; the bar of a row that cost `full` (carried so many tokens without a price) has the whole width."""
         glyphs, account = self._glyphs, row.account
         fold = (glyphs.unfolded if row.is_open else glyphs.folded) if row.unfolds else " "
-        left = "" if row.depth else f"{swatch(row.band, glyphs)} "
+        lead = "" if row.depth else f"{swatch(row.band, glyphs)} "
         style = "sec" if row.depth or row.band.letter == "?" else "text"
         room = self.name - 4 - 2 * row.depth - 1
         pieces = [
-            Piece(Clean(left), row.band.style),
+            Piece(Clean(lead), row.band.style),
             Piece(Clean("    " if row.depth else f"{fold} "), "dim"),
             Piece(pad(truncate_middle(row.name, room), self.name - 4), style),
         ]
@@ -527,11 +527,11 @@ class ContentColumns:
 
     def sum_line(self, accounts: Iterable[Account]) -> Line:
         """The sum of all rows, which is what the trace records."""
-        whole = total(accounts)
+        account = total(accounts)
         pieces = [Piece(pad(Clean("    all, as recorded"), self.name), "text bold")]
         if self.bar:
             pieces.append(Piece(Clean(" " * (self.bar + 2))))
-        return (*pieces, *self._cells(whole, "text bold"))
+        return (*pieces, *self._cells(account, "text bold"))
 
     def _cells(self, account: Account, style: str) -> Iterator[Piece]:
         totals = self._totals
@@ -595,15 +595,15 @@ def break_total(ledger: Ledger, width: int) -> Line:
 
 def explanation_lines(missed: Break, width: int) -> list[Line]:
     """What was kept and lost at a break, why, and how well that is known."""
-    words = f"{explanation(missed)} ({missed.basis})"
-    lines = wrap(clean(f"Call {missed.call}: {words}"), max(10, width))
+    reason = f"{explanation(missed)} ({missed.basis})"
+    lines = wrap(clean(f"Call {missed.call}: {reason}"), max(10, width))
     return [(Piece(line, "sec"),) for line in lines]
 
 
 def hour_lines(ledger: Ledger, width: int) -> list[Line]:
     """What a cache of an hour would have saved and cost, where that is known."""
-    words = hour_sentence(ledger)
-    return [] if words is None else [(Piece(line, "sec"),) for line in wrap(words, max(10, width))]
+    advice = hour_sentence(ledger)
+    return [] if advice is None else [(Piece(line, "sec"),) for line in wrap(advice, max(10, width))]
 
 
 # ---- one call
@@ -624,18 +624,18 @@ def call_lines(
         [Piece(Clean(word), "sec"), Piece(grouped(abs(call.growth)), "text bold")] if call.growth < call.input else []
     )
     usd = [] if call.usd is None else [Piece(Clean(f"   {usd_label(call.usd)}"), "text")]
-    parts = [(call.read, "read"), (call.written, f"written{_life(call)}")]
+    parts = [(call.read, "read"), (call.written, f"written{_lifetime(call)}")]
     shown = [(size, word) for size, word in parts if size is not None]
     shown += [(call.uncached, "uncached")] if shown else []
-    whole = [Piece(grouped(call.input), "text bold"), Piece(Clean(" input"), "sec")]
+    label = [Piece(grouped(call.input), "text bold"), Piece(Clean(" input"), "sec")]
     lines: list[Line]
     if is_list:
         lines = [_ends([Piece(Clean(word), "sec")], [Piece(grouped(size), "sec")], width) for size, word in shown]
-        lines += [_ends([Piece(Clean("input"), "text bold"), *usd], whole[:1], width), _ends(grew[:1], grew[1:], width)]
+        lines += [_ends([Piece(Clean("input"), "text bold"), *usd], label[:1], width), _ends(grew[:1], grew[1:], width)]
         lines = [line for line in lines if line]
     else:
         sum_ = " + ".join(f"{grouped(size)} {word}" for size, word in shown)
-        line = [*whole, *([Piece(Clean(f" = {sum_}"), "sec")] if shown else []), *usd]
+        line = [*label, *([Piece(Clean(f" = {sum_}"), "sec")] if shown else []), *usd]
         lines = [_ends(line, grew, width)]
     if call.inherited:
         lines.append((Piece(Clean(f"inherited {tokens(call.inherited)} from the run that this one continues"), "sec"),))
@@ -659,7 +659,7 @@ def call_lines(
     return lines
 
 
-def _life(call: Call) -> str:
+def _lifetime(call: Call) -> str:
     """For how long a call wrote to the cache, where the trace says so."""
     if not call.written or call.written_1h is None:
         return ""
@@ -687,15 +687,15 @@ def _ends(left: Sequence[Piece], right: Sequence[Piece], width: int) -> Line:
 
 def footnote(width: int) -> list[Line]:
     """What is recorded, and how well the rest is known."""
-    words = f"Recorded: input, reads, writes, growth. Estimated (≈): the split ({ERROR})."
-    return [(Piece(line, "dim"),) for line in wrap(Clean(words), max(10, width))]
+    caveat = f"Recorded: input, reads, writes, growth. Estimated (≈): the split ({ERROR})."
+    return [(Piece(line, "dim"),) for line in wrap(Clean(caveat), max(10, width))]
 
 
 def call_title(call: Call, step: int | None, zone: tzinfo, glyphs: Glyphs = UNICODE) -> Clean:
     """Where a call is in the run, and when it was made."""
-    where = f"{glyphs.arrow} step {step}" if step is not None else ""
+    position = f"{glyphs.arrow} step {step}" if step is not None else ""
     when = "" if call.started_at is None else datetime.fromtimestamp(call.started_at, zone).strftime("%H:%M:%S")
-    return Clean(f" {glyphs.dot} ".join(filter(None, (where, when))))
+    return Clean(f" {glyphs.dot} ".join(filter(None, (position, when))))
 
 
 # ---- the panel of the run

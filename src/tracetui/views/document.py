@@ -33,11 +33,11 @@ def json_string(value: str, room: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
     if len(value) <= room and cells(head) + 2 <= room:
         return [Piece(Clean(f'"{head}"'), "json.string")]
     lines = value.count("\n") + 1 if len(value) < 1 << 20 else 1
-    what = Clean(f" {quantity(lines, 'line')}" if lines > 1 else f" {size(len(value))}")
-    left = max(4, room - cells(what) - 1)
-    first = clean(value[: left + 1].split("\n", 1)[0])
-    cut = truncate(Clean(first + glyphs.cut), left) if cells(first) < left else truncate(first, left)
-    return fit([Piece(Clean(f'"{cut}'), "json.string"), Piece(what, "dim")], room)
+    extent = Clean(f" {quantity(lines, 'line')}" if lines > 1 else f" {size(len(value))}")
+    remaining = max(4, room - cells(extent) - 1)
+    first = clean(value[: remaining + 1].split("\n", 1)[0])
+    cut = truncate(Clean(first + glyphs.cut), remaining) if cells(first) < remaining else truncate(first, remaining)
+    return fit([Piece(Clean(f'"{cut}'), "json.string"), Piece(extent, "dim")], room)
 
 
 def json_summary(value: Any, glyphs: Glyphs = UNICODE) -> Clean:
@@ -68,17 +68,17 @@ def json_compact(value: Any, room: int, glyphs: Glyphs = UNICODE, depth: int = 0
 def _compact_container(value: Any, room: int, glyphs: Glyphs, depth: int) -> list[Piece] | None:
     mapping = isinstance(value, Mapping)
     pieces = [Piece(Clean("{ " if mapping else "["), "json.punct")]
-    left = room - (4 if mapping else 2)
+    remaining = room - (4 if mapping else 2)
     for i, item in enumerate(value.items() if mapping else value):
         name = [*json_key(item[0], room), Piece(Clean(": "), "json.punct")] if mapping else []
         comma = [Piece(Clean(", "), "json.punct")] if i else []
-        left -= width_of((*comma, *name))
-        inner = json_compact(item[1] if mapping else item, left, glyphs, depth + 1) if left > 0 else None
+        remaining -= width_of((*comma, *name))
+        inner = json_compact(item[1] if mapping else item, remaining, glyphs, depth + 1) if remaining > 0 else None
         if inner is None:
             return None
-        left -= width_of(inner)
+        remaining -= width_of(inner)
         pieces += [*comma, *name, *inner]
-    return [*pieces, Piece(Clean(" }" if mapping else "]"), "json.punct")] if left >= 0 else None
+    return [*pieces, Piece(Clean(" }" if mapping else "]"), "json.punct")] if remaining >= 0 else None
 
 
 def json_key(name: object, room: int = 200) -> list[Piece]:
@@ -88,9 +88,9 @@ def json_key(name: object, room: int = 200) -> list[Piece]:
 
 def json_short(value: Any, room: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
     """A value on one row of at most `room` cells: complete if it fits, else its extent."""
-    whole = json_compact(value, room, glyphs)
-    if whole is not None:
-        return whole
+    compact = json_compact(value, room, glyphs)
+    if compact is not None:
+        return compact
     if isinstance(value, str):
         return json_string(value, room, glyphs)
     return fit([Piece(json_summary(value, glyphs), "dim") if is_container(value) else json_scalar(value, glyphs)], room)
@@ -98,9 +98,9 @@ def json_short(value: Any, room: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
 
 def json_rows(value: Any, width: int, glyphs: Glyphs = UNICODE) -> list[list[Piece]]:
     """A mapping on several rows, several entries per row, and long texts wrapped; any other value on one row."""
-    whole = json_compact(value, width, glyphs)
-    if whole is not None or not isinstance(value, Mapping):
-        return [whole if whole is not None else json_short(value, width, glyphs)]
+    compact = json_compact(value, width, glyphs)
+    if compact is not None or not isinstance(value, Mapping):
+        return [compact if compact is not None else json_short(value, width, glyphs)]
     rows: list[list[Piece]] = [[Piece(Clean("{ "), "json.punct")]]
     for i, (name, item) in enumerate(value.items()):
         label = [*json_key(name, width // 2), Piece(Clean(": "), "json.punct")]
@@ -211,7 +211,7 @@ class DocumentRows:
         for i in self._may_open(keys, path):
             inner = container[keys[i]]
             below = (*path, keys[i])
-            comes_open = len(keys) <= _SMALL and self._comes_open(inner, depth)
+            comes_open = len(keys) <= _SMALL and self._is_open_by_default(inner, depth)
             if comes_open == (keys[i] in self._toggled.get(path, ())):
                 continue
             self._add(_Entries(container, keys, first, i + 1, path, depth), i + 1 - first)
@@ -230,7 +230,7 @@ class DocumentRows:
             return range(len(keys))
         return sorted(keys.index(name) for name in self._toggled.get(path, ()) if name in keys)
 
-    def _comes_open(self, value: Any, depth: int) -> bool:
+    def _is_open_by_default(self, value: Any, depth: int) -> bool:
         """Open by default: short multi-line texts, and small containers that need several rows."""
         if isinstance(value, str):
             return len(value) <= 4000 and 0 < value.count("\n") < _FEW
@@ -243,7 +243,7 @@ class DocumentRows:
 
     # ---- the rows
 
-    def _at(self, index: int) -> tuple[_Entries | _Text, int]:
+    def _locate(self, index: int) -> tuple[_Entries | _Text, int]:
         number = bisect_right(self._starts, index) - 1
         return self._segments[number], index - self._starts[number]
 
@@ -251,7 +251,7 @@ class DocumentRows:
         return self._starts[-1]
 
     def key(self, index: int) -> Hashable:
-        segment, i = self._at(index)
+        segment, i = self._locate(index)
         if isinstance(segment, _Text):
             return ValueKey(self._name, segment.path, i)
         return ValueKey(self._name, (*segment.path, segment.keys[segment.first + i]))
@@ -260,9 +260,9 @@ class DocumentRows:
         """The row of a value, or the folded row that contains it."""
         if not isinstance(key, ValueKey) or key.name != self._name:
             return None
-        while key.path and (found := self._row_of(key)) is None:
+        while key.path and (row := self._row_of(key)) is None:
             key = ValueKey(self._name, key.path if key.row >= 0 else key.path[:-1])
-        return found if key.path else None
+        return row if key.path else None
 
     def _row_of(self, key: ValueKey) -> int | None:
         for segment, start in zip(self._segments, self._starts, strict=False):
@@ -276,14 +276,14 @@ class DocumentRows:
         return None
 
     def line(self, index: int, width: int) -> Line:
-        segment, i = self._at(index)
+        segment, i = self._locate(index)
         indent = Clean(" " * self._indent(segment.depth))
         if isinstance(segment, _Text):
             return tuple(fit([Piece(Clean(f"{indent}  "), "line"), Piece(segment.block.row(i), "json.string")], width))
         name = segment.keys[segment.first + i]
         value = segment.container[name]
         if segment.bare:
-            return tuple(self._bare(value, width))
+            return tuple(self._bare_value(value, width))
         fold = self.fold(index)
         mark = "  " if fold is None else f"{self._glyphs.unfolded if fold.open else self._glyphs.folded} "
         style = "json.key" if isinstance(segment.container, Mapping) else "dim"
@@ -296,7 +296,7 @@ class DocumentRows:
             pieces += json_short(value, room, self._glyphs)
         return tuple(fit(pieces, width))
 
-    def _bare(self, value: Any, width: int) -> list[Piece]:
+    def _bare_value(self, value: Any, width: int) -> list[Piece]:
         if value is None:
             return fit([Piece(self._glyphs.missing, "dim")], width)
         return json_short(value, width, self._glyphs)
@@ -305,8 +305,8 @@ class DocumentRows:
         if isinstance(value, str):
             lines = value.count("\n") + 1
             return quantity(lines, "line")
-        what = "key" if isinstance(value, Mapping) else "item"
-        return quantity(len(value), what)
+        unit = "key" if isinstance(value, Mapping) else "item"
+        return quantity(len(value), unit)
 
     def selectable(self, index: int) -> bool:
         return True
@@ -315,7 +315,7 @@ class DocumentRows:
         return None
 
     def plain(self, index: int) -> str:
-        segment, i = self._at(index)
+        segment, i = self._locate(index)
         if isinstance(segment, _Text):
             return segment.block.row(i)
         name = segment.keys[segment.first + i]
@@ -327,7 +327,7 @@ class DocumentRows:
 
     def fold(self, index: int) -> Fold | None:
         """The fold of a row; None for short scalars."""
-        segment, i = self._at(index)
+        segment, i = self._locate(index)
         if isinstance(segment, _Text):
             return Fold(ValueKey(self._name, segment.path), True)
         if segment.bare:
@@ -344,21 +344,21 @@ class DocumentRows:
 
     def parent(self, index: int) -> int | None:
         """The row of the container or text that this row is in."""
-        segment, _ = self._at(index)
+        segment, _ = self._locate(index)
         return self.index(ValueKey(self._name, segment.path)) if segment.path else None
 
     def find(self, pattern: re.Pattern[str]) -> Iterator[int]:
         """Matching rows, in order. A folded row matches if its content does. Lazy."""
         for index in range(len(self)):
-            segment, i = self._at(index)
+            segment, i = self._locate(index)
             if isinstance(segment, _Text):
-                found = pattern.search(segment.block.row(i)) is not None
+                is_match = pattern.search(segment.block.row(i)) is not None
             else:
                 name = segment.keys[segment.first + i]
-                found = not segment.bare and pattern.search(str(name)) is not None
-                if not found and (*segment.path, name) not in self._open:
-                    found = any(pattern.search(leaf) for leaf in value_leaves(segment.container[name]))
-            if found:
+                is_match = not segment.bare and pattern.search(str(name)) is not None
+                if not is_match and (*segment.path, name) not in self._open:
+                    is_match = any(pattern.search(leaf) for leaf in value_leaves(segment.container[name]))
+            if is_match:
                 yield index
 
 

@@ -120,11 +120,11 @@ class EffectRows:
         return self._rows[index].fold if 0 <= index < len(self._rows) else None
 
 
-def _heading(words: Clean, right: str, style: str, glyphs: Glyphs) -> Callable[[int], Line]:
+def _heading(label: Clean, right: str, style: str, glyphs: Glyphs) -> Callable[[int], Line]:
     def draw(width: int) -> Line:
-        rule = max(0, width - len(words) - len(right) - 4)
+        rule = max(0, width - len(label) - len(right) - 4)
         return (
-            Piece(words, style),
+            Piece(label, style),
             Piece(Clean(f" {glyphs.rule * rule} "), "line"),
             Piece(Clean(f"{right} "), "sec"),
         )
@@ -207,11 +207,11 @@ def file_rows(
     for folder, files in groupby(shown, key=folder_of):
         group = [*files]
         if folder is not None:
-            words = one_line(folder if folder == OUTSIDE else f"{folder}/" if folder else "./", 100)
+            heading = one_line(folder if folder == OUTSIDE else f"{folder}/" if folder else "./", 100)
             if folder == OUTSIDE and folded:
-                words = Clean(f"{words} · {grouped(folded)} in temporary folders folded")
+                heading = Clean(f"{heading} · {grouped(folded)} in temporary folders folded")
                 folded = 0
-            rows.append(EffectRow(("folder", folder), _heading(words, grouped(len(group)), "sec", glyphs), words))
+            rows.append(EffectRow(("folder", folder), _heading(heading, grouped(len(group)), "sec", glyphs), heading))
         for name, history, state in group:
             label = name if folder in (OUTSIDE, None) else basename(name)
             rows.append(_file_row(label, history, state, people, glyphs, is_open=history.path in unfolded))
@@ -222,8 +222,8 @@ def file_rows(
                     for number, change in enumerate(history.changes)
                 ]
     if folded:
-        words = Clean(f"{quantity(folded, 'file')} in temporary folders folded")
-        rows.append(EffectRow("folded", _heading(words, "", "sec", glyphs), words))
+        heading = Clean(f"{quantity(folded, 'file')} in temporary folders folded")
+        rows.append(EffectRow("folded", _heading(heading, "", "sec", glyphs), heading))
     return EffectRows(rows)
 
 
@@ -231,7 +231,7 @@ def _file_row(
     label: str, history: FileHistory, state: FileState, people: People, glyphs: Glyphs, *, is_open: bool
 ) -> EffectRow:
     last = history.last
-    several = len({change.run for change in history.done if change.net}) > 1
+    is_shared = len({change.run for change in history.done if change.net}) > 1
     sign, style = _STATES[state.state]
 
     def draw(width: int) -> Line:
@@ -246,7 +246,7 @@ def _file_row(
             Piece(Clean("  ")),
         ]
         if title:
-            pieces += fill(fit([Piece(people.title(last.run), "text" if several else "sec")], title - 1), title)
+            pieces += fill(fit([Piece(people.title(last.run), "text" if is_shared else "sec")], title - 1), title)
         pieces += [
             *fill(fit([Piece(people.name(last.run), "accent")], 8), 9),
             column(Clean("—") if last.at is None else age(people.now - last.at), 5, "dim", right=True),
@@ -281,13 +281,13 @@ def _change_row(
     number: int, change: Change, history: FileHistory, people: People, parent: int, glyphs: Glyphs
 ) -> EffectRow:
     effect = change.effect
-    how = {Kind.WRITE: "write", Kind.DELETE: "delete", Kind.MOVE: "move"}.get(effect.kind, "edit")
+    verb = {Kind.WRITE: "write", Kind.DELETE: "delete", Kind.MOVE: "move"}.get(effect.kind, "edit")
 
     def draw(width: int) -> Line:
         room, title = _file_widths(width)
         pieces = [
             Piece(Clean("    ")),
-            *fill([Piece(Clean(how), "kind.tool"), Piece(Clean(f"  {effect.certainty}"), "dim")], room - 4),
+            *fill([Piece(Clean(verb), "kind.tool"), Piece(Clean(f"  {effect.certainty}"), "dim")], room - 4),
             column(Clean(""), 13, "dim"),
             *(_lines(effect.added, effect.removed, glyphs) if change.is_done else [column(Clean(""), 14, "dim")]),
             Piece(Clean("  ")),
@@ -303,7 +303,7 @@ def _change_row(
         return tuple(pieces)
 
     key = (history.path, change.run, change.span, number)
-    return EffectRow(key, draw, f"{how} {effect.outcome}", (change.run, change.span), parent=parent)
+    return EffectRow(key, draw, f"{verb} {effect.outcome}", (change.run, change.span), parent=parent)
 
 
 def file_diff(history: FileHistory, people: People, width: int, glyphs: Glyphs = UNICODE) -> list[Line]:
@@ -311,8 +311,8 @@ def file_diff(history: FileHistory, people: People, width: int, glyphs: Glyphs =
     lines: list[Line] = []
     for number, change in enumerate(history.done):
         if len(lines) > _MOST_DIFF:
-            left = quantity(len(history.done) - number, "more change")
-            return [*lines, (Piece(Clean(f"{glyphs.cut} {left}"), "dim"),)]
+            remaining = quantity(len(history.done) - number, "more change")
+            return [*lines, (Piece(Clean(f"{glyphs.cut} {remaining}"), "dim"),)]
         when = Clean(glyphs.missing if change.at is None else age(people.now - change.at))
         edit = change.effect.edit
         lines.append(
@@ -349,10 +349,10 @@ def files_sentence(report: FilesReport) -> Line:
         tried = f"{quantity(report.tried, 'change')} denied, failed or without a recorded outcome"
         return (Piece(Clean(tried if report.tried else "no file changed"), "sec"),)
     changed, gone = states[State.CHANGED], states[State.GONE]
-    looked = changed + gone + states[State.AS_WRITTEN]
+    checked = changed + gone + states[State.AS_WRITTEN]
     if changed:
         pieces = [Piece(Clean(f"{grouped(changed)} of {quantity(total, 'file')} changed since"), "status.warn bold")]
-    elif looked:
+    elif checked:
         pieces = [Piece(Clean(f"{quantity(total, 'file')}, none changed since"), "text bold")]
     else:
         pieces = [
@@ -372,9 +372,9 @@ def files_totals(report: FilesReport, runs: int) -> Line:
     edits = sum(len(history.done) for history in histories)
     added = sum(history.added or 0 for history in histories)
     removed = sum(history.removed or 0 for history in histories)
-    words = f"{quantity(runs, 'run')} · {quantity(len(histories), 'file')} · {quantity(edits, 'edit')} · "
+    numbers = f"{quantity(runs, 'run')} · {quantity(len(histories), 'file')} · {quantity(edits, 'edit')} · "
     return (
-        Piece(Clean(words), "sec"),
+        Piece(Clean(numbers), "sec"),
         Piece(Clean(f"+{grouped(added)} "), "diff.add"),
         Piece(Clean(f"−{grouped(removed)}"), "diff.rem"),
     )
@@ -388,9 +388,9 @@ Allowed = Callable[[Finding], bool]
 
 RULE_SORTS: Final[Mapping[str, Callable[[Sequence[Finding]], int]]] = {
     "rule": lambda listed: 0,
-    "done": lambda listed: -sum(one.is_done for one in listed),
-    "tried": lambda listed: -sum(not one.is_done for one in listed),
-    "runs": lambda listed: -len({one.run for one in listed}),
+    "done": lambda listed: -sum(finding.is_done for finding in listed),
+    "tried": lambda listed: -sum(not finding.is_done for finding in listed),
+    "runs": lambda listed: -len({finding.run for finding in listed}),
 }
 """Sort orders of rules of a severity, by the heading of their column. The first, worst first, is the usual one."""
 
@@ -403,7 +403,7 @@ def audit_heading(width: int, sorted_by: str = "rule") -> Line:
             column(Clean(word), size, _heading_style(word, sorted_by, "rule"), right=True)
             for word, size in (("done", 5), ("tried", 7), ("runs", 6))
         ),
-        column(Clean("  what"), _what_room(width) + 2, "dim"),
+        column(Clean("  what"), _evidence_room(width) + 2, "dim"),
         column(Clean("run"), 10, "dim"),
     ]
     if width >= WIDE:
@@ -411,7 +411,7 @@ def audit_heading(width: int, sorted_by: str = "rule") -> Line:
     return tuple(fit(pieces, width))
 
 
-def _what_room(width: int) -> int:
+def _evidence_room(width: int) -> int:
     return max(10, width - 22 - 5 - 7 - 6 - 2 - 10 - (18 if width >= WIDE else 0))
 
 
@@ -438,27 +438,27 @@ def audit_rows(
             continue
         group.sort(
             key=lambda rule: RULE_SORTS[arrangement.sort](
-                [one for one in rule[1] if not one.is_folded and not allowed(one)]
+                [finding for finding in rule[1] if not finding.is_folded and not allowed(finding)]
             )
         )
         group = group[::-1] if arrangement.reverse else group
-        listed = [one for _, findings in group for one in findings if not one.is_folded and not allowed(one)]
-        done = sum(one.is_done for one in listed)
+        listed = [item for _, findings in group for item in findings if not item.is_folded and not allowed(item)]
+        done = sum(finding.is_done for finding in listed)
         tried = f" + {grouped(len(listed) - done)} tried" if len(listed) > done else ""
         right = f"{grouped(done)}{tried}" if listed else ""
         rows.append(
             EffectRow(("severity", severity), _heading(Clean(severity), right, _SEVERITIES[severity], glyphs), severity)
         )
         for name, findings in group:
-            listed = [one for one in findings if not one.is_folded and not allowed(one)]
+            listed = [finding for finding in findings if not finding.is_folded and not allowed(finding)]
             is_open = (severity is Severity.ERROR and len(listed) <= _MOST_OPEN) is not (("rule", name) in unfolded)
             rows.append(_rule_row(name, findings, listed, people, allowed, glyphs, is_open=is_open))
             if is_open:
                 parent = len(rows) - 1
-                shown = sorted(findings, key=lambda one: (one.is_folded or allowed(one), not one.is_done))
+                shown = sorted(findings, key=lambda item: (item.is_folded or allowed(item), not item.is_done))
                 rows += [
-                    _finding_row(number, one, people, parent, is_allowed=allowed(one))
-                    for number, one in enumerate(shown)
+                    _finding_row(number, finding, people, parent, is_allowed=allowed(finding))
+                    for number, finding in enumerate(shown)
                 ]
     return EffectRows(rows)
 
@@ -473,23 +473,23 @@ def _rule_row(
     *,
     is_open: bool,
 ) -> EffectRow:
-    done = sum(one.is_done for one in listed)
-    runs, zero = len({one.run for one in listed}), glyphs.zero if listed else Clean("")
+    done = sum(finding.is_done for finding in listed)
+    runs, zero = len({finding.run for finding in listed}), glyphs.zero if listed else Clean("")
     severity = RULES[name].severity
     first = (listed or findings)[0]
     left_out = [
         f"{grouped(number)} {word}"
         for number, word in (
-            (sum(one.is_folded for one in findings), "in temporary folders folded"),
-            (sum(allowed(one) and not one.is_folded for one in findings), "allowed"),
+            (sum(finding.is_folded for finding in findings), "in temporary folders folded"),
+            (sum(allowed(finding) and not finding.is_folded for finding in findings), "allowed"),
         )
         if number
     ]
-    counts = Counter(one_line(one.what, 80) for one in listed)
-    targets = [f"{what} {glyphs.times}{number}" if number > 1 else what for what, number in counts.most_common(4)]
+    counts = Counter(one_line(finding.what, 80) for finding in listed)
+    targets = [f"{target} {glyphs.times}{number}" if number > 1 else target for target, number in counts.most_common(4)]
     targets += [quantity(len(counts) - 4, "other")] if len(counts) > 4 else []
-    words = Clean(RULES[name].title) if is_open else Clean(" · ".join(targets))
-    more = Clean("".join(f" · {part}" for part in left_out) if words else " · ".join(left_out))
+    label = Clean(RULES[name].title) if is_open else Clean(" · ".join(targets))
+    more = Clean("".join(f" · {part}" for part in left_out) if label else " · ".join(left_out))
 
     def draw(width: int) -> Line:
         mark = glyphs.unfolded if is_open else glyphs.folded
@@ -500,12 +500,12 @@ def _rule_row(
             column(grouped(len(listed) - done) if len(listed) > done else zero, 7, "sec", right=True),
             column(grouped(runs) if runs else zero, 6, "sec", right=True),
             Piece(Clean("  ")),
-            Piece(words, "dim" if is_open else "sec"),
+            Piece(label, "dim" if is_open else "sec"),
             Piece(more, "dim"),
         )
 
     mark = "status.warn" if severity is Severity.ERROR and done else None
-    return EffectRow(("rule", name), draw, f"{name} {words}", (first.run, first.span), fold=("rule", name), mark=mark)
+    return EffectRow(("rule", name), draw, f"{name} {label}", (first.run, first.span), fold=("rule", name), mark=mark)
 
 
 def _finding_row(number: int, finding: Finding, people: People, parent: int, *, is_allowed: bool) -> EffectRow:
@@ -514,13 +514,13 @@ def _finding_row(number: int, finding: Finding, people: People, parent: int, *, 
     state = "allowed" if is_allowed else "folded" if finding.is_folded else outcome
 
     def draw(width: int) -> Line:
-        room = _what_room(width)
-        what = evidence(finding, room - 1, "dim" if is_quiet else "text")
+        room = _evidence_room(width)
+        evidence_pieces = evidence(finding, room - 1, "dim" if is_quiet else "text")
         pieces = [
             Piece(Clean(" " * 22)),
             column(Clean(state), 18, "dim" if is_quiet else "sec", right=True),
             Piece(Clean("  ")),
-            *fill(fit(what, room - 1), room),
+            *fill(fit(evidence_pieces, room - 1), room),
             *fill(fit([Piece(people.name(finding.run), "accent")], 8), 10),
         ]
         if width >= WIDE:
@@ -561,15 +561,14 @@ def evidence(finding: Finding, room: int, style: str = "text") -> Line:
 
 def audit_sentence(audit: Audit, allowed: Allowed) -> Line:
     """How many serious findings there are, and the worst."""
-    serious = [
-        one for one in audit.findings if one.rule.severity is Severity.ERROR and not one.is_folded and not allowed(one)
-    ]
-    done = [one for one in serious if one.is_done]
-    tried = Counter(one.outcome for one in serious if not one.is_done)
-    runs = len({one.run for one in done})
+    shown = (item for item in audit.findings if not item.is_folded and not allowed(item))
+    serious = [item for item in shown if item.rule.severity is Severity.ERROR]
+    done = [finding for finding in serious if finding.is_done]
+    tried = Counter(finding.outcome for finding in serious if not finding.is_done)
+    runs = len({finding.run for finding in done})
     if done:
-        words = f"{quantity(len(done), 'serious finding')} in {quantity(runs, 'run')}"
-        pieces = [Piece(Clean(words), "status.warn bold")]
+        count = f"{quantity(len(done), 'serious finding')} in {quantity(runs, 'run')}"
+        pieces = [Piece(Clean(count), "status.warn bold")]
     else:
         pieces = [Piece(Clean("no serious finding"), "text bold")]
     if tried:
@@ -577,15 +576,15 @@ def audit_sentence(audit: Audit, allowed: Allowed) -> Line:
         word = "denied" if denied == tried.total() else "tried"
         pieces.append(Piece(Clean(f", {grouped(tried.total())} more {word}"), "sec"))
     if done:
-        worst = min(done, key=lambda one: [*RULES].index(one.rule.name))
+        worst = min(done, key=lambda finding: [*RULES].index(finding.rule.name))
         pieces.append(Piece(Clean(f" · worst: {worst.rule.title}"), "sec"))
     return tuple(pieces)
 
 
 def audit_totals(audit: Audit) -> Line:
     """Numbers of runs and effects, and the permission modes."""
-    words = f"{quantity(len(audit.runs), 'run')} · {quantity(audit.outcomes.total(), 'effect')} recorded"
+    counts = f"{quantity(len(audit.runs), 'run')} · {quantity(audit.outcomes.total(), 'effect')} recorded"
     modes = [
         f"{one_line(mode, 30) or 'mode not recorded'} {grouped(number)}" for mode, number in audit.modes.most_common(3)
     ]
-    return (Piece(Clean(" · ".join((words, *modes))), "sec"),)
+    return (Piece(Clean(" · ".join((counts, *modes))), "sec"),)

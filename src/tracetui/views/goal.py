@@ -57,21 +57,22 @@ def _turns(run: Run) -> Iterator[tuple[int | None, Span]]:
             yield step.number, span
 
 
-def _below(run: Run, turn: Span) -> Sequence[Span]:
+def _descendants(run: Run, turn: Span) -> Sequence[Span]:
     position = run.index[turn.id]
     return run.spans[position + 1 : position + run.sizes[position]]
 
 
 def _failure(run: Run, turn: Span) -> str | None:
     """The error of a turn or of its first failed call; None without one."""
-    failed = (span for span in (turn, *_below(run, turn)) if span.status is Status.ERROR)
+    failed = (span for span in (turn, *_descendants(run, turn)) if span.status is Status.ERROR)
     return next((span.error.words if span.error is not None else "failed" for span in failed), None)
 
 
 def first_turn(run: Run) -> str | None:
     """The first turn that an unmet criterion names, else the first turn."""
     turns = {number: turn.id for number, turn in _turns(run)}
-    named = (turns[number] for one in run.body.criteria if one.met is False for number in one.steps if number in turns)
+    unmet = (criterion for criterion in run.body.criteria if criterion.met is False)
+    named = (turns[number] for criterion in unmet for number in criterion.steps if number in turns)
     return next(named, next(iter(turns.values()), None))
 
 
@@ -129,11 +130,11 @@ class TurnRows:
 
     def _named_criteria(self) -> dict[int, list[tuple[int, bool | None]]]:
         """Numbers of the criteria that name a turn, and whether they are met, by the number of the turn."""
-        found: dict[int, list[tuple[int, bool | None]]] = {}
+        criteria: dict[int, list[tuple[int, bool | None]]] = {}
         for i, criterion in enumerate(self.run.body.criteria):
             for number in criterion.steps:
-                found.setdefault(number, []).append((i + 1, criterion.met))
-        return found
+                criteria.setdefault(number, []).append((i + 1, criterion.met))
+        return criteria
 
     def _build(self, most: int | None) -> list[_Row]:
         return [row for turn in range(len(self.turns)) for row in self._turn_rows(turn, most)]
@@ -141,13 +142,13 @@ class TurnRows:
     def _turn_rows(self, turn: int, most: int | None) -> Iterator[_Row]:
         room = max(10, self.width - _NUMBER - _ROLE - 4)
         for number, message in enumerate(self._messages(self.turns[turn])):
-            least = room if number else max(10, room - self._right)
+            least = room if number else max(10, room - self._right_cells)
             rows, style = wrap(one_line(message.text, _LONGEST), least), _ROLES.get(message.role, _OTHER)
             if most is not None and len(rows) > most + 1:
                 rows[most:] = [Clean(f"{self._glyphs.folded} {grouped(len(rows) - most)} more lines")]
             for i, row in enumerate(rows):
-                words = Piece(row, "dim" if i == most else message.style)
-                yield _Row(turn, "" if i else message.role, style, (words,))
+                piece = Piece(row, "dim" if i == most else message.style)
+                yield _Row(turn, "" if i else message.role, style, (piece,))
         if calls := self._calls(self.turns[turn]):
             yield _Row(turn, "tools", "role.tool", tuple(fit(calls, room)))
         yield _Row(turn, "", "", ())
@@ -170,7 +171,7 @@ class TurnRows:
     def _calls(self, turn: Span) -> list[Piece]:
         """The calls of a turn, without the one that sent the message."""
         pieces: list[Piece] = []
-        for span in _below(self.run, turn):
+        for span in _descendants(self.run, turn):
             if span.operation is not Operation.EXECUTE_TOOL or span.preview == turn.preview:
                 continue
             sign, style = kind(span, self._glyphs)
@@ -234,26 +235,26 @@ class TurnRows:
         ]
         if not first:
             return tuple(fit(pieces, width))
-        return (*fill(pieces, max(0, width - self._right)), *self._ends(turn, number))
+        return (*fill(pieces, max(0, width - self._right_cells)), *self._ends(turn, number))
 
     @cached_property
-    def _right(self) -> int:
+    def _right_cells(self) -> int:
         """Cells of the columns at the right."""
-        return (_CRITERIA if self._criteria else 0) + (_TIME if self._timed else 0)
+        return (_CRITERIA if self._criteria else 0) + (_TIME if self._has_times else 0)
 
     @cached_property
-    def _timed(self) -> bool:
+    def _has_times(self) -> bool:
         return any(turn.duration_ms is not None for turn in self.turns)
 
     def _ends(self, turn: Span, number: int | None) -> Iterator[Piece]:
         """The criteria that name a turn, and its time."""
         if self._criteria:
             named = self._criteria.get(number, []) if number is not None else []
-            words = Clean(",".join(str(one) for one, _ in named) or self._glyphs.zero)
+            label = Clean(",".join(str(criterion) for criterion, _ in named) or self._glyphs.zero)
             met = {met for _, met in named}
             style = "status.error" if False in met else "status.ok" if True in met else "dim"
-            yield column(words, _CRITERIA, style, right=True)
-        if self._timed:
+            yield column(label, _CRITERIA, style, right=True)
+        if self._has_times:
             yield Piece(Clean(" "))
             yield time_cell(turn.duration_ms, "sec", self._glyphs)
 
@@ -261,9 +262,9 @@ class TurnRows:
         """The column headings."""
         pieces = [Piece(Clean("  #"), "dim"), Piece(Clean(f"{' ' * _ROLE}    message"), "dim")]
         right = [column(Clean("crit"), _CRITERIA, "dim", right=True)] if self._criteria else []
-        if self._timed:
+        if self._has_times:
             right.append(column(Clean("time"), _TIME, "dim", right=True))
-        return (*fill(pieces, max(0, width - self._right)), *right)
+        return (*fill(pieces, max(0, width - self._right_cells)), *right)
 
 
 _ROLES: Final = {"target": "role.assistant", "assistant": "role.assistant"}
@@ -276,10 +277,10 @@ def goal_sentence(run: Run, glyphs: Glyphs = UNICODE) -> Line:
     style = "status.error bold" if summary.failed else "status.ok bold"
     pieces = [Piece(one_line(outcome_word(summary) if summary.outcome is not None else "goal", 60), style)]
     if body.criteria:
-        met = sum(one.met is True for one in body.criteria)
+        met = sum(limit.met is True for limit in body.criteria)
         pieces = [Piece(Clean(f"{met} of {grouped(len(body.criteria))} criteria met"), style)]
     turns = list(_turns(run))
-    limit = next((one.limit for one in body.limits if one.name == "turns" and one.limit), None)
+    limit = next((limit.limit for limit in body.limits if limit.name == "turns" and limit.limit), None)
     pieces.append(Piece(Clean(f" in {len(turns)}{f' of {limit:g}' if limit else ''} turns"), "text"))
     for metric in body.metrics[:1]:
         if metric.score is not None:
@@ -287,6 +288,6 @@ def goal_sentence(run: Run, glyphs: Glyphs = UNICODE) -> Line:
             pieces.append(Piece(Clean(f" {glyphs.dot} score {metric.score:.2f}{needed}"), "sec"))
     failed = [str(number) for number, turn in turns if number is not None and _failure(run, turn) is not None]
     if failed:
-        words = f" {glyphs.dot} error in turn{'s' if len(failed) > 1 else ''} {', '.join(failed[:8])}"
-        pieces.append(Piece(Clean(words), "status.warn"))
+        errors = f" {glyphs.dot} error in turn{'s' if len(failed) > 1 else ''} {', '.join(failed[:8])}"
+        pieces.append(Piece(Clean(errors), "status.warn"))
     return tuple(pieces)

@@ -56,10 +56,10 @@ def run_label(run: RunSummary) -> Clean:
 
 def short_id(ident: str, size: int = SHORT) -> Clean:
     """An id in at most `size` cells: the head of a random id, both ends of others."""
-    whole = clean(ident, 200)
-    if _RANDOM.fullmatch(whole):
-        return Clean(whole[:_HEAD])
-    return truncate_middle(whole, size)
+    cleaned = clean(ident, 200)
+    if _RANDOM.fullmatch(cleaned):
+        return Clean(cleaned[:_HEAD])
+    return truncate_middle(cleaned, size)
 
 
 def short_names(runs: Iterable[RunSummary]) -> dict[RunRef, str]:
@@ -68,29 +68,29 @@ def short_names(runs: Iterable[RunSummary]) -> dict[RunRef, str]:
     """
     ids = {run.ref: run.id for run in runs}
     ordered = sorted(set(ids.values()))
-    shared = [0, *(_shared(one, other) for one, other in pairwise(ordered)), 0]
-    heads = {one: max(_HEAD, 1 + max(shared[i : i + 2])) for i, one in enumerate(ordered)}
-    return {ref: one[: heads[one]] if _RANDOM.fullmatch(one) else one for ref, one in ids.items()}
+    shared = [0, *(_shared(first, second) for first, second in pairwise(ordered)), 0]
+    heads = {ident: max(_HEAD, 1 + max(shared[i : i + 2])) for i, ident in enumerate(ordered)}
+    return {ref: ident[: heads[ident]] if _RANDOM.fullmatch(ident) else ident for ref, ident in ids.items()}
 
 
-def _shared(one: str, other: str) -> int:
+def _shared(first: str, other: str) -> int:
     """Length of the common prefix of two ids."""
-    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return next((i for i, (a, b) in enumerate(zip(first, other, strict=False)) if a != b), min(len(first), len(other)))
 
 
 MAX_QUERY: Final = 200
 """Cells of a query in the title of a list."""
 
 
-def filter_badge(words: str) -> list[Piece]:
+def filter_badge(query: str) -> list[Piece]:
     """The query of a filtered list, for its title."""
-    return [Piece(Clean(" ")), Piece(Clean(f" f {one_line(words, MAX_QUERY)} "), "hit")]
+    return [Piece(Clean(" ")), Piece(Clean(f" f {one_line(query, MAX_QUERY)} "), "hit")]
 
 
-def arrangement_title(arrangement: Arrangement, words: str, *, ungrouped: str, sort: str = "") -> Line:
+def arrangement_title(arrangement: Arrangement, query: str, *, ungrouped: str, sort: str = "") -> Line:
     """The title of a list: how it is sorted, grouped and filtered.
 
-    `words`: the query. `ungrouped`: the default group. `sort`: the sort order in words.
+    `ungrouped`: the default group. `sort`: a description of the sort order.
     """
     parts = [(sort or arrangement.sort) + (" reversed" if arrangement.reverse else "")]
     if arrangement.group not in (ungrouped, "none"):
@@ -100,7 +100,7 @@ def arrangement_title(arrangement: Arrangement, words: str, *, ungrouped: str, s
     if arrangement.new:
         parts.append("new only")
     title = Piece(Clean(" · ".join(parts)), "sec")
-    return (title, *filter_badge(words)) if words else (title,)
+    return (title, *filter_badge(query)) if query else (title,)
 
 
 def errors_inside(run: RunSummary) -> Clean:
@@ -144,8 +144,8 @@ def clock(at: float | None, time_zone: str | None, *, now: float | None = None, 
 
 
 def _ago(seconds: float) -> str:
-    words = age(max(0.0, seconds))
-    return words if words == "now" else f"{words} ago"
+    label = age(max(0.0, seconds))
+    return label if label == "now" else f"{label} ago"
 
 
 BLANK: Final = Piece(Clean(" "))
@@ -204,9 +204,9 @@ def argument(span: Span) -> Clean:
 
 def short_model(model: str) -> Clean:
     """A model without provider, ``claude-`` and date: ``sonnet-4`` for ``anthropic/claude-sonnet-4-20250514``."""
-    whole = one_line(model, 120)
-    name = whole.rpartition("/")[2].rpartition("anthropic.")[2]
-    return Clean(_DATED.sub("", name).removeprefix("claude-") or whole)
+    full = one_line(model, 120)
+    name = full.rpartition("/")[2].rpartition("anthropic.")[2]
+    return Clean(_DATED.sub("", name).removeprefix("claude-") or full)
 
 
 def short_name(span: Span) -> Clean:
@@ -217,12 +217,12 @@ def short_name(span: Span) -> Clean:
     return short_model(name) if span.name == span.model else Clean(_DATED.sub("", name) or name)
 
 
-def name_beside(span: Span, given: Clean, room: int) -> Clean:
+def name_beside(span: Span, argument_text: Clean, room: int) -> Clean:
     """The name of a span in `room` cells, truncated in the middle to leave room for the argument, which tells calls
     apart.
     """
     name = short_name(span)
-    if not given or cells(name) + 1 + cells(given) <= room:
+    if not argument_text or cells(name) + 1 + cells(argument_text) <= room:
         return name
     return truncate_middle(name, max(_NAME_LEAST, int(room * _NAME_SHARE)))
 
@@ -239,25 +239,25 @@ def ledger_words(ledger: Ledger, *, glyphs: Glyphs = UNICODE, width: int | None 
 
     Zero counts are left out. A small `width` shortens the lists.
     """
-    words = Clean("")
-    for most, of_what in ((_NAMED, _BYTES), (2, _BYTES), (1, _BYTES), (1, ""), (0, _BYTES), (0, "")):
-        words = _ledger_words(ledger, glyphs, most, of_what)
-        if width is None or cells(words) <= width:
+    line = Clean("")
+    for most, unit in ((_NAMED, _BYTES), (2, _BYTES), (1, _BYTES), (1, ""), (0, _BYTES), (0, "")):
+        line = _ledger_words(ledger, glyphs, most, unit)
+        if width is None or cells(line) <= width:
             break
-    return words
+    return line
 
 
-def _ledger_words(ledger: Ledger, glyphs: Glyphs, most: int, of_what: str) -> Clean:
-    words = [f"parsed {share(ledger.share, glyphs)}{of_what}" if ledger.share is not None else "coverage unknown"]
-    for what, counted in (("kinds", ledger.kinds), ("fields", ledger.fields)):
+def _ledger_words(ledger: Ledger, glyphs: Glyphs, most: int, unit: str) -> Clean:
+    parts = [f"parsed {share(ledger.share, glyphs)}{unit}" if ledger.share is not None else "coverage unknown"]
+    for noun, counted in (("kinds", ledger.kinds), ("fields", ledger.fields)):
         if counted:
             named = f" ({_commonest(counted, glyphs, most)})" if most else ""
-            words.append(f"unknown {what} {grouped(len(counted))}{named}")
+            parts.append(f"unknown {noun} {grouped(len(counted))}{named}")
     if ledger.torn:
-        words.append(f"torn lines {grouped(ledger.torn)}")
+        parts.append(f"torn lines {grouped(ledger.torn)}")
     if ledger.writers:
-        words.append(_writers(ledger.writers, most))
-    return Clean(f" {glyphs.dot} ".join(words))
+        parts.append(_writers(ledger.writers, most))
+    return Clean(f" {glyphs.dot} ".join(parts))
 
 
 def share(part: float | None, glyphs: Glyphs = UNICODE) -> str:
@@ -266,9 +266,9 @@ def share(part: float | None, glyphs: Glyphs = UNICODE) -> str:
 
 
 def _commonest(counted: Kinds, glyphs: Glyphs, most: int) -> str:
-    found = sorted(counted, key=lambda one: (-one[1], one[0]))
-    named = [f"{one_line(name, _KIND_NAME)} {glyphs.times}{grouped(count)}" for name, count in found[:most]]
-    return ", ".join(named) + (f" {glyphs.cut}" if len(found) > most else "")
+    ranked = sorted(counted, key=lambda item: (-item[1], item[0]))
+    named = [f"{one_line(name, _KIND_NAME)} {glyphs.times}{grouped(count)}" for name, count in ranked[:most]]
+    return ", ".join(named) + (f" {glyphs.cut}" if len(ranked) > most else "")
 
 
 def _writers(writers: tuple[str, ...], most: int) -> str:
@@ -280,10 +280,10 @@ def _writers(writers: tuple[str, ...], most: int) -> str:
     return f"writer version{'s' if len(writers) > 1 else ''} {named}" + (f" and {more} more" if more > 0 else "")
 
 
-def empty(roots: Sequence[str], stage: str, words: str, have_runs: bool) -> list[Line]:
+def empty(roots: Sequence[str], stage: str, query: str, have_runs: bool) -> list[Line]:
     """An empty run list: scanning, filtered, or no traces."""
     if have_runs:
-        shown = [Piece(Clean("No runs match "), "text bold"), Piece(one_line(words or "the filter", 60), "hit")]
+        shown = [Piece(Clean("No runs match "), "text bold"), Piece(one_line(query or "the filter", 60), "hit")]
         return [(), tuple(shown), (), (*_key("Esc", " clear the filter"),)]
     if stage:
         return [(), (Piece(Clean("scanning …"), "dim"),)]
@@ -301,11 +301,11 @@ def empty(roots: Sequence[str], stage: str, words: str, have_runs: bool) -> list
     ]
 
 
-def no_hits(words: str, files: int) -> list[Line]:
+def no_hits(query: str, files: int) -> list[Line]:
     """A finished search without hits."""
     return [
         (),
-        (Piece(Clean("No matches for "), "text bold"), Piece(one_line(words, 60), "hit")),
+        (Piece(Clean("No matches for "), "text bold"), Piece(one_line(query, 60), "hit")),
         (),
         (Piece(Clean(f"Searched inputs, outputs, messages and errors in {text.quantity(files, 'file')}."), "sec"),),
         (Piece(Clean("Case-insensitive unless you type a capital."), "sec"),),
@@ -317,25 +317,25 @@ def no_hits(words: str, files: int) -> list[Line]:
 
 def broken(problem: Problem, width: int, note: Clean) -> list[Line]:
     """An unreadable run."""
-    where = f"{problem.reason}, {problem.where}" if problem.where else problem.reason
+    location = f"{problem.reason}, {problem.where}" if problem.where else problem.reason
     lines: list[Line] = [
         (),
-        (Piece(note, "status.warn bold"), Piece(Clean(" ")), Piece(one_line(where, 300), "status.warn")),
+        (Piece(note, "status.warn bold"), Piece(Clean(" ")), Piece(one_line(location, 300), "status.warn")),
     ]
     lines += [(Piece(part, "sec"),) for part in wrap(clean(problem.path), max(10, width - 2))]
     return [*lines, (), _key("tracetui doctor", " show how each file was classified")]
 
 
-def _key(key: str, words: str) -> tuple[Piece, Piece]:
-    return Piece(Clean(key), "key bold"), Piece(Clean(words), "sec")
+def _key(key: str, label: str) -> tuple[Piece, Piece]:
+    return Piece(Clean(key), "key bold"), Piece(Clean(label), "sec")
 
 
 def excerpt_rows(
-    data: bytes, offset: int, at: int | None, whole: int, *, width: int, glyphs: Glyphs = UNICODE
+    data: bytes, offset: int, at: int | None, file_size: int, *, width: int, glyphs: Glyphs = UNICODE
 ) -> tuple[ListRows, int]:
-    """(Rows, row of the mark) of `data`, which begins at byte `offset` of a file of `whole` bytes."""
+    """(Rows, row of the mark) of `data`, which begins at byte `offset` of a file of `file_size` bytes."""
     lines: list[Line] = []
-    shown = f"bytes {grouped(offset)} to {grouped(offset + len(data))} of {size(whole)}"
+    shown = f"bytes {grouped(offset)} to {grouped(offset + len(data))} of {size(file_size)}"
     lines.append((Piece(Clean(shown if data else "empty file"), "dim"),))
     before, after = (data, b"") if at is None else (data[:at], data[at:])
     lines += _text(before, "text", width)
@@ -448,8 +448,8 @@ def cost_text(spent: spending.Spending) -> Clean:
 
 def spent_words(spent: spending.Spending) -> str:
     """Tokens and cost of many runs: ``1.2M tok  ~$3.40``."""
-    words = [f"{text.tokens(spent.tokens)} tok"] if spent.tokens else []
-    return "  ".join([*words, *([cost_text(spent)] if spent.usd else [])])
+    parts = [f"{text.tokens(spent.tokens)} tok"] if spent.tokens else []
+    return "  ".join([*parts, *([cost_text(spent)] if spent.usd else [])])
 
 
 def score_cell(run: RunSummary, glyphs: Glyphs = UNICODE) -> Clean:
@@ -464,8 +464,8 @@ def score_cell(run: RunSummary, glyphs: Glyphs = UNICODE) -> Clean:
 
 def _share(scores: list[Score]) -> Clean:
     """How many of the scores that can pass did; the number of scores if none can."""
-    judged = [score.passed for score in scores if score.passed is not None]
-    return Clean(f"{sum(judged)}/{len(judged)}" if judged else f"{len(scores)} scores")
+    verdicts = [score.passed for score in scores if score.passed is not None]
+    return Clean(f"{sum(verdicts)}/{len(verdicts)}" if verdicts else f"{len(scores)} scores")
 
 
 def outcome_sign(run: RunSummary, glyphs: Glyphs = UNICODE) -> tuple[Clean, str]:
@@ -551,15 +551,15 @@ StandingOf = Callable[[RunSummary, Glyphs], Standing]
 
 def standing_of(run: RunSummary, state: State, now: float | None, glyphs: Glyphs = UNICODE) -> Standing:
     """The displayed state of a run with that liveness; without `now`, from its status alone."""
-    found = current_state(run, state, now=now) if now is not None else None
-    if found is not None and found.state in _SIGNS and found.by_last_event:
-        status, style = _SIGNS[found.state]
+    current = current_state(run, state, now=now) if now is not None else None
+    if current is not None and current.state in _SIGNS and current.by_last_event:
+        status, style = _SIGNS[current.state]
         sign = run_sign(run, status, glyphs)[0]
-        words = session_words(found, sign="~" if run.is_session else "")
-        return Standing(status, sign, style, words, True, Clean(_SOURCES[StatusSource.DERIVED]))
+        label = session_words(current, sign="~" if run.is_session else "")
+        return Standing(status, sign, style, label, True, Clean(_SOURCES[StatusSource.DERIVED]))
     status = status_now(run, state)
-    words = status_word(run) if state is State.ENDED else Clean(state.value)
-    return Standing(status, *run_sign(run, status, glyphs), words, False, source_words(run.status, run.status_source))
+    label = status_word(run) if state is State.ENDED else Clean(state.value)
+    return Standing(status, *run_sign(run, status, glyphs), label, False, source_words(run.status, run.status_source))
 
 
 def status_now(run: RunSummary, state: State) -> Status:
@@ -569,12 +569,12 @@ def status_now(run: RunSummary, state: State) -> Status:
     return Status.UNKNOWN if state is State.UNKNOWN else Status.RUNNING
 
 
-def session_words(found: CurrentState, *, sign: str = "~") -> Clean:
+def session_words(current: CurrentState, *, sign: str = "~") -> Clean:
     """The state of a session: ``~running: Bash 3m``. The sign marks it as inferred, as it does times."""
-    state = found.state or RunState.UNKNOWN
+    state = current.state or RunState.UNKNOWN
     word = _WORDS.get(state, state.value)
-    if not found.call:
+    if not current.call:
         return Clean(f"{sign}{word}")
     colon, comma = ("", ",") if word.endswith("?") else (":", "")
-    since = f"{comma} {text.age(found.ms / 1000)}" if found.ms is not None else ""
-    return Clean(f"{sign}{word}{colon} {one_line(found.call, 30)}{since}")
+    since = f"{comma} {text.age(current.ms / 1000)}" if current.ms is not None else ""
+    return Clean(f"{sign}{word}{colon} {one_line(current.call, 30)}{since}")

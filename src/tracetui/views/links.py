@@ -34,16 +34,16 @@ def link_words(run: Run, link: StepLink, span_id: str | None = None) -> Clean:
         return Clean(f"the answer names {quote}")
     if link.kind is Kind.TRIALS:
         return _trial_words(link, quote)
-    there = step_words(run, link.targets[0].span)
+    target = step_words(run, link.targets[0].span)
     if link.kind is Kind.SUB_AGENT:
         is_target = span_id is not None and link.source.span != span_id
         if is_target:
             return Clean(f"failed inside: {step_words(run, link.source.span)}")
         called = run.spans[run.index[link.targets[0].span]]
-        return Clean(f"{'inside' if called.operation is Operation.INVOKE_AGENT else 'called by'} {there}")
+        return Clean(f"{'inside' if called.operation is Operation.INVOKE_AGENT else 'called by'} {target}")
     if link.kind is Kind.CHANGED:
-        return Clean(f"{quote} already changed by {there}")
-    return Clean(f"{quote} first in {there}{_match_words(link)}")
+        return Clean(f"{quote} already changed by {target}")
+    return Clean(f"{quote} first in {target}{_match_words(link)}")
 
 
 def other_steps(link: StepLink, span_id: str) -> tuple[str, ...]:
@@ -57,8 +57,9 @@ def run_link_lines(run: Run, links: Sequence[StepLink], most: int) -> list[tuple
 
     The last of `most` lines says how many more there are.
     """
-    links = sorted(links, key=lambda one: not other_steps(one, one.source.span) and one.kind is not Kind.TRIALS)
-    lines = [(Clean(f"{step_words(run, one.source.span)}: {link_words(run, one)}"), one.source.span) for one in links]
+    links = sorted(links, key=lambda link: not other_steps(link, link.source.span) and link.kind is not Kind.TRIALS)
+    steps = ((link, link.source.span) for link in links)
+    lines = [(Clean(f"{step_words(run, step)}: {link_words(run, link)}"), step) for link, step in steps]
     if len(lines) > most:
         more = Clean(f"… and {len(lines) - most + 1} more below its steps")
         lines[most - 1 :] = [(more, links[most - 1].source.span)]
@@ -85,8 +86,8 @@ def _match_words(link: StepLink) -> str:
 
 def origin_words(run: Run, origin: Origin) -> Clean:
     """Where a value comes from, and what could hide it if it is in no earlier text."""
-    words = link_words(run, origin.first)
+    label = link_words(run, origin.first)
     if origin.first.targets:
-        return Clean(f"{words}  ·  {len(origin.places)} appearances")
-    hidden = "".join(f"  ·  {one_line(one, 80)}" for one in origin.hidden)
-    return Clean(f"{words}{hidden}")
+        return Clean(f"{label}  ·  {len(origin.places)} appearances")
+    hidden = "".join(f"  ·  {one_line(place, 80)}" for place in origin.hidden)
+    return Clean(f"{label}{hidden}")

@@ -182,18 +182,18 @@ def width_of(line: Iterable[Piece]) -> int:
 def fit(line: Iterable[Piece], width: int) -> list[Piece]:
     """Truncate a line to `width` cells, with ``…`` at the cut."""
     fitted: list[Piece] = []
-    left = width
+    remaining = width
     for piece in line:
         size = cells(piece.text)
-        if size <= left:
+        if size <= remaining:
             fitted.append(piece)
-            left -= size
+            remaining -= size
             continue
-        while not left and fitted:  # the line ends exactly here: the ellipsis replaces its last cell
+        while not remaining and fitted:  # the line ends exactly here: the ellipsis replaces its last cell
             piece = fitted.pop()
-            left = cells(piece.text)
+            remaining = cells(piece.text)
             piece = piece._replace(text=Clean(piece.text + "…"))
-        fitted.append(piece._replace(text=truncate(piece.text, left)))
+        fitted.append(piece._replace(text=truncate(piece.text, remaining)))
         break
     return fitted
 

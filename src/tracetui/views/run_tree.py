@@ -127,11 +127,11 @@ class TreeRows:
             fork, after = self._forks.get(id(branch)), step + len(branch.steps)
             if fork is None:
                 continue
-            chosen = (i for i, one in enumerate(fork.sides) if self.selected in one.branch.runs)
+            chosen = (i for i, side in enumerate(fork.sides) if self.selected in side.branch.runs)
             node = Node(Kind.FORK, branch, after, 0, fork, next(chosen, 0))
             yield node
             if node.key not in self._opened:
-                sides = sorted(enumerate(fork.sides), key=lambda one: len(one[1].branch.runs))
+                sides = sorted(enumerate(fork.sides), key=lambda item: len(item[1].branch.runs))
                 todo += [(side.branch, after, fork, i) for i, side in reversed(sides)]
 
     # ---- rows
@@ -260,7 +260,7 @@ class TreeRows:
         run = trial.run
         sign, style = trial_sign(trial, self._glyphs)
         steps = sum(len(branch.steps) for branch in self.tree.path(self.selected))
-        words = f"trial {self._numbers_of[self.selected]} of {len(self.tree.runs) + len(self.tree.unreadable)}"
+        label = f"trial {self._numbers_of[self.selected]} of {len(self.tree.runs) + len(self.tree.unreadable)}"
         name = one_line(run.trial or "", 40) or short_id(run.id)
         facts = [outcome_word(run, self._glyphs)] if run.outcome is not None else [status_word(run)]
         facts += [Clean(trial.excluded)] if trial.excluded is not None else []
@@ -268,7 +268,7 @@ class TreeRows:
         rest = f" {self._glyphs.dot} ".join(facts)
         return [
             Piece(Clean(f"{self._glyphs.folded} "), "accent"),
-            Piece(Clean(words), "text bold"),
+            Piece(Clean(label), "text bold"),
             Piece(Clean(f"  {name}  "), "sec"),
             Piece(Clean(f"{sign} "), style),
             Piece(Clean(rest), "sec"),
@@ -294,8 +294,8 @@ class TreeRows:
         trials = self._decisive_at[id(fork)]
         if trials is None:
             return line
-        would = "would be " if room >= _ROOMIEST else ""
-        return *line, _dot(self._glyphs), Piece(Clean(f"{would}decisive at {quantity(trials, 'trial')}"), "dim")
+        lead = "would be " if room >= _ROOMIEST else ""
+        return *line, _dot(self._glyphs), Piece(Clean(f"{lead}decisive at {quantity(trials, 'trial')}"), "dim")
 
     def _text(self, node: Node, room: int) -> list[Piece]:
         """Range of steps, fold mark, glyph, name and argument, and what is folded."""
@@ -304,42 +304,42 @@ class TreeRows:
         last = node.step + len(node.branch.steps) - 1
         numbers = f"{node.step}–{last}" if folded else str(node.step)
         pieces = [Piece(pad(Clean(numbers), self._steps_width, right=True), "dim"), BLANK, self._fold_mark(node)]
-        found = self.span(node)
-        if node.kind is Kind.END or found is None:
+        located = self.span(node)
+        if node.kind is Kind.END or located is None:
             ends = "no steps" if node.fork is None else "runs end" if len(node.branch.runs) > 1 else "run ends"
             return [*pieces, Piece(self._glyphs.end, "dim"), BLANK, Piece(Clean(ends), "text bold" if bold else "sec")]
-        _, span = found
+        _, span = located
         sign, style = kind(span, self._glyphs)
         pieces += [Piece(sign, style), BLANK]
-        given = argument(self._at_fork(node, span))
-        name = name_beside(span, given, room - width_of(pieces))
+        argument_text = argument(self._fork_step(node, span))
+        name = name_beside(span, argument_text, room - width_of(pieces))
         pieces.append(Piece(name or self._glyphs.missing, "text bold" if bold else "sec"))
-        if given:
-            pieces.append(Piece(Clean(f" {given}"), "text" if bold else "dim"))
+        if argument_text:
+            pieces.append(Piece(Clean(f" {argument_text}"), "text" if bold else "dim"))
         room -= width_of(pieces)
         if folded and room >= _LEAST_REST:
-            pieces += self._rest(node, room)
+            pieces += self._folded_names(node, room)
         return pieces
 
-    def _at_fork(self, node: Node, span: Span) -> Span:
+    def _fork_step(self, node: Node, span: Span) -> Span:
         """The first step of a branch with the argument that differs as its preview."""
         if node.kind is not Kind.BRANCH:
             return span
         differing = self._arguments.get(StepRef(node.branch.runs[0], node.branch.steps[0][0]))
         return span if differing is None else replace(span, preview=differing)
 
-    def _rest(self, node: Node, room: int) -> list[Piece]:
+    def _folded_names(self, node: Node, room: int) -> list[Piece]:
         """The names of the folded steps, as many as fit: ``+ get_user ×2, think``."""
         run = self.tree.runs[node.branch.runs[0]]
         names = (run.spans[step[0]].name for step in node.branch.steps[1:])
-        words = "  +"
+        label = "  +"
         for name, same in groupby(names):
             count = sum(1 for _ in same)
-            words += f"{',' if words[-1] != '+' else ''} {one_line(name, 40)}"
-            words += f" {self._glyphs.times}{count}" if count > 1 else ""
-            if len(words) > room:
+            label += f"{',' if label[-1] != '+' else ''} {one_line(name, 40)}"
+            label += f" {self._glyphs.times}{count}" if count > 1 else ""
+            if len(label) > room:
                 break
-        return [Piece(Clean(words), "dim")]
+        return [Piece(Clean(label), "dim")]
 
     def _fold_mark(self, node: Node) -> Piece:
         fold = self.fold(self._index[node.key])
@@ -386,8 +386,8 @@ def chance_words(fork: Fork, *, detail: bool = False) -> Clean:
     numbers = [p_words(fork.adjusted_p)] if fork.adjusted_p < _SAYS_NOTHING else []
     if detail and fork.p < ALPHA <= fork.adjusted_p:
         numbers.append(f"{p_words(fork.p)} before correction for the number of forks")
-    words = "decisive" if fork.is_decisive else "could be chance"
-    return Clean(f"{words} ({', '.join(numbers)})" if numbers else words)
+    result = "decisive" if fork.is_decisive else "could be chance"
+    return Clean(f"{result} ({', '.join(numbers)})" if numbers else result)
 
 
 def has_rates(tree: RunTree) -> bool:
@@ -402,22 +402,22 @@ def fork_sentence(fork: Fork, side: int, width: int, *, rates: bool, glyphs: Gly
     Without `rates` only the number of runs.
     """
     if not rates:
-        words = f"{len(fork.sides[side].branch.runs)} of {len(fork.parent.runs)} here"
-        return (Piece(Clean(words), "text bold"),)
+        count = f"{len(fork.sides[side].branch.runs)} of {len(fork.parent.runs)} here"
+        return (Piece(Clean(count), "text bold"),)
     lines = [_fork_sentence(fork, side, glyphs, detail) for detail in (2, 1, 0)]
     return next((line for line in lines if width_of(line) <= width), lines[-1])
 
 
 def _fork_sentence(fork: Fork, side: int, glyphs: Glyphs, detail: int) -> Line:
     """The sentence at a level of detail: 0 is the shortest, 2 has both p."""
-    of = " of " if detail else "/"
+    sep = " of " if detail else "/"
     here, elsewhere = fork.sides[side], fork.elsewhere(side)
-    words = f"{len(here.branch.runs)}{of}{len(fork.parent.runs)} here"
+    count = f"{len(here.branch.runs)}{sep}{len(fork.parent.runs)} here"
     passed = [
-        f"{one.passed}{of}{one.scored} passed" if one.scored else "none scored" for one in (here.scored, elsewhere)
+        f"{rate.passed}{sep}{rate.scored} passed" if rate.scored else "none scored" for rate in (here.scored, elsewhere)
     ]
     return (
-        Piece(Clean(f"{words}, {passed[0]}"), "text bold"),
+        Piece(Clean(f"{count}, {passed[0]}"), "text bold"),
         _dot(glyphs),
         Piece(Clean(f"elsewhere {passed[1] if detail else passed[1].removesuffix(' passed')}"), "text"),
         _dot(glyphs),
@@ -434,8 +434,8 @@ def tree_sentence(tree: RunTree, glyphs: Glyphs = UNICODE, by_chance: float = 0.
     decisive = sum(fork.is_decisive for fork in tree.forks)
     pieces = [Piece(Clean(f"{quantity(runs, 'trial')}, {quantity(forks, 'fork')}"), "sec")]
     if any(fork.p is not None for fork in tree.forks):
-        words = f"{grouped(decisive)} decisive" if decisive else "none decisive: all could be chance"
-        pieces += [_dot(glyphs), Piece(Clean(words), "accent bold" if decisive else "sec")]
+        label = f"{grouped(decisive)} decisive" if decisive else "none decisive: all could be chance"
+        pieces += [_dot(glyphs), Piece(Clean(label), "accent bold" if decisive else "sec")]
         if decisive and by_chance:
             pieces.append(Piece(Clean(f" (chance alone: up to {by_chance:.2g} over all tasks shown)"), "dim"))
     return tuple(pieces)
@@ -458,9 +458,9 @@ def trials_sentence(tree: RunTree, left_out: int = 0, glyphs: Glyphs = UNICODE) 
         (left_out, "not read", "status.warn"),
     ]
     pieces: list[Piece] = []
-    for number, words, style in facts:
+    for number, label, style in facts:
         if number:
-            pieces += [*([_dot(glyphs)] if pieces else []), Piece(Clean(f"{grouped(number)} {words}"), style)]
+            pieces += [*([_dot(glyphs)] if pieces else []), Piece(Clean(f"{grouped(number)} {label}"), style)]
     return tuple(pieces)
 
 
@@ -582,12 +582,12 @@ class Lanes:
 
 def _order(tree: RunTree) -> list[int]:
     """The runs in the order of the leaves, smaller branches first."""
-    found: list[int] = []
+    order: list[int] = []
     todo = [tree.root]
     while todo:
         branch = todo.pop()
         if branch.children:
             todo += sorted(branch.children, key=lambda child: len(child.runs))[::-1]
         else:
-            found += branch.runs
-    return found
+            order += branch.runs
+    return order

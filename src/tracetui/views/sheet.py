@@ -104,9 +104,9 @@ class Sheet:
 
     def fact(self, label: str, *pieces: Piece, spans: Sequence[str] = (), run: str | None = None) -> None:
         """Add a labeled value. Long lines break at double blanks."""
-        first = self._labeled(label)
+        first = self._labeled_line(label)
         for i, row in enumerate(_flow(pieces, max(8, self.width - width_of(first)))):
-            self.line(*(self._labeled("") if i else first), *row, spans=spans, run=run)
+            self.line(*(self._labeled_line("") if i else first), *row, spans=spans, run=run)
 
     def value(self, label: str, value: Any, most: int = 4) -> None:
         """Add a labeled value, folded after `most` rows: prose as text, other values compact."""
@@ -121,7 +121,7 @@ class Sheet:
         source = "" if len(lines) <= most else value_text(value)
         name = (self._name, self._count)
         rows = StyledRows(lines, source, name=name, most=most, opened=self._opened, glyphs=self.glyphs)
-        first, rest = self._labeled(label), self._labeled("")
+        first, rest = self._labeled_line(label), self._labeled_line("")
         self.add(Margin(rows, first, rest) if first else rows)
 
     def prose(self, label: str | None, text: str, style: str = "text", most: int | None = None) -> None:
@@ -129,7 +129,7 @@ class Sheet:
         if label is None:
             self._text((), (), text, style, most)
         else:
-            self._text(self._labeled(label), self._labeled(""), text, style, most)
+            self._text(self._labeled_line(label), self._labeled_line(""), text, style, most)
 
     def bullet(self, text: str, style: str = "text", most: int | None = None, *, sign: Piece | None = None) -> None:
         """Add a text as a list item, after a dot or another sign of one cell."""
@@ -161,7 +161,7 @@ class Sheet:
         self._flush()
         return Stack(self._parts)
 
-    def _labeled(self, label: str) -> Line:
+    def _labeled_line(self, label: str) -> Line:
         if not self.label:
             return ()
         text = clean(label)
@@ -177,14 +177,14 @@ def _flow(pieces: Line, room: int) -> list[Line]:
     """Wrap pieces, breaking at double blanks; single words break only if necessary."""
     rows: list[list[Piece]] = [[]]
     for clump in _clumps(pieces):
-        if rows[-1] and width_of((*rows[-1], *_ended(clump))) > room:
+        if rows[-1] and width_of((*rows[-1], *_strip(clump))) > room:
             rows.append([])
             clump[0] = clump[0]._replace(text=Clean(clump[0].text.lstrip()))
-        if len(clump) == 1 and not rows[-1] and width_of(_ended(clump)) > room:
+        if len(clump) == 1 and not rows[-1] and width_of(_strip(clump)) > room:
             rows[-1:] = [[clump[0]._replace(text=part)] for part in wrap(clump[0].text, room)]
         else:
             rows[-1] += clump
-    return [_ended(row) for row in rows]
+    return [_strip(row) for row in rows]
 
 
 def _clumps(pieces: Line) -> list[list[Piece]]:
@@ -198,6 +198,6 @@ def _clumps(pieces: Line) -> list[list[Piece]]:
     return clumps
 
 
-def _ended(row: Sequence[Piece]) -> Line:
+def _strip(row: Sequence[Piece]) -> Line:
     """Strip trailing blanks."""
     return (*row[:-1], row[-1]._replace(text=Clean(row[-1].text.rstrip()))) if row else ()

@@ -164,8 +164,8 @@ class _FoldedRows:
     def line(self, index: int, width: int) -> Line:
         if index < self._shown:
             return tuple(fit(self._row(index), width))
-        words = f"all of {self._size}" if self._size else f"{grouped(self.hidden)} more lines"
-        return tuple(fit([Piece(Clean(f"{self._glyphs.folded} {words}"), "dim")], width))
+        label = f"all of {self._size}" if self._size else f"{grouped(self.hidden)} more lines"
+        return tuple(fit([Piece(Clean(f"{self._glyphs.folded} {label}"), "dim")], width))
 
     def selectable(self, index: int) -> bool:
         return True
@@ -198,14 +198,14 @@ class TextRows(_FoldedRows):
         opened: frozenset[Hashable] = frozenset(),
         glyphs: Glyphs = UNICODE,
     ) -> None:
-        whole = most is None or TextKey(name, -1) in opened
-        self._block, self._style = Block(text if whole or len(text) <= _HEAD else text[:_HEAD], width), style
+        unfolded = most is None or TextKey(name, -1) in opened
+        self._block, self._style = Block(text if unfolded or len(text) <= _HEAD else text[:_HEAD], width), style
         super().__init__(name, len(self._block), text, glyphs)
         if most is None:
             return
-        self._size = size(len(text)) if len(text) > _HEAD and not whole else ""
+        self._size = size(len(text)) if len(text) > _HEAD and not unfolded else ""
         self._foldable = bool(self._size) or self._count > most + 1
-        if self._foldable and not whole:
+        if self._foldable and not unfolded:
             self._shown = min(self._count, most)
 
     def _row(self, index: int) -> Line:
@@ -290,7 +290,7 @@ class Stack:
         """Number the rows, again after a part got more of them."""
         self._starts: Sequence[int] = list(accumulate(map(len, self.parts), initial=0))
 
-    def _at(self, index: int) -> tuple[Rows, int]:
+    def _locate(self, index: int) -> tuple[Rows, int]:
         number = bisect_right(self._starts, index) - 1
         return self.parts[number], index - self._starts[number]
 
@@ -298,37 +298,37 @@ class Stack:
         return self._starts[-1]
 
     def key(self, index: int) -> Hashable:
-        part, i = self._at(index)
+        part, i = self._locate(index)
         return part.key(i)
 
     def index(self, key: Hashable) -> int | None:
         for part, start in zip(self.parts, self._starts, strict=False):
-            if (found := part.index(key)) is not None:
-                return start + found
+            if (row := part.index(key)) is not None:
+                return start + row
         return None
 
     def line(self, index: int, width: int) -> Line:
-        part, i = self._at(index)
+        part, i = self._locate(index)
         return part.line(i, width)
 
     def selectable(self, index: int) -> bool:
-        part, i = self._at(index)
+        part, i = self._locate(index)
         return part.selectable(i)
 
     def mark(self, index: int) -> str | None:
-        part, i = self._at(index)
+        part, i = self._locate(index)
         return part.mark(i)
 
     def plain(self, index: int) -> str:
-        part, i = self._at(index)
+        part, i = self._locate(index)
         return part.plain(i)
 
     def fold(self, index: int) -> Fold | None:
-        part, i = self._at(index)
+        part, i = self._locate(index)
         return fold(part, i)
 
     def parent(self, index: int) -> int | None:
-        part, i = self._at(index)
+        part, i = self._locate(index)
         above = parent(part, i)
         return None if above is None else index - i + above
 
@@ -343,7 +343,7 @@ def fill_rows(rows: Rows, height: int) -> None:
     texts, spare = [text for text in _texts(rows) if text.hidden], height - len(rows)
     if spare <= 0 or not texts:
         return
-    for i, text in enumerate(sorted(texts, key=lambda one: one.hidden)):
+    for i, text in enumerate(sorted(texts, key=lambda text: text.hidden)):
         before, share = len(text), spare // (len(texts) - i)
         text.extend(text.hidden if text.rest <= share else share)
         spare -= len(text) - before

@@ -51,15 +51,15 @@ def notes(matrix: Matrix, unreadable: int = 0) -> list[str]:
         (counts.running, "still running"),
         (counts.excluded, "inherited or copied"),
     )
-    kinds = [(number, words) for number, words in unrated if number]
-    why = kinds[0][1] if len(kinds) == 1 else ", ".join(f"{grouped(number)} {words}" for number, words in kinds)
-    found = (
+    kinds = [(number, reason) for number, reason in unrated if number]
+    why = kinds[0][1] if len(kinds) == 1 else ", ".join(f"{grouped(number)} {reason}" for number, reason in kinds)
+    phrases = (
         (single, "task", " with 1 scored trial: stability unknown"),
         (sum(number for number, _ in kinds), "trial", f" not rated: {why}"),
         (len(matrix.without_task), "run", " without a task"),
         (unreadable, "unreadable file", "; `tracetui doctor` lists them"),
     )
-    return [quantity(number, word) + words for number, word, words in found if number]
+    return [quantity(number, word) + suffix for number, word, suffix in phrases if number]
 
 
 def chance_note(tasks: Iterable[Task]) -> str:
@@ -124,7 +124,7 @@ def trial_line(
     """The outcome of a run in one line, and facts about it, as many as fit. `label`: that of its column group."""
     run, (sign, style) = trial.run, _result_sign(trial, glyphs, state_of)
     word = _WORDS.get(trial.result) or (WRONG_ANSWER if run.is_wrong else "error")
-    peers = [one for one in task.trials if one.group == trial.group]
+    peers = [peer for peer in task.trials if peer.group == trial.group]
     scores = [f"{one_line(score.name, 30)} {value_of(score, glyphs)}" for score in run.deciding_scores[:2]]
     error = run.first_error if run.failed else None
     left = [
@@ -312,8 +312,8 @@ class TaskRows:
         """Which page of cells has the cell cursor; 0 if all cells fit."""
         pages = self._plan(width).pages
         unit = self._unit_of(self._cursor()[1])
-        found = (i for i, units in enumerate(pages) if any((one.block, one.slot) == unit for one in units))
-        return next(found, 0) if len(pages) > 1 else 0
+        matches = (i for i, units in enumerate(pages) if unit in {(shown.block, shown.slot) for shown in units})
+        return next(matches, 0) if len(pages) > 1 else 0
 
     def _unit_of(self, place: int) -> tuple[int, int]:
         """(Block, slot) of a column."""
@@ -334,9 +334,9 @@ class TaskRows:
         if plan.bar:
             bar = amount(counts.pass_rate, 1, plan.bar, "status.ok", glyphs=self._glyphs) if counts.scored else ()
             pieces += [_EMPTY, *fill(bar, plan.bar)]
-        for one in plan.columns:
-            words, style = one.cell(task)
-            pieces.append(column(words, one.size + plan.gap, style, right=True))
+        for col in plan.columns:
+            cell, style = col.cell(task)
+            pieces.append(column(cell, col.size + plan.gap, style, right=True))
         if plan.prompt:
             pieces += [_EMPTY] * _GAP
             pieces += fit([Piece(_prompt(task), "dim")], plan.prompt)
@@ -386,7 +386,7 @@ class TaskRows:
         lines = [self._group_names(plan, page)] if self.labels else []
         bar = [_EMPTY] * (plan.bar + 1 if plan.bar else 0)
         pieces = [column(Clean("task"), plan.name, "dim"), *self._area(plan, page, self._head_unit), *bar]
-        pieces += [column(Clean(one.name), one.size + plan.gap, "dim", right=True) for one in plan.columns]
+        pieces += [column(Clean(col.name), col.size + plan.gap, "dim", right=True) for col in plan.columns]
         if plan.prompt:
             pieces += [*[_EMPTY] * _GAP, Piece(_PROMPT, "dim")]
         lines.append(tuple(fit(pieces, width)))
@@ -400,7 +400,7 @@ class TaskRows:
 
         pieces = [column(self._title, plan.name, "sec bold")]
         pieces += [*self._area(plan, page, total), *bar]
-        pieces += [column(one.total, one.size + plan.gap, "text bold", right=True) for one in plan.columns]
+        pieces += [column(col.total, col.size + plan.gap, "text bold", right=True) for col in plan.columns]
         lines.append(tuple(fit(pieces, width)))
         return lines
 
@@ -432,15 +432,15 @@ class TaskRows:
         counts = rates.counts
         if not self._has_rates:
             return _metric_columns(self.tasks)
-        found = {
+        columns = {
             "pass^1": _Column("pass^1", 6, lambda task: _rate(task.counts.pass_rate), percent(rates.pass_hat.get(1)))
         }
-        words = f"{counts.passed}/{counts.scored}"
-        found["passed"] = _Column("passed", max(6, len(words)), _passed, Clean(words))
+        ratio = f"{counts.passed}/{counts.scored}"
+        columns["passed"] = _Column("passed", max(6, len(ratio)), _passed_cell, Clean(ratio))
         most = max(rates.pass_hat, default=1)
         for k in [k for k in range(2, most + 1) if k <= _MOST_K or k == most]:
-            found[f"pass^{k}"] = _power(k, rates.pass_hat.get(k))
-        return found | _metric_columns(self.tasks)
+            columns[f"pass^{k}"] = _power(k, rates.pass_hat.get(k))
+        return columns | _metric_columns(self.tasks)
 
     @property
     def _title(self) -> Clean:
@@ -462,31 +462,31 @@ class TaskRows:
         name, pitch, shown = min(_LEAST_NAME, longest), 1, set[str]()
         gap, bar, prompt = 1, 0, 0
         first = self._columns.get("pass^1")
-        left = width - name - 2
-        room = max(10, left - (first.size + 1 if first is not None else 0))
-        label = next((one for one in _LABELS if self._area_width(1, one) <= room), 0)
+        remaining = width - name - 2
+        room = max(10, remaining - (first.size + 1 if first is not None else 0))
+        label = next((size for size in _LABELS if self._area_width(1, size) <= room), 0)
         narrow, wide = self._area_width(1, label), self._area_width(2, label)
         area = min(narrow, room)
-        left -= area
+        remaining -= area
         for rank in self._ranks:
             kind, _, number = rank.partition(" ")
             wanted = min(longest, int(number or 0)) - name if kind == "name" else 0
-            if kind == "pitch" and area == narrow and wide - narrow <= left:
-                pitch, area, left = 2, wide, left - (wide - narrow)
+            if kind == "pitch" and area == narrow and wide - narrow <= remaining:
+                pitch, area, remaining = 2, wide, remaining - (wide - narrow)
             elif kind == "name" and wanted > 0:
-                name, left = name + min(left, wanted), left - min(left, wanted)
-            elif kind == "bar" and self._has_rates and left > _BAR:
-                bar, left = _BAR, left - _BAR - 1
-            elif kind == "gap" and len(shown) <= left:
-                gap, left = 2, left - len(shown)
-            elif kind == "prompt" and left > _LEAST_PROMPT:
+                name, remaining = name + min(remaining, wanted), remaining - min(remaining, wanted)
+            elif kind == "bar" and self._has_rates and remaining > _BAR:
+                bar, remaining = _BAR, remaining - _BAR - 1
+            elif kind == "gap" and len(shown) <= remaining:
+                gap, remaining = 2, remaining - len(shown)
+            elif kind == "prompt" and remaining > _LEAST_PROMPT:
                 wanted = max(cells(_prompt(task)) for task in self.tasks[:_SAMPLE])
-                prompt = min(max(wanted, len(_PROMPT)), left - _GAP) if wanted else 0
-                left -= prompt + _GAP if prompt else 0
-            elif (one := self._columns.get(kind)) is not None and one.size < left:
+                prompt = min(max(wanted, len(_PROMPT)), remaining - _GAP) if wanted else 0
+                remaining -= prompt + _GAP if prompt else 0
+            elif (col := self._columns.get(kind)) is not None and col.size < remaining:
                 shown.add(kind)
-                left -= one.size + 1
-        columns = tuple(one for key, one in self._columns.items() if key in shown)
+                remaining -= col.size + 1
+        columns = tuple(col for key, col in self._columns.items() if key in shown)
         pages = tuple(self._pages(pitch, label, area))
         return _Plan(name + 1, pitch, area, pages, columns, gap, bar, prompt)
 
@@ -541,7 +541,7 @@ def _rate(rate: float | None) -> tuple[Clean, str]:
     return percent(rate), rate_style(rate)
 
 
-def _passed(task: Task) -> tuple[Clean, str]:
+def _passed_cell(task: Task) -> tuple[Clean, str]:
     counts = task.counts
     return Clean(f"{counts.passed}/{counts.scored}" if counts.scored else "—"), "text" if counts.scored else "dim"
 
@@ -566,18 +566,18 @@ _RANGES: Final = ("tokens", "time", "steps")
 
 
 def _metric_columns(tasks: Sequence[Task]) -> dict[str, _Column]:
-    found: dict[str, _Column] = {}
+    columns: dict[str, _Column] = {}
     for name, (metric, show) in _METRICS.items():
         spreads = [task.spreads[metric] for task in tasks if metric in task.spreads]
         if spreads:
-            total = show(sum(one.total for one in spreads) / sum(one.trials for one in spreads))
-            size = max(len(name), 6, *(len(show(one.mean)) for one in spreads), len(total))
-            found[name] = _Column(name, size, _mean_cell(metric, show), total)
-    if (ranged := next((one for one in _RANGES if one in found), None)) is not None:
+            total = show(sum(spread.total for spread in spreads) / sum(spread.trials for spread in spreads))
+            size = max(len(name), 6, *(len(show(spread.mean)) for spread in spreads), len(total))
+            columns[name] = _Column(name, size, _mean_cell(metric, show), total)
+    if (ranged := next((name for name in _RANGES if name in columns), None)) is not None:
         metric, show = _METRICS[ranged]
         heading = f"{ranged} min–max"
-        found["range"] = _Column(heading, max(len(heading), 12), _range_cell(metric, show), Clean(""))
-    return found
+        columns["range"] = _Column(heading, max(len(heading), 12), _range_cell(metric, show), Clean(""))
+    return columns
 
 
 def _mean_cell(metric: str, show: Callable[[float], Clean]) -> Callable[[Task], tuple[Clean, str]]:
@@ -607,8 +607,8 @@ def conclusion(matrix: Matrix) -> Line:
     mixed = sum(counts.passed > 0 and counts.failed > 0 for counts in scored)
     always, never = sum(not counts.failed for counts in scored), sum(not counts.passed for counts in scored)
     if not scored:
-        words = "no task has two scored trials" if matrix.tasks else "no tasks"
-        return (Piece(Clean(words), "text bold"),)
+        label = "no task has two scored trials" if matrix.tasks else "no tasks"
+        return (Piece(Clean(label), "text bold"),)
     if len(scored) == 1:
         share = "sometimes passed" if mixed else "always passed" if always else "never passed"
         style = rate_style(matrix.rates.counts.pass_rate)
@@ -647,5 +647,5 @@ def outcome_signs(matrix: Matrix, glyphs: Glyphs = UNICODE) -> Line:
 
 def note_lines(matrix: Matrix, unreadable: int, width: int) -> list[Line]:
     """The notes, wrapped."""
-    words = " · ".join(filter(None, (*notes(matrix, unreadable), chance_note(matrix.tasks))))
-    return [(Piece(part, "dim"),) for part in wrap(Clean(words), max(20, width))] if words else []
+    paragraph = " · ".join(filter(None, (*notes(matrix, unreadable), chance_note(matrix.tasks))))
+    return [(Piece(part, "dim"),) for part in wrap(Clean(paragraph), max(20, width))] if paragraph else []

@@ -100,20 +100,20 @@ class Sections(NamedTuple):
 
 def sections(runs: Iterable[RunSummary], *, now: float, state_of: StateOf = recorded_liveness) -> Sections:
     """Sort the top-level runs of the last days into sections."""
-    found = Sections([], [], [], [])
+    result = Sections([], [], [], [])
     midnight = _midnight(now)
     top = [run for run in runs if run.parent is None and now - last_activity(run) < RECENT_SECONDS]
     for run in sorted(top, key=lambda run: (-last_activity(run), run.ref)):
         current = current_state(run, state_of(run), now=now).state
         if current is RunState.WAITING:
-            found.waiting.append(run)
+            result.waiting.append(run)
         elif current in RUNNING_STATES:
-            found.running.append(run)
+            result.running.append(run)
         elif run.failed and last_activity(run) >= midnight:
-            found.failed.append(run)
+            result.failed.append(run)
         else:
-            found.recent.append(run)
-    return found
+            result.recent.append(run)
+    return result
 
 
 def of_week(runs: Iterable[RunSummary], *, now: float) -> list[RunSummary]:
@@ -131,23 +131,23 @@ def by_project(runs: Iterable[RunSummary], *, now: float) -> list[ProjectSpendin
     for run in runs:
         if (run.usage is not None or run.counts_in is not None) and run_time(run) >= monday:
             week[run.source or "no project"].append(run)
-    made = [
+    projects = [
         ProjectSpending(
             project,
-            spending.total(run for run in found if run_time(run) >= midnight),
-            spending.total(found),
-            _usage(found),
+            spending.total(run for run in project_runs if run_time(run) >= midnight),
+            spending.total(project_runs),
+            _usage(project_runs),
         )
-        for project, found in week.items()
-        if any(run.usage is not None for run in found)
+        for project, project_runs in week.items()
+        if any(run.usage is not None for run in project_runs)
     ]
-    made.sort(key=lambda one: (-(one.week.usd or 0.0), -(one.week.tokens or 0), one.project))
+    projects.sort(key=lambda entry: (-(entry.week.usd or 0.0), -(entry.week.tokens or 0), entry.project))
     if not week:
         return []
-    every = [run for found in week.values() for run in found]
+    every = [run for project_runs in week.values() for run in project_runs]
     today = spending.total(run for run in every if run_time(run) >= midnight)
     copies = sum(run.usage is None for run in every)
-    return [*made[:MOST_PROJECTS], ProjectSpending("", today, spending.total(every), _usage(every), copies)]
+    return [*projects[:MOST_PROJECTS], ProjectSpending("", today, spending.total(every), _usage(every), copies)]
 
 
 def _usage(runs: Iterable[RunSummary]) -> Usage:
@@ -213,7 +213,7 @@ class TodayRows:
 
     def __init__(
         self,
-        found: Sections,
+        listed: Sections,
         spent: Sequence[ProjectSpending],
         *,
         now: float,
@@ -237,15 +237,15 @@ class TodayRows:
             self._spent.append(context)
         self._days = days if any(day.spent.usd for day in days) else ()
         is_below = width >= _WITH_CHART and groups is None
-        above = sum(min(len(runs), MOST) + 1 for runs in found[:3] if runs) + len(self._spent) + 1
+        above = sum(min(len(runs), MOST) + 1 for runs in listed[:3] if runs) + len(self._spent) + 1
         most_recent = min(MOST_RECENT, max(_LEAST_RECENT, room - above)) if is_below and spent else MOST_RECENT
-        listed = ((found.waiting, MOST), (found.running, MOST), (found.failed, MOST), (found.recent, most_recent))
+        limits = ((listed.waiting, MOST), (listed.running, MOST), (listed.failed, MOST), (listed.recent, most_recent))
         sections = [
             _section(label, runs, count)
             for label, (runs, _), count in zip(
                 ("waiting for you", "running", "failed today", "recent"),
-                listed,
-                _counts(listed, room - len(self._spent)),
+                limits,
+                _counts(limits, room - len(self._spent)),
                 strict=True,
             )
         ]
@@ -362,7 +362,7 @@ class TodayRows:
             cells = [column(Clean(head), size, "dim", right=True) for head, size in zip(names, sizes, strict=True)]
             return tuple(fit([*start, *cells], width))
         style = "text" if row.project else "text bold"
-        values = [*map(tokens, _split(row.usage))] if tokens_shown else [tokens(row.week.tokens)]
+        values = [*map(tokens, _token_parts(row.usage))] if tokens_shown else [tokens(row.week.tokens)]
         numbers = [cost_text(row.today), cost_text(row.week), *values]
         project = row.project if room >= _PATH else row.project.rstrip("/\\").rpartition("/")[2]
         copies = f" but {row.copies} cop{'ies' if row.copies > 1 else 'y'}" if row.copies else ""
@@ -416,7 +416,7 @@ class TodayRows:
         return [*pieces, Piece(Clean(" " * (_CHART - width_of(pieces))))]
 
 
-def _split(used: Usage) -> tuple[int | None, int | None, int | None, int | None]:
+def _token_parts(used: Usage) -> tuple[int | None, int | None, int | None, int | None]:
     """Tokens of new input, read from the cache, written to it, and of output."""
     read, written = used.cache_read_tokens, used.cache_creation_tokens
     new = None if used.input_tokens is None else max(0, used.input_tokens - (read or 0) - (written or 0))
@@ -504,31 +504,31 @@ class LiveRows:
         if isinstance(row, str):
             rule = self._glyphs.rule * max(0, width - len(row) - 1)
             return (Piece(Clean(row), "dim"), Piece(Clean(f" {rule}"), "line"))
-        return tuple(fit(self._below(*row) if row[1] else self._first(row[0], width), width))
+        return tuple(fit(self._detail_line(*row) if row[1] else self._first(row[0], width), width))
 
-    def _first(self, one: LiveRun, width: int) -> list[Piece]:
-        run = one.run.summary if one.run is not None else one.summary
-        sign = self._glyphs.paused if one.waits else self._glyphs.running
-        silent = seconds(one.silent_ms) if one.silent_ms is not None else self._glyphs.missing
+    def _first(self, live: LiveRun, width: int) -> list[Piece]:
+        run = live.run.summary if live.run is not None else live.summary
+        sign = self._glyphs.paused if live.waits else self._glyphs.running
+        silent = seconds(live.silent_ms) if live.silent_ms is not None else self._glyphs.missing
         numbers = {
-            "silent": (silent, "text bold" if one.state is State.STALLED else "sec"),
+            "silent": (silent, "text bold" if live.state is State.STALLED else "sec"),
             "step": (text.count(run.steps), "sec"),
             "tok": (text.tokens(total_tokens(run)), "sec"),
             "cost": (cost_text(spending.of_run(run)), "sec"),
         }
         cells = [column(numbers[name][0], size, numbers[name][1], right=True) for name, size in _LIVE_NUMBERS]
         name = [
-            Piece(sign, one.style),
+            Piece(sign, live.style),
             Piece(Clean(f" {text.truncate(run_label(run), 40)}"), "text bold"),
-            Piece(Clean(f" {one.word}"), one.style),
+            Piece(Clean(f" {live.word}"), live.style),
             Piece(Clean(f"  {one_line(run.title or run.prompt, 200)}"), "text"),
         ]
         return [*fill(name, max(0, width - width_of(cells))), *cells]
 
-    def _below(self, one: LiveRun, part: int) -> Line:
+    def _detail_line(self, live: LiveRun, part: int) -> Line:
         """The open call and the last line; then the lines before."""
-        call = self._open_call(one) if part == 1 else []
-        lines = self._lines[one.summary.ref]
+        call = self._open_call(live) if part == 1 else []
+        lines = self._lines[live.summary.ref]
         pieces = [Piece(Clean("    ")), *call]
         if not lines:
             return tuple(pieces) if call else (*pieces, Piece(Clean("reading …"), "dim"))
@@ -536,23 +536,23 @@ class LiveRows:
         gap = f"  {self._glyphs.dot}  " if call else ""
         return (*pieces, Piece(Clean(gap), "dim"), *step_pieces(last, action_of(last), _LINE_CELLS, self._glyphs))
 
-    def _open_call(self, one: LiveRun) -> list[Piece]:
+    def _open_call(self, live: LiveRun) -> list[Piece]:
         """The open call and how long it has been open."""
-        if one.waits:
+        if live.waits:
             return []
-        found, session = (one.liveness.open if one.liveness is not None else None), one.session
-        if found is None:
-            if session is None or not session.call or one.run is not None:
+        call, session = (live.liveness.open if live.liveness is not None else None), live.session
+        if call is None:
+            if session is None or not session.call or live.run is not None:
                 return []
             since = f" {seconds(session.ms)}" if session.ms is not None else ""
-            return [Piece(Clean(f"{one_line(session.call, _CALL_CELLS)}{since}"), one.style)]
-        sign, _ = kind_of(found.operation, self._glyphs)
-        least = self._glyphs.at_least if found.at_least else ""
-        since = f" {least}{seconds(found.ms)}" if found.ms is not None and (found.ms >= 1000 or not least) else ""
-        span = one.run.span(found.span) if one.run is not None else None
-        words = one_line(found.name if span is None else open_words(span), _CALL_CELLS)
-        more = f" +{found.others}" if found.others else ""
-        return [Piece(sign, one.style), Piece(Clean(f" {words}{since}{more}"), f"{one.style} bold")]
+            return [Piece(Clean(f"{one_line(session.call, _CALL_CELLS)}{since}"), live.style)]
+        sign, _ = kind_of(call.operation, self._glyphs)
+        least = self._glyphs.at_least if call.at_least else ""
+        since = f" {least}{seconds(call.ms)}" if call.ms is not None and (call.ms >= 1000 or not least) else ""
+        span = live.run.span(call.span) if live.run is not None else None
+        label = one_line(call.name if span is None else open_words(span), _CALL_CELLS)
+        more = f" +{call.others}" if call.others else ""
+        return [Piece(sign, live.style), Piece(Clean(f" {label}{since}{more}"), f"{live.style} bold")]
 
 
 def _last_lines(run: Run | None, most: int) -> list[Span]:
@@ -560,8 +560,8 @@ def _last_lines(run: Run | None, most: int) -> list[Span]:
     if run is None:
         return []
     last, still_open = len(run.spans), {*islice(reversed(run.unended), _LOOK_BACK)}
-    found = (i for i in range(last - 1, max(-1, last - 1 - _LOOK_BACK), -1) if i not in still_open)
-    spans = (run.spans[i] for i in found)
+    positions = (i for i in range(last - 1, max(-1, last - 1 - _LOOK_BACK), -1) if i not in still_open)
+    spans = (run.spans[i] for i in positions)
     return [*islice((span for span in spans if span.preview and not is_record(span)), most)]
 
 

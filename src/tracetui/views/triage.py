@@ -71,11 +71,11 @@ _Row = Item | Details | tuple[str, int]
 """The last is the (label, count) of a group heading."""
 
 
-def is_reviewed(group: Group, judged: Judged) -> bool:
+def is_reviewed(group: Group, judge: Judged) -> bool:
     """Whether a cause has a verdict; a heading of wrong answers if all of its tasks have one."""
     if group.tasks:
-        return all(judged(task).verdict is not None for task in group.tasks)
-    return judged(group).verdict is not None
+        return all(judge(task).verdict is not None for task in group.tasks)
+    return judge(group).verdict is not None
 
 
 class Sections:
@@ -115,7 +115,7 @@ class QueueRows:
         self,
         order: CauseOrder,
         runs: Mapping[RunRef, RunSummary],
-        judged: Judged,
+        judge: Judged,
         *,
         unfolded: Collection[Hashable] = (),
         marked: Collection[Hashable] = (),
@@ -124,8 +124,8 @@ class QueueRows:
         glyphs: Glyphs = UNICODE,
     ) -> None:
         """`details`: how many causes may have a second row with decisions, values and runs over time."""
-        self._runs, self._judged, self._unfolded, self._now, self._glyphs = runs, judged, unfolded, now, glyphs
-        self._marked, self._order = marked, order
+        self._runs, self._unfolded, self._now, self._glyphs = runs, unfolded, now, glyphs
+        self._judge, self._marked, self._order = judge, marked, order
         self._open = [order.rows[key] for key in unfolded if isinstance(key, str) and key in order.rows]
         """Unfolded causes."""
         self._detailed = {*islice(filter(self._has_details, order.rows.values()), details)}
@@ -180,9 +180,9 @@ class QueueRows:
             return self._sections.row(self._order.rows[key])
         if isinstance(key, tuple):  # the second row of a cause, or a group heading
             return next((row for row in range(len(self)) if self.key(row) == key), None)
-        return next((row for number in self._open if (row := self._below(number, key)) is not None), None)
+        return next((row for number in self._open if (row := self._child_row(number, key)) is not None), None)
 
-    def _below(self, number: int, key: Hashable) -> int | None:
+    def _child_row(self, number: int, key: Hashable) -> int | None:
         """The row of a task or run below this cause."""
         group, tasks = self._group_at(number), self._tasks.get(number)
         first = self._sections.row(number) + 1 + (number in self._detailed)
@@ -201,11 +201,11 @@ class QueueRows:
     def mark(self, index: int) -> str | None:
         item = self._item(index)
         if isinstance(item, Group):
-            return None if is_reviewed(item, self._judged) else _style(item)
+            return None if is_reviewed(item, self._judge) else _style(item)
         return "status.error" if isinstance(item, TaskRow) and self._judgment(item).verdict is None else None
 
     def _judgment(self, item: Item) -> Judgement:
-        return self._judged(item if isinstance(item, Group) else item.task if isinstance(item, TaskRow) else item.run)
+        return self._judge(item if isinstance(item, Group) else item.task if isinstance(item, TaskRow) else item.run)
 
     def fold(self, index: int) -> Fold | None:
         """The fold of a cause or task; None for a run."""
@@ -239,47 +239,47 @@ class QueueRows:
         return self._member(item, width) if isinstance(item, Member) else group_line(item, width, self._glyphs)
 
     def _group(self, group: Group, width: int) -> Line:
-        judgment = self._judged(group)
-        decided = is_reviewed(group, self._judged)
+        judgment = self._judge(group)
+        decided = is_reviewed(group, self._judge)
         who = _who_column(width) if self._order.names_who else 0
         room = max(8, width - _TAIL - 3 - who)
-        several = [Piece(Clean("+"), "accent bold")] if decided and judgment.verdict is None else None
-        words = [*(several or _verdict_mark(judgment, self._glyphs, group)), *self._fold_mark(group.digest)]
+        mixed = [Piece(Clean("+"), "accent bold")] if decided and judgment.verdict is None else None
+        pieces = [*(mixed or _verdict_mark(judgment, self._glyphs, group)), *self._fold_mark(group.digest)]
         new = self._order.rows[group.digest] not in self._detailed and group.is_new(self._now)
-        words += fill(_title_pieces(group, quiet=decided, new=new), room)
+        pieces += fill(_title_pieces(group, quiet=decided, new=new), room)
         if who:
-            words.append(column(Clean(f" {group.who.value}"), who, _WHO_STYLES[group.who]))
-        return tuple(fit([*words, *self._numbers(group, group.starts[-1] if group.starts else None)], width))
+            pieces.append(column(Clean(f" {group.who.value}"), who, _WHO_STYLES[group.who]))
+        return tuple(fit([*pieces, *self._numbers(group, group.starts[-1] if group.starts else None)], width))
 
     def _has_details(self, number: int) -> bool:
         group = self._group_at(number)
-        return self._order.names_who or len(group.starts) > 1 or bool(self._detail_words(group))
+        return self._order.names_who or len(group.starts) > 1 or bool(self._detail_pieces(group))
 
     def _details(self, group: Group, width: int) -> Line:
         """What is said of a cause in its second row, and its runs over time."""
-        style = "dim" if is_reviewed(group, self._judged) else "bar.error"
-        tail = Piece(Clean(f"  {self._over_time(group)} "), style)
-        words = [Piece(Clean("  "))]
+        style = "dim" if is_reviewed(group, self._judge) else "bar.error"
+        tail = Piece(Clean(f"  {self._start_sparkline(group)} "), style)
+        pieces = [Piece(Clean("  "))]
         if self._order.names_who and not _who_column(width):
-            words.append(Piece(Clean(f"  {group.who.value}"), _WHO_STYLES[group.who]))
-        words += self._detail_words(group)
-        return (*fill(words, max(8, width - len(tail.text))), tail)
+            pieces.append(Piece(Clean(f"  {group.who.value}"), _WHO_STYLES[group.who]))
+        pieces += self._detail_pieces(group)
+        return (*fill(pieces, max(8, width - len(tail.text))), tail)
 
-    def _detail_words(self, group: Group) -> list[Piece]:
+    def _detail_pieces(self, group: Group) -> list[Piece]:
         """Verdict or *new*, the values that vary, and the agents unless all causes share them."""
-        judgment = self._judged(group)
-        words: list[Piece] = []
+        judgment = self._judge(group)
+        pieces: list[Piece] = []
         if judgment.verdict is not None:
-            words.append(Piece(Clean(f"  {judgment.verdict.value}"), "accent"))
+            pieces.append(Piece(Clean(f"  {judgment.verdict.value}"), "accent"))
         elif group.is_new(self._now):
-            words.append(_NEW)
-        words += _judgment_words(judgment)
+            pieces.append(_NEW)
+        pieces += _judgment_pieces(judgment)
         if values := self._values(group):
-            words.append(Piece(Clean("  " + ", ".join(values)), "sec"))
+            pieces.append(Piece(Clean("  " + ", ".join(values)), "sec"))
         if group.agents and self._order.names_agents:
             agents = ", ".join(group.agents[:MAX_AGENTS]) + (" …" if len(group.agents) > MAX_AGENTS else "")
-            words.append(Piece(Clean(f"  {one_line(agents, 60)}"), "dim"))
-        return words
+            pieces.append(Piece(Clean(f"  {one_line(agents, 60)}"), "dim"))
+        return pieces
 
     def _values(self, group: Group) -> list[Clean]:
         """The first values that differ between the newest runs of a cause, where its texts have placeholders."""
@@ -290,7 +290,7 @@ class QueueRows:
                 return [*values[:3], Clean("…")] if len(values) > 3 or len(group.runs) > len(runs) else values
         return []
 
-    def _over_time(self, group: Group) -> Clean:
+    def _start_sparkline(self, group: Group) -> Clean:
         """Starts of its runs as a sparkline, from the first to the last run of all listed causes."""
         if not group.starts:
             return Clean("")
@@ -305,16 +305,16 @@ class QueueRows:
         return [Piece(Clean("*" if chosen else " "), "accent"), Piece(Clean(f"{mark} "), "dim")]
 
     def _task(self, row: TaskRow, width: int) -> Line:
-        task, judgment = row.task, self._judged(row.task)
+        task, judgment = row.task, self._judge(row.task)
         marks = [*_verdict_mark(judgment, self._glyphs), Piece(Clean("  ")), *self._fold_mark(task.digest)]
-        passed, more = Clean(f"  {passed_trials(task)}"), _judgment_words(judgment)
+        passed, more = Clean(f"  {passed_trials(task)}"), _judgment_pieces(judgment)
         if task.reasons:
             more.append(Piece(Clean(f"  {one_line('; '.join(task.reasons), 120)}"), "dim"))
         room = max(8, width - _TAIL + 1)
-        left = max(1, room - width_of(marks) - cells(passed) - 2 * bool(more))
-        name = truncate(one_line(task.name, 60) or Clean("—"), left)
-        words = [*marks, Piece(name, "sec" if judgment.verdict else "text"), Piece(passed, "sec"), *more]
-        return tuple(fit([*fill(words, room), *self._numbers(task, task.last_seen)], width))
+        name_room = max(1, room - width_of(marks) - cells(passed) - 2 * bool(more))
+        name = truncate(one_line(task.name, 60) or Clean("—"), name_room)
+        pieces = [*marks, Piece(name, "sec" if judgment.verdict else "text"), Piece(passed, "sec"), *more]
+        return tuple(fit([*fill(pieces, room), *self._numbers(task, task.last_seen)], width))
 
     def _numbers(self, item: Group | Task, last_seen: float | None) -> list[Piece]:
         return [
@@ -327,15 +327,15 @@ class QueueRows:
         run = self._runs.get(member.run)
         if run is None:  # until the causes are found again
             return (Piece(Clean("    no longer listed"), "dim"),)
-        judgment = self._judged(member.run)
+        judgment = self._judge(member.run)
         own = judgment if judgment.source == "run" else Judgement()
         mark = _verdict_mark(own, self._glyphs) if own.verdict else [Piece(Clean(" "))]
         sign, style = run_sign(run, Status.ERROR if run.failed else run.status, self._glyphs)
-        words = [
+        pieces = [
             *mark,
             Piece(Clean(f"   {sign} "), style),
             column(short_id(run.id, 9), 10, "sec"),
-            *_judgment_words(judgment, after=False),
+            *_judgment_pieces(judgment, after=False),
             Piece(one_line(run.agent or run.name, 40), "text"),
             Piece(Clean(f"  {one_line(run.label or run.prompt, 120)}"), "dim"),
         ]
@@ -344,15 +344,15 @@ class QueueRows:
             column(text.duration(run.duration_ms), 15, "sec", right=True),
             column(text.age(age, estimated=run.started_at is None), 6, "dim", right=True),
         ]
-        return tuple(fit([*fill(words, max(8, width - _TAIL + 1)), *tail], width))
+        return tuple(fit([*fill(pieces, max(8, width - _TAIL + 1)), *tail], width))
 
 
-def _judgment_words(judgment: Judgement, *, after: bool = True) -> list[Piece]:
-    """Tags and note of a row, `after` other words or before them."""
-    words = [Piece(Clean(f"#{one_line(tag, 40)}"), "accent") for tag in judgment.tags]
-    words += [Piece(one_line(judgment.note, 60), "sec")] if judgment.note else []
+def _judgment_pieces(judgment: Judgement, *, after: bool = True) -> list[Piece]:
+    """Tags and note of a row, `after` other parts or before them."""
+    parts = [Piece(Clean(f"#{one_line(tag, 40)}"), "accent") for tag in judgment.tags]
+    parts += [Piece(one_line(judgment.note, 60), "sec")] if judgment.note else []
     gap = Piece(Clean("  "))
-    return [piece for word in words for piece in ((gap, word) if after else (word, gap))]
+    return [piece for part in parts for piece in ((gap, part) if after else (part, gap))]
 
 
 _COMPARED: Final = 8
@@ -369,10 +369,10 @@ def _has_cursor(item: _Row | None) -> TypeGuard[Item]:
 def heading(width: int, order: CauseOrder) -> Line:
     """The column headings of the queue."""
     who = _who_column(width) if order.names_who else 0
-    words = fill([Piece(Clean("    cause"), "dim")], max(8, width - _TAIL + 1 - who))
+    pieces = fill([Piece(Clean("    cause"), "dim")], max(8, width - _TAIL + 1 - who))
     if who:
-        words.append(column(Clean(" who"), who, "dim"))
-    return tuple(fit([*words, Piece(Clean(" runs time lost  last"), "dim")], width))
+        pieces.append(column(Clean(" who"), who, "dim"))
+    return tuple(fit([*pieces, Piece(Clean(" runs time lost  last"), "dim")], width))
 
 
 _WHO_STYLES: Final = {Who.AGENT: "accent", Who.GRADER: "status.warn", Who.ENVIRONMENT: "kind.tool"}
@@ -390,13 +390,13 @@ def _style(group: Group) -> str:
     return "status.warn" if group.ungraded else "status.error"
 
 
-def placeholders(whole: Clean, style: str) -> list[Piece]:
+def placeholders(normalized: Clean, style: str) -> list[Piece]:
     """A normalized text in pieces, with highlighted placeholders."""
     pieces, at = [], 0
-    for match in PLACEHOLDER.finditer(whole):
-        pieces += [Piece(Clean(whole[at : match.start()]), style), Piece(Clean(match.group()), "status.warn")]
+    for match in PLACEHOLDER.finditer(normalized):
+        pieces += [Piece(Clean(normalized[at : match.start()]), style), Piece(Clean(match.group()), "status.warn")]
         at = match.end()
-    return [piece for piece in (*pieces, Piece(Clean(whole[at:]), style)) if piece.text]
+    return [piece for piece in (*pieces, Piece(Clean(normalized[at:]), style)) if piece.text]
 
 
 def _title_pieces(group: Group, *, quiet: bool, new: bool) -> list[Piece]:
@@ -492,18 +492,18 @@ def cause_rows(
 
     With a `task` of wrong answers, `judgment` is about that, and the checks that failed come first. `failures` are the
     first runs with the cause; a cause of one run has no table of them.
-    `links` of the example are words with the id of their step.
+    `links` of the example are labels with the ids of their steps.
 
     The key of a row with a target is an `Example`.
     """
     lines = _task_lines(task, width) if task is not None else []
-    lines += [*_headline(group, width), *_numbers(group, width, now, zone), *_judged(judgment, width)]
+    lines += [*_headline(group, width), *_numbers(group, width, now, zone), *_judgment_lines(judgment, width)]
     lines += _evidence(example, width)
     lines += _normalized(example, width)
     keys: list[Hashable] = list(range(len(lines)))
-    for number, (words, span) in enumerate(links):
+    for number, (label_text, span) in enumerate(links):
         key = Example(-1 - number, example.ref, span) if example is not None else None
-        for part, piece in enumerate(wrap(words, max(20, width - _LINKS))):
+        for part, piece in enumerate(wrap(label_text, max(20, width - _LINKS))):
             label = Clean(("" if number or part else "links").ljust(_LINKS))
             keys.append(len(lines) if part or key is None else key)
             lines.append((Piece(label, "dim"), Piece(piece, "sec")))
@@ -526,11 +526,11 @@ def _failed_runs(
     for number, (run, replay) in enumerate(failures):
         error = run.first_error
         sign, style = run_sign(run, Status.ERROR if run.failed else run.status, glyphs)
-        where = error.name if error is not None else None
-        words = [
+        place = error.name if error is not None else None
+        pieces = [
             Piece(Clean(f"{sign} "), style),
             column(short_id(run.id, 9), 10, "sec"),
-            Piece(one_line(where or run.agent or run.name, 40), "text"),
+            Piece(one_line(place or run.agent or run.name, 40), "text"),
             Piece(Clean(f"  {one_line(run.label or run.prompt, 120)}"), "dim"),
         ]
         age = max(0.0, now - run_time(run))
@@ -539,7 +539,7 @@ def _failed_runs(
             column(text.age(age, estimated=run.started_at is None), 6, "dim", right=True),
         )
         key = Example(_RUN_KEYS + number, run.ref, error.span if error is not None else None)
-        rows.append(((*fill(words, width - 14), *tail), key))
+        rows.append(((*fill(pieces, width - 14), *tail), key))
         if replay is not None:
             rows.append((_passed_replay(run, replay, glyphs), None))
     return rows
@@ -576,8 +576,8 @@ def _headline(group: Group, width: int) -> list[Line]:
     lines: list[Line] = [tuple(placeholders(part, f"{_style(group)} bold")) for part in kind]
     if cause.text.exact and cause.text != cause.kind and not cause.wrong:
         lines += [tuple(placeholders(part, "text bold")) for part in wrap(excerpt(cause.text, 600), room)]
-    where = "" if cause.wrong else " ".join(filter(None, (cause.operation, excerpt(cause.name, 80))))
-    pieces = [Piece(Clean(f"in {where}  "), "sec")] if where else []
+    place = "" if cause.wrong else " ".join(filter(None, (cause.operation, excerpt(cause.name, 80))))
+    pieces = [Piece(Clean(f"in {place}  "), "sec")] if place else []
     if cause.frame.exact:
         pieces.append(Piece(Clean(f"at {excerpt(cause.frame, 80)}  "), "sec"))
     if group.ungraded:
@@ -615,7 +615,7 @@ def _numbers(group: Group, width: int, now: float, zone: tzinfo) -> list[Line]:
     return _flow(pieces, width)
 
 
-def _judged(judgment: Judgement, width: int) -> list[Line]:
+def _judgment_lines(judgment: Judgement, width: int) -> list[Line]:
     lines: list[Line] = []
     if judgment.verdict is not None:
         lines.append((Piece(Clean("verdict  "), "dim"), Piece(Clean(judgment.verdict.value), "accent bold")))
@@ -631,9 +631,9 @@ def _evidence(example: RunSummary | None, width: int) -> list[Line]:
     evidence = None if example is None else example.evidence
     if example is None or evidence is None:
         return []
-    words = f"{evidence.text}" if evidence.type is None else f"{evidence.type}: {evidence.text}"
+    message = f"{evidence.text}" if evidence.type is None else f"{evidence.type}: {evidence.text}"
     place = Piece(one_line(f"{short_id(example.id)} · {evidence.place}", 120), "dim")
-    return [(place,), *((Piece(part, "text"),) for part in wrap(one_line(words, 400), max(20, width)))]
+    return [(place,), *((Piece(part, "text"),) for part in wrap(one_line(message, 400), max(20, width)))]
 
 
 def _normalized(example: RunSummary | None, width: int) -> list[Line]:
@@ -679,8 +679,8 @@ def _shared(
         return [*rows, ((Piece(Clean("comparing with passed runs …"), "dim"),), None)]
     if not shared.findings and not progress:
         rows.append(((Piece(Clean(NO_FINDINGS), "dim"),), None))
-    found = enumerate(shared.findings)
-    rows += [(finding_line(one, width, glyphs), Example(i, *one.example)) for i, one in found]
+    numbered = enumerate(shared.findings)
+    rows += [(finding_line(finding, width, glyphs), Example(i, *finding.example)) for i, finding in numbered]
     if progress:
         rows.append(((Piece(one_line(progress, 80), "status.running"),), None))
     if shared.note:
@@ -700,11 +700,11 @@ def finding_line(finding: Finding, width: int, glyphs: Glyphs = UNICODE) -> Line
     )
 
 
-def _share(part: int, whole: int, bar: int, style: str, glyphs: Glyphs) -> list[Piece]:
+def _share(part: int, total: int, bar: int, style: str, glyphs: Glyphs) -> list[Piece]:
     return [
         Piece(Clean("  ")),
-        *amount(part, whole, bar, style, glyphs=glyphs),
-        column(Clean(f" {text.count(part)}/{text.count(whole)}"), _COUNTS, "text", right=False),
+        *amount(part, total, bar, style, glyphs=glyphs),
+        column(Clean(f" {text.count(part)}/{text.count(total)}"), _COUNTS, "text", right=False),
     ]
 
 

@@ -39,7 +39,7 @@ def above(run: Run, assessment: Assessment | None) -> str:
     return "".join(piece.text for line in header.run_heading(run, 100, assessment=assessment) for piece in line)
 
 
-def test_an_estimate_is_marked_and_says_what_it_is_from() -> None:
+def test_an_estimate_is_marked_with_its_source() -> None:
     run = run_of(call("a"), call("b", "claude-haiku-4-5"), call("c", "home-made \x1b[31m"))
     assessment = assessed(run)
     assert f"~$0.60  {ORIGIN}, models claude-haiku-4-5, {MODEL}" in shown(run, "run", assessment)
@@ -54,21 +54,21 @@ def test_nothing_is_estimated_before_the_run_was_assessed() -> None:
         assert "$" not in text
 
 
-def test_what_the_trace_says_is_shown_as_it_is() -> None:
+def test_a_recorded_cost_is_shown_unmarked() -> None:
     run = run_of(call("a", usage=Usage(100_000, 10_000, cost_usd=0.01)))
     for text in (shown(run, "run", assessed(run)), shown(run, "overview", assessed(run)), above(run, assessed(run))):
         assert "$0.01" in text
         assert "~" not in text
 
 
-def test_what_has_no_price_costs_nothing_known() -> None:
+def test_an_unpriced_model_has_an_unknown_cost() -> None:
     run = run_of(call("a", "home-made"))
     assert estimate_of(run) is None
     assert "cost     —" in shown(run, "run", assessed(run))
     assert "cost     —" in shown(run, "overview", assessed(run))
 
 
-def test_where_only_the_library_is_missing_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_price_library_shows_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     run = run_of(call("a"))
     monkeypatch.setattr(prices, "installed", lambda: False)
     assert f"cost     —  pip install '{prices.EXTRA}' to estimate it" in shown(run, "run", assessed(run))
@@ -78,7 +78,7 @@ def test_where_only_the_library_is_missing_it_says_how_to_get_it(monkeypatch: py
     assert "pip" not in shown(run, "run", assessed(run))
 
 
-def test_statistics_mark_what_is_partly_estimated() -> None:
+def test_statistics_mark_partly_estimated_costs() -> None:
     counted = Statistics(By.MODEL)
     counted.add(
         run_of(call("a"), call("b", usage=Usage(1, 1, cost_usd=0.05)), call("c", "told", Usage(1, 1, cost_usd=2.0)))

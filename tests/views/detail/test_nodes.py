@@ -34,7 +34,7 @@ def text(run: Run) -> str:
     return "\n".join(node_table(run))
 
 
-def test_one_row_a_step_with_decisions_where_there_are_any() -> None:
+def test_steps_have_one_row_each_with_their_decisions() -> None:
     spans = [
         node(0, "classify", 120, ROUTE, note="→ account_support"),
         node(1, "account_support", 2400),
@@ -51,7 +51,7 @@ def test_one_row_a_step_with_decisions_where_there_are_any() -> None:
     )
 
 
-def test_a_failure_is_told_inline_and_a_label_stands_beside_the_name() -> None:
+def test_a_failure_is_shown_inline_and_a_label_beside_the_name() -> None:
     spans = [node(0, "embed", 180), failed(1, "llm_call", "504 Gateway Timeout")]
     assert text(run_of(spans, name="rag_pipeline", label="[item 12]", duration_ms=1200.0)) == (
         "RunLog: rag_pipeline [item 12] | 1.2s | 2 nodes | 1 error\n"
@@ -151,7 +151,7 @@ def test_inherited_steps_are_no_work_of_this_run() -> None:
     assert node_summary(run) == "1 node, 8ms, 0 errors | slowest: generate (7ms)"
 
 
-def test_a_map_log_says_how_many_items_failed() -> None:
+def test_a_map_log_counts_failed_items() -> None:
     run = map_run()
     assert node_title(run_of(list(run.spans), name="rag", duration_ms=300.0, result="1 of 3 failed")) == (
         "RunLog: rag | 1 of 3 failed | 0.3s | 2 nodes | 1 error"

@@ -67,7 +67,7 @@ def shown(rows: Rows, width: int = 70) -> str:
     return "\n".join(texts(rows, width))
 
 
-def test_a_span_has_the_tabs_that_it_has_something_for() -> None:
+def test_a_span_has_tabs_for_its_contents_only() -> None:
     span = failed()
     run = run_with(span)
     assert tab_names(run, span, body_of_failed()) == ["error", "input", "raw", "run"]
@@ -79,7 +79,7 @@ def test_a_span_has_the_tabs_that_it_has_something_for() -> None:
     assert tab_names(goal, chat, body) == ["overview", "messages", "output", "state", "attributes", "goal", "run"]
 
 
-def test_the_error_tab_says_what_from_where_with_which_arguments() -> None:
+def test_the_error_tab_shows_error_source_and_arguments() -> None:
     span = failed()
     run = run_with(span, body=RunBody(limits=(Limit("max_steps", 20, 11), Limit("repeats", 4, 4))))
     rows = tab_rows(run, span, body_of_failed(), "error", width=70)
@@ -99,18 +99,18 @@ def test_the_error_tab_says_what_from_where_with_which_arguments() -> None:
     assert stack.target(rows, 0) is None
 
 
-def test_a_hash_that_no_recipe_gives_is_said_with_what_was_tried() -> None:
+def test_an_unmatched_hash_is_shown_with_the_recipes_tried() -> None:
     body = Body(checks=(Check("input_hash", "abc", None, (("documented", "d1"), ("runtime", "d2"))),))
     text = shown(tab_rows(run_with(failed()), failed(), body, "error", width=70))
     assert "hash     abc ✗ matches neither recipe\n         d1 documented\n         d2 runtime" in text
 
 
-def test_an_error_without_words_says_that() -> None:
+def test_an_error_without_a_message_has_no_reason_recorded() -> None:
     span = make_span("1", "x", Operation.CHAT, status=Status.ERROR, status_source=StatusSource.EXPLICIT)
     assert texts(tab_rows(make_run([span]), span, None, "error", width=70), 70)[0] == ("failed, no reason recorded")
 
 
-def test_the_overview_says_dash_for_what_the_trace_does_not_say() -> None:
+def test_the_overview_shows_a_dash_for_unrecorded_values() -> None:
     span = make_span("1", "gpt-4o", Operation.CHAT, usage=Usage(input_tokens=11_000, output_tokens=640))
     text = shown(tab_rows(make_run([span]), span, Body(), "overview", width=70))
     assert "time     —" in text
@@ -158,7 +158,7 @@ def test_bindings_lead_to_their_writer() -> None:
     assert stack.target(rows, 0) == "1"
 
 
-def judged() -> Run:
+def judged_run() -> Run:
     turns = [make_span(str(i), f"turn {i}", Operation.TURN, step=i) for i in range(1, 6)]
     body = RunBody(
         goal="Verify what the plan covers",
@@ -181,7 +181,7 @@ def judged() -> Run:
 
 
 def test_the_goal_tab_shows_each_criterion_with_its_turns() -> None:
-    rows = tab_rows(judged(), judged().spans[0], Body(), "goal", width=60)
+    rows = tab_rows(judged_run(), judged_run().spans[0], Body(), "goal", width=60)
     text = shown(rows, 60)
     assert "Criteria 1 of 2 met ───" in text
     assert "✗ 2 A fact is confirmed\n         policy_lookup failed twice\nturns    · · 3 4 ·" in text
@@ -192,7 +192,7 @@ def test_the_goal_tab_shows_each_criterion_with_its_turns() -> None:
 
 
 def test_the_run_tab_shows_declared_beside_counted() -> None:
-    text = shown(tab_rows(judged(), None, None, "run", width=70))
+    text = shown(tab_rows(judged_run(), None, None, "run", width=70))
     assert "status   ✗ error  recorded as failure\nfirst ✗" in text
     assert "declared turns 10 declared, 5 counted" in text
     assert "criteria 2 ✓ matches count" in text
@@ -202,12 +202,12 @@ def test_the_run_tab_shows_declared_beside_counted() -> None:
 
 
 def test_a_difference_is_yellow() -> None:
-    rows = tab_rows(judged(), None, None, "run", width=70)
+    rows = tab_rows(judged_run(), None, None, "run", width=70)
     line = rows.line(texts(rows, 70).index("declared turns 10 declared, 5 counted"), 70)
     assert line[-1].style == "status.warn"
 
 
-def test_problems_say_where_and_why() -> None:
+def test_problems_show_location_and_reason() -> None:
     run = make_run([make_span("a", "x", Operation.CHAT, parent_id="gone")])
     assert run.problems == (Problem("/traces/a.json", "spans", "1 spans name a parent that is not in the trace"),)
     assert "! spans  1 spans name a parent" in shown(tab_rows(run, None, None, "run", width=80), 80)
@@ -222,9 +222,9 @@ def test_other_runs_are_named_in_the_key() -> None:
     assert stack.target_run(rows, row) == "0690e0f0"
 
 
-def test_ascii_tabs_hold_no_other_signs() -> None:
+def test_ascii_tabs_are_pure_ascii() -> None:
     for tab in ("error", "run", "goal"):
-        for text in texts(tab_rows(judged(), failed(), body_of_failed(), tab, width=70, glyphs=ASCII), 70):
+        for text in texts(tab_rows(judged_run(), failed(), body_of_failed(), tab, width=70, glyphs=ASCII), 70):
             assert text.isascii(), text
 
 
@@ -287,7 +287,7 @@ def test_any_tab_of_anything_fits_any_width(run: Run, body: Body, run_body: RunB
             assert above is None or above < i
 
 
-def test_the_messages_say_what_the_call_used() -> None:
+def test_messages_show_the_usage_of_the_call() -> None:
     span = make_span("1", "gpt-4o", Operation.CHAT, 0, 900, step=1, usage=Usage(9000, 40, cache_read_tokens=8000))
     body = Body(input_messages=(Message("user", (Text("go on"),)),))
     rows = tab_rows(run_with(span), span, body, "messages", width=60)
@@ -303,6 +303,6 @@ def test_no_number_of_a_fact_is_cut(width: int) -> None:
     span = make_span("1", "gpt-4o", Operation.CHAT, 0, 900, step=1, usage=used, status=Status.ERROR)
     run = make_run([span], body=RunBody(limits=(limit,)))
     for tab in ("error", "overview"):
-        told = texts(tab_rows(run, span, Body(), tab, width=width), width)
-        assert not any(row[-2:-1].isdigit() and row.endswith("…") for row in told), told
+        lines = texts(tab_rows(run, span, Body(), tab, width=width), width)
+        assert not any(row[-2:-1].isdigit() and row.endswith("…") for row in lines), lines
     assert any("6 548 / 50 000" in row for row in texts(tab_rows(run, span, Body(), "error", width=width), width))

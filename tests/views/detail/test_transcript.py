@@ -66,7 +66,7 @@ def test_of_a_long_conversation_the_latest_come_first() -> None:
     assert opened.index(rows.key(1)) == 80
 
 
-def test_it_fits_any_width() -> None:
+def test_a_hostile_transcript_fits_any_width() -> None:
     hostile = Message(
         "\x1b]0;x\x07", (Text("\u202e" * 50), ToolCall(None, "\x9b", {"\x00": [1]}), ToolResult(None, []))
     )
@@ -74,13 +74,13 @@ def test_it_fits_any_width() -> None:
         check_rows(transcript([*TALK, hostile], width=width), width)
 
 
-def test_what_came_last_is_marked_and_what_was_before_is_one_row() -> None:
+def test_new_messages_are_marked_and_earlier_ones_folded() -> None:
     roles = ["system", "user", "assistant", "assistant", "tool", "assistant"]
-    told = [Message(role, (Text(f"said {i}"),)) for i, role in enumerate(roles)]
-    given = told[:5]
-    assert last_reply(given) == 2
-    assert last_reply(told[:2]) == 0
-    rows = transcript(told, width=40, new=range(2, 5))
+    messages = [Message(role, (Text(f"said {i}"),)) for i, role in enumerate(roles)]
+    earlier = messages[:5]
+    assert last_reply(earlier) == 2
+    assert last_reply(messages[:2]) == 0
+    rows = transcript(messages, width=40, new=range(2, 5))
     assert texts(rows, 40) == [
         "▸ 2 earlier messages: system, user",
         "+ assistant ▎ said 2",
@@ -90,6 +90,6 @@ def test_what_came_last_is_marked_and_what_was_before_is_one_row() -> None:
     ]
     fold = rows.fold(0)
     assert fold is not None
-    rows = transcript(told, width=40, new=range(2, 5), opened=frozenset({fold.key}))
+    rows = transcript(messages, width=40, new=range(2, 5), opened=frozenset({fold.key}))
     assert texts(rows, 40)[:2] == ["  system    ▎ said 0", "  user      ▎ said 1"]
     check_rows(rows, 12)

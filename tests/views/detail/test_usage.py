@@ -14,7 +14,7 @@ USED = {"input_tokens": 345, "cache_read_input_tokens": 12_000}
 
 
 @pytest.mark.parametrize(
-    ("attributes", "told"),
+    ("attributes", "expected"),
     [
         ({"message": {"usage": USED}, "line 2": {"message": {"usage": dict(USED)}}}, {"message.usage": USED}),
         ({"llm.token_count.prompt": 7, "other": 1}, {"llm.token_count.prompt": 7}),
@@ -23,11 +23,11 @@ USED = {"input_tokens": 345, "cache_read_input_tokens": 12_000}
         ({}, {}),
     ],
 )
-def test_usual_names_are_found_and_repetitions_are_not(attributes: dict[str, Any], told: dict[str, Any]) -> None:
-    assert recorded_usage(attributes) == told
+def test_usual_names_are_found_and_repetitions_are_not(attributes: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert recorded_usage(attributes) == expected
 
 
-def test_however_deep_and_many() -> None:
+def test_deep_and_many_attributes_are_bounded() -> None:
     deep: Any = {}
     for _ in range(50_000):
         deep = {"a": deep}
@@ -36,7 +36,7 @@ def test_however_deep_and_many() -> None:
     assert len(recorded_usage({f"tokens{i}": i for i in range(100_000)})) < 20
 
 
-def test_the_overview_shows_both_and_says_how_they_differ() -> None:
+def test_the_overview_shows_recorded_and_normalized_usage() -> None:
     span = Span(
         id="a",
         name="m",
@@ -44,9 +44,9 @@ def test_the_overview_shows_both_and_says_how_they_differ() -> None:
         usage=Usage(input_tokens=12_345, output_tokens=5, cache_read_tokens=12_000),
     )
     body = Body(attributes={"message": {"usage": USED}})
-    told = "\n".join(texts(tab_rows(make_run([span]), span, body, "overview", width=100)))
-    assert "in 12.3k  out 5  cache read 12.0k" in told
-    assert "input above includes cached tokens" in told
-    assert "recorded { input_tokens: 345, cache_read_input_tokens: 12000" in told
-    silent = "\n".join(texts(tab_rows(make_run([span]), span, Body(), "overview", width=100)))
-    assert "normalized" not in silent
+    text = "\n".join(texts(tab_rows(make_run([span]), span, body, "overview", width=100)))
+    assert "in 12.3k  out 5  cache read 12.0k" in text
+    assert "input above includes cached tokens" in text
+    assert "recorded { input_tokens: 345, cache_read_input_tokens: 12000" in text
+    unrecorded = "\n".join(texts(tab_rows(make_run([span]), span, Body(), "overview", width=100)))
+    assert "normalized" not in unrecorded

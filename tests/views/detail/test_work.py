@@ -14,9 +14,9 @@ from tracetui.views.sheet import Sheet
 CHAT, TOOL, AGENT = Operation.CHAT, Operation.EXECUTE_TOOL, Operation.INVOKE_AGENT
 
 
-def call(number: int, given: int | None, parent_id: str | None = None) -> Span:
+def call(number: int, input_tokens: int | None, parent_id: str | None = None) -> Span:
     """A model call that was given so many tokens."""
-    usage = Usage(given, 10) if given is not None else None
+    usage = Usage(input_tokens, 10) if input_tokens is not None else None
     return make_span(f"m{number}", "gpt-4o", CHAT, number, 100, step=number, usage=usage, parent_id=parent_id)
 
 
@@ -37,14 +37,14 @@ def session() -> Run:
     )
 
 
-def told(run: Run, width: int) -> Sheet:
+def work_sheet(run: Run, width: int) -> Sheet:
     sheet = Sheet("run", width)
     add_work(sheet, work_of(run))
     return sheet
 
 
 def test_the_longest_tool_comes_first_and_leads_to_what_failed() -> None:
-    rows = told(session(), 70).rows()
+    rows = work_sheet(session(), 70).rows()
     lines = texts(rows, 70)
     assert lines[0].startswith("tools    ■ Bash     2×    1✗    5.0s  ━")
     assert lines[1].startswith("         ■ Read     1×     ·   500ms  ━")
@@ -56,7 +56,7 @@ def test_the_longest_tool_comes_first_and_leads_to_what_failed() -> None:
 def test_the_course_of_the_window_leaves_agents_out_that_have_their_own() -> None:
     done = work_of(session())
     assert [window.tokens for window in done.windows] == [1000, 9000, 5000]
-    lines = texts(told(session(), 70).rows(), 70)
+    lines = texts(work_sheet(session(), 70).rows(), 70)
     assert lines[2] == "context  ▁█▅"
     assert lines[3].startswith("         first 1.0k  most 9.0k at step 2  last 5.0k")
 
@@ -71,4 +71,4 @@ def test_of_very_many_calls_the_fullest_are_kept() -> None:
 @given(runs())
 def test_any_run_has_rows_that_hold(run: Run) -> None:
     for width in (20, 60):
-        check_rows(told(run, width).rows(), width)
+        check_rows(work_sheet(run, width).rows(), width)

@@ -54,7 +54,7 @@ def compared(a: Run, b: Run, **options: Any) -> tuple[Comparison, Diff]:
     return comparison, diff
 
 
-def said(*messages: tuple[str, str]) -> tuple[Message, ...]:
+def conversation(*messages: tuple[str, str]) -> tuple[Message, ...]:
     """A conversation."""
     return tuple(Message(role, (Text(text),)) for role, text in messages)
 
@@ -83,7 +83,7 @@ def test_every_step_has_a_row_with_its_sign() -> None:
     assert any("only B" in line and "gpt" in line for line in shown)
 
 
-def test_what_follows_from_the_first_difference_is_dim_and_has_an_arrow_but_errors_stay_red() -> None:
+def test_downstream_rows_are_dim_with_an_arrow_and_errors_stay_red() -> None:
     a = [Did(given={"q": "a"}, made="Paris 2023"), Did(name="fetch", given={"url": "Paris 2023"})]
     b = [Did(given={"q": "a"}, made="London 2024"), Did(name="fetch", given={"url": "London 2024"}, failed=True)]
     diff = compare(run_of(a), run_of(b, ident="b"))
@@ -95,19 +95,19 @@ def test_what_follows_from_the_first_difference_is_dim_and_has_an_arrow_but_erro
     assert text_of_line(PairRows(diff, glyphs=ASCII).line(1, 120)).count("!v") == 1
 
 
-def test_the_summary_counts_rows_and_tells_what_b_took_more() -> None:
+def test_the_summary_counts_rows_and_shows_the_extra_time_of_b() -> None:
     a, b = run_of(SEARCHES, duration_ms=1000.0), run_of(SEARCHES[:2], ident="b", duration_ms=3100.0)
     assert text_of_line(summary(compare(a, b))) == "= same 2 · − only A 1 · Δ time +2.1s"
 
 
-def test_the_sentence_answers_whether_it_went_the_same_way() -> None:
+def test_the_sentence_names_the_first_difference_or_none() -> None:
     same = compare(run_of(SEARCHES), run_of(SEARCHES, ident="b"))
     assert text_of_line(sentence(same, UNICODE, 120)).startswith("= No differences  ·  3 steps")
     other = [*SEARCHES[:2], Did(given={"q": "Rome"}, made="z")]
     diff = compare(run_of(SEARCHES), run_of(other, ident="b"))
-    told = text_of_line(sentence(diff, UNICODE, 120))
-    assert told.startswith("≠ First difference: step 3 search, input changed: q")
-    assert "c → Rome" in told
+    text = text_of_line(sentence(diff, UNICODE, 120))
+    assert text.startswith("≠ First difference: step 3 search, input changed: q")
+    assert "c → Rome" in text
     assert diff.first is not None
     assert difference_label(diff, diff.first) == "step 3 search · input≠ q"
 
@@ -127,7 +127,7 @@ def test_as_long_as_rows_are_not_compared_none_of_them_counts_as_the_same() -> N
     assert all(" · " in line and " = " not in line for line in texts(PairRows(diff), 120))
 
 
-def test_keys_of_pairs_survive_when_more_is_known() -> None:
+def test_keys_of_pairs_survive_further_comparison() -> None:
     steps = Comparison(run_of(SEARCHES), run_of(SEARCHES[1:], ident="b")).steps()
     first, *_, last = steps
     before, after = PairRows(first), PairRows(last)
@@ -166,32 +166,39 @@ def test_a_prompt_is_compared_by_message_then_by_words() -> None:
 
 
 def test_a_message_that_differs_in_ids_only_counts_as_the_same() -> None:
-    one, two = chat("at 2025-01-01T00:00:00Z"), chat("at 2025-02-02T00:00:00Z")
+    first, second = chat("at 2025-01-01T00:00:00Z"), chat("at 2025-02-02T00:00:00Z")
     step = [Did(Operation.CHAT, "gpt")]
-    comparison, diff = compared(run_of(step, bodies={"s0": one}), run_of(step, ident="b", bodies={"s0": two}))
+    comparison, diff = compared(run_of(step, bodies={"s0": first}), run_of(step, ident="b", bodies={"s0": second}))
     assert diff.same
     sections = look_of(comparison, diff, 0).sections
     assert (sections[0].sign, sections[0].note) == (Sign.SAME, NOISE)
 
 
-def test_a_step_of_one_run_is_shown_whole() -> None:
+def test_a_step_of_one_run_is_shown_in_full() -> None:
     comparison, diff = compared(run_of(SEARCHES), run_of(SEARCHES[:2], ident="b"))
     shown = texts(ComparedRows(look_of(comparison, diff, 2), width=120, side_by_side=True), 120)
     assert shown[0].startswith("− ▾ q  only A")
     assert any("z" in line for line in shown)
 
 
-def test_contexts_tell_what_became_of_each_message_and_where_a_cache_breaks() -> None:
-    a = said(("system", "Be brief."), ("user", "one two three"), ("assistant", "ok"))
-    b = said(("system", "Be brief."), ("user", "one two four"), ("assistant", "ok"), ("user", "entirely new words"))
+def test_contexts_show_the_change_of_each_message_and_the_cache_break() -> None:
+    a = conversation(("system", "Be brief."), ("user", "one two three"), ("assistant", "ok"))
+    b = conversation(
+        ("system", "Be brief."), ("user", "one two four"), ("assistant", "ok"), ("user", "entirely new words")
+    )
     sections = context_sections(a, b, context_diff(a, b))
-    assert [each.sign for each in sections] == [Sign.SAME, Sign.EDITED, Sign.SAME, Sign.ADDED]
-    assert [CACHE_BREAK in each.note for each in sections] == [False, True, False, False]
+    assert [section.sign for section in sections] == [Sign.SAME, Sign.EDITED, Sign.SAME, Sign.ADDED]
+    assert [CACHE_BREAK in section.note for section in sections] == [False, True, False, False]
 
 
-def test_states_show_what_differs_first_and_keep_the_rest() -> None:
-    found = StateDiff(1, {"q": 1, "docs": [1]}, {"q": 1, "docs": [2]}, (Change("output", "docs[0]", "docs[0]", 1, 2),))
-    assert [(each.sign, each.label) for each in state_sections(found)] == [(Sign.EDITED, "docs[0]"), (Sign.SAME, "q")]
+def test_states_show_differences_first() -> None:
+    difference = StateDiff(
+        1, {"q": 1, "docs": [1]}, {"q": 1, "docs": [2]}, (Change("output", "docs[0]", "docs[0]", 1, 2),)
+    )
+    assert [(section.sign, section.label) for section in state_sections(difference)] == [
+        (Sign.EDITED, "docs[0]"),
+        (Sign.SAME, "q"),
+    ]
 
 
 # ---- texts
@@ -214,20 +221,20 @@ def test_long_stretches_that_are_the_same_are_folded_with_a_count_and_open() -> 
     assert opened.parent(inside) == opened.index(fold.key)
 
 
-def test_side_by_side_the_lines_stand_beside_each_other_and_unified_below() -> None:
+def test_lines_are_paired_side_by_side_and_stacked_in_unified_view() -> None:
     beside = texts(rows_of(section("one old word\nsame", "one new word\nsame")), 120)
     assert any("old" in line and "new" in line for line in beside)
     below = texts(rows_of(section("one old word\nsame", "one new word\nsame"), side=False), 120)
     assert [line[0] for line in below[1:3]] == ["−", "+"]
 
 
-def test_without_wrapping_a_line_runs_on() -> None:
+def test_an_unwrapped_line_is_one_row() -> None:
     rows = rows_of(section("a" * 500, "b" * 500), wrap=False)
     assert len(rows) == 3
     assert "a" * 500 in text_of_line(rows.line(1, 600))
 
 
-def test_what_is_folded_is_found_by_a_search() -> None:
+def test_search_finds_folded_lines() -> None:
     rows = rows_of(section("x\nneedle\ny", "x\nneedle\ny"), section("same", "same"))
     assert len(rows) == 1
     assert "needle" in rows.plain(0)
@@ -261,7 +268,7 @@ def test_any_sections_under_any_folds_give_rows_that_fit(
         rows = rows_of(*sections, folds=folds, **options)
         check_rows(rows, width)
         assert all(0 <= row < len(rows) for row in rows.differences)
-        keys = [found.key for i in range(len(rows)) if (found := rows.fold(i)) is not None]
+        keys = [fold.key for i in range(len(rows)) if (fold := rows.fold(i)) is not None]
         for i in range(len(rows)):
             above = rows.parent(i)
             assert above is None or (above < i and rows.fold(above) is not None)
@@ -281,25 +288,25 @@ def test_rows_of_a_line_are_all_of_it_and_fit(text: Any, width: int) -> None:
 
 
 @given(STEPS, STEPS, VALUES)
-def test_every_pair_of_any_runs_can_be_looked_at(a: Sequence[Did], b: Sequence[Did], value: Any) -> None:
+def test_every_pair_of_any_runs_has_rows(a: Sequence[Did], b: Sequence[Did], value: Any) -> None:
     comparison, diff = compared(run_of(a), run_of([*b, Did(given=value, made=value)], ident="b"))
     for place, row in enumerate(diff.rows):
         look = look_of(comparison, diff, place)
         rows = ComparedRows(look, width=100, side_by_side=True, folds=ALL_OPEN)
         check_rows(rows, 100)
-        assert (len(rows.differences) > 0) == any(each.differs for each in look.sections)
+        assert (len(rows.differences) > 0) == any(section.differs for section in look.sections)
         assert row.changes == 0 or rows.differences
 
 
 @pytest.mark.parametrize("side", [True, False])
-def test_painting_a_huge_message_costs_what_is_seen(side: bool) -> None:
+def test_painting_a_huge_message_costs_only_its_visible_rows(side: bool) -> None:
     def seconds(paragraphs: int) -> float:
         lines = [f"paragraph {i} says this and that about subsidies" for i in range(paragraphs)]
         middle = paragraphs // 2
-        both = section("\n".join(lines), "\n".join([*lines[: middle - 1], "another", *lines[middle:]]))
-        assert len(both.compared.hunks) == 3
+        pair = section("\n".join(lines), "\n".join([*lines[: middle - 1], "another", *lines[middle:]]))
+        assert len(pair.compared.hunks) == 3
         begin = time.process_time()
-        rows = rows_of(both, side=side)
+        rows = rows_of(pair, side=side)
         assert len(rows) < 20
         for i in range(len(rows)):
             rows.line(i, 120)
@@ -309,14 +316,14 @@ def test_painting_a_huge_message_costs_what_is_seen(side: bool) -> None:
     assert seconds(20_000) < 20 * seconds(200)
 
 
-def test_runs_that_share_no_step_are_said_to_and_by_what_they_were_compared() -> None:
+def test_runs_without_common_steps_show_the_criteria_compared() -> None:
     _, diff = compared(run_of([Did(), Did()]), run_of([Did(Operation.HOOK, "other")], ident="b"))
 
-    told = text_of_line(sentence(diff, UNICODE, 200))
-    assert told.startswith("≠ No steps in common  ·  2 only in A, 1 only in B, compared by operation, name")
+    text = text_of_line(sentence(diff, UNICODE, 200))
+    assert text.startswith("≠ No steps in common  ·  2 only in A, 1 only in B, compared by operation, name")
 
 
-def test_of_two_formats_the_summary_says_what_is_compared() -> None:
+def test_the_summary_names_two_different_formats() -> None:
     a, b = run_of([Did()]), run_of([Did()], ident="b")
     other = replace(b.summary, ref=replace(b.summary.ref, format="another"))
     _, diff = compared(a, replace(b, summary=other))
@@ -325,7 +332,7 @@ def test_of_two_formats_the_summary_says_what_is_compared() -> None:
 
 
 @pytest.mark.parametrize("width", [40, 78, 120])
-def test_an_error_is_told_to_its_last_word(width: int) -> None:
+def test_an_error_is_shown_to_its_last_word(width: int) -> None:
     message = " ".join(f"word{i}" for i in range(60))
     failed = run_of([Did(failed=True)], ident="b", status=Status.ERROR, error=FirstError(message, "ValueError"))
     _, diff = compared(run_of([Did()]), failed)
@@ -336,7 +343,7 @@ def test_an_error_is_told_to_its_last_word(width: int) -> None:
     assert all(word in drawn for word in message.split())
 
 
-def test_the_end_of_a_run_says_where_it_is_from_only_if_it_is_inferred() -> None:
+def test_only_an_inferred_end_shows_its_source() -> None:
     a, b = (
         run_of([Did()], ident=ident, status=Status.OK, status_source=source)
         for ident, source in (("a", StatusSource.EXPLICIT), ("b", StatusSource.DERIVED))

@@ -16,7 +16,7 @@ from tracetui.views.glyphs import UNICODE
 from tracetui.views.list.result import result_phrase
 
 
-class Told(NamedTuple):
+class Result(NamedTuple):
     same: bool
     words: Clean = Clean("step 4 search · input≠ args.query")
 
@@ -31,10 +31,10 @@ def replay(ident: str, **more: object) -> RunSummary:
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
-def test_the_original_stands_above_its_replays_in_the_same_columns(width: int) -> None:
+def test_the_original_shares_the_columns_of_its_replays(width: int) -> None:
     runs = [replay("rag-1-fork"), replay("rag-1-fork-ee8223", status=Status.ERROR), replay("new")]
-    told = {runs[0].ref: Told(False), runs[1].ref: Told(True)}
-    rows = ReplayRows(runs, told, lambda ref: "fork")
+    results = {runs[0].ref: Result(False), runs[1].ref: Result(True)}
+    rows = ReplayRows(runs, results, lambda ref: "fork")
     check_rows(rows, width)
     names, original = (text_of_line(line) for line in rows.heading(ORIGINAL, width))
     drawn = texts(rows, width)
@@ -55,7 +55,7 @@ def test_no_name_breaks_the_heading(ident: str, name: str, width: int) -> None:
         check_line(line, width)
 
 
-def test_that_a_run_is_a_replay_comes_before_its_error() -> None:
+def test_the_replay_sign_comes_before_the_error() -> None:
     failed = replay("b", status=Status.ERROR, first_error=FirstError("no such thing, and more of it", "KeyError"))
 
     assert text_of_line(result_phrase(failed)) == f"{UNICODE.replay} KeyError: no such thing, and more of it rag-1 fork"

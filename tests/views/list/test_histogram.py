@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from tests.views.build import text_of_line
 from tracetui.analysis.histogram import Histogram, Start
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
 from tracetui.views.list.histogram import Strip
-from tracetui.views.rows import Line, width_of
+from tracetui.views.rows import width_of
 
 NOON = 1_763_726_400.0
 RUNS = Histogram([Start(NOON - row * 1000.0, row, row % 5 == 0) for row in range(60)], 40)
-
-
-def words(line: Line) -> str:
-    return "".join(piece.text for piece in line)
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
@@ -25,7 +22,7 @@ def test_every_line_fits(height: int, glyphs: Glyphs) -> None:
         assert len(lines) == (height if height == 2 else height + 2)
         assert all(width_of(line) <= width for line in lines)
         if glyphs is ASCII:
-            assert all(words(line).replace("×", "x").replace("·", "-").isascii() for line in lines)
+            assert all(text_of_line(line).replace("×", "x").replace("·", "-").isascii() for line in lines)
 
 
 def test_failed_parts_are_red() -> None:
@@ -40,16 +37,16 @@ def test_failed_parts_are_red() -> None:
 def test_the_marked_bar_is_described() -> None:
     bar = len(RUNS.bars) - 1
     *_, axis, sentence = Strip(RUNS, 60, 4, UNICODE).lines(bar, NOON, lambda bar: "most TimeoutError ×3")
-    assert UNICODE.above in words(axis)
-    assert f"{len(RUNS.bars[bar].rows)} run" in words(sentence)
-    assert "failed · most TimeoutError ×3" in words(sentence)
-    assert "]h [h" in words(sentence)
+    assert UNICODE.above in text_of_line(axis)
+    assert f"{len(RUNS.bars[bar].rows)} run" in text_of_line(sentence)
+    assert "failed · most TimeoutError ×3" in text_of_line(sentence)
+    assert "]h [h" in text_of_line(sentence)
 
 
 @pytest.mark.parametrize("width", [40, 60, 120])
 def test_the_sign_of_the_marked_bar_cuts_no_time(width: int) -> None:
     strip = Strip(RUNS, width, 4, UNICODE)
-    times = {*words(strip.lines(None, NOON, lambda bar: "")[-2]).split()}
+    times = {*text_of_line(strip.lines(None, NOON, lambda bar: "")[-2]).split()}
     for bar in range(len(RUNS.bars)):
         *_, axis, _ = strip.lines(bar, NOON, lambda bar: "")
-        assert {*words(axis).replace(UNICODE.above, " ").split()} <= times
+        assert {*text_of_line(axis).replace(UNICODE.above, " ").split()} <= times

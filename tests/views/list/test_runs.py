@@ -40,7 +40,7 @@ def row(run: RunSummary, width: int = 80) -> str:
         ({"status": Status.OK, "result": "goal met 2/2"}, "goal met 2/2  count the"),
     ],
 )
-def test_what_was_asked_is_seen_on_eighty_columns(known: dict[str, Any], shown: str) -> None:
+def test_the_prompt_is_visible_on_eighty_columns(known: dict[str, Any], shown: str) -> None:
     text = row(make_summary(prompt=ASKED, **known))
     assert shown in text
     assert text.count("count the") == 1
@@ -55,19 +55,19 @@ def test_what_was_asked_is_seen_on_eighty_columns(known: dict[str, Any], shown: 
         ("tides", "p", "  dover #2"),
     ],
 )
-def test_a_run_of_its_own_is_called_by_its_name_and_label(name: str, parent: str | None, shown: str) -> None:
+def test_a_top_level_run_shows_its_name_and_label(name: str, parent: str | None, shown: str) -> None:
     run = make_summary(label="dover #2", parent=parent).replace(name=name)
     above = run.replace(id="p", parent=None, ref=replace(run.ref, path="/traces/p.json"))
     assert shown in texts(RunRows([above, run], now=1_763_730_600.0), 80)[1]
 
 
-def test_what_a_fork_was_asked_comes_before_the_id_of_its_original_where_there_is_room_for_one() -> None:
+def test_a_narrow_fork_shows_its_prompt_instead_of_its_original() -> None:
     fork = make_summary(prompt="find another way", relation="fork", replay_of="0690e0f0", status=Status.OK)
     assert "↺ fork  find anoth" in row(fork, 45)
     assert "↺ 0690e0f0 fork  find another way" in row(fork, 90)
 
 
-def test_a_long_cause_has_the_room_to_itself() -> None:
+def test_a_long_cause_replaces_the_prompt() -> None:
     error = FirstError("Step limit exceeded: 11 of 10", None)
     text = row(make_summary(prompt=ASKED, status=Status.ERROR, first_error=error), 66)
     assert "Step limit exceeded: 11 of 10 " in text
@@ -106,7 +106,7 @@ def test_a_long_name_is_worth_more_than_an_id() -> None:
     assert "id" not in dict(columns_for(84, name=30))
 
 
-def test_what_no_run_has_takes_no_cells_from_the_results() -> None:
+def test_columns_without_values_leave_their_cells_to_the_results() -> None:
     prompt = "Hi! I'd like to book a flight from San Francisco"
     runs: list[Item] = [
         make_summary(name, status=Status.OK, prompt=prompt, deep=True).replace(name=name)
@@ -142,7 +142,7 @@ def test_a_result_is_worth_more_than_an_id(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [60, 78, 118])
-def test_scores_have_a_column_where_any_run_has_one(width: int) -> None:
+def test_scores_have_a_column_if_any_run_has_one(width: int) -> None:
     plain = [make_summary(str(number)) for number in range(20)]
     scored = make_summary("x", scores=(Score("reward", 0.0, False),))
     assert "score" in dict(RunRows([*plain, scored], now=0.0).columns(width))
@@ -156,19 +156,19 @@ def test_the_task_of_a_trial_is_beside_its_result() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "words"),
+    ("state", "label"),
     [(State.RUNNING, "running: Bash 3m"), (State.QUIET, "quiet: Bash 3m"), (State.STALLED, "stalled? Bash, 3m")],
 )
-def test_an_open_call_is_the_result_of_a_run_that_goes_on(state: State, words: str) -> None:
+def test_an_open_call_is_the_result_of_a_running_run(state: State, label: str) -> None:
     now = 1_763_730_600.0
     last = LastEvent(Operation.EXECUTE_TOOL, "Bash", Status.RUNNING, "Bash", now - 200)
     run = make_summary(status=Status.RUNNING, prompt=ASKED, time_zone="UTC", last=last)
     rows = RunRows([run], now=now, state_of=lambda _: state)
-    assert f"{words}  count the lines" in "".join(piece.text for piece in rows.line(0, 80))
+    assert f"{label}  count the lines" in "".join(piece.text for piece in rows.line(0, 80))
 
 
 @pytest.mark.parametrize(
-    ("error", "words"),
+    ("error", "reason"),
     [
         ("sqlite3.OperationalError: database is locked", "OperationalError: database is locked"),
         ("RuntimeError [HG_NODE_FAILED]: Node failed", "Node failed"),
@@ -178,5 +178,5 @@ def test_an_open_call_is_the_result_of_a_run_that_goes_on(state: State, words: s
         ("RuntimeError", "RuntimeError"),
     ],
 )
-def test_the_deciding_words_of_an_error_come_first(error: str, words: str) -> None:
-    assert deciding_words(error) == words
+def test_the_deciding_words_of_an_error_come_first(error: str, reason: str) -> None:
+    assert deciding_words(error) == reason

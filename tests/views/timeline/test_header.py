@@ -45,8 +45,8 @@ def test_the_strip_is_that_of_the_picture() -> None:
         "◐ running  silent 3m41s · open ■ Bash 3m58s · earlier calls 9s, longest 1m31s → stalled?",
         "events/min ▃▅█▃▁▁▁▁ now 0",
     )
-    words = "◐ quiet  silent 30s · open ■ Bash 3m58s · earlier calls 9s, longest 1m31s"
-    assert shown(planner(), 120, silent=30)[0] == words
+    expected = "◐ quiet  silent 30s · open ■ Bash 3m58s · earlier calls 9s, longest 1m31s"
+    assert shown(planner(), 120, silent=30)[0] == expected
 
 
 @pytest.mark.parametrize(
@@ -62,13 +62,13 @@ def test_the_strip_is_that_of_the_picture() -> None:
         (8, "◐", False),
     ],
 )
-def test_narrow_strips_keep_what_matters_most(width: int, left: str, right: bool) -> None:
-    found = shown(planner(), width)
-    assert found[0] == left
-    assert found[1].startswith("events/min") is right
+def test_narrow_strips_keep_the_most_important_facts(width: int, left: str, right: bool) -> None:
+    strip = shown(planner(), width)
+    assert strip[0] == left
+    assert strip[1].startswith("events/min") is right
 
 
-def test_words_stand_in_for_the_picture_where_there_is_no_room_for_it() -> None:
+def test_a_narrow_strip_replaces_the_sparkline_by_a_rate() -> None:
     assert shown(planner(), 96)[1] == "0/min"
     assert shown(planner(), 60)[1] == "0/min"
     assert liveness_strip(stand(planner()), 120)[1] == ()
@@ -85,14 +85,14 @@ def test_ascii_shows_the_same_in_ascii() -> None:
     assert right == "events/min .-#._ now 0".replace("_", "____")
 
 
-def test_what_ended_says_how() -> None:
+def test_ended_and_paused_runs_show_their_state() -> None:
     left, _ = liveness_strip(stand(planner(ended=True)), 120)
     assert text_of_line(left) == "✗ error  ended, last change 3m41s ago"
     paused, _ = liveness_strip(stand(make_run([], status=Status.PAUSED)), 120)
     assert text_of_line(paused) == "‖ paused  waiting for a human, 3m41s"
 
 
-def test_unknown_has_the_sign_of_what_is_not_known() -> None:
+def test_an_unknown_state_has_a_question_mark() -> None:
     run = make_run([], ended=False, status_word="active")
     left, _ = liveness_strip(stand(run, silent=86_400, seen=False), 120)
     assert text_of_line(left) == "? unknown  silent 1d00h"
@@ -101,19 +101,19 @@ def test_unknown_has_the_sign_of_what_is_not_known() -> None:
     )
 
 
-def test_of_an_old_session_without_an_end_nothing_is_said_but_how_long_it_took() -> None:
+def test_an_old_session_without_an_end_shows_its_duration_only() -> None:
     silent = make_run([], ended=False)
     assert stand(silent, silent=86_400, seen=False).state is State.UNKNOWN
     assert liveness_sentence(stand(silent, silent=86_400, seen=False), silent, 120, now=NOW) == ()
-    told = make_run([], ended=False, status_word="active", duration_ms=5000.0)
-    words = text_of_line(liveness_sentence(stand(told, silent=86_400, seen=False), told, 120, now=NOW))
-    assert words.endswith("0 steps in 5s"), "not since it began, days ago"
+    recorded = make_run([], ended=False, status_word="active", duration_ms=5000.0)
+    text = text_of_line(liveness_sentence(stand(recorded, silent=86_400, seen=False), recorded, 120, now=NOW))
+    assert text.endswith("0 steps in 5s"), "not since it began, days ago"
 
 
-def test_the_sentence_says_what_is_waited_for_and_how_far_it_came() -> None:
+def test_the_sentence_names_the_open_call_and_the_progress() -> None:
     run = planner()
-    said = text_of_line(liveness_sentence(stand(run), run, 120, now=NOW))
-    assert said == (
+    text = text_of_line(liveness_sentence(stand(run), run, 120, now=NOW))
+    assert text == (
         "stalled? Bash running for 3m58s; Bash calls take 9s (p95) · 27 steps in 7m12s · 1 error, recovered"
     )
     assert text_of_line(liveness_sentence(stand(run), run, 92, now=NOW)).endswith(" · 27 steps in 7m12s")
@@ -144,14 +144,14 @@ def test_arrivals_are_counted_by_minute() -> None:
 def test_every_width_is_kept(run: Run, arrived: list[float], silent: float, width: int, glyphs: Glyphs) -> None:
     arrivals = [START + at for at in arrived]
     now = START + 1e6 + silent
-    found = liveness(run, now=now, arrivals=arrivals, changed_at=START + 1e6)
-    left, right = liveness_strip(found, width, glyphs, per_minute=arrival_counts(arrivals, now))
-    for line in (left, right, said := liveness_sentence(found, run, width, glyphs, now=now)):
+    current = liveness(run, now=now, arrivals=arrivals, changed_at=START + 1e6)
+    left, right = liveness_strip(current, width, glyphs, per_minute=arrival_counts(arrivals, now))
+    for line in (left, right, sentence := liveness_sentence(current, run, width, glyphs, now=now)):
         check_line(line, width)
     assert width_of(left) + width_of(right) + (1 if right else 0) <= max(0, width - FRAME)
     nameless = run.summary.status is Status.UNKNOWN and not run.summary.status_word
-    waits = found.state is State.STALLED or (found.state is State.UNKNOWN and not nameless)
-    assert bool(said) is waits or width == 0
+    waits = current.state is State.STALLED or (current.state is State.UNKNOWN and not nameless)
+    assert bool(sentence) is waits or width == 0
 
 
 @given(st.lists(st.floats(allow_nan=False), max_size=40), st.floats(allow_nan=False, allow_infinity=False))

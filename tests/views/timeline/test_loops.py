@@ -64,7 +64,7 @@ def test_in_a_narrow_pane_the_title_comes_first() -> None:
     assert texts(folded(LOOP, glyphs=ASCII), 36)[1] == "  2 > @ search x4 (identical)   4.0s"
 
 
-def test_what_is_hidden_is_found_at_the_row_that_stands_for_it() -> None:
+def test_a_hidden_call_has_the_index_of_its_loop_row() -> None:
     rows = folded(LOOP)
     assert [rows.index(str(i)) for i in range(6)] == [0, 1, 1, 1, 1, 2]
     assert [call.id for call in rows.folded_calls(1)] == ["1", "2", "3", "4"]
@@ -72,7 +72,7 @@ def test_what_is_hidden_is_found_at_the_row_that_stands_for_it() -> None:
     assert rows.hidden == 3
 
 
-def test_it_unfolds_and_folds_by_any_of_its_calls() -> None:
+def test_a_loop_unfolds_and_folds_by_any_of_its_calls() -> None:
     rows = folded(LOOP)
     assert rows.fold(1) == Fold("1", False)
     assert rows.fold(0) is None
@@ -87,20 +87,20 @@ def test_it_unfolds_and_folds_by_any_of_its_calls() -> None:
     assert "↻" not in texts(shown)[2]
 
 
-def test_what_failed_in_it_is_counted_and_marked() -> None:
+def test_failed_calls_of_a_loop_are_counted_and_marked() -> None:
     rows = folded(make_run(calls(4, c2={"status": Status.ERROR})))
     assert texts(rows, 60)[0].startswith("  1 ▸ ↻ search ×4 (same call) 1✗")
     assert rows.mark(0) == "status.error"
     assert rows.line(0, 60)[0].style == "status.error"
 
 
-def test_all_words_of_its_calls_can_be_searched_for() -> None:
+def test_the_texts_of_folded_calls_are_searchable() -> None:
     rows = folded(make_run(calls(4, c3={"status": Status.ERROR, "error": None, "note": "HTTP 503"})))
     assert "HTTP 503" in rows.plain(0)
     assert rows.plain(0).count("KfW 442") == 2  # the same words once
 
 
-def test_a_cycle_is_one_row_as_well() -> None:
+def test_a_cycle_is_one_row() -> None:
     rows = folded(make_run([*calls(8, **{f"c{i}": {"name": "parse", "preview": "page"} for i in (1, 3, 5, 7)})]))
     assert keys_of(rows) == ["0"]
     assert texts(rows, 90)[0].startswith("  1 ▸ ↻ search → parse ×4 (identical)")
@@ -111,7 +111,7 @@ def test_calls_below_calls_are_not_counted_twice() -> None:
     assert texts(folded(make_run(spans)), 50)[0].split()[-1] == "2.0s"
 
 
-def test_nothing_is_folded_in_a_tree_in_a_filtered_or_in_an_ordered_timeline() -> None:
+def test_trees_and_filtered_or_sorted_timelines_fold_no_loops() -> None:
     rows = folded(LOOP)
     everything = {"0", "1", "2", "3", "4", "5"}
     assert set(keys_of(rows.with_filter(lambda span: True))) == everything
@@ -146,7 +146,7 @@ def test_a_loop_that_may_grow_is_not_folded_before_it_has_ended() -> None:
     assert len(folded(make_run(calls(6, c4={"preview": "other"}, c5={"preview": "next"})), going=True)) == 3
 
 
-def test_what_is_folded_stays_so_while_the_run_grows_and_unfolds_where_it_changed() -> None:
+def test_loops_stay_folded_while_the_run_grows_and_unfold_on_change() -> None:
     builder = RunBuilder(REF, body_of)
     builder.add(
         [*calls(4), make_span("x", "fetch", TOOL), make_span("y", "write", TOOL)],
@@ -163,14 +163,14 @@ def test_what_is_folded_stays_so_while_the_run_grows_and_unfolds_where_it_change
     assert keys_of(rows.with_run(builder.build(moving=True)))[:5] == ["0", "1", "2", "3", "x"]
 
 
-def test_what_is_known_of_an_earlier_state_holds_for_what_is_the_same() -> None:
+def test_an_earlier_assessment_holds_for_unchanged_calls() -> None:
     builder = RunBuilder(REF, body_of)
     builder.add([*calls(4), make_span("x", "fetch", TOOL), make_span("y", "write", TOOL)])
-    found = assess(builder.build(), body_of)
+    assessment = assess(builder.build(), body_of)
     builder.add([make_span("z", "test", TOOL)])
     now = builder.build()
-    assert [loop.first for loop in Folds.of(found, now, going=True).loops] == [0]
-    assert not Folds.of(found, make_run(calls(2)), going=True).loops
+    assert [loop.first for loop in Folds.of(assessment, now, going=True).loops] == [0]
+    assert not Folds.of(assessment, make_run(calls(2)), going=True).loops
 
 
 # ---- any run
@@ -223,8 +223,8 @@ def test_folding_hides_and_shows_without_losing_anything(run: Run, data: st.Data
 @settings(max_examples=examples(25))
 @given(runs(), st.integers(1, 200))
 def test_any_run_can_be_folded(run: Run, width: int) -> None:
-    found = assess(run, lambda span: Body(input=span.name))
-    rows = SpanRows(run, tree=False, now=START + 1000).fold_loops(Folds.of(found, run, going=False))
+    assessment = assess(run, lambda span: Body(input=span.name))
+    rows = SpanRows(run, tree=False, now=START + 1000).fold_loops(Folds.of(assessment, run, going=False))
     check_rows(rows, width)
     check_folds(rows, SpanRows(run, tree=False, now=START + 1000))
 
@@ -247,7 +247,7 @@ def test_folds_of_a_run_that_grew_are_those_that_still_hold(chunks: list[list[Sp
 # ---- how much is compared
 
 
-def test_no_more_is_compared_than_agreed_and_what_is_left_out_is_counted() -> None:
+def test_comparisons_are_bounded_and_omissions_counted() -> None:
     run = run_of([Did(given="q", made=1)] * 10 + [Did(name="other", given="q", made=2)] * 4)
     assert [loop.times for loop in assess(run, run.load).loops] == [10, 4]
 
@@ -265,6 +265,6 @@ def test_large_bodies_are_not_read_beyond_a_size(most: int, times: list[int]) ->
         asked.append(span.id)
         return Body(input="q", output=1, raw=b"x" * 10)
 
-    found = assess(make_run(calls(4)), large, max_bytes=most)
-    assert [loop.times for loop in found.loops] == times
+    assessment = assess(make_run(calls(4)), large, max_bytes=most)
+    assert [loop.times for loop in assessment.loops] == times
     assert len(asked) * 10 <= most

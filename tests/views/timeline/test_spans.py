@@ -41,7 +41,7 @@ def test_the_timeline_leaves_containers_out() -> None:
     assert [rows.key(i) for i in range(len(rows))] == ["1", "2", "9", "9a", "10", "11", END]
 
 
-def test_a_row_says_step_kind_name_argument_time() -> None:
+def test_a_row_shows_step_kind_name_argument_and_time() -> None:
     rows = SpanRows(researcher(), tree=False)
     assert texts(rows, 50)[1] == '  2 ■ search "EV subsidies 2024"             600ms'
     assert texts(rows, 50)[2] == "  3 ■ fetch bmwk.de/foerderung/e-auto         1.4s"
@@ -107,13 +107,13 @@ def test_parents() -> None:
     assert rows.parent(0) is None
 
 
-def test_in_the_timeline_a_container_stands_for_its_first_child() -> None:
+def test_a_container_has_the_timeline_index_of_its_first_child() -> None:
     rows = SpanRows(researcher(), tree=False)
     assert rows.index("r") == 0
     assert rows.index("nobody") is None
 
 
-def test_the_end_of_a_failed_run_is_said() -> None:
+def test_a_failed_run_ends_with_its_cause() -> None:
     run = researcher()
     rows = SpanRows(run, tree=False)
     assert texts(rows)[-1] == "    ╰ run ends here  TimeoutError: search timed out after 30s"
@@ -136,7 +136,7 @@ def test_the_cause_is_the_violated_limit_or_that_none_fired() -> None:
     )
 
 
-def test_a_run_without_an_end_says_so() -> None:
+def test_a_run_without_an_end_has_no_end_record() -> None:
     run = make_run([make_span("1", "a", Operation.CHAT)], ended=False)
     assert texts(SpanRows(run, tree=False))[-1].strip() == "… no end record"
 
@@ -176,7 +176,7 @@ def test_an_open_span_grows_until_now() -> None:
     assert rows.chart.extent(0) == (0, 238_000)
 
 
-def test_idle_time_is_left_out_of_the_axis_and_its_length_is_shown() -> None:
+def test_the_axis_excludes_idle_time_and_shows_its_length() -> None:
     calls = [make_span("1", "a", Operation.EXECUTE_TOOL, 0, 10_000)]
     calls.append(make_span("2", "b", Operation.EXECUTE_TOOL, 3_610, 30_000))
     rows = SpanRows(make_run(calls), tree=False)
@@ -194,11 +194,11 @@ def test_the_axis_of_a_run_that_waits_ends_with_its_last_event() -> None:
 
 def nested(levels: int) -> SpanRows:
     """Spans each within the one before, and at each level a second one."""
-    made = [make_span("0", "root", Operation.INVOKE_AGENT, 0)]
+    spans = [make_span("0", "root", Operation.INVOKE_AGENT, 0)]
     for level in range(1, levels):
-        made.append(make_span(f"{level}", "in", Operation.INVOKE_AGENT, level, parent_id=f"{level - 1}"))
-        made.append(make_span(f"{level}b", "beside", Operation.CHAT, level, parent_id=f"{level - 1}"))
-    return SpanRows(make_run(made), tree=True)
+        spans.append(make_span(f"{level}", "in", Operation.INVOKE_AGENT, level, parent_id=f"{level - 1}"))
+        spans.append(make_span(f"{level}b", "beside", Operation.CHAT, level, parent_id=f"{level - 1}"))
+    return SpanRows(make_run(spans), tree=True)
 
 
 def test_guides_lead_to_the_cursor_only() -> None:
@@ -226,7 +226,7 @@ def test_heading() -> None:
     assert text_of_line(second) == "gpt-4o · 42.9s · 2.1k tok                  13:09:22Z, 3m ago"
 
 
-def test_a_naive_time_says_so() -> None:
+def test_a_naive_time_is_labeled() -> None:
     run = make_run([], started_at=START, time_zone=None, status=Status.OK)
     assert "13:09:22 local, zone unknown" in text_of_line(run_heading(run, 100)[1])
 
@@ -255,7 +255,7 @@ def keys_of(rows: SpanRows) -> list[object]:
     return [rows.key(i) for i in range(len(rows))]
 
 
-def test_what_is_asked_for_keeps_what_contains_it_in_the_tree() -> None:
+def test_a_filtered_tree_keeps_the_ancestors_of_matches() -> None:
     failed = for_spans("is:failed or op:hook").matches
     rows = SpanRows(researcher(), tree=True, keep=failed)
     assert keys_of(rows) == ["r", "9", "9a", "11", END]
@@ -267,7 +267,7 @@ def test_what_is_asked_for_keeps_what_contains_it_in_the_tree() -> None:
     assert keys_of(SpanRows(researcher(), tree=False, keep=for_spans("tool:nothing").matches)) == [END]
 
 
-def test_the_timeline_can_begin_with_what_took_longest() -> None:
+def test_the_timeline_can_start_with_the_longest_spans() -> None:
     timeline = SpanRows(researcher(), tree=False)
     rows = timeline.with_filter(None, longest_first=True)
     assert keys_of(rows) == ["11", "10", "1", "9", "2", "9a", END]
@@ -279,7 +279,7 @@ def test_the_timeline_can_begin_with_what_took_longest() -> None:
     check_rows(rows, 80)
 
 
-def test_what_goes_on_is_as_long_as_it_has_taken_so_far() -> None:
+def test_running_calls_sort_by_their_elapsed_time() -> None:
     spans = [
         call("a", 0, 5_000),
         make_span("b", "Bash", Operation.EXECUTE_TOOL, 1, status=Status.RUNNING),
@@ -294,20 +294,20 @@ def test_what_goes_on_is_as_long_as_it_has_taken_so_far() -> None:
     assert order(Status.UNKNOWN) == ["a", "b", "c"]
 
 
-def test_the_cursor_starts_at_the_first_prompt_of_its_own() -> None:
-    def said(name: str, note: str = "") -> Span:
+def test_the_cursor_starts_at_the_first_own_prompt() -> None:
+    def message(name: str, note: str = "") -> Span:
         return make_span(f"{name}-{note}", name, Operation.MESSAGE, note=note)
 
     work = make_span("call", "gpt", Operation.CHAT, 1, 1, step=1)
-    taken_over = [said("user", "inherited"), said("user", "copied · reverted")]
-    prompts = [said("developer"), *taken_over, said("environment"), said("user"), work]
+    taken_over = [message("user", "inherited"), message("user", "copied · reverted")]
+    prompts = [message("developer"), *taken_over, message("environment"), message("user"), work]
     assert navigation.starting_span(make_run(prompts, status=Status.OK)) == "user-"
-    assert navigation.starting_span(make_run([said("system"), work], status=Status.OK)) == "call"
-    assert navigation.starting_span(make_run([work, said("user")], status=Status.OK)) == "call", "a sub-agent's"
-    assert navigation.starting_span(make_run([said("user"), work], status=Status.RUNNING)) == "call"
+    assert navigation.starting_span(make_run([message("system"), work], status=Status.OK)) == "call"
+    assert navigation.starting_span(make_run([work, message("user")], status=Status.OK)) == "call", "a sub-agent's"
+    assert navigation.starting_span(make_run([message("user"), work], status=Status.RUNNING)) == "call"
 
 
-def test_what_is_no_work_stands_back() -> None:
+def test_bookkeeping_is_dim() -> None:
     hook = make_span("h", "PostToolUse", Operation.HOOK, 0, 1, preview="PostToolUse:Bash")
     rows = SpanRows(make_run([hook, make_span("m", "meta", Operation.META)]), tree=False)
     assert "PostToolUse Bash" in texts(rows)[0]
@@ -324,13 +324,13 @@ def test_next_same() -> None:
     assert navigation.next_similar(run, "9", "model", -1) == "1"
 
 
-def test_a_branch_that_was_left_is_folded_at_first() -> None:
-    def said(ident: str, note: str = "", parent: str | None = None) -> Span:
+def test_an_abandoned_branch_is_initially_folded() -> None:
+    def message(ident: str, note: str = "", parent: str | None = None) -> Span:
         return make_span(ident, "user", Operation.MESSAGE, note=note, parent_id=parent)
 
     branch = make_span("branch", "abandoned branch", Operation.OTHER)
-    below = [said("a", "abandoned", "branch"), said("b", "abandoned", "a")]
-    run = make_run([said("top"), said("reply", parent="top"), branch, *below], status=Status.OK)
+    below = [message("a", "abandoned", "branch"), message("b", "abandoned", "a")]
+    run = make_run([message("top"), message("reply", parent="top"), branch, *below], status=Status.OK)
     assert navigation.initial_folds(run) == {"branch"}
     rows = SpanRows(run, tree=True, folded=navigation.initial_folds(run))
     assert "2 below" in texts(rows)[-1]
@@ -355,7 +355,7 @@ def test_folds_to_depth() -> None:
     assert navigation.fold_to_depth(researcher(), 1) == {"9"}
 
 
-def test_ascii_rows_hold_no_other_signs() -> None:
+def test_ascii_rows_are_pure_ascii() -> None:
     rows = SpanRows(researcher(), tree=True, glyphs=ASCII, folded=frozenset({"9"}))
     for i in range(len(rows)):
         assert text_of_line(rows.line(i, 200)).isascii()
@@ -412,13 +412,13 @@ def any_span() -> st.SearchStrategy[Span]:
 
 def all_of(rows: SpanRows) -> list[object]:
     """Everything that rows say."""
-    told: list[object] = [len(rows), rows.hidden, rows.chart.total_ms, rows.chart.has_tokens]
+    contents: list[object] = [len(rows), rows.hidden, rows.chart.total_ms, rows.chart.has_tokens]
     for width in (40, 80, 120):
-        told += [rows.header(width), rows.overview(width)]
-        told += [rows.line(i, width) for i in range(len(rows))]
+        contents += [rows.header(width), rows.overview(width)]
+        contents += [rows.line(i, width) for i in range(len(rows))]
     for i in range(len(rows)):
-        told += [rows.key(i), rows.mark(i), rows.fold(i), rows.parent(i), rows.index(rows.key(i))]
-    return told
+        contents += [rows.key(i), rows.mark(i), rows.fold(i), rows.parent(i), rows.index(rows.key(i))]
+    return contents
 
 
 @given(
@@ -490,7 +490,7 @@ def lines_of(work: Callable[[], object]) -> int:
     return count
 
 
-def test_a_long_span_is_in_the_row_of_the_whole_run_however_many_there_are() -> None:
+def test_a_long_span_shows_in_the_overview_of_many() -> None:
     calls = [make_span(str(i), "opus", Operation.CHAT, i, 1, step=i) for i in range(1112)]
     calls[1111] = make_span("1111", "Bash", Operation.EXECUTE_TOOL, 1111, 900_000, step=1111)
     calls += [make_span(str(i), "opus", Operation.CHAT, i, 1, step=i) for i in range(2020, 5000)]
@@ -527,7 +527,9 @@ CALLS = [call("a", 0, 100), call("b", 1, 5000), call("c", 2, 300), call("d", 2.5
         ([call("e", 3, 1, "d"), call("f", 4, 1, "e")], {"tree": True, "folded": frozenset("ae")}),
     ],
 )
-def test_what_changed_is_measured_again(then: list[Span], how: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_spans_are_measured_again(
+    then: list[Span], how: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tracetui.views.timeline.chart._PAINTED", 2)
     monkeypatch.setattr("tracetui.views.timeline.chart._SAMPLE_LONGEST", 1)
     grown, scratch = now_and_then(CALLS, then, **how)
@@ -535,14 +537,14 @@ def test_what_changed_is_measured_again(then: list[Span], how: dict[str, Any], m
 
 
 @pytest.mark.parametrize("tree", [False, True])
-def test_what_only_grew_is_not_measured_again(tree: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unchanged_spans_are_not_measured_again(tree: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     builder = RunBuilder(REF, lambda span: Body())
     calls = [make_span(str(i), "Bash", Operation.EXECUTE_TOOL, i, 500, step=i, parent_id="r") for i in range(3000)]
     builder.add([make_span("r", "agent", Operation.INVOKE_AGENT, 0), *calls])
     rows = SpanRows(builder.build(), tree=tree, folded=frozenset({"7"}))
     texts(rows, 100)
     measured: list[str] = []
-    monkeypatch.setattr("tracetui.views.timeline.chart._stated", lambda span: measured.append(span.id))
+    monkeypatch.setattr("tracetui.views.timeline.chart._reported_tokens", lambda span: measured.append(span.id))
     builder.add([make_span("new", "Bash", Operation.EXECUTE_TOOL, 3001, 1, step=4, parent_id="r")])
     grown = rows.with_run(builder.build())
 
@@ -551,13 +553,13 @@ def test_what_only_grew_is_not_measured_again(tree: bool, monkeypatch: pytest.Mo
     assert len(measured) < 10
 
 
-def test_another_run_is_measured_anew() -> None:
+def test_another_run_is_measured_from_scratch() -> None:
     rows = SpanRows(researcher(), tree=False)
     other = make_run([make_span("1", "Bash", Operation.EXECUTE_TOOL), make_span("x", "Bash", Operation.EXECUTE_TOOL)])
     assert texts(rows.with_run(other)) == texts(SpanRows(other, tree=False))
 
 
-def test_what_a_fork_took_over_long_ago_leaves_the_axis_to_its_own_work() -> None:
+def test_inherited_spans_of_a_fork_take_no_room_on_the_axis() -> None:
     old = [make_span(f"o{i}", "search", Operation.EXECUTE_TOOL, i - 500.0, 900, note="copied") for i in range(3)]
     own = [make_span(f"n{i}", "search", Operation.EXECUTE_TOOL, float(i), 1000) for i in range(2)]
     chart = Chart(make_run([*old, *own]))
@@ -566,7 +568,7 @@ def test_what_a_fork_took_over_long_ago_leaves_the_axis_to_its_own_work() -> Non
     assert round(Chart(make_run(old)).total_ms) == 2900
 
 
-def test_what_a_model_replied_is_not_pushed_out_by_its_name() -> None:
+def test_a_long_model_name_leaves_room_for_the_reply() -> None:
     asked = make_span("1", "claude-sonnet-4-5-20250929", Operation.CHAT, 0, 1000, preview="I read the test.", step=1)
     called = make_span("2", "send_message_to_the_target", Operation.EXECUTE_TOOL, 1, 1000, preview="Hello?", step=2)
     rows = SpanRows(make_run([asked, called]), tree=False)

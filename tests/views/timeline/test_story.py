@@ -27,7 +27,7 @@ def keys(rows: StoryRows) -> list[Any]:
     return [rows.key(i) for i in range(len(rows))]
 
 
-def test_a_turn_is_one_line_of_what_was_asked_done_and_answered() -> None:
+def test_a_turn_is_one_line_of_prompt_work_and_answer() -> None:
     rows = StoryRows(session())
     assert [" ".join(text.split()) for text in texts(rows, 90)] == [
         "1 ▸ fix the parser → read ×2 1✗ → delegated to helper → “done” 15.0s",
@@ -46,7 +46,7 @@ def test_the_axis_leaves_idle_time_out_and_names_its_length() -> None:
     assert first.count("█") > 25 > second.count("█")
 
 
-def test_a_failed_turn_says_why() -> None:
+def test_a_failed_turn_shows_its_reason() -> None:
     spans = [
         make_span("u", "user", MESSAGE, 0, preview="search"),
         make_span("c", "opus", CHAT, 1, 100),

@@ -246,7 +246,7 @@ class Detail(FoldingView):
             assessment=self.assessment,
             before=self.before,
             links=self.links,
-            stands=self.app.liveness.status_of(self.run.summary, look.glyphs),
+            standing=self.app.liveness.status_of(self.run.summary, look.glyphs),
         )
 
     def value(self) -> str | None:
@@ -377,7 +377,7 @@ class Facts(FoldingView):
             assessment=self.assessment,
             ledger=self.context.ledger if self.context is not None else None,
             same=self.same,
-            stands=self.app.liveness.status_of(self._shown.summary, look.glyphs),
+            standing=self.app.liveness.status_of(self._shown.summary, look.glyphs),
         )
         self.wanted_height, self.least_height = len(rows) + 1, panels + 2
         fill_rows(rows, self.outer_size.height - 1)

@@ -11,7 +11,7 @@ from tracetui.diff.step import ContextDiff, MessageChange
 from tracetui.masking import one_line
 from tracetui.text import Clean, quantity, tokens
 from tracetui.ui.widgets.line_view import FoldingView, LineView
-from tracetui.views.diff.steps import PREFIX, PairKey, PairRows, left_out, run_rows, summary
+from tracetui.views.diff.steps import PREFIX, PairKey, PairRows, caveats, run_rows, summary
 from tracetui.views.diff.text import ComparedRows, Folds, unified
 from tracetui.views.diff.words import PhraseRows
 from tracetui.views.glyphs import Glyphs
@@ -433,7 +433,7 @@ class Sides(FoldingView):
         self._drawn_width = width = max(24, self.outer_size.width - 2)
         diff, glyphs = self._diff, self.look.glyphs
         rows = run_rows(diff, self._words, width=width, opened=self.opened, glyphs=glyphs)
-        self.show(rows, heading=lambda width: left_out(diff, glyphs), keep=keep)
+        self.show(rows, heading=lambda width: caveats(diff, glyphs), keep=keep)
 
     @property
     def wanted_height(self) -> int:

@@ -74,11 +74,11 @@ def run_rows(
     now: float | None = None,
     zone: tzinfo = UTC,
     assessment: Assessment | None = None,
-    stands: Standing | None = None,
+    standing: Standing | None = None,
 ) -> Stack:
     """The *run* tab: facts about the run, its results and its problems."""
     sheet = Sheet("run", width, opened=opened, glyphs=glyphs)
-    add_outcome(sheet, run, now, zone, assessment, stands)
+    add_outcome(sheet, run, now, zone, assessment, standing)
     if assessment is not None and assessment.work is not None:
         add_work(sheet, assessment.work)
     sheet.blank()
@@ -103,10 +103,10 @@ def add_outcome(
     now: float | None,
     zone: tzinfo,
     assessment: Assessment | None,
-    stands: Standing | None = None,
+    standing: Standing | None = None,
 ) -> None:
     """How the run ended, and what it took."""
-    _status(sheet, run, stands)
+    _status(sheet, run, standing)
     _times(sheet, run.summary, now, zone)
     add_usage(sheet, run.summary.usage, missing="not recorded" if run.summary.counts_in is None else "copied")
     _cost(sheet, run.summary.usage, assessment)
@@ -138,13 +138,13 @@ def goal_rows(run: Run, *, width: int, opened: frozenset[Hashable] = frozenset()
 # ---- sections
 
 
-def _status(sheet: Sheet, run: Run, stands: Standing | None) -> None:
+def _status(sheet: Sheet, run: Run, standing: Standing | None) -> None:
     """The state, if it follows from the last event, and the status, unless it would only say so again."""
     summary = run.summary
-    if stands is not None and stands.by_last_event:
-        basis = Piece(Clean(f"  {stands.basis}"), "dim")
-        sheet.fact("state", Piece(Clean(f"{stands.sign} {stands.word}"), stands.style), basis)
-    if stands is None or stands.says_status(summary):
+    if standing is not None and standing.by_last_event:
+        basis = Piece(Clean(f"  {standing.basis}"), "dim")
+        sheet.fact("state", Piece(Clean(f"{standing.sign} {standing.word}"), standing.style), basis)
+    if standing is None or standing.says_status(summary):
         add_status(sheet, summary.status, summary.status_word, summary.status_source)
     if summary.outcome is not None:
         sign, style = outcome_sign(summary, sheet.glyphs)
@@ -156,10 +156,10 @@ def _status(sheet: Sheet, run: Run, stands: Standing | None) -> None:
     if run.body.error is not None:
         sheet.prose("error", run.body.error.words, most=_MAX_ROWS)
     elif error is not None:
-        words = error.words or error.name or ""
+        message = error.words or error.name or ""
         spans = (error.span,) if error.span is not None else ()
         style = "status.error" if summary.status is Status.ERROR else "sec"
-        sheet.fact("first ✗" if sheet.glyphs is UNICODE else "error", Piece(one_line(words), style), spans=spans)
+        sheet.fact("first ✗" if sheet.glyphs is UNICODE else "error", Piece(one_line(message), style), spans=spans)
     if summary.result:
         sheet.fact("result", Piece(one_line(summary.result), "sec"))
     if summary.errors and summary.status is Status.OK:
@@ -198,8 +198,8 @@ def _origin(sheet: Sheet, run: RunSummary) -> None:
     sheet.fact("format", Piece(clean(run.ref.format), "sec"))
     sheet.prose("address", run.ref.address, "sec")
     if run.replay_of is not None:
-        words = Clean(f"{sheet.glyphs.replay} {clean(run.replay_of, 200)}")
-        sheet.fact(run.relation or "replay", Piece(words, "accent"), run=run.replay_of)
+        original = Clean(f"{sheet.glyphs.replay} {clean(run.replay_of, 200)}")
+        sheet.fact(run.relation or "replay", Piece(original, "accent"), run=run.replay_of)
     if run.counts_in is not None:
         sheet.prose("counts in", run.counts_in, "sec")
     if run.parent is not None:
@@ -231,12 +231,12 @@ def add_price(sheet: Sheet, recorded: float | None, estimate: Estimate | None) -
     elif estimate is None:
         sheet.fact("cost", Piece(sheet.glyphs.missing, "dim"))
     else:
-        of = f", {'models' if len(estimate.models) > 1 else 'model'} {', '.join(estimate.models)}"
-        words = one_line(f"estimated by {prices.origin()}{of if estimate.models else ''}", 300)
-        sheet.fact("cost", Piece(cost(estimate.usd, estimated=True), "sec"), Piece(Clean(f"  {words}"), "dim"))
+        models = f", {'models' if len(estimate.models) > 1 else 'model'} {', '.join(estimate.models)}"
+        source = one_line(f"estimated by {prices.origin()}{models if estimate.models else ''}", 300)
+        sheet.fact("cost", Piece(cost(estimate.usd, estimated=True), "sec"), Piece(Clean(f"  {source}"), "dim"))
         if estimate.unpriced:
-            without = f"excludes {', '.join(estimate.unpriced)} (no known price)"
-            sheet.fact("", Piece(one_line(without, 300), "dim"))
+            excluded = f"excludes {', '.join(estimate.unpriced)} (no known price)"
+            sheet.fact("", Piece(one_line(excluded, 300), "dim"))
 
 
 def _cost(sheet: Sheet, used: Usage | None, assessment: Assessment | None) -> None:
@@ -244,8 +244,8 @@ def _cost(sheet: Sheet, used: Usage | None, assessment: Assessment | None) -> No
     if used is None:
         return
     if used.cost_usd is None and assessment is not None and prices.wanted() and not prices.installed():
-        words = Clean(f"  pip install '{prices.EXTRA}' to estimate it")
-        sheet.fact("cost", Piece(sheet.glyphs.missing, "dim"), Piece(words, "dim"))
+        hint = Clean(f"  pip install '{prices.EXTRA}' to estimate it")
+        sheet.fact("cost", Piece(sheet.glyphs.missing, "dim"), Piece(hint, "dim"))
         return
     add_price(sheet, used.cost_usd, assessment.estimate if assessment is not None else None)
 
@@ -275,17 +275,17 @@ def add_totals(sheet: Sheet, declared: tuple[Total, ...]) -> None:
     """Recorded totals beside our counts. A difference is highlighted."""
     for i, total in enumerate(declared):
         name = Piece(Clean(f"{one_line(total.name, 40)} "), "dim")
-        says = number(total.declared, sheet.glyphs)
-        found = number(total.counted, sheet.glyphs)
+        stated = number(total.declared, sheet.glyphs)
+        counted = number(total.counted, sheet.glyphs)
         if total.differs:
-            words = Piece(Clean(f"{says} declared, {found} counted"), "status.warn")
-            sheet.fact("" if i else "declared", name, words)
+            counts = Piece(Clean(f"{stated} declared, {counted} counted"), "status.warn")
+            sheet.fact("" if i else "declared", name, counts)
         elif total.counted is None or total.declared is None:
-            words = Piece(Clean(f"{says} declared, {found} counted"), "dim")
-            sheet.fact("" if i else "declared", name, words)
+            counts = Piece(Clean(f"{stated} declared, {counted} counted"), "dim")
+            sheet.fact("" if i else "declared", name, counts)
         else:
             sign = Piece(Clean(f" {sheet.glyphs.ok}"), "status.ok")
-            sheet.fact("" if i else "declared", name, Piece(says, "sec"), sign, Piece(Clean(" matches count"), "dim"))
+            sheet.fact("" if i else "declared", name, Piece(stated, "sec"), sign, Piece(Clean(" matches count"), "dim"))
 
 
 def _goal(sheet: Sheet, run: Run) -> None:
@@ -381,16 +381,16 @@ def _problems(sheet: Sheet, problems: tuple[Problem, ...]) -> None:
         return
     sheet.title("Notes", f"{grouped(len(problems))} {sheet.glyphs.dot} parse problems and inconsistencies")
     for problem in problems[:_MAX_WRAPPED]:
-        where = f"{one_line(problem.where, 60)}  " if problem.where else ""
-        sheet.bullet(where + one_line(problem.reason), sign=Piece(sheet.glyphs.note, "status.warn bold"))
+        location = f"{one_line(problem.where, 60)}  " if problem.where else ""
+        sheet.bullet(location + one_line(problem.reason), sign=Piece(sheet.glyphs.note, "status.warn bold"))
     rest = problems[_MAX_WRAPPED:]
     if rest:
         sheet.add(Each("problems", len(rest), lambda i: _problem(rest[i], sheet.glyphs)))
 
 
 def _problem(problem: Problem, glyphs: Glyphs) -> Line:
-    where = Piece(Clean(f"{one_line(problem.where, 60)}  " if problem.where else ""), "sec")
-    return (Piece(glyphs.note, "status.warn bold"), Piece(Clean(" ")), where, Piece(one_line(problem.reason)))
+    location = Piece(Clean(f"{one_line(problem.where, 60)}  " if problem.where else ""), "sec")
+    return (Piece(glyphs.note, "status.warn bold"), Piece(Clean(" ")), location, Piece(one_line(problem.reason)))
 
 
 # ---- panels
@@ -422,7 +422,7 @@ def panel_rows(
     assessment: Assessment | None = None,
     ledger: Ledger | None = None,
     same: SameFailure | None = None,
-    stands: Standing | None = None,
+    standing: Standing | None = None,
 ) -> tuple[Stack, int]:
     """The panels, most relevant first, then all facts of the run; and the number of rows of the panels.
 
@@ -439,14 +439,14 @@ def panel_rows(
             add_loops(sheet, assessment)
             add_doom(sheet, assessment)
     if same is not None and len(same.group.runs) > 1:
-        _same(sheet, same, now)
+        _same_failures(sheet, same, now)
     if run.summary.deep:
         sheet.title("Coverage")
         sheet.prose(None, ledger_words(run.summary.ledger, glyphs=glyphs), "sec")
     panels = len(sheet.rows())
     if not has_turns(run):
         sheet.title("Facts")
-        add_outcome(sheet, run, now, zone, assessment, stands)
+        add_outcome(sheet, run, now, zone, assessment, standing)
         sheet.blank()
         add_origin(sheet, run)
         add_content(sheet, run)
@@ -499,7 +499,7 @@ def _tools(sheet: Sheet, tools: Sequence[Tool]) -> None:
         sheet.line(Piece(Clean(f"and {grouped(len(tools) - _MAX_TOOLS)} more"), "dim"))
 
 
-def _same(sheet: Sheet, same: SameFailure, now: float | None) -> None:
+def _same_failures(sheet: Sheet, same: SameFailure, now: float | None) -> None:
     """The newest runs that the same cause made fail."""
     group, glyphs = same.group, sheet.glyphs
     number = len(group.runs)
@@ -507,19 +507,19 @@ def _same(sheet: Sheet, same: SameFailure, now: float | None) -> None:
     room = max(8, sheet.width - 28)
     for run in same.runs:
         sign, style = run_sign(run, run.status, glyphs)
-        words = [Piece(one_line(run.prompt or run.title or "", 200), "sec")] if run.prompt or run.title else []
+        title = [Piece(one_line(run.prompt or run.title or "", 200), "sec")] if run.prompt or run.title else []
         since = age(now - run.started_at) if now is not None and run.started_at is not None else Clean("")
         line = [
             Piece(Clean(f"{sign} "), style),
             Piece(Clean(f"{pad(short_id(run.id), 9)} "), "text"),
-            *fill(words or result_phrase(run, glyphs), room),
+            *fill(title or result_phrase(run, glyphs), room),
             Piece(Clean(f" {pad(duration(run.duration_ms), 6, right=True)}"), "sec"),
             Piece(Clean(f" {pad(since, 4, right=True)}"), "dim"),
         ]
         sheet.line(*line, run=run.id)
     if number > 1 and group.wasted_ms is not None:
-        words = [Piece(Clean(f"time lost {duration(group.wasted_ms)} in total  "), "sec")]
-        sheet.line(*words, Piece(Clean("T"), "key bold"), Piece(Clean(" triage"), "sec"))
+        lost = [Piece(Clean(f"time lost {duration(group.wasted_ms)} in total  "), "sec")]
+        sheet.line(*lost, Piece(Clean("T"), "key bold"), Piece(Clean(" triage"), "sec"))
 
 
 _MAX_LOOPS: Final = 8
@@ -569,17 +569,17 @@ def add_loops(sheet: Sheet, assessment: Assessment) -> None:
     """Loops and their cost."""
     from tracetui.views.timeline.spans import loop_cost, loop_title  # loaded by the assessment
 
-    run, found, glyphs = assessment.run, assessment.loops, sheet.glyphs
-    for i, loop in enumerate(found[:_MAX_LOOPS]):
+    run, loops, glyphs = assessment.run, assessment.loops, sheet.glyphs
+    for i, loop in enumerate(loops[:_MAX_LOOPS]):
         spent = loop_cost(loop)
         pieces = [Piece(Clean(f"{glyphs.loop} {loop_title(run, loop, glyphs)}"), "status.warn")]
         pieces.append(Piece(Clean(f"  time lost {spent}" if spent else ""), "sec"))
         sheet.fact("" if i else "loops", *pieces, spans=(run.spans[loop.first].id,))
-    if len(found) > _MAX_LOOPS:
-        sheet.fact("", Piece(Clean(f"and {grouped(len(found) - _MAX_LOOPS)} more"), "dim"))
+    if len(loops) > _MAX_LOOPS:
+        sheet.fact("", Piece(Clean(f"and {grouped(len(loops) - _MAX_LOOPS)} more"), "dim"))
     if assessment.left_out:
-        words = f"{grouped(assessment.left_out)} more similar calls not compared (too many)"
-        sheet.fact("" if found else "loops", Piece(Clean(words), "dim"))
+        note = f"{grouped(assessment.left_out)} more similar calls not compared (too many)"
+        sheet.fact("" if loops else "loops", Piece(Clean(note), "dim"))
 
 
 def add_doom(sheet: Sheet, assessment: Assessment) -> None:
@@ -592,11 +592,11 @@ def add_doom(sheet: Sheet, assessment: Assessment) -> None:
     sheet.fact("", Piece(Clean("likely point of no return (heuristic)"), "dim"))
 
 
-def _leads(sheet: Sheet, run: Run, span_id: str, words: str) -> list[Piece]:
+def _leads(sheet: Sheet, run: Run, span_id: str, label: str) -> list[Piece]:
     """``→ exceeded at step 11 search``."""
     span = run.span(span_id)
-    where = "" if span is None else span_title(run, span)
-    return [Piece(Clean(f"{sheet.glyphs.arrow} {words}"), "dim"), Piece(one_line(where, 80), "accent")]
+    title = "" if span is None else span_title(run, span)
+    return [Piece(Clean(f"{sheet.glyphs.arrow} {label}"), "dim"), Piece(one_line(title, 80), "accent")]
 
 
 _TOOL_NAME: Final = 24
@@ -637,10 +637,10 @@ def add_windows(sheet: Sheet, windows: tuple[Window, ...]) -> None:
     at = f" at step {fullest.step}" if fullest.step is not None else ""
     points = (("first", windows[0], ""), ("most", fullest, at), ("last", windows[-1], ""))
     pieces = []
-    for word, window, where in points:
+    for word, window, suffix in points:
         pieces += [
             Piece(Clean(f"{word} "), "dim"),
             Piece(tokens(window.tokens), "sec"),
-            Piece(Clean(f"{where}  "), "dim"),
+            Piece(Clean(f"{suffix}  "), "dim"),
         ]
     sheet.fact("", *pieces, Piece(Clean("input tokens per model call"), "dim"), spans=(fullest.span,))

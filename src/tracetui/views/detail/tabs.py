@@ -61,7 +61,7 @@ def recorded_usage(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
     A heuristic for common names; the attributes tab shows all.
     """
-    found: dict[str, Any] = {}
+    usage: dict[str, Any] = {}
     todo: list[tuple[str, Any]] = [("", attributes)]
     for path, value in todo:
         if not isinstance(value, Mapping) or len(todo) > _LOOKED_AT:
@@ -70,9 +70,9 @@ def recorded_usage(attributes: Mapping[str, Any]) -> dict[str, Any]:
             name = f"{path}.{key}" if path else str(key)
             if not any(sign in str(key).lower() for sign in _SIGNS):
                 todo.append((name, below))
-            elif len(found) < _MAX_USAGE and below not in (None, "") and not _is_among(below, found.values()):
-                found[name] = below
-    return found
+            elif len(usage) < _MAX_USAGE and below not in (None, "") and not _is_among(below, usage.values()):
+                usage[name] = below
+    return usage
 
 
 def _is_among(value: Any, others: Iterable[Any]) -> bool:
@@ -104,13 +104,13 @@ def tab_rows(
     assessment: Assessment | None = None,
     before: Body | None = None,
     links: Sequence[StepLink] = (),
-    stands: Standing | None = None,
+    standing: Standing | None = None,
 ) -> Rows:
     """The rows of a tab. `opened` contains toggled fold keys (see `tracetui.views.rows.Fold`).
 
     `before` is the body of the model call before a failed span: what the model had seen. `links` are of this span.
     """
-    view = _View(run, span, body or Body(), width, opened, glyphs, now, zone, assessment, before, links, stands)
+    view = _View(run, span, body or Body(), width, opened, glyphs, now, zone, assessment, before, links, standing)
     return TABS[tab if span is not None or tab in RUN_TABS else "run"].rows(view)
 
 
@@ -128,7 +128,7 @@ class _View(msgspec.Struct, frozen=True):
     assessment: Assessment | None
     before: Body | None
     links: Sequence[StepLink]
-    stands: Standing | None
+    standing: Standing | None
 
     @property
     def span(self) -> Span:
@@ -169,10 +169,10 @@ def _error(view: _View) -> Stack:
         sheet.prose(None, head, most=_MAX_ROWS)
     if rest.strip():
         sheet.prose(None, rest, "sec", most=_MAX_ROWS)
-    words = source_words(span.status, span.status_source)
+    source = source_words(span.status, span.status_source)
     if span.status_source is StatusSource.EXPLICIT and error is not None:
-        words = Clean("recorded with the step's error")
-    sheet.line(Piece(Clean(f"status: {words}"), "dim"))
+        source = Clean("recorded with the step's error")
+    sheet.line(Piece(Clean(f"status: {source}"), "dim"))
     sheet.blank()
     _facts(sheet, view)
     if view.run.body.limits:
@@ -255,8 +255,8 @@ def _checks(sheet: Sheet, span: Span, checks: tuple[Check, ...]) -> None:
         stored = Piece(Clean(f"{clean(check.stored, 200)} "), "sec")
         if check.matches is not None:
             recipe = Piece(Clean(f"  ({one_line(check.matches, 80)} recipe)"), "dim")
-            words = Piece(Clean(" matches args"), "dim")
-            sheet.fact("hash", stored, Piece(glyphs.ok, "status.ok"), words, recipe)
+            label = Piece(Clean(" matches args"), "dim")
+            sheet.fact("hash", stored, Piece(glyphs.ok, "status.ok"), label, recipe)
             continue
         none = "neither recipe" if len(check.expected) == 2 else "no recipe"
         sheet.fact("hash", stored, Piece(Clean(f"{glyphs.error} matches {none}"), "status.warn"))
@@ -266,10 +266,10 @@ def _checks(sheet: Sheet, span: Span, checks: tuple[Check, ...]) -> None:
 
 def _link(sheet: Sheet, run: Run, link: Link) -> None:
     spans = (link.span,) if link.span is not None else ()
-    there = run.span(link.span) if link.span is not None else None
-    where = span_title(run, there) if there is not None else (link.run or link.span or "")
+    target = run.span(link.span) if link.span is not None else None
+    title = span_title(run, target) if target is not None else (link.run or link.span or "")
     arrow = Piece(Clean(f"{sheet.glyphs.arrow} "), "dim")
-    sheet.fact(link.label, arrow, Piece(one_line(where, 200), "accent"), spans=spans, run=link.run)
+    sheet.fact(link.label, arrow, Piece(one_line(title, 200), "accent"), spans=spans, run=link.run)
 
 
 def _step_links(sheet: Sheet, view: _View) -> None:
@@ -277,11 +277,11 @@ def _step_links(sheet: Sheet, view: _View) -> None:
     from tracetui.views.links import link_words, other_steps
 
     for number, link in enumerate(view.links):
-        words = link_words(view.run, link, view.span.id)
+        label = link_words(view.run, link, view.span.id)
         spans, run = other_steps(link, view.span.id), None
         if link.kind is Kind.TRIALS and (trial := link.targets[0]).run is not None:
             spans, run = (trial.span,), trial.run.address
-        sheet.fact("" if number else "links", Piece(words, "accent" if spans else "sec"), spans=spans, run=run)
+        sheet.fact("" if number else "links", Piece(label, "accent" if spans else "sec"), spans=spans, run=run)
 
 
 def _messages(view: _View) -> Rows:
@@ -295,9 +295,9 @@ def _messages(view: _View) -> Rows:
 
 
 def _conversation(view: _View, body: Body) -> Stack:
-    given = body.input_messages
-    new = range(last_reply(given), len(given)) if last_reply(given) else range(0)
-    everything = (*given, *body.output_messages)
+    messages = body.input_messages
+    new = range(last_reply(messages), len(messages)) if last_reply(messages) else range(0)
+    everything = (*messages, *body.output_messages)
     return transcript(everything, width=view.width, opened=view.opened, glyphs=view.glyphs, new=new)
 
 
@@ -374,11 +374,11 @@ def _run(view: _View) -> Rows:
         now=view.now,
         zone=view.zone,
         assessment=view.assessment,
-        stands=view.stands,
+        standing=view.standing,
     )
 
 
-def _failed(span: Span) -> bool:
+def _is_failed(span: Span) -> bool:
     return span.error is not None or span.status is Status.ERROR
 
 
@@ -410,9 +410,9 @@ def _field(name: str) -> _Tab:
 TABS: Final = {
     tab.name: tab
     for tab in (
-        _Tab("error", lambda run, span, body: span is not None and _failed(span), _error, assessed=True),
+        _Tab("error", lambda run, span, body: span is not None and _is_failed(span), _error, assessed=True),
         _Tab("edit", lambda run, span, body: bool(edits_of(body.input)), _edit),
-        _Tab("overview", lambda run, span, body: span is not None and not _failed(span), _overview, assessed=True),
+        _Tab("overview", lambda run, span, body: span is not None and not _is_failed(span), _overview, assessed=True),
         _Tab("messages", lambda run, span, body: bool(body.input_messages or body.output_messages), _messages),
         _field("input"),
         _field("output"),
@@ -450,11 +450,11 @@ def reveal_value(body: Body, exact: Body, key: Hashable) -> Body | None:
     """
     name, path = _place(key)
     if isinstance(name, str) and name in _FIELDS:
-        made = _with(getattr(body, name), getattr(exact, name), path)
-        found = None if made is None else replace(body, **{name: made})
+        value = _replace_value(getattr(body, name), getattr(exact, name), path)
+        revealed = None if value is None else replace(body, **{name: value})
     else:
-        found = _part(body, exact, name, path)
-    return None if found is None or found == body else found
+        revealed = _part(body, exact, name, path)
+    return None if revealed is None or revealed == body else revealed
 
 
 def value_at(body: Body, key: Hashable) -> str | None:
@@ -491,21 +491,21 @@ def _part(body: Body, exact: Body, name: Hashable, path: Sequence[Hashable]) -> 
         return None
     message, original = messages[place], originals[place].parts[number]
     parts = list(message.parts)
-    parts[number] = _revealed_part(parts[number], original, path)
+    parts[number] = _reveal_part(parts[number], original, path)
     messages[place] = replace(message, parts=tuple(parts))
     return replace(body, **{field: tuple(messages)})
 
 
-def _revealed_part(part: Any, original: Any, path: Sequence[Hashable]) -> Any:
+def _reveal_part(part: Any, original: Any, path: Sequence[Hashable]) -> Any:
     """Replace the visible field of a part: text, arguments, content or data."""
     field = next(name for name in ("text", "arguments", "content", "data") if name in part.__struct_fields__)
     if isinstance(part, msgspec.Struct) and field == "data":
         path = path[1:]  # the first path element is the kind
-    made = _with(getattr(part, field), getattr(original, field), path)
-    return part if made is None else replace(part, **{field: made})
+    value = _replace_value(getattr(part, field), getattr(original, field), path)
+    return part if value is None else replace(part, **{field: value})
 
 
-def _with(value: Any, exact: Any, path: Sequence[Hashable]) -> Any:
+def _replace_value(value: Any, exact: Any, path: Sequence[Hashable]) -> Any:
     """Replace the value at `path` by the one in `exact`, which has the same structure; names may be masked."""
     above: list[tuple[Any, Hashable]] = []
     for name in path:
@@ -522,14 +522,14 @@ def _with(value: Any, exact: Any, path: Sequence[Hashable]) -> Any:
         else:
             return None
         value = value[name]
-    made = exact
+    result = exact
     for container, name in reversed(above):
         if isinstance(container, Mapping):
-            made = {**container, name: made}
+            result = {**container, name: result}
         else:
             assert isinstance(name, int)
-            made = [*container[:name], made, *container[name + 1 :]]
-    return made
+            result = [*container[:name], result, *container[name + 1 :]]
+    return result
 
 
 NUMBERS = (("exec", 5), ("err", 4), ("cache", 6), ("avg", 6), ("total", 6))
@@ -548,7 +548,7 @@ def node_rows(run: Run, *, width: int, glyphs: Glyphs = UNICODE) -> ListRows:
     numbers = sum(size + 1 for _, size in NUMBERS)
     bar = max(0, min(30, width - numbers - 24))
     name = max(12, width - numbers - (bar + 7 if bar else 0) - 2)
-    whole = sum(stat.total_ms for stat in stats.values())
+    total_ms = sum(stat.total_ms for stat in stats.values())
     heading = [column(Clean("  node"), name + 2, "dim")]
     heading += [piece for label, size in NUMBERS for piece in (_BLANK, column(Clean(label), size, "dim", right=True))]
     if bar:
@@ -559,8 +559,8 @@ def node_rows(run: Run, *, width: int, glyphs: Glyphs = UNICODE) -> ListRows:
         sign, style = kind(first[node], glyphs)
         row = [Piece(sign, style), _BLANK, Piece(pad(one_line(node, 200), name), "text"), *_number_pieces(stat, glyphs)]
         if bar:
-            row += [Piece(Clean("  ")), *amount(stat.total_ms, whole, bar, "bar.tool", glyphs=glyphs)]
-            row.append(Piece(Clean(f" {stat.total_ms / whole:4.0%}" if whole else ""), "sec"))
+            row += [Piece(Clean("  ")), *amount(stat.total_ms, total_ms, bar, "bar.tool", glyphs=glyphs)]
+            row.append(Piece(Clean(f" {stat.total_ms / total_ms:4.0%}" if total_ms else ""), "sec"))
         lines.append(tuple(row))
         keys.append(Jump(node, (first[node].id,)))
     lines += [(), (Piece(Clean("averages exclude failed and cached executions"), "dim"),)]

@@ -82,8 +82,8 @@ class _Earlier(Cut):
 
     def __init__(self, count: int, name: str, messages: Sequence[Message], glyphs: Glyphs) -> None:
         roles = Clean(", ".join(dict.fromkeys(one_line(message.role, 20) for message in messages[:500])))
-        words = Clean(f"{glyphs.folded} {quantity(count, 'earlier message')}: {roles}")
-        super().__init__([(Piece(words, "dim"),)], keys=[(name, "earlier", count)])
+        label = Clean(f"{glyphs.folded} {quantity(count, 'earlier message')}: {roles}")
+        super().__init__([(Piece(label, "dim"),)], keys=[(name, "earlier", count)])
         self._messages = messages
 
     def plain(self, index: int) -> str:
@@ -111,23 +111,23 @@ def _message(
         return rows
     blank = Piece(Clean("  "))
     return [
-        Margin(one, (Piece(Clean(f"{sign} "), "diff.add") if not i else blank,), (blank,)) for i, one in enumerate(rows)
+        Margin(row, (Piece(Clean(f"{sign} "), "diff.add") if not i else blank,), (blank,)) for i, row in enumerate(rows)
     ]
 
 
 def _rows_of(message: Message, width: int, place: Hashable, opened: frozenset[Hashable], glyphs: Glyphs) -> list[Rows]:
     role = one_line(message.name or message.role, 40)
     style = _ROLES.get(message.role.lower(), "sec")
-    found: list[Rows] = []
+    rows: list[Rows] = []
     for i, part in enumerate(message.parts):
-        found.append(_part(part, role, style, width, (place, i), opened, glyphs))
+        rows.append(_part(part, role, style, width, (place, i), opened, glyphs))
         role = role if isinstance(part, Reasoning) else Clean("")
-    if not found:
-        found.append(_row(role, style, Piece(glyphs.missing, "dim"), (place, 0), width, glyphs))
+    if not rows:
+        rows.append(_row(role, style, Piece(glyphs.missing, "dim"), (place, 0), width, glyphs))
     if message.finish_reason:
-        words = Piece(Clean(f"stop: {one_line(message.finish_reason, 80)}"), "dim")
-        found.append(_row(Clean(""), style, words, (place, "stop"), width, glyphs))
-    return found
+        reason = Piece(Clean(f"stop: {one_line(message.finish_reason, 80)}"), "dim")
+        rows.append(_row(Clean(""), style, reason, (place, "stop"), width, glyphs))
+    return rows
 
 
 def _row(role: Clean, style: str, piece: Piece, key: Hashable, width: int, glyphs: Glyphs) -> Rows:
@@ -200,14 +200,14 @@ def _lead(part: Part, glyphs: Glyphs) -> tuple[Line, str]:
 def last_reply(messages: Sequence[Message]) -> int:
     """Index of the model's last reply, which may span several messages; 0 without one."""
     at = len(messages)
-    while at and not _replied(messages[at - 1]):
+    while at and not _is_reply(messages[at - 1]):
         at -= 1
-    while at and _replied(messages[at - 1]):
+    while at and _is_reply(messages[at - 1]):
         at -= 1
     return at
 
 
-def _replied(message: Message) -> bool:
+def _is_reply(message: Message) -> bool:
     return _ROLES.get(message.role.lower()) == "role.assistant"
 
 
@@ -288,7 +288,7 @@ class _Renderer:
         elif token.type in ("list_item_close", "blockquote_close"):
             self._margins.pop()
             self._bullet = None
-            if token.type == "blockquote_close" and self._lines and all(one.style == "line" for one in self._lines[-1]):
+            if token.type == "blockquote_close" and self._lines and all(p.style == "line" for p in self._lines[-1]):
                 self._lines[-1] = tuple(piece for piece in self._margins if piece.style == "line")
         elif token.type in ("heading_open", "heading_close"):
             self._bold = token.type == "heading_open"
@@ -378,9 +378,9 @@ def _inline_lines(tokens: Sequence[Token], extra: str, base: str) -> Iterator[li
         elif token.type == "link_open":
             link, shown = str(token.attrGet("href") or ""), len(line)
         elif token.type == "link_close":
-            words = "".join(piece.text for piece in line[shown:])
+            label = "".join(piece.text for piece in line[shown:])
             line[shown:] = [piece._replace(style="accent") for piece in line[shown:]]
-            if link and clean(link) != words:
+            if link and clean(link) != label:
                 line.append(Piece(Clean(f" ({clean(link)})"), "dim"))
         elif token.type == "code_inline":
             line.append(Piece(clean(token.content), "role.tool"))
@@ -427,7 +427,7 @@ def highlight(text: str, language: str) -> list[list[Piece]]:
         style = next((style for name, style in _token_styles() if kind in name), "text")
         first, *rest = value.split("\n")
         lines[-1] += [Piece(clean(first), style)] if first else []
-        lines += ([Piece(clean(one), style)] if one else [] for one in rest)
+        lines += ([Piece(clean(line), style)] if line else [] for line in rest)
     return lines[:-1] if len(lines) > 1 and not lines[-1] else lines
 
 

@@ -10,7 +10,7 @@ from tracetui.analysis.diff_words import DiffWords, ignored_words
 from tracetui.analysis.step_diff import WORDS, difference_label, step_label
 from tracetui.analysis.values import lookalike_labels, with_label
 from tracetui.diff import noise
-from tracetui.diff.comparison import Diff, Divergence, Fact, JudgmentPair, Row
+from tracetui.diff.comparison import Diff, Divergence, Fact, Row
 from tracetui.diff.step import Kind
 from tracetui.masking import clean, one_line
 from tracetui.model import Criterion, Metric, RunRef, RunSummary, Span, Status, StatusSource
@@ -80,7 +80,7 @@ class PairRows:
         self.diff = diff
         self._glyphs = glyphs
         self._unfolded = unfolded
-        self._prefix = _common(diff)
+        self._prefix = _prefix_size(diff)
         self._before = self._prefix - 1 if self._prefix and not unfolded else -1 if self._prefix else 0
         """Offset from row to pair."""
         number = max((abs(span.step or 0) for run in (diff.a, diff.b) for span in run.spans[-1:]), default=0)
@@ -122,8 +122,8 @@ class PairRows:
 
     def _pair_of(self, key: PairKey) -> int | None:
         rows = self.diff.rows
-        found = (i for i, row in enumerate(rows) if row.b == key.b and row.a == key.a)
-        if (exact := next(found, None)) is not None:
+        matches = (i for i, row in enumerate(rows) if row.b == key.b and row.a == key.a)
+        if (exact := next(matches, None)) is not None:
             return exact
         near = (i for i, row in enumerate(rows) if key.b is not None and row.b == key.b)
         return next(near, None)
@@ -146,8 +146,8 @@ class PairRows:
         return "" if self._unfolded else "\n".join(map(self._plain, self.diff.rows[: self._prefix]))
 
     def _plain(self, row: Row) -> str:
-        steps = (one for one in (self.diff.span_a(row), self.diff.span_b(row)) if one is not None)
-        texts = dict.fromkeys(text for span in steps for text in (span.name, span.preview) if text)
+        spans = (span for span in (self.diff.span_a(row), self.diff.span_b(row)) if span is not None)
+        texts = dict.fromkeys(text for span in spans for text in (span.name, span.preview) if text)
         return " ".join((WORDS[row.kind], row.noise, *texts, row.path)).strip()
 
     def differing(self) -> list[int]:
@@ -159,25 +159,25 @@ class PairRows:
 
     def line(self, index: int, width: int) -> Line:
         if self._is_fold(index):
-            return tuple(fit(self._folded(), width))
+            return tuple(fit(self._folded_line(), width))
         pair = index + self._before
         row = self.diff.rows[pair]
         dim = row.downstream or bool(row.noise)
         first = self.diff.first is not None and self.diff.first.row == pair
         if width < BESIDE:
-            return tuple(fit(self._narrow(row, pair, width, first), width))
+            return tuple(fit(self._narrow_line(row, pair, width, first), width))
         half = (width - _MIDDLE - 2) // 2
         left = self._step(self.diff.span_a(row), self._depth(row, in_b=False), half, dim, first)
         middle = fill(self._sign(row, pair), _MIDDLE)
-        right = width - half - _MIDDLE - 2
-        other = self._step(self.diff.span_b(row), self._depth(row, in_b=True), right, dim, first)
+        right_width = width - half - _MIDDLE - 2
+        right = self._step(self.diff.span_b(row), self._depth(row, in_b=True), right_width, dim, first)
         blank = Piece(Clean(" "))
-        return (*fill(left, half), blank, *middle, blank, *fill(other, right))
+        return (*fill(left, half), blank, *middle, blank, *fill(right, right_width))
 
-    def _folded(self) -> list[Piece]:
+    def _folded_line(self) -> list[Piece]:
         mark = self._glyphs.unfolded if self._unfolded else self._glyphs.folded
-        words = f" {grouped(self._prefix)} equal steps"
-        return [Piece(mark, "sec"), Piece(Clean(words), "dim")]
+        label = f" {grouped(self._prefix)} equal steps"
+        return [Piece(mark, "sec"), Piece(Clean(label), "dim")]
 
     def _depth(self, row: Row, *, in_b: bool) -> int:
         run, place = (self.diff.b, row.b) if in_b else (self.diff.a, row.a)
@@ -206,12 +206,12 @@ class PairRows:
             return [Piece(Clean(" " * (self._number + 1))), Piece(self._glyphs.zero, "line")]
         time = pad(duration(span.duration_ms), 5, right=True)
         pieces = [
-            Piece(Clean(f"{self._numbered(span)} {' ' * indent}"), "dim"),
+            Piece(Clean(f"{self._step_number(span)} {' ' * indent}"), "dim"),
             *self._named(span, dim, first),
         ]
         return [*fill(pieces, max(4, width - 6)), Piece(Clean(f" {time}"), "dim" if dim else "sec")]
 
-    def _numbered(self, span: Span) -> Clean:
+    def _step_number(self, span: Span) -> Clean:
         number = str(span.step) if span.step is not None and span.is_step else ""
         return pad(Clean(number), self._number, right=True)
 
@@ -228,13 +228,13 @@ class PairRows:
             pieces.append(Piece(Clean(f" {one_line(span.preview, 200)}"), "dim"))
         return pieces
 
-    def _narrow(self, row: Row, pair: int, width: int, first: bool) -> list[Piece]:
+    def _narrow_line(self, row: Row, pair: int, width: int, first: bool) -> list[Piece]:
         """One column: glyph, both numbers, name, location of the difference."""
         diff, dim = self.diff, row.downstream or bool(row.noise)
         span = diff.span_b(row) or diff.span_a(row)
         assert span is not None
-        both = (diff.span_a(row), diff.span_b(row))
-        numbers = " ".join(pad(Clean("") if one is None else self._numbered(one), self._number) for one in both)
+        sides = (diff.span_a(row), diff.span_b(row))
+        numbers = " ".join(pad(Clean("") if side is None else self._step_number(side), self._number) for side in sides)
         indent = " " * self._depth(row, in_b=row.b is not None)
         lead = [*fill(self._sign(row, pair), _MIDDLE), Piece(Clean(f"{numbers} {indent}"), "dim")]
         named = self._named(span, dim, first)
@@ -245,7 +245,7 @@ class PairRows:
         return [*fit([*lead, *named], max(name, width - width_of((path,)))), path]
 
 
-def _common(diff: Diff) -> int:
+def _prefix_size(diff: Diff) -> int:
     """Number of equal pairs (ignoring noise) to fold at the start."""
     if diff.first is None:
         return 0
@@ -254,7 +254,7 @@ def _common(diff: Diff) -> int:
     return common if common >= _MIN_FOLD else 0
 
 
-def sentence(diff: Diff, glyphs: Glyphs, width: int, words: DiffWords = NO_WORDS) -> Line:
+def sentence(diff: Diff, glyphs: Glyphs, width: int, description: DiffWords = NO_WORDS) -> Line:
     """The headline: no differences, or the first one."""
     progress = "" if diff.complete else f"  ·  comparing, {grouped(diff.compared)} of {grouped(len(diff.rows))}"
     going = Piece(Clean(progress), "status.running")
@@ -268,62 +268,62 @@ def sentence(diff: Diff, glyphs: Glyphs, width: int, words: DiffWords = NO_WORDS
         )
     row = diff.rows[diff.first.row]
     if diff.complete and diff.apart:
-        alone = f"{grouped(diff.counts[Kind.ONLY_A])} only in A, {grouped(diff.counts[Kind.ONLY_B])} only in B"
+        unpaired = f"{grouped(diff.counts[Kind.ONLY_A])} only in A, {grouped(diff.counts[Kind.ONLY_B])} only in B"
         return (
             Piece(Clean(f"{glyphs.changed} No steps in common"), "diff.chg bold"),
-            Piece(Clean(f"  ·  {alone}, compared by {one_line(diff.by, 80)}"), "sec"),
+            Piece(Clean(f"  ·  {unpaired}, compared by {one_line(diff.by, 80)}"), "sec"),
         )
     if diff.first.noise:
-        where = f"  ·  first: {diff.first.noise}: {difference_label(diff, diff.first)}"
+        location = f"  ·  first: {diff.first.noise}: {difference_label(diff, diff.first)}"
         same = f"{glyphs.same} No differences except ignored values"
-        return (Piece(Clean(same), "status.ok bold"), Piece(Clean(where), "sec"))
+        return (Piece(Clean(same), "status.ok bold"), Piece(Clean(location), "sec"))
     pieces = [
         Piece(Clean(f"{glyphs.changed} First difference: {step_label(diff, row)}"), "diff.chg bold"),
-        Piece(Clean(f", {words.first or _CHANGES[diff.first.kind]}"), "diff.chg"),
+        Piece(Clean(f", {description.first or _CHANGES[diff.first.kind]}"), "diff.chg"),
     ]
-    if diff.first.path and not words.first:
+    if diff.first.path and not description.first:
         pieces.append(Piece(Clean(f": {one_line(diff.first.path, 80)}"), "text bold"))
-    apart = len(diff.independent)
+    independent = len(diff.independent)
     facts = [f"{diff.downstream} downstream"] if diff.downstream else []
-    facts += [f"{apart} independent"] if apart else []
+    facts += [f"{independent} independent"] if independent else []
     facts += ["nothing ignored"] if diff.strict and diff.complete else []
     if diff.decision is not None:
         pieces.append(Piece(Clean("  ·  "), "dim"))
         pieces += _decision(diff, diff.decision)
-    elif words.first and words.phrases[0].detail and width >= 100:
-        pieces.append(Piece(Clean(f": {words.phrases[0].detail}"), "text"))
-    elif not words.first and diff.first.kind is not Kind.MOVED and width >= 100:
+    elif description.first and description.phrases[0].detail and width >= 100:
+        pieces.append(Piece(Clean(f": {description.phrases[0].detail}"), "text"))
+    elif not description.first and diff.first.kind is not Kind.MOVED and width >= 100:
         pieces += _values(diff.first)
     pieces.append(going)
     pieces.append(Piece(Clean("".join(f"  ·  {fact}" for fact in facts)), "sec"))
     return tuple(pieces)
 
 
-def _decision(diff: Diff, found: Divergence) -> list[Piece]:
-    where = step_label(diff, diff.rows[found.row])
+def _decision(diff: Diff, decision: Divergence) -> list[Piece]:
+    step = step_label(diff, diff.rows[decision.row])
     return [
-        Piece(Clean(f"{where} decided "), "sec"),
-        *_both(found),
+        Piece(Clean(f"{step} decided "), "sec"),
+        *_value_pieces(decision),
     ]
 
 
 def _values(first: Divergence) -> list[Piece]:
     """Both values, if short."""
-    left, right = _short(first.a), _short(first.b)
+    left, right = _short_text(first.a), _short_text(first.b)
     if first.kind in (Kind.ONLY_A, Kind.ONLY_B) or len(left) + len(right) > 40:
         return []
-    return [Piece(Clean("  ")), *_both(first)]
+    return [Piece(Clean("  ")), *_value_pieces(first)]
 
 
-def _both(found: Divergence) -> list[Piece]:
+def _value_pieces(difference: Divergence) -> list[Piece]:
     """Both values, labeled if they print alike."""
-    left, right = one_line(_short(found.a), 40), one_line(_short(found.b), 40)
-    if (words := lookalike_labels(found.a, found.b)) is not None:
-        left, right = with_label(left, words[0]), with_label(right, words[1])
+    left, right = one_line(_short_text(difference.a), 40), one_line(_short_text(difference.b), 40)
+    if (labels := lookalike_labels(difference.a, difference.b)) is not None:
+        left, right = with_label(left, labels[0]), with_label(right, labels[1])
     return [Piece(left, "diff.rem"), Piece(Clean(" → "), "dim"), Piece(right, "diff.add")]
 
 
-def _short(value: Any) -> str:
+def _short_text(value: Any) -> str:
     return value if isinstance(value, str) else "—" if value is None else repr(value)
 
 
@@ -343,16 +343,17 @@ def summary(diff: Diff, glyphs: Glyphs = UNICODE) -> Line:
     pieces: list[Piece] = []
     formats = [run.summary.ref.format for run in (diff.a, diff.b)]
     if formats[0] != formats[1]:
-        words = f"{formats[0]} and {formats[1]}: fields of both formats"
-        pieces += [Piece(Clean(words), "text"), Piece(Clean(" · "), "dim")]
-    for each in Kind:
-        if counts[each] or each is Kind.SAME:
-            style = "sec" if each is Kind.SAME else _STYLES.get(each, "diff.chg")
-            words = f"{_signs(glyphs).get(each, glyphs.changed)} {WORDS[each].rstrip('≠')} {grouped(counts[each])}"
-            pieces += [Piece(Clean(words), style), Piece(Clean(" · "), "dim")]
+        label = f"{formats[0]} and {formats[1]}: fields of both formats"
+        pieces += [Piece(Clean(label), "text"), Piece(Clean(" · "), "dim")]
+    for change in Kind:
+        if counts[change] or change is Kind.SAME:
+            style = "sec" if change is Kind.SAME else _STYLES.get(change, "diff.chg")
+            sign = _signs(glyphs).get(change, glyphs.changed)
+            label = f"{sign} {WORDS[change].rstrip('≠')} {grouped(counts[change])}"
+            pieces += [Piece(Clean(label), style), Piece(Clean(" · "), "dim")]
     if diff.downstream:
-        words = f"{glyphs.downstream} downstream {grouped(diff.downstream)}"
-        pieces += [Piece(Clean(words), "dim"), Piece(Clean(" · "), "dim")]
+        label = f"{glyphs.downstream} downstream {grouped(diff.downstream)}"
+        pieces += [Piece(Clean(label), "dim"), Piece(Clean(" · "), "dim")]
     deltas = diff.deltas
     for name, value, written in (
         ("tokens", deltas.tokens, tokens),
@@ -361,11 +362,11 @@ def summary(diff: Diff, glyphs: Glyphs = UNICODE) -> Line:
     ):
         if value is not None:
             pieces += [Piece(Clean(f"Δ {name} {_signed(value, written)}"), "sec"), Piece(Clean(" · "), "dim")]
-    if aside := sum(bool(row.noise) for row in diff.rows) if diff.strict else 0:
-        pieces += [Piece(Clean(f"{grouped(aside)} usually ignored"), "dim"), Piece(Clean(" · "), "dim")]
+    if noisy := sum(bool(row.noise) for row in diff.rows) if diff.strict else 0:
+        pieces += [Piece(Clean(f"{grouped(noisy)} usually ignored"), "dim"), Piece(Clean(" · "), "dim")]
     if diff.ignored:
-        words = f"{grouped(sum(diff.ignored.values()))} ignored"
-        pieces += [Piece(Clean(words), "dim"), Piece(Clean(" · "), "dim")]
+        label = f"{grouped(sum(diff.ignored.values()))} ignored"
+        pieces += [Piece(Clean(label), "dim"), Piece(Clean(" · "), "dim")]
     if diff.notes:
         pieces += [Piece(Clean("bounded"), "status.warn"), Piece(Clean(" · "), "dim")]
     return tuple(pieces[:-1])
@@ -394,7 +395,7 @@ _OWN_ROWS: Final = frozenset({"status", "steps", "result", "error"})
 
 def run_rows(
     diff: Diff,
-    words: DiffWords = NO_WORDS,
+    description: DiffWords = NO_WORDS,
     *,
     width: int,
     opened: frozenset[Hashable] = frozenset(),
@@ -405,16 +406,16 @@ def run_rows(
     table = _Table(sheet, width, _WIDE_LABEL if diff.judgments and width >= 80 else _LABEL)
     a, b = diff.a.summary, diff.b.summary
     table.row("", _named("A", a, diff, glyphs), _named("B", b, diff, glyphs))
-    table.row("ends", _ended(a, glyphs), _ended(b, glyphs))
+    table.row("ends", _run_end(a, glyphs), _run_end(b, glyphs))
     _amounts(table, a, b, glyphs)
     for fact in diff.facts:
         if fact.name not in _OWN_ROWS and not (fact.same and fact.name != "model"):
             _fact(table, fact)
-    if any(width_of(_ended(run, glyphs)) > table.half for run in (a, b)):
-        table.texts("in full", _why(a), _why(b))
-    _judged(table, diff, glyphs)
-    _apart(sheet, diff, words, glyphs)
-    _not_as_stored(sheet, diff, glyphs)
+    if any(width_of(_run_end(run, glyphs)) > table.half for run in (a, b)):
+        table.texts("in full", _end_reason(a), _end_reason(b))
+    _judgments(table, diff, glyphs)
+    _independent_differences(sheet, diff, description, glyphs)
+    _hash_mismatches(sheet, diff, glyphs)
     return sheet.rows()
 
 
@@ -428,8 +429,8 @@ class _Table:
     def texts(self, label: str, a: Clean, b: Clean) -> None:
         """Add long texts of both sides, wrapped."""
         left, right = (wrap(text, self.half) if text else [] for text in (a, b))
-        for i, (one, other) in enumerate(zip_longest(left, right, fillvalue=Clean(""))):
-            self.row("" if i else label, (Piece(one, "sec"),), (Piece(other, "sec"),))
+        for i, (a_line, b_line) in enumerate(zip_longest(left, right, fillvalue=Clean(""))):
+            self.row("" if i else label, (Piece(a_line, "sec"),), (Piece(b_line, "sec"),))
 
     def row(self, label: str, a: Line, b: Line) -> None:
         """Add a label with both values."""
@@ -448,18 +449,18 @@ def _named(letter: str, run: RunSummary, diff: Diff, glyphs: Glyphs) -> Line:
     )
 
 
-def _ended(run: RunSummary, glyphs: Glyphs) -> Line:
+def _run_end(run: RunSummary, glyphs: Glyphs) -> Line:
     sign, style = status_glyph(run.status, glyphs)
     is_recorded = run.status_source in (StatusSource.EXPLICIT, None)
     source = "" if is_recorded else f"  {source_words(run.status, run.status_source)}"
     return (
         Piece(Clean(f"{sign} {run.status.value}"), f"{style} bold"),
         Piece(Clean(source), "dim"),
-        Piece(Clean(f"  {_why(run)}"), "sec"),
+        Piece(Clean(f"  {_end_reason(run)}"), "sec"),
     )
 
 
-def _why(run: RunSummary) -> Clean:
+def _end_reason(run: RunSummary) -> Clean:
     """The error or result of a run, at most `_LONG` characters."""
     failed = run.first_error is not None and run.status is Status.ERROR
     return one_line(run.first_error.words if failed and run.first_error is not None else run.result, _LONG)
@@ -476,7 +477,7 @@ def _amounts(table: _Table, a: RunSummary, b: RunSummary, glyphs: Glyphs) -> Non
     ):
         if left is not None or right is not None:
             most, bar = max(left or 0, right or 0), min(_BAR, table.half - _NUMBERS)
-            more = _more(left, right, written)
+            more = _delta(left, right, written)
             table.row(
                 label,
                 _amount(left, written, most, bar, glyphs),
@@ -491,7 +492,7 @@ def _amount(value: Any, written: Any, most: float, bar: int, glyphs: Glyphs) -> 
     return number, Piece(Clean("  ")), *amount(value, most, bar, glyphs=glyphs)
 
 
-def _more(a: Any, b: Any, written: Any) -> Line:
+def _delta(a: Any, b: Any, written: Any) -> Line:
     if a is None or b is None:
         return ()
     sign = "−" if b < a else "+" if b > a else "±"
@@ -505,13 +506,13 @@ def _fact(table: _Table, fact: Fact) -> None:
     table.row(fact.name, cell(fact.a, "diff.rem"), cell(fact.b, "diff.add"))
 
 
-def _judged(table: _Table, diff: Diff, glyphs: Glyphs) -> None:
-    for one in diff.judgments:
-        left, right = _verdict(one, one.a, glyphs), _verdict(one, one.b, glyphs)
-        table.row(f"{glyphs.same if one.same else glyphs.changed} {one_line(one.name, 60)}", left, right)
+def _judgments(table: _Table, diff: Diff, glyphs: Glyphs) -> None:
+    for judgment in diff.judgments:
+        left, right = _verdict(judgment.a, glyphs), _verdict(judgment.b, glyphs)
+        table.row(f"{glyphs.same if judgment.same else glyphs.changed} {one_line(judgment.name, 60)}", left, right)
 
 
-def _verdict(judged: JudgmentPair, side: Criterion | Metric | None, glyphs: Glyphs) -> Line:
+def _verdict(side: Criterion | Metric | None, glyphs: Glyphs) -> Line:
     if side is None:
         return (Piece(glyphs.missing, "dim"),)
     if isinstance(side, Criterion):
@@ -525,7 +526,7 @@ def _verdict(judged: JudgmentPair, side: Criterion | Metric | None, glyphs: Glyp
     return Piece(Clean(word), style), Piece(Clean(f"  {one_line(why, 200)}"), "dim")
 
 
-def _apart(sheet: Sheet, diff: Diff, words: DiffWords, glyphs: Glyphs) -> None:
+def _independent_differences(sheet: Sheet, diff: Diff, description: DiffWords, glyphs: Glyphs) -> None:
     """Differences that don't follow from the first one."""
     places = diff.independent
     if not places:
@@ -535,41 +536,39 @@ def _apart(sheet: Sheet, diff: Diff, words: DiffWords, glyphs: Glyphs) -> None:
         row = diff.rows[place]
         span = diff.span_b(row) or diff.span_a(row)
         path = f"  {one_line(row.path, 80)}" if row.path else ""
-        change = words.of_row(place) or f"{WORDS[row.kind]}{path}"
+        change = description.of_row(place) or f"{WORDS[row.kind]}{path}"
         label = Piece(Clean(f"{step_label(diff, row)}  {change}"), "text")
         sheet.line(Piece(Clean(f"{glyphs.changed} "), "diff.chg"), label, spans=(span.id,) if span else ())
     if len(places) > _MAX_PLACES:
         sheet.line(Piece(Clean(f"{glyphs.cut} {grouped(len(places) - _MAX_PLACES)} more; ]d next"), "dim"))
 
 
-def _not_as_stored(sheet: Sheet, diff: Diff, glyphs: Glyphs) -> None:
+def _hash_mismatches(sheet: Sheet, diff: Diff, glyphs: Glyphs) -> None:
     """Stored hashes that don't match the contents."""
     for row in (diff.rows[place] for place in diff.flagged[:_MAX_PLACES]):
         for flag in row.flags:
             span = diff.span_b(row) or diff.span_a(row)
-            words = f"{glyphs.note} {one_line(flag, 60)} of {step_label(diff, row)} doesn't match its contents"
-            sheet.line(Piece(Clean(words), "status.warn"), spans=(span.id,) if span is not None else ())
+            note = f"{glyphs.note} {one_line(flag, 60)} of {step_label(diff, row)} doesn't match its contents"
+            sheet.line(Piece(Clean(note), "status.warn"), spans=(span.id,) if span is not None else ())
     if len(diff.flagged) > _MAX_PLACES:
-        words = (
-            f"{glyphs.cut} {grouped(len(diff.flagged) - _MAX_PLACES)} more steps with stored values that don't match"
-        )
-        sheet.line(Piece(Clean(words), "dim"))
+        note = f"{glyphs.cut} {grouped(len(diff.flagged) - _MAX_PLACES)} more steps with stored values that don't match"
+        sheet.line(Piece(Clean(note), "dim"))
 
 
-def left_out(diff: Diff, glyphs: Glyphs) -> list[Line]:
+def caveats(diff: Diff, glyphs: Glyphs) -> list[Line]:
     """Caveats: ignored differences, and limits of the comparison."""
     lines: list[Line] = []
     if diff.strict:
         lead = (Piece(Clean("nothing ignored  "), "status.warn"),)
         lines.append((*lead, *_key("i", "ignore ids, times and counters")))
     elif diff.ignored:
-        words = " · ".join(ignored_words(diff))
-        lines.append((Piece(Clean(f"ignored: {words}  "), "sec"), *_key("i", "show")))
+        labels = " · ".join(ignored_words(diff))
+        lines.append((Piece(Clean(f"ignored: {labels}  "), "sec"), *_key("i", "show")))
     return lines + [(Piece(Clean(f"{glyphs.note} {one_line(note, 200)}"), "status.warn"),) for note in diff.notes]
 
 
-def _key(key: str, words: str) -> Line:
-    return Piece(Clean(key), "key bold"), Piece(Clean(f" {words}"), "sec")
+def _key(key: str, label: str) -> Line:
+    return Piece(Clean(key), "key bold"), Piece(Clean(f" {label}"), "sec")
 
 
 class PairResult(Protocol):
@@ -614,8 +613,8 @@ class ReplayRows:
     def plain(self, index: int) -> str:
         run = self._runs[index]
         result = self._verdicts.get(run.ref)
-        words = "" if result is None else "same" if result.same else result.words
-        return f"{run.id} {run.name} {self._relation(run.ref) or ''} {run.status.value} {words}"
+        verdict = "" if result is None else "same" if result.same else result.words
+        return f"{run.id} {run.name} {self._relation(run.ref) or ''} {run.status.value} {verdict}"
 
     def heading(self, original: RunSummary, width: int) -> list[Line]:
         """The column headings, and the original."""

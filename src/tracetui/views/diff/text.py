@@ -49,9 +49,9 @@ class Paper(NamedTuple):
 
     def pieces(self, lines: Lines, unit: int, row: int) -> Iterator[Piece]:
         """A row of a unit."""
-        return (self._beside if self.side else self._unified)(lines, *lines.lines(unit), row)
+        return (self._side_by_side if self.side else self._unified)(lines, *lines.lines(unit), row)
 
-    def _beside(self, lines: Lines, a: int | None, b: int | None, row: int) -> Iterator[Piece]:
+    def _side_by_side(self, lines: Lines, a: int | None, b: int | None, row: int) -> Iterator[Piece]:
         yield from fill(self._cell(lines, a, row, in_b=False), self.half)
         sign = self.glyphs.changed if not lines.of.same and a is not None and b is not None else Clean(" ")
         if not lines.of.same and (a is None or b is None):
@@ -63,38 +63,38 @@ class Paper(NamedTuple):
     def _cell(self, lines: Lines, number: int | None, row: int, *, in_b: bool) -> list[Piece]:
         if number is None:
             return [Piece(Clean(" " * self.half), "diff.gap")]
-        words = (lines.of.b if in_b else lines.of.a)[number]
+        line = (lines.of.b if in_b else lines.of.a)[number]
         at = (lines.of.at_b if in_b else lines.of.at_a) + number + 1
         shown = pad(count(at) if row == 0 else Clean(""), _NUMBER, right=True)
-        what = "" if lines.of.same else "diff.add" if in_b else "diff.rem"
+        base = "" if lines.of.same else "diff.add" if in_b else "diff.rem"
         sign = Clean(" ") if lines.of.same or row else self.glyphs.only_b if in_b else self.glyphs.only_a
-        text = laid(words, self.room).row(row, what)
-        pieces = [Piece(sign, what or "dim"), Piece(Clean(f"{shown} "), "dim"), *text]
-        if not what:
+        text = wrapped_line(line, self.room).row(row, base)
+        pieces = [Piece(sign, base or "dim"), Piece(Clean(f"{shown} "), "dim"), *text]
+        if not base:
             return pieces
         size = self.width - self.half - 3 if in_b else self.half
         missing = size - width_of(pieces)
-        return [*pieces, Piece(Clean(" " * max(0, missing)), f"{what}.line")]
+        return [*pieces, Piece(Clean(" " * max(0, missing)), f"{base}.line")]
 
     def _unified(self, lines: Lines, a: int | None, b: int | None, row: int) -> Iterator[Piece]:
-        of = lines.of
-        if of.same:
-            what, sign, words = "", Clean(" "), of.a[a if a is not None else 0]
+        hunk = lines.of
+        if hunk.same:
+            base, sign, line = "", Clean(" "), hunk.a[a if a is not None else 0]
         elif a is not None:
-            what, sign, words = "diff.rem", self.glyphs.only_a, of.a[a]
+            base, sign, line = "diff.rem", self.glyphs.only_a, hunk.a[a]
         else:
             assert b is not None
-            what, sign, words = "diff.add", self.glyphs.only_b, of.b[b]
-        shown_a = count(of.at_a + a + 1) if a is not None and row == 0 else Clean("")
-        shown_b = count(of.at_b + b + 1) if b is not None and row == 0 else Clean("")
-        yield Piece(sign if row == 0 else Clean(" "), what or "dim")
+            base, sign, line = "diff.add", self.glyphs.only_b, hunk.b[b]
+        shown_a = count(hunk.at_a + a + 1) if a is not None and row == 0 else Clean("")
+        shown_b = count(hunk.at_b + b + 1) if b is not None and row == 0 else Clean("")
+        yield Piece(sign if row == 0 else Clean(" "), base or "dim")
         numbers = f"{pad(shown_a, _NUMBER, right=True)} {pad(shown_b, _NUMBER, right=True)} "
         yield Piece(Clean(numbers), "dim")
-        text = laid(words, self.room).row(row, what)
+        text = wrapped_line(line, self.room).row(row, base)
         yield from text
-        if what:
+        if base:
             missing = self.width - (2 * _NUMBER + 3) - width_of(text)
-            yield Piece(Clean(" " * max(0, missing)), f"{what}.line")
+            yield Piece(Clean(" " * max(0, missing)), f"{base}.line")
 
 
 class Lines:
@@ -107,10 +107,10 @@ class Lines:
         self.starts = list(accumulate(heights, initial=0))
 
     def _height(self, a: int | None, b: int | None) -> int:
-        rows_a = 0 if a is None else len(laid(self.of.a[a], self._room).starts)
+        rows_a = 0 if a is None else len(wrapped_line(self.of.a[a], self._room).starts)
         if b is None or (self.of.same and a is not None):
             return rows_a
-        return max(rows_a, len(laid(self.of.b[b], self._room).starts))
+        return max(rows_a, len(wrapped_line(self.of.b[b], self._room).starts))
 
     def lines(self, unit: int) -> tuple[int | None, int | None]:
         """The lines of A and B in that unit."""
@@ -125,37 +125,37 @@ class Lines:
         return self.first + number, row - self.starts[number]
 
 
-class Laid(NamedTuple):
+class WrappedLine(NamedTuple):
     """A cleaned line, and the starts of its rows."""
 
     pieces: tuple[tuple[Clean, bool], ...]
     starts: Sequence[int]
     size: int
 
-    def row(self, number: int, what: str) -> list[Piece]:
-        """One row; `what` is ``diff.add``, ``diff.rem`` or empty. Empty beyond the end."""
+    def row(self, number: int, base: str) -> list[Piece]:
+        """One row; `base` is ``diff.add``, ``diff.rem`` or empty. Empty beyond the end."""
         if number >= len(self.starts):
             return []
         start = self.starts[number]
         stop = self.starts[number + 1] if number + 1 < len(self.starts) else self.size
         partly = not all(changed for _, changed in self.pieces)
-        found: list[Piece] = []
+        pieces: list[Piece] = []
         at = 0
         for text, changed in self.pieces:
             part = text[max(0, start - at) : max(0, stop - at)]
             at += len(text)
             if part:
-                style = "sec" if not what else f"{what}.word bold" if changed and partly else f"{what}.line"
-                found.append(Piece(Clean(part), style))
-        return found
+                style = "sec" if not base else f"{base}.word bold" if changed and partly else f"{base}.line"
+                pieces.append(Piece(Clean(part), style))
+        return pieces
 
 
 @lru_cache(2048)
-def laid(line: Words, room: int) -> Laid:
+def wrapped_line(line: Words, room: int) -> WrappedLine:
     """A line wrapped to rows of at most `room` cells."""
     pieces = tuple((clean(piece.text), piece.changed) for piece in line)
     text = Clean("".join(piece for piece, _ in pieces))
-    return Laid(pieces, breaks(text, room), len(text))
+    return WrappedLine(pieces, breaks(text, room), len(text))
 
 
 def breaks(text: Clean, width: int) -> Sequence[int]:
@@ -331,7 +331,7 @@ class ComparedRows:
 
     # ---- the rows
 
-    def _at(self, index: int) -> tuple[_Segment, int]:
+    def _locate(self, index: int) -> tuple[_Segment, int]:
         number = bisect_right(self._starts, index) - 1
         return self._segments[number], index - self._starts[number]
 
@@ -339,7 +339,7 @@ class ComparedRows:
         return self._starts[-1]
 
     def key(self, index: int) -> Hashable:
-        segment, i = self._at(index)
+        segment, i = self._locate(index)
         if isinstance(segment, _Group):
             return LineKey(segment.first, -2)
         if isinstance(segment, Lines):
@@ -364,7 +364,7 @@ class ComparedRows:
         return True
 
     def mark(self, index: int) -> str | None:
-        segment, i = self._at(index)
+        segment, i = self._locate(index)
         if isinstance(segment, Lines):
             if segment.of.same:
                 return None
@@ -376,7 +376,7 @@ class ComparedRows:
         """The section of a row."""
         if index >= len(self):
             return None
-        segment, _ = self._at(index)
+        segment, _ = self._locate(index)
         return self.look.sections[segment.first if isinstance(segment, _Group) else segment.section]
 
     def first_at(self, path: str) -> int | None:
@@ -391,7 +391,7 @@ class ComparedRows:
 
     def fold(self, index: int) -> Fold | None:
         """The fold of a row."""
-        segment, _ = self._at(index)
+        segment, _ = self._locate(index)
         if isinstance(segment, Lines):
             return None
         key = self.key(index)
@@ -399,27 +399,27 @@ class ComparedRows:
 
     def parent(self, index: int) -> int | None:
         """The row that a row folds into: fold or heading of a line, group of a heading."""
-        segment, _ = self._at(index)
+        segment, _ = self._locate(index)
         if isinstance(segment, Lines):
             fold = self.index(LineKey(segment.section, segment.hunk))
             return fold if fold is not None and fold < index else self.index(LineKey(segment.section))
         if isinstance(segment, _Hidden):
             return self.index(LineKey(segment.section))
         if isinstance(segment, _Head):
-            groups = (one for one in self._segments if isinstance(one, _Group))
-            group = next((one for one in groups if one.first <= segment.section < one.stop), None)
+            groups = (entry for entry in self._segments if isinstance(entry, _Group))
+            group = next((group for group in groups if group.first <= segment.section < group.stop), None)
             return None if group is None else self.index(LineKey(group.first, -2))
         return None
 
     # ---- drawing
 
     def line(self, index: int, width: int) -> Line:
-        segment, i = self._at(index)
+        segment, i = self._locate(index)
         if isinstance(segment, Lines):
             return tuple(fit(self._paper.pieces(segment, *segment.at(i)), width))
         if isinstance(segment, _Head):
             return tuple(fit(self._heading(segment), width))
-        return tuple(fit(self._folded(segment), width))
+        return tuple(fit(self._fold_line(segment), width))
 
     def _heading(self, head: _Head) -> Iterator[Piece]:
         section = self.look.sections[head.section]
@@ -430,9 +430,9 @@ class ComparedRows:
             Piece(Clean(f" {mark} "), "dim"),
             Piece(one_line(section.label, 200), "text bold" if section.differs else "sec"),
         ]
-        words = (_SINCE if self.look.context is not None else _SIDES).get(section.sign, "")
-        if words:
-            label.append(Piece(Clean(f"  {words}"), style))
+        suffix = (_SINCE if self.look.context is not None else _SIDES).get(section.sign, "")
+        if suffix:
+            label.append(Piece(Clean(f"  {suffix}"), style))
         if section.note:
             label.append(
                 Piece(Clean(f"  {one_line(section.note, 200)}"), "status.warn" if "cache" in section.note else "sec")
@@ -461,24 +461,25 @@ class ComparedRows:
             Sign.MOVED: glyphs.edited,
         }[sign]
 
-    def _folded(self, segment: _Group | _Hidden) -> Iterator[Piece]:
+    def _fold_line(self, segment: _Group | _Hidden) -> Iterator[Piece]:
         mark = self._glyphs.unfolded if segment.open else self._glyphs.folded
         if isinstance(segment, _Hidden):
-            words = f"{mark} {grouped(segment.size)} unchanged lines"
+            label = f"{mark} {grouped(segment.size)} unchanged lines"
         else:
             number = segment.stop - segment.first
-            said = all(one.path.startswith("messages[") for one in self.look.sections[segment.first : segment.stop])
-            words = f"{mark} {grouped(number)} unchanged {'messages' if said else 'values'}"
+            sections = self.look.sections[segment.first : segment.stop]
+            is_messages = all(section.path.startswith("messages[") for section in sections)
+            label = f"{mark} {grouped(number)} unchanged {'messages' if is_messages else 'values'}"
         rule = self._glyphs.rule
-        before = 2 if not self._side else max(2, (self._width - len(words)) // 2 - 1)
+        before = 2 if not self._side else max(2, (self._width - len(label)) // 2 - 1)
         yield Piece(Clean(rule * before), "line")
-        yield Piece(Clean(f" {words} "), "dim")
-        yield Piece(Clean(rule * max(0, self._width - before - len(words) - 2)), "line")
+        yield Piece(Clean(f" {label} "), "dim")
+        yield Piece(Clean(rule * max(0, self._width - before - len(label) - 2)), "line")
 
     # ---- search and copy
 
     def plain(self, index: int) -> str:
-        segment, i = self._at(index)
+        segment, i = self._locate(index)
         sections = self.look.sections
         if isinstance(segment, Lines):
             a, b = segment.lines(segment.at(i)[0])
@@ -490,9 +491,9 @@ class ComparedRows:
             hunk = sections[segment.section].compared.hunks[segment.hunk]
             return "\n".join(map(_plain, hunk.a[segment.first : segment.first + segment.size]))
         if isinstance(segment, _Group):
-            return "" if segment.open else "\n".join(map(_whole, sections[segment.first : segment.stop]))
+            return "" if segment.open else "\n".join(map(_section_text, sections[segment.first : segment.stop]))
         section = sections[segment.section]
-        return f"{section.label} {section.note}".strip() if segment.open else _whole(section)
+        return f"{section.label} {section.note}".strip() if segment.open else _section_text(section)
 
 
 def unified(look: Look) -> Iterator[str]:
@@ -511,5 +512,5 @@ def _plain(line: Words) -> str:
     return "".join(piece.text for piece in line)
 
 
-def _whole(section: Section) -> str:
+def _section_text(section: Section) -> str:
     return "\n".join([section.label, *dict.fromkeys(text for text in section.texts() if text is not None)])

@@ -98,12 +98,12 @@ def _errors(row: RunRow, size: int) -> Sequence[Piece]:
 
 def _cost(spent: spending.Spending, size: int) -> Clean:
     """The cost, rounded to dollars or thousands if it doesn't fit: a number is never cut."""
-    words = cost_text(spent)
-    if len(words) <= size or spent.usd is None:
-        return words
+    label = cost_text(spent)
+    if len(label) <= size or spent.usd is None:
+        return label
     sign = "~$" if spent.estimated else "$"
-    whole = f"{sign}{spent.usd:.0f}"
-    return Clean(whole if len(whole) <= size else f"{sign}{text.tokens(int(spent.usd))}")
+    dollars = f"{sign}{spent.usd:.0f}"
+    return Clean(dollars if len(dollars) <= size else f"{sign}{text.tokens(int(spent.usd))}")
 
 
 _UNREAD: Final = Clean("·")
@@ -114,7 +114,7 @@ def _model(run: RunSummary) -> Clean:
     return short_model(run.model) if run.model else Clean("—") if run.deep else _UNREAD
 
 
-def _of_run(value: Callable[[RunSummary, int], Clean], style: str = "sec") -> Callable[[RunRow, int], Sequence[Piece]]:
+def _cell(value: Callable[[RunSummary, int], Clean], style: str = "sec") -> Callable[[RunRow, int], Sequence[Piece]]:
     """The cell of a value of a run, as text of so many cells."""
     return lambda row, size: (Piece(value(row.run, size), style),)
 
@@ -130,34 +130,34 @@ COLUMNS: Final = {
         ),
         Column("result", "state, cause of failure, title or prompt", result_cell, cells=0, leaves=12, sort="outcome"),
         Column(
-            "id", "start of the id", _of_run(lambda run, size: short_id(run.id, size), "dim"),
+            "id", "start of the id", _cell(lambda run, size: short_id(run.id, size), "dim"),
             cells=9, leaves=4, sort="id",
             usual=lambda width, facts: width >= (_TITLES_ONLY if "title" in facts else 66),
         ),
         Column(
             "tok", "tokens, input and output",
-            _of_run(lambda run, size: tokens_label(run) if run.deep or run.usage else _UNREAD),
+            _cell(lambda run, size: tokens_label(run) if run.deep or run.usage else _UNREAD),
             cells=5, leaves=6, sort="tokens", right=True,
             usual=lambda width, facts: "tok" in facts and (width >= 100 or (68 <= width < 76 and "cost" not in facts)),
         ),
         Column(
-            "cost", "recorded or estimated (~) cost", _of_run(lambda run, size: _cost(spending.of_run(run), size)),
+            "cost", "recorded or estimated (~) cost", _cell(lambda run, size: _cost(spending.of_run(run), size)),
             cells=8, leaves=7, sort="cost", right=True,
             usual=lambda width, facts: "cost" in facts,
         ),
         Column(
-            "model", "model", _of_run(lambda run, size: text.truncate_middle(_model(run), size)),
+            "model", "model", _cell(lambda run, size: text.truncate_middle(_model(run), size)),
             cells=14, leaves=3, sort="model",
             usual=lambda width, facts: width >= 112,
         ),
         Column(
-            "format", "format of the trace", _of_run(lambda run, size: Clean(run.ref.format), "dim"),
+            "format", "format of the trace", _cell(lambda run, size: Clean(run.ref.format), "dim"),
             cells=11, leaves=2, sort="format",
             usual=lambda width, facts: width >= 124,
         ),
         Column(
             "project", "recorded source: folder, repository",
-            _of_run(lambda run, size: text.truncate_middle(clean(run.source or "—", 200), size), "dim"),
+            _cell(lambda run, size: text.truncate_middle(clean(run.source or "—", 200), size), "dim"),
             cells=18, leaves=1,
             usual=lambda width, facts: False,
         ),
@@ -171,7 +171,7 @@ COLUMNS: Final = {
         ),
         Column(
             "step", "number of steps",
-            _of_run(lambda run, size: text.count(run.steps) if run.deep or run.steps is not None else _UNREAD),
+            _cell(lambda run, size: text.count(run.steps) if run.deep or run.steps is not None else _UNREAD),
             cells=4, leaves=9, sort="steps", right=True,
             usual=lambda width, facts: width >= 39 and not _is_narrow(width, facts),
         ),
@@ -216,7 +216,7 @@ def columns_for(
     result has enough room. `facts` are those that any run has.
     """
     if chosen:
-        return _fitting(width, chosen, name)
+        return _fitting_columns(width, chosen, name)
     titled, costed = "title" in facts, "cost" in facts
     usual = USUAL_NAME if width < 70 else USUAL_NAME + 1
     least = next((size for size in _SHORT_NAMES if name and size >= name), usual)
@@ -240,25 +240,25 @@ def columns_for(
 
 def _cells(names: Collection[str]) -> int:
     """Cells of these columns and the blanks between them, without the flexible ones."""
-    return sum(COLUMNS[one].cells for one in names) + len(names) - 1
+    return sum(COLUMNS[name].cells for name in names) + len(names) - 1
 
 
-def _fitting(width: int, chosen: Sequence[str], name: int) -> list[tuple[str, int]]:
+def _fitting_columns(width: int, chosen: Sequence[str], name: int) -> list[tuple[str, int]]:
     """The chosen columns that fit: whole columns are dropped before a name is cut."""
-    shown = [*(one for one in FIXED if one not in chosen), *(one for one in chosen if one in COLUMNS)]
+    shown = [*(key for key in FIXED if key not in chosen), *(key for key in chosen if key in COLUMNS)]
     wanted = max(_MIN_NAME, min(name, _NAMES[-1]))
     least = {"name": wanted, "result": _MIN_RESULT}
     for dropped in _BY_LOSS:
-        if _cells(shown) + sum(least[one] for one in least if one in shown) <= width:
+        if _cells(shown) + sum(least[key] for key in least if key in shown) <= width:
             break
         if dropped.name in shown:
             shown.remove(dropped.name)
     room = max(_MIN_NAME, width - _cells(shown))
     if "result" not in shown:
-        return [(one, COLUMNS[one].cells or room) for one in shown]
+        return [(key, COLUMNS[key].cells or room) for key in shown]
     size = max(_MIN_NAME, min(wanted, room - _MIN_RESULT))
     sizes = {"name": size, "result": room - size}
-    return [(one, COLUMNS[one].cells or sizes[one]) for one in shown]
+    return [(key, COLUMNS[key].cells or sizes[key]) for key in shown]
 
 
 _GOOD_RESULT: Final = 30

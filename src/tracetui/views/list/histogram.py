@@ -37,8 +37,8 @@ class Strip:
 
     def _column(self, runs: int, failed: int, tallest: int) -> list[Piece]:
         """The cells of a bar, from top to bottom."""
-        glyphs, whole = self._glyphs, self._height * _PARTS
-        total = min(whole, -(-runs * whole // tallest))
+        glyphs, full = self._glyphs, self._height * _PARTS
+        total = min(full, -(-runs * full // tallest))
         red = -(-failed * total // runs) if runs else 0
         if 0 < red < total < _PARTS:
             total = _PARTS  # a cell shows two colors only if it is full

@@ -143,8 +143,8 @@ def result_phrase(run: RunSummary, glyphs: Glyphs = UNICODE, *, named: bool = Tr
         word = run.status_word if run.status_source is StatusSource.EXPLICIT else None
         if not run.prompt and not run.title:
             return (Piece(one_line(word or "no end record", 60), "sec"),)
-        asked = Piece(one_line(run.title or run.prompt, 200), "text")
-        return (asked,) if word is None else (asked, Piece(Clean(" · "), "dim"), Piece(one_line(word, 60), "sec"))
+        title = Piece(one_line(run.title or run.prompt, 200), "text")
+        return (title,) if word is None else (title, Piece(Clean(" · "), "dim"), Piece(one_line(word, 60), "sec"))
     return (Piece(one_line(run.prompt, 200) if run.prompt or run.deep else Clean("·"), "dim"),)
 
 

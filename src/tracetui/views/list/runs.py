@@ -67,7 +67,7 @@ class RunRows:
         """Compute everything that reads all rows. Calls `rest` between runs: their prices take 0.1 ms each."""
         self.index("")
         self.longest_name, self._headings, self.costed, self._facts, self.starts  # noqa: B018 - they are remembered
-        self._below, self.runs  # noqa: B018
+        self._refs_with_parent, self.runs  # noqa: B018
         if self.costed:
             for start, end in ((0, len(self._items)), *pairwise([*self._headings, len(self._items)])):
                 self._sums[start, end] = self._add_up(start, end, rest)
@@ -139,7 +139,7 @@ class RunRows:
     def index(self, key: Hashable) -> int | None:
         if self._index is None:
             items = self._items
-            self._index = {one.ref if isinstance(one, RunSummary) else self.key(i): i for i, one in enumerate(items)}
+            self._index = {item.ref if isinstance(item, RunSummary) else self.key(i): i for i, item in enumerate(items)}
         return self._index.get(key)
 
     def renew(self, run: RunSummary) -> int | None:
@@ -182,8 +182,8 @@ class RunRows:
     def columns(self, width: int) -> list[tuple[str, int]]:
         """(column, cells) of these rows; see `columns_for`."""
         if self._columns is None or self._columns[0] != width:
-            found = columns_for(width, self._chosen, name=self.longest_name, facts=self._facts)
-            self._columns = width, found
+            columns = columns_for(width, self._chosen, name=self.longest_name, facts=self._facts)
+            self._columns = width, columns
         return self._columns[1]
 
     def choose(self, columns: Sequence[str]) -> None:
@@ -228,14 +228,14 @@ class RunRows:
         def runs(most: int | None = None) -> Iterator[RunSummary]:
             return islice((item for item in self._items if isinstance(item, RunSummary)), most)
 
-        found: dict[Fact, bool] = {
+        facts: dict[Fact, bool] = {
             "title": any(run.title for run in runs()),
             "score": any(run.scores for run in runs()),
             "cost": self.costed,
             "time": any(run.duration_ms is not None or run.status is Status.RUNNING for run in runs(_SAMPLE)),
             "tok": any(run.usage or not run.deep for run in runs(_SAMPLE)),
         }
-        return {name for name, has in found.items() if has}
+        return {name for name, has in facts.items() if has}
 
     @cached_property
     def longest_name(self) -> int:
@@ -281,10 +281,10 @@ class RunRows:
     def _name_length(self, run: RunSummary) -> int:
         if not run.label:
             return len(run.name or run.id)
-        return len(run.label) + (2 if run.ref in self._below else len(run.name) + bool(run.name))
+        return len(run.label) + (2 if run.ref in self._refs_with_parent else len(run.name) + bool(run.name))
 
     @cached_property
-    def _below(self) -> Collection[RunRef]:
+    def _refs_with_parent(self) -> Collection[RunRef]:
         """Runs nested below their parent."""
         return parents([item for item in self._items if isinstance(item, RunSummary)])
 
@@ -296,7 +296,7 @@ class RunRows:
             state,
             standing_of(run, state, self.now, glyphs),
             self._relationship_of(run, glyphs),
-            run.ref in self._below,
+            run.ref in self._refs_with_parent,
             self.now,
             self._time_of(run),
             glyphs,
@@ -323,10 +323,10 @@ _SUMS_FROM: Final = 40
 
 def group_line(item: tuple[str, int], width: int, glyphs: Glyphs, spent: spending.Spending | None = None) -> Line:
     """The heading of a group: label, rule, what its runs spent where there is room, and their number."""
-    words = ""
+    amount = ""
     if spent is not None:
-        words = spent_words(spent) if width >= TITLES_FIRST else cost_text(spent) if spent.usd else ""
-    right = f"{words}  {item[1]}" if words and width >= _SUMS_FROM else str(item[1])
+        amount = spent_words(spent) if width >= TITLES_FIRST else cost_text(spent) if spent.usd else ""
+    right = f"{amount}  {item[1]}" if amount and width >= _SUMS_FROM else str(item[1])
     label = text.truncate_middle(clean(item[0], 200), max(8, width - len(right) - 4))  # keep both ends of a path
     rule = glyphs.rule * max(0, width - text.cells(label) - len(right) - 3)
     return (Piece(label, "dim"), Piece(Clean(f" {rule} "), "line"), Piece(Clean(right), "dim"))
@@ -335,5 +335,5 @@ def group_line(item: tuple[str, int], width: int, glyphs: Glyphs, spent: spendin
 def _problem_line(problem: Problem, columns: list[tuple[str, int]], width: int, glyphs: Glyphs) -> Line:
     name = column(clean(basename(problem.path), 200), columns[1][1], "status.warn")
     place = f"{problem.reason}, {problem.where}" if problem.where else problem.reason
-    what = Piece(one_line(f"unreadable: {place}", 300), "status.warn")
-    return tuple(fit([Piece(glyphs.note, "status.warn bold"), Piece(Clean(" ")), name, Piece(Clean(" ")), what], width))
+    note = Piece(one_line(f"unreadable: {place}", 300), "status.warn")
+    return tuple(fit([Piece(glyphs.note, "status.warn bold"), Piece(Clean(" ")), name, Piece(Clean(" ")), note], width))

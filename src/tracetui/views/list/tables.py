@@ -79,9 +79,9 @@ class FacetRows:
         if not isinstance(item, Choice):
             rule = self._glyphs.rule * max(0, width - len(item) - 1)
             return (Piece(one_line(item, 40), "sec bold"), Piece(Clean(f" {rule}"), "line"))
-        picked = item.term in self._picked
-        sign = Piece(self._glyphs.ok if picked else Clean(" "), "accent bold")
-        style = "dim" if item.value is None else "accent bold" if picked else "text"
+        is_picked = item.term in self._picked
+        sign = Piece(self._glyphs.ok if is_picked else Clean(" "), "accent bold")
+        style = "dim" if item.value is None else "accent bold" if is_picked else "text"
         room = min(self._longest, max(10, width - 12))
         spare = width - room - 12
         bar = amount(item.runs, self._total, min(spare, _MAX_BAR), "bar.model", glyphs=self._glyphs)
@@ -210,15 +210,15 @@ class HitRows:
             return tuple(fit(self._run(item), width))
         above = self._items[index - 1]
         repeats = item.span is not None and not isinstance(above, RunRef) and above.span == item.span
-        return tuple(fit(self._hit(item, width, repeats=repeats), width))
+        return tuple(fit(self._hit_line(item, width, repeats=repeats), width))
 
     def _run(self, ref: RunRef) -> Line:
         run = self._summary(ref)
         if run is None:
             return (Piece(clean(ref.address, 300), "sec"),)
-        stands = self._standing(run, self._glyphs)
+        standing = self._standing(run, self._glyphs)
         return (
-            Piece(stands.sign, stands.style),
+            Piece(standing.sign, standing.style),
             Piece(Clean(" ")),
             Piece(truncate(run_label(run), 60), "text bold"),
             Piece(Clean(f" {short_id(run.id)}"), "sec"),
@@ -226,7 +226,7 @@ class HitRows:
             Piece(Clean(f"  {one_line(run.title or run.prompt, 120)}"), "dim"),
         )
 
-    def _hit(self, hit: Hit, width: int, *, repeats: bool) -> Line:
+    def _hit_line(self, hit: Hit, width: int, *, repeats: bool) -> Line:
         """The step as a row of the story, if the row above doesn't show it, then where it matches."""
         step = f"{hit.step}" if hit.step is not None and not repeats else ""
         label = [] if repeats else hit_label(hit, width // 3, self._glyphs)
@@ -305,10 +305,10 @@ class StatisticRows:
         bar = min(_MAX_BAR, room - name - 2)
         return (shown, name, bar) if bar >= _MIN_BAR else (shown, room, 0)
 
-    def heading(self, width: int, what: str, *, sorted_by: str = "") -> Line:
+    def heading(self, width: int, label: str, *, sorted_by: str = "") -> Line:
         """The column headings, that of the order in `STATISTIC_SORTS` stands out; the last one describes the bars."""
         shown, room, bar = self._layout(width)
-        pieces = fill([Piece(one_line(what, 20), "dim")], room)
+        pieces = fill([Piece(one_line(label, 20), "dim")], room)
         for name in shown:
             style = "accent" if name == sorted_by else "dim"
             pieces.append(column(Clean(name), _size_of(name), style, right=True))

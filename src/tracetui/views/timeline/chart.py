@@ -61,8 +61,8 @@ class Chart:
         """Length of the axis, 0 without recorded times; longer than a run that goes on."""
         self._end_ms = 0.0
         """End of the run so far."""
-        self._reach = self._reach_since(before, own=True)
-        self._recorded = self._recorded_since(before)
+        self._time_range = self._update_time_range(before, own=True)
+        self._recorded = self._update_work_time(before)
         """The time worked as recorded, without what goes on."""
         self._work: WorkTime | None = None
         """The time worked; None without idle time."""
@@ -92,14 +92,14 @@ class Chart:
             self._takes_time = any(span.duration_ms for span in new)
 
     def _measure(self, before: tuple[Chart, Growth] | None) -> None:
-        first, last = self._reach
+        first, last = self._time_range
         if not last:
-            first, last = self._inherited_reach = self._reach_since(before, own=False)
+            first, last = self._inherited_reach = self._update_time_range(before, own=False)
         if last:
             work = self._recorded
             if self._now is not None and self._run.summary.status is Status.RUNNING and self._running:
                 last = max(last, self._now)
-                work = work.extended(_worked([self._run.spans[i] for i in self._running], self._now))
+                work = work.extended(_periods([self._run.spans[i] for i in self._running], self._now))
             self._base = first
             self.total_ms = (last - first) * 1000
             if work.longest_gaps and work.worked > 0:
@@ -107,31 +107,31 @@ class Chart:
         if not last or self.total_ms <= 0:
             self._lay_end_to_end(before)
 
-    def _reach_since(self, before: tuple[Chart, Growth] | None, *, own: bool) -> tuple[float, float]:
+    def _update_time_range(self, before: tuple[Chart, Growth] | None, *, own: bool) -> tuple[float, float]:
         """First start and last end. Remeasures everything only if a changed span had set one of them."""
         spans = self._run.spans
         if before is None:
-            return _reach(spans, own=own)
+            return _time_range(spans, own=own)
         chart, delta = before
-        reach = chart._reach if own else chart._inherited_reach
+        reach = chart._time_range if own else chart._inherited_reach
         if reach is None:
-            return _reach(spans, own=own)
+            return _time_range(spans, own=own)
         first, last = reach
-        gone = _reach([chart._run.spans[i] for i in delta.changed], own=own)
-        new = _reach([*(spans[i] for i in delta.changed), *spans[delta.start :]], own=own)
+        gone = _time_range([chart._run.spans[i] for i in delta.changed], own=own)
+        new = _time_range([*(spans[i] for i in delta.changed), *spans[delta.start :]], own=own)
         if gone[0] <= first < new[0] or gone[1] >= last > new[1]:
-            return _reach(spans, own=own)
+            return _time_range(spans, own=own)
         return min(first, new[0]), max(last, new[1])
 
-    def _recorded_since(self, before: tuple[Chart, Growth] | None) -> WorkTime:
+    def _update_work_time(self, before: tuple[Chart, Growth] | None) -> WorkTime:
         """The time worked. Remeasures everything only if a changed span is no longer where it was."""
         spans = self._run.spans
         if before is not None:
             chart, delta = before
-            pairs = ((_worked([chart._run.spans[i]]), _worked([spans[i]])) for i in delta.changed)
+            pairs = ((_periods([chart._run.spans[i]]), _periods([spans[i]])) for i in delta.changed)
             if all(not old or (new and new[0][0] <= old[0][0] and old[0][1] <= new[0][1]) for old, new in pairs):
-                return chart._recorded.extended(_worked([*(spans[i] for i in delta.changed), *spans[delta.start :]]))
-        return WorkTime(_worked(spans))
+                return chart._recorded.extended(_periods([*(spans[i] for i in delta.changed), *spans[delta.start :]]))
+        return WorkTime(_periods(spans))
 
     def _lay_end_to_end(self, before: tuple[Chart, Growth] | None) -> None:
         """Each span begins at the end of the previous one, a container with its first span."""
@@ -205,7 +205,7 @@ class Chart:
 
     def _tokens_since(self, before: Chart, delta: Growth) -> tuple[list[int], list[int]]:
         spans, old = self._run.spans, before._run.spans
-        same = next((i for i in delta.changed if _stated(spans[i]) != _stated(old[i])), delta.start)
+        same = next((i for i in delta.changed if _reported_tokens(spans[i]) != _reported_tokens(old[i])), delta.start)
         sums, counts = before._tokens_before
         if len(sums) != same + 1:  # they go on otherwise, or did already
             sums, counts = sums[: same + 1], counts[: same + 1]
@@ -233,10 +233,10 @@ class Chart:
         draw = container if thin else bar
         return on_grid(draw(start, end, self.total_ms, width, glyphs), style, ticks, width, glyphs)
 
-    def whole(self, width: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
-        """The whole run in one row: each cell shows an operation, failures on top."""
+    def overview(self, width: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
+        """The run in one row: each cell shows an operation, failures on top."""
         styles = ["line"] * width
-        for position in self._painted():
+        for position in self._painted_positions():
             extent = self.extent(position)
             if extent is None or extent[1] is None:
                 continue
@@ -246,7 +246,7 @@ class Chart:
         full = Clean(glyphs.ends[-1])
         return [Piece(full, style) if style != "line" else Piece(Clean(" ")) for style in styles]
 
-    def _painted(self) -> Sequence[int]:
+    def _painted_positions(self) -> Sequence[int]:
         if self.total_ms <= 0:
             return ()
         leaves: Sequence[int] = self._leaves
@@ -293,7 +293,7 @@ class Chart:
         return self._run.spans[position].status is Status.ERROR and self._is_leaf(position)
 
 
-def _reach(spans: Sequence[Span], *, own: bool = True) -> tuple[float, float]:
+def _time_range(spans: Sequence[Span], *, own: bool = True) -> tuple[float, float]:
     """First start and last end of spans with valid times; `own`: without inherited spans."""
     first, last = _LATEST, 0.0
     for span in spans:
@@ -308,24 +308,24 @@ def _reach(spans: Sequence[Span], *, own: bool = True) -> tuple[float, float]:
     return first, last
 
 
-def _worked(spans: Iterable[Span], until: float | None = None) -> list[tuple[float, float]]:
+def _periods(spans: Iterable[Span], until: float | None = None) -> list[tuple[float, float]]:
     """(Start, end) in UTC seconds of the spans but containers; those that follow soon are joined.
 
     A span without an end lasts `until`; None: no time.
     """
-    found: list[tuple[float, float]] = []
+    intervals: list[tuple[float, float]] = []
     for span in spans:
         start = span.started_at
         if start is None or not 0 < start < _LATEST or span.operation in CONTAINERS or span.taken_over:
             continue
         length = span.duration_ms
         end = start + length / 1000 if length is not None and 0 < length < _LATEST else max(start, until or start)
-        if found and found[-1][0] <= start < found[-1][1] + IDLE_SECONDS:
-            if end > found[-1][1]:
-                found[-1] = found[-1][0], end
+        if intervals and intervals[-1][0] <= start < intervals[-1][1] + IDLE_SECONDS:
+            if end > intervals[-1][1]:
+                intervals[-1] = intervals[-1][0], end
         else:
-            found.append((start, end))
-    return found
+            intervals.append((start, end))
+    return intervals
 
 
 class Layout:
@@ -339,16 +339,16 @@ class Layout:
 
     def grown(self, run: Run, first: int) -> Layout:
         """The layout of `run`, whose spans before position `first` are laid already. Costs time for the others."""
-        made, number = Layout(), min(first // BLOCK, len(self._states) - 1)
-        made._states, made.offsets = self._states[: number + 1], self.offsets[: number * BLOCK]
-        sizes, offsets = run.sizes, made.offsets
-        at, held = made._states[-1]
+        layout, number = Layout(), min(first // BLOCK, len(self._states) - 1)
+        layout._states, layout.offsets = self._states[: number + 1], self.offsets[: number * BLOCK]
+        sizes, offsets = run.sizes, layout.offsets
+        at, held = layout._states[-1]
         ends = list(held)
         for i, span in enumerate(run.spans[number * BLOCK :], number * BLOCK):
             while ends and ends[-1][0] <= i:
                 at = max(at, ends.pop()[1])
-            if i == len(made._states) * BLOCK:
-                made._states.append((at, tuple(ends)))
+            if i == len(layout._states) * BLOCK:
+                layout._states.append((at, tuple(ends)))
             length = span.duration_ms
             if length is None or not 0 <= length < _LATEST:
                 offsets.append(nan)
@@ -358,8 +358,8 @@ class Layout:
                 at += length
             else:
                 ends.append((i + sizes[i], at + length))
-        made.total_ms = max([at, *(end for _, end in ends)])
-        return made
+        layout.total_ms = max([at, *(end for _, end in ends)])
+        return layout
 
 
 def _first_moved(old: Run, new: Run, delta: Growth) -> int:
@@ -372,14 +372,14 @@ def _first_moved(old: Run, new: Run, delta: Growth) -> int:
     return next((i for i in delta.changed if shape(old, i) != shape(new, i)), delta.start)
 
 
-def _stated(span: Span) -> int | None:
+def _reported_tokens(span: Span) -> int | None:
     """The tokens of a span that count for its containers."""
     return None if span.operation in CONTAINERS else tokens_of(span.usage)
 
 
 def _add_up(sums: list[int], counts: list[int], spans: Sequence[Span]) -> tuple[list[int], list[int]]:
     """Extend the prefix sums."""
-    stated = [_stated(span) for span in spans]
+    stated = [_reported_tokens(span) for span in spans]
     sums += islice(accumulate((count or 0 for count in stated), initial=sums[-1]), 1, None)
     counts += islice(accumulate((count is not None for count in stated), initial=counts[-1]), 1, None)
     return sums, counts
@@ -412,26 +412,26 @@ Keep = Callable[[Span], bool]
 def visible(run: Run, tree: bool, folded: frozenset[str], keep: Keep | None) -> Sequence[int]:
     """Positions of the spans with a row, in order. A filtered timeline ignores folds."""
     if tree and keep is not None:
-        return _asked_for(run, keep, folded)
-    unfolded = _unfolded(run, folded) if keep is None else range(len(run.spans))
+        return _filtered(run, keep, folded)
+    unfolded = _unfolded_positions(run, folded) if keep is None else range(len(run.spans))
     if tree:
         return unfolded
-    shows = _shows(run, keep)
+    shows = _row_filter(run, keep)
     return array("L", [i for i in unfolded if shows(i)])
 
 
-def _unfolded(run: Run, folded: frozenset[str]) -> Sequence[int]:
+def _unfolded_positions(run: Run, folded: frozenset[str]) -> Sequence[int]:
     """Positions of the spans without a folded ancestor."""
     if not folded:
         return range(len(run.spans))
-    found: array[int] = array("L")
+    positions: array[int] = array("L")
     at = 0
     for position in sorted(run.index[span_id] for span_id in folded if span_id in run.index):
         if position >= at:
-            found.extend(range(at, position + 1))
+            positions.extend(range(at, position + 1))
             at = position + run.sizes[position]
-    found.extend(range(at, len(run.spans)))
-    return found
+    positions.extend(range(at, len(run.spans)))
+    return positions
 
 
 def update_visible(
@@ -441,29 +441,29 @@ def update_visible(
     if not isinstance(before, array) or (tree and keep is not None) or (folded and not tree):
         return visible(run, tree, folded, keep)
     if tree:
-        found: array[int] = before[:]
+        positions: array[int] = before[:]
         for position in range(delta.start, len(run.spans)):
-            if not _folded_away(run, position, folded, found):
-                found.append(position)
-        return found
-    return update_chosen(before, delta, len(run.spans), _shows(run, keep))
+            if not _is_folded_away(run, position, folded, positions):
+                positions.append(position)
+        return positions
+    return update_chosen(before, delta, len(run.spans), _row_filter(run, keep))
 
 
 def update_chosen(before: array[int], delta: Growth, count: int, chosen: Callable[[int], bool]) -> array[int]:
     """Update the positions of chosen spans for a run that grew. The choice must depend on the span alone."""
-    found = before[:]
+    positions = before[:]
     for position in delta.changed:
-        at = bisect_left(found, position)
-        there = at < len(found) and found[at] == position
-        if there and not chosen(position):
-            found.pop(at)
-        elif not there and chosen(position):
-            found.insert(at, position)
-    found.extend(i for i in range(delta.start, count) if chosen(i))
-    return found
+        at = bisect_left(positions, position)
+        is_present = at < len(positions) and positions[at] == position
+        if is_present and not chosen(position):
+            positions.pop(at)
+        elif not is_present and chosen(position):
+            positions.insert(at, position)
+    positions.extend(i for i in range(delta.start, count) if chosen(i))
+    return positions
 
 
-def _shows(run: Run, keep: Keep | None) -> Callable[[int], bool]:
+def _row_filter(run: Run, keep: Keep | None) -> Callable[[int], bool]:
     """Whether a span has a row in the timeline."""
     spans, sizes = run.spans, run.sizes
     if keep is not None:
@@ -471,16 +471,16 @@ def _shows(run: Run, keep: Keep | None) -> Callable[[int], bool]:
     return lambda i: sizes[i] == 1 or spans[i].operation not in CONTAINERS
 
 
-def _folded_away(run: Run, position: int, folded: frozenset[str], found: Sequence[int]) -> bool:
-    """Whether a span has a folded ancestor, if `found` is complete up to it."""
+def _is_folded_away(run: Run, position: int, folded: frozenset[str], positions: Sequence[int]) -> bool:
+    """Whether a span has a folded ancestor, if `positions` is complete up to it."""
     above = run.parent(position) if run.depths[position] else None
     if above is None:
         return False
-    at = bisect_left(found, above)
-    return run.spans[above].id in folded or at == len(found) or found[at] != above
+    at = bisect_left(positions, above)
+    return run.spans[above].id in folded or at == len(positions) or positions[at] != above
 
 
-def _asked_for(run: Run, keep: Keep, folded: frozenset[str]) -> Sequence[int]:
+def _filtered(run: Run, keep: Keep, folded: frozenset[str]) -> Sequence[int]:
     """The filtered spans with their ancestors, without folded ones."""
     positions = {i for i, span in enumerate(run.spans) if keep(span)}
     for position in list(positions):
@@ -488,10 +488,10 @@ def _asked_for(run: Run, keep: Keep, folded: frozenset[str]) -> Sequence[int]:
         while parent is not None and parent not in positions:
             positions.add(parent)
             parent = run.parent(parent)
-    found: array[int] = array("L")
+    shown: array[int] = array("L")
     end = 0
     for position in sorted(positions):
         if position >= end:
-            found.append(position)
+            shown.append(position)
             end = position + run.sizes[position] if run.spans[position].id in folded else end
-    return found
+    return shown

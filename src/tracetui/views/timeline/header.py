@@ -58,8 +58,8 @@ def ending(run: Run, glyphs: Glyphs = UNICODE) -> Line:
         return (Piece(Clean(f"{glyphs.cut} reading more"), "dim"),)
     derived = summary.status_source is StatusSource.DERIVED
     if summary.status is Status.ERROR:
-        words = Piece(Clean(f"{glyphs.end} run ends here"), "status.error")
-        return (words, Piece(Clean(f"  {cause(run)}"), "dim"))
+        label = Piece(Clean(f"{glyphs.end} run ends here"), "status.error")
+        return (label, Piece(Clean(f"  {cause(run)}"), "dim"))
     if summary.status is Status.CANCELLED:
         return (Piece(Clean(f"{glyphs.end} run stopped here"), "sec"), Piece(Clean(f"  {_word(summary)}"), "dim"))
     if summary.is_session and summary.last is not None:
@@ -86,13 +86,13 @@ def cause(run: Run) -> Clean:
 
 def _verdict(run: Run, glyphs: Glyphs, state: State, now: float | None) -> list[Piece]:
     summary = run.summary
-    stands = standing_of(summary, state, now, glyphs)
-    loud, style = stands.status in (Status.ERROR, Status.RUNNING), stands.style
+    standing = standing_of(summary, state, now, glyphs)
+    loud, style = standing.status in (Status.ERROR, Status.RUNNING), standing.style
     name = Clean(f" {truncate(run_label(summary), 60)}")
-    pieces = [Piece(stands.sign, style), Piece(name, f"{style} bold" if loud else "text bold")]
+    pieces = [Piece(standing.sign, style), Piece(name, f"{style} bold" if loud else "text bold")]
     if summary.status is Status.ERROR:
         return [*pieces, *_failure(run, glyphs)]
-    pieces.append(Piece(Clean(f" {stands.words}"), style))
+    pieces.append(Piece(Clean(f" {standing.words}"), style))
     if summary.scores:
         pieces.append(Piece(Clean(f" {glyphs.dot} {score_cell(summary, glyphs)}"), style if summary.failed else "text"))
     if summary.status_word and summary.status_word.lower() != summary.status.value:
@@ -110,16 +110,16 @@ def _failure(run: Run, glyphs: Glyphs) -> list[Piece]:
     """``failed at step 11 of 11 · search``: the step of the first error, if it has one."""
     error = run.summary.first_error
     span = run.span(error.span) if error is not None and error.span is not None else None
-    where = " failed"
+    outcome = " failed"
     place = span_reference(run, span) if span is not None else ""
     if span is not None and place == str(span.step):
         last = max((step.number for step in run.steps if step.number is not None), default=span.step or 0)
-        where = f" failed at step {place} of {max(last, span.step or 0)}"
+        outcome = f" failed at step {place} of {max(last, span.step or 0)}"
     elif span is not None and place:
-        where = f" failed at {one_line(span_title(run, span), 120)}"
-        return [Piece(Clean(where), "text bold")]
-    what = one_line(span.name, 80) if span is not None else cause(run)
-    return [Piece(Clean(where), "text bold"), Piece(Clean(f" {glyphs.dot} {what}" if what else ""), "text")]
+        outcome = f" failed at {one_line(span_title(run, span), 120)}"
+        return [Piece(Clean(outcome), "text bold")]
+    detail = one_line(span.name, 80) if span is not None else cause(run)
+    return [Piece(Clean(outcome), "text bold"), Piece(Clean(f" {glyphs.dot} {detail}" if detail else ""), "text")]
 
 
 def _heading_facts(
@@ -168,9 +168,9 @@ def causes_words(causes: Sequence[Group], room: int) -> Line:
     runs, title = f" ({quantity(len(common.runs), 'run')})", excerpt(common.title, 200)
     leads = (f"{number} · most common: ", "most common: ", "") if len(causes) > 1 else (f"{number}: ", "")
     for lead in leads:
-        left = room - len(lead) - len(runs) - 2
-        if left >= min(_TITLE, cells(title)) or (not lead and left >= _MIN_TITLE):
-            return Piece(Clean(f"  {lead}"), "sec"), Piece(truncate(title, left), "text"), Piece(Clean(runs), "sec")
+        rest = room - len(lead) - len(runs) - 2
+        if rest >= min(_TITLE, cells(title)) or (not lead and rest >= _MIN_TITLE):
+            return Piece(Clean(f"  {lead}"), "sec"), Piece(truncate(title, rest), "text"), Piece(Clean(runs), "sec")
     return (Piece(Clean(f"  {number}"), "sec"),) if room >= len(number) + 2 else ()
 
 
@@ -194,8 +194,8 @@ def liveness_strip(
     result always fits.
     """
     room = max(0, width - FRAME)
-    ways = _ended(liveness, glyphs) if liveness.state is State.ENDED else _going_on(liveness, glyphs)
-    rights = _rights(liveness, per_minute, glyphs)
+    ways = _ended_variants(liveness, glyphs) if liveness.state is State.ENDED else _live_variants(liveness, glyphs)
+    rights = _right_variants(liveness, per_minute, glyphs)
     for left, beside in ways:
         for right in rights[beside]:
             if width_of(left) + (width_of(right) + 1 if right else 0) <= room:
@@ -207,22 +207,22 @@ _ANY: Final = slice(0, 3)
 """All right parts: sparkline, words, none."""
 
 
-def _going_on(liveness: Liveness, glyphs: Glyphs) -> Iterator[tuple[Line, slice]]:
+def _live_variants(liveness: Liveness, glyphs: Glyphs) -> Iterator[tuple[Line, slice]]:
     """Left parts, longest first, each with the right parts that may go with it."""
     stalled = liveness.state is State.STALLED
     if liveness.usual.p95_ms is not None:
         word = State.RUNNING if stalled else liveness.state  # the recorded state first, our guess last
         arrow = (Piece(Clean(f" {glyphs.arrow} "), "status.warn"), Piece(Clean(State.STALLED), "status.warn bold"))
-        for words, beside in _usual_words(liveness):
-            facts = [*_facts(liveness, word, glyphs), (Piece(Clean(words), "dim"),)]
-            yield (*_joined(facts, glyphs), *(arrow if stalled else ())), beside
+        for label, beside in _usual_words(liveness):
+            facts = [*_facts(liveness, word, glyphs), (Piece(Clean(label), "dim"),)]
+            yield (*_join(facts, glyphs), *(arrow if stalled else ())), beside
     facts = [*_facts(liveness, liveness.state, glyphs)]
-    yield _joined(facts, glyphs), _ANY
+    yield _join(facts, glyphs), _ANY
     yield facts[0], _ANY
     yield (_sign(liveness, glyphs), Piece(Clean(f" {liveness.state}"), f"{_STYLES[liveness.state]} bold")), _ANY
 
 
-def _ended(liveness: Liveness, glyphs: Glyphs) -> Iterator[tuple[Line, slice]]:
+def _ended_variants(liveness: Liveness, glyphs: Glyphs) -> Iterator[tuple[Line, slice]]:
     sign, style = status_glyph(liveness.status, glyphs)
     word = (Piece(sign, style), Piece(Clean(f" {liveness.status.value}"), f"{style} bold"))
     if liveness.silent_ms is not None:
@@ -246,7 +246,7 @@ def _facts(liveness: Liveness, word: State, glyphs: Glyphs) -> Iterator[Line]:
         yield (
             Piece(Clean("open "), "dim"),
             Piece(sign, style),
-            Piece(Clean(f" {truncate(_name(call, glyphs), _NAME_CELLS)}{_open_for(call, glyphs)}"), "text"),
+            Piece(Clean(f" {truncate(_name(call, glyphs), _NAME_CELLS)}{_open_time(call, glyphs)}"), "text"),
             *((Piece(Clean(f" +{call.others}"), "dim"),) if call.others else ()),
         )
 
@@ -255,15 +255,15 @@ def _usual_words(liveness: Liveness) -> tuple[tuple[str, slice], ...]:
     """The usual pace, shorter and shorter."""
     usual = liveness.usual
     p95, most = rounded(usual.p95_ms), rounded(usual.longest_ms)
-    what = "earlier calls" if usual.source == "earlier calls" else "typical gap"
+    label = "earlier calls" if usual.source == "earlier calls" else "typical gap"
     return (
-        (f"{what} {p95}, longest {most}", slice(0, 2)),
-        (f"{what} {p95}", slice(1, 2)),
+        (f"{label} {p95}, longest {most}", slice(0, 2)),
+        (f"{label} {p95}", slice(1, 2)),
         (f"gap {p95}", slice(1, 3)),
     )
 
 
-def _rights(liveness: Liveness, per_minute: Sequence[int], glyphs: Glyphs) -> tuple[Line, ...]:
+def _right_variants(liveness: Liveness, per_minute: Sequence[int], glyphs: Glyphs) -> tuple[Line, ...]:
     """Right parts: sparkline, words, none."""
     if not per_minute:
         return (), (), ()
@@ -283,7 +283,7 @@ def _sign(liveness: Liveness, glyphs: Glyphs) -> Piece:
     return Piece(glyphs.running, _STYLES[liveness.state])
 
 
-def _joined(facts: Sequence[Line], glyphs: Glyphs) -> Line:
+def _join(facts: Sequence[Line], glyphs: Glyphs) -> Line:
     line: list[Piece] = []
     for fact in facts:
         line += ((Piece(Clean(f" {glyphs.dot} "), "dim"),) if line else ()) + fact
@@ -294,7 +294,7 @@ def _name(call: OpenCall, glyphs: Glyphs) -> Clean:
     return one_line(call.name, 80) or glyphs.missing
 
 
-def _open_for(call: OpenCall, glyphs: Glyphs) -> str:
+def _open_time(call: OpenCall, glyphs: Glyphs) -> str:
     return "" if call.ms is None else f" {glyphs.at_least if call.at_least else ''}{seconds(call.ms)}"
 
 
@@ -314,7 +314,7 @@ def liveness_sentence(liveness: Liveness, run: Run, width: int, glyphs: Glyphs =
         Piece(Clean(liveness.state), f"{_STYLES[liveness.state]} bold"),
         Piece(Clean(f" {why}"), "text"),
     )
-    progress = _how_far(run, now if liveness.state is State.STALLED else None)
+    progress = _progress(run, now if liveness.state is State.STALLED else None)
     while progress:
         line = (*lead, Piece(Clean(f" {glyphs.dot} " + f" {glyphs.dot} ".join(progress)), "sec"))
         if width_of(line) <= width:
@@ -332,20 +332,20 @@ def _is_old(liveness: Liveness, run: Run) -> bool:
 def _why_stalled(liveness: Liveness, glyphs: Glyphs) -> Clean:
     call, usual = liveness.open, liveness.usual
     if call is None or call.ms is None:
-        what = f"no new events for {seconds(liveness.silent_ms)}"
+        reason = f"no new events for {seconds(liveness.silent_ms)}"
     else:
         least = "at least " if call.at_least else ""
-        what = f"{truncate(_name(call, glyphs), _NAME_CELLS)} running for {least}{seconds(call.ms)}"
+        reason = f"{truncate(_name(call, glyphs), _NAME_CELLS)} running for {least}{seconds(call.ms)}"
     if usual.p95_ms is None:
-        return Clean(what)
+        return Clean(reason)
     p95 = rounded(usual.p95_ms)
     if usual.source == "earlier calls" and call is not None:
         name = truncate(_name(call, glyphs), _NAME_CELLS)
-        return Clean(f"{what}; {name} calls take {p95} (p95)")
-    return Clean(f"{what}; typical gap {p95} (p95)")
+        return Clean(f"{reason}; {name} calls take {p95} (p95)")
+    return Clean(f"{reason}; typical gap {p95} (p95)")
 
 
-def _how_far(run: Run, now: float | None) -> list[str]:
+def _progress(run: Run, now: float | None) -> list[str]:
     """Steps in their time (up to `now`, else as recorded), and errors."""
     summary = run.summary
     facts = []
@@ -356,14 +356,15 @@ def _how_far(run: Run, now: float | None) -> list[str]:
         facts.append(f"{steps} in {seconds(lasted)}" if lasted is not None and 0 <= lasted < 1e12 else steps)
     if summary.errors:
         errors = quantity(summary.errors, "error")
-        facts.append(f"{errors}, recovered" if _recovered(run) else errors)
+        facts.append(f"{errors}, recovered" if _has_recovered(run) else errors)
     return facts
 
 
-def _recovered(run: Run) -> bool:
+def _has_recovered(run: Run) -> bool:
     """True if the last finished call succeeded."""
     ends = (Status.OK, Status.ERROR)
-    last = next((one for one in reversed(run.spans) if one.status in ends and one.operation not in CONTAINERS), None)
+    calls = (span for span in reversed(run.spans) if span.operation not in CONTAINERS)
+    last = next((call for call in calls if call.status in ends), None)
     return last is not None and last.status is Status.OK
 
 

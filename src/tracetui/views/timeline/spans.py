@@ -109,7 +109,7 @@ class SpanRows:
         position = self.run.index.get(key) if isinstance(key, str) else None
         if position is None or self.tree:
             return self
-        branches = {self.run.spans[at].id for at in self._folded_above(position)}
+        branches = {self.run.spans[at].id for at in self._folded_ancestors(position)}
         rows = self.refold(self.folded - branches) if branches else self
         hides = rows._loops.hidden_by(position) if rows._loops is not None else None
         if rows._loops is None or hides is None:
@@ -176,7 +176,7 @@ class SpanRows:
             return None
         if self.tree:
             return max(0, bisect_right(self._visible, position) - 1)
-        position = min(self._folded_above(position), default=position)
+        position = min(self._folded_ancestors(position), default=position)
         place = min(len(self._shown) - 1, bisect_left(self._shown, position))
         shown = self._shown[place]
         return self._rank(shown) if self.longest_first else bisect_right(self._visible, shown) - 1
@@ -212,7 +212,7 @@ class SpanRows:
             return span is not None
         position = self._visible[index]
         loop = self._loop(position)
-        return loop.failed > 0 if loop is not None else span.id in self.folded and self._failed_below(position) > 0
+        return loop.failed > 0 if loop is not None else span.id in self.folded and self._failed_inside(position) > 0
 
     def plain(self, index: int) -> str:
         span = self.span(index)
@@ -266,7 +266,7 @@ class SpanRows:
         """The whole run in one row, for wide screens; empty without times."""
         if self.chart.total_ms <= 0 or width < 40:
             return ()
-        return (Piece(Clean("whole run  "), "dim"), *self.chart.whole(width - 11, self._glyphs))
+        return (Piece(Clean("whole run  "), "dim"), *self.chart.overview(width - 11, self._glyphs))
 
     # ---- folds
 
@@ -275,18 +275,18 @@ class SpanRows:
         if index >= len(self._visible):
             return None
         position = self._visible[index]
-        if self._loops is not None and (around := self._loops.loop_at(position)) is not None:
-            return Fold(self._loops.key(around), not self._loops.is_folded(around))
+        if self._loops is not None and (loop := self._loops.loop_at(position)) is not None:
+            return Fold(self._loops.key(loop), not self._loops.is_folded(loop))
         span = self.run.spans[position]
         if self.run.sizes[position] == 1 or not (self.tree or navigation.is_abandoned_branch(self.run, position)):
             return None
         return Fold(span.id, span.id not in self.folded)
 
-    def _folded_above(self, position: int) -> list[int]:
+    def _folded_ancestors(self, position: int) -> list[int]:
         """The folded spans that hide a span."""
         if self.keep is not None and not self.tree:
             return []
-        return [at for one in self.folded if (at := self.run.index[one]) < position < at + self.run.sizes[at]]
+        return [at for span_id in self.folded if (at := self.run.index[span_id]) < position < at + self.run.sizes[at]]
 
     def _loop(self, position: int) -> LoopRow | None:
         """The folded loop of a row."""
@@ -362,9 +362,9 @@ class SpanRows:
         name_style = "text bold" if span.operation in _BOLD else _QUIET.get(span.operation, "text")
         if span.status in (Status.ERROR, Status.RUNNING):
             name_style = f"{style} bold"
-        notes, given = self._notes(position, span, style), argument(span)
-        if not given and span.operation is Operation.MESSAGE:
-            given = NO_TEXT
+        notes, argument_text = self._notes(position, span, style), argument(span)
+        if not argument_text and span.operation is Operation.MESSAGE:
+            argument_text = NO_TEXT
         pieces += (Piece(sign, style), BLANK)
         room = width - width_of((*pieces, *notes))
         if self._as_story:
@@ -373,10 +373,10 @@ class SpanRows:
             kind_name = "" if span.name in ("", "?") else f": {short_name(span)}"
             pieces.append(Piece(Clean(f"unknown kind of record{kind_name}"), "dim"))
         else:
-            pieces.append(Piece(name_beside(span, given, room) or self._glyphs.missing, name_style))
-        if given:
+            pieces.append(Piece(name_beside(span, argument_text, room) or self._glyphs.missing, name_style))
+        if argument_text:
             room = width - width_of((*pieces, *notes))
-            pieces += fit([Piece(Clean(" " + given), "dim")], room) if room > 3 or not notes else ()
+            pieces += fit([Piece(Clean(" " + argument_text), "dim")], room) if room > 3 or not notes else ()
         return pieces + notes
 
     def _notes(self, position: int, span: Span, style: str) -> list[Piece]:
@@ -385,14 +385,14 @@ class SpanRows:
         pieces = [gap, Piece(one_line(span.note, 60), style if span.status in _LOUD else "accent")] if span.note else []
         if span.id in self.folded and self.run.sizes[position] > 1:
             pieces += (gap, Piece(Clean(f"{self.run.sizes[position] - 1} below"), "dim"))
-            failed = self._failed_below(position)
+            failed = self._failed_inside(position)
             if failed:
                 pieces.append(Piece(Clean(f" {failed}{self._glyphs.error}"), "status.error"))
         if self.folds is not None and (notes := [*self.folds.notes(position, self._glyphs)]):
             pieces += notes
         return pieces
 
-    def _failed_below(self, position: int) -> int:
+    def _failed_inside(self, position: int) -> int:
         """Number of failed descendants."""
         end = position + self.run.sizes[position]
         return bisect_left(self.failed, end) - bisect_left(self.failed, position + 1)
@@ -414,8 +414,8 @@ class SpanRows:
         if depth * 2 > _MAX_INDENT:
             pieces += [Piece(Clean(" " * _MAX_INDENT)), Piece(Clean(f"{depth}{self._glyphs.path} "), "dim")]
         elif depth:
-            around = sum(at < position < at + self.run.sizes[at] for at in self._path[1:depth])
-            guides = f"{self._glyphs.guide} " * around
+            enclosing = sum(at < position < at + self.run.sizes[at] for at in self._path[1:depth])
+            guides = f"{self._glyphs.guide} " * enclosing
             pieces.append(Piece(Clean(f"  {guides}".ljust(depth * 2)), "line"))
         return pieces + (self._fold_mark(position, span) or [Piece(Clean("  "))])
 
@@ -453,8 +453,8 @@ _LOUD: Final = frozenset({Status.ERROR, Status.RUNNING, Status.PAUSED})
 def _failed(run: Run, before: Sequence[int] = (), delta: Growth | None = None) -> Sequence[int]:
     """Positions of the failed spans; of a run that grew, from those `before`."""
     changed = range(len(run.spans)) if delta is None else (*delta.changed, *range(delta.start, len(run.spans)))
-    found = set(before).difference(changed) if delta is not None else set()
-    return sorted(found.union(at for at in changed if run.spans[at].status is Status.ERROR))
+    failed = set(before).difference(changed) if delta is not None else set()
+    return sorted(failed.union(at for at in changed if run.spans[at].status is Status.ERROR))
 
 
 def plain(span: Span) -> str:
@@ -503,7 +503,7 @@ class Folds:
     def of(cls, assessment: Assessment, run: Run, *, going: bool) -> Folds:
         """The loops of a run, from the assessment of this or an earlier state.
 
-        While the run is `running`, a last loop that may continue is left out.
+        While the run is `going`, a last loop that may continue is left out.
         """
         point = assessment.early_point
         folds = cls(assessment.run, assessment.loops, point.span if point is not None else None)
@@ -515,7 +515,7 @@ class Folds:
 
     def with_run(self, delta: Growth | None, run: Run) -> Folds:
         """The loops that a newer state of the run didn't change."""
-        loops = () if delta is None else [loop for loop in self.loops if not _touched(self._run, loop, delta)]
+        loops = () if delta is None else [loop for loop in self.loops if not _has_changed(self._run, loop, delta)]
         return Folds(run, loops, self._doomed, self.unfolded)
 
     def with_unfolded(self, unfolded: frozenset[str]) -> Folds:
@@ -556,14 +556,14 @@ class Folds:
         """Filter timeline positions to those that no fold hides."""
         if all(map(self.unfolded.__contains__, self.keys)):
             return calls
-        found: array[int] = array("L")
+        positions: array[int] = array("L")
         at = 0
         for loop in filter(self.is_folded, self.loops):
             first = bisect_left(calls, loop.first)
-            found.extend(calls[at : first + 1])
+            positions.extend(calls[at : first + 1])
             at = first + len(loop.calls)
-        found.extend(calls[at:])
-        return found
+        positions.extend(calls[at:])
+        return positions
 
     def row(self, position: int) -> LoopRow | None:
         """The folded loop at the row of a call."""
@@ -604,9 +604,9 @@ class LoopRow:
         """The cells of the row, with the totals of all calls."""
         yield from fill(self._what(columns.what, glyphs), columns.what)
         if columns.tokens:
-            yield from (BLANK, token_cell(_sum(map(chart.tokens, self._outer())), glyphs))
+            yield from (BLANK, token_cell(_sum(map(chart.tokens, self._outermost_calls())), glyphs))
         if columns.time:
-            times = (chart.elapsed(self._run.spans[call]) for call in self._outer())
+            times = (chart.elapsed(self._run.spans[call]) for call in self._outermost_calls())
             yield from (BLANK, time_cell(_sum(times), "sec", glyphs))
         if columns.bar:
             yield from (BLANK, *self._bar(chart, ticks, columns.bar, glyphs))
@@ -614,8 +614,8 @@ class LoopRow:
     def _what(self, width: int, glyphs: Glyphs) -> list[Piece]:
         """Glyph, title and failures; then argument, point of no return and cost if they fit."""
         run, loop = self._run, self._loop
-        words = Clean(f"{glyphs.loop} {loop_title(run, loop, glyphs)}")
-        pieces = [Piece(Clean(f"{glyphs.folded} "), "dim"), Piece(words, _WARN)]
+        title = Clean(f"{glyphs.loop} {loop_title(run, loop, glyphs)}")
+        pieces = [Piece(Clean(f"{glyphs.folded} "), "dim"), Piece(title, _WARN)]
         if self.failed:
             pieces.append(Piece(Clean(f" {self.failed}{glyphs.error}"), "status.error"))
         room, spent = width - width_of(pieces), loop_cost(loop)
@@ -628,8 +628,8 @@ class LoopRow:
         if width_of((lost,)) <= room:
             after.append(lost)
             room -= width_of((lost,))
-        given = argument(run.spans[loop.first])
-        arguments = fit([Piece(Clean(f" {given}"), "dim")], room) if given and loop.period == 1 and room > 3 else []
+        argument_text = argument(run.spans[loop.first]) if loop.period == 1 and room > 3 else None
+        arguments = fit([Piece(Clean(f" {argument_text}"), "dim")], room) if argument_text else []
         return [*pieces, *arguments, *after]
 
     def _bar(self, chart: Chart, ticks: tuple[int, ...], width: int, glyphs: Glyphs) -> list[Piece]:
@@ -637,10 +637,10 @@ class LoopRow:
         extents = [extent for call in self._loop.calls if (extent := chart.extent(call)) is not None]
         start = min((start for start, _ in extents), default=0.0)
         stop = max((end if end is not None else begin for begin, end in extents), default=0.0)
-        what = bar(start, stop, chart.total_ms if extents else 0.0, width, glyphs)
-        return on_grid(what, bar_style(self._run.spans[self._loop.first]), ticks, width, glyphs)
+        loop_bar = bar(start, stop, chart.total_ms if extents else 0.0, width, glyphs)
+        return on_grid(loop_bar, bar_style(self._run.spans[self._loop.first]), ticks, width, glyphs)
 
-    def _outer(self) -> Iterator[int]:
+    def _outermost_calls(self) -> Iterator[int]:
         """The calls that aren't descendants of other calls."""
         end = 0
         for call in self._loop.calls:
@@ -655,7 +655,7 @@ def _sum(numbers: Iterable[_N | None]) -> _N | None:
     return sum(values) if values else None
 
 
-def _touched(run: Run, loop: Loop, delta: Growth) -> bool:
+def _has_changed(run: Run, loop: Loop, delta: Growth) -> bool:
     """Whether a call of the loop, or a descendant, changed."""
     at = bisect_left(delta.changed, loop.first)
     return at < len(delta.changed) and delta.changed[at] < loop.last + run.sizes[loop.last]

@@ -168,7 +168,7 @@ class StoryRows:
         if before is not None:
             self._take_over(before, changed)
         for number in range(len(self._sections), len(self.turns)):
-            self._sections.append(self._grown(number, before, changed))
+            self._sections.append(self._update_section(number, before, changed))
             self._starts.append(self._starts[-1] + len(self._sections[-1].entries))
         self._ending = ending(run, glyphs)
         self._work_time: WorkTime | None = None
@@ -238,7 +238,7 @@ class StoryRows:
                 was_failing = self._failing[at : at + 1] == [number]
                 self._failing[at : at + was_failing] = [number] if self._marks(number) else []
 
-    def _grown(self, number: int, before: StoryRows | None, changed: Mapping[int, int]) -> Section:
+    def _update_section(self, number: int, before: StoryRows | None, changed: Mapping[int, int]) -> Section:
         """The rows of a turn that is new or longer than before."""
         if before is None or number >= len(before.turns) or before.opened is not self.opened:
             return self._section(number)
@@ -274,7 +274,7 @@ class StoryRows:
         if turn.stop - turn.start > 2 * _UNSETTLED:
             section = self._settle(turn, section, work)
         if self.fold_is_open(head):
-            self._add(section, self._inside(section.settled.stop, turn.stop, 1, turn.head, section.records))
+            self._add(section, self._inner_entries(section.settled.stop, turn.stop, 1, turn.head, section.records))
             self._add(section, self._record_rows(section.records, 1))
         return section
 
@@ -291,7 +291,7 @@ class StoryRows:
                 stop = above
             above = self.run.parent(above)
         if self.fold_is_open(section.entries[0]):
-            self._add(section, self._inside(section.settled.stop, stop, 1, turn.head, section.records))
+            self._add(section, self._inner_entries(section.settled.stop, stop, 1, turn.head, section.records))
             stop = self._without_last_reads(section, stop)
         work = section.digests[turn.start, turn.stop - _UNSETTLED]
         settled = Settled(stop, len(section.entries), len(section.marks), copy(section.records), work)
@@ -346,24 +346,24 @@ class StoryRows:
         row = self._sections[number].rows.get(position)
         return None if row is None else self._starts[number] + row
 
-    def _of_turn(self, turn: Turn, depth: int, number: int) -> Iterator[Entry]:
+    def _turn_entries(self, turn: Turn, depth: int, number: int) -> Iterator[Entry]:
         yield Entry("turn", turn.head, turn.start, turn.stop, depth, number)
         if self.run.spans[turn.head].id in self.opened:
-            yield from self._whole(turn, depth + 1)
+            yield from self._child_entries(turn, depth + 1)
 
-    def _whole(self, turn: Turn, depth: int) -> Iterator[Entry]:
+    def _child_entries(self, turn: Turn, depth: int) -> Iterator[Entry]:
         """The rows below a turn."""
         records = Records([])
-        yield from self._inside(turn.start, turn.stop, depth, turn.head, records)
+        yield from self._inner_entries(turn.start, turn.stop, depth, turn.head, records)
         yield from self._record_rows(records, depth)
 
-    def _inside(self, start: int, stop: int, depth: int, head: int, records: Records) -> Iterator[Entry]:
+    def _inner_entries(self, start: int, stop: int, depth: int, head: int, records: Records) -> Iterator[Entry]:
         """The rows of the spans of a turn, except its head; adds the others to `records`."""
         run, position = self.run, start
         while position < stop:
             span = run.spans[position]
             if position != head and is_lane(run, position):
-                yield from self._of_lane(position, depth)
+                yield from self._lane_entries(position, depth)
                 position += run.sizes[position]
                 continue
             if position != head:
@@ -390,17 +390,17 @@ class StoryRows:
             fine and run.sizes[position] > 1 and is_lane(run, position + 1) and run.spans[position].operation in CALLS
         )
 
-    def _of_lane(self, position: int, depth: int) -> Iterator[Entry]:
+    def _lane_entries(self, position: int, depth: int) -> Iterator[Entry]:
         run = self.run
         yield Entry("lane", position, position, position + run.sizes[position], depth)
         if run.spans[position].id not in self.opened:
             return
         turns = turns_of(run, position)
         if len(turns) == 1:
-            yield from self._whole(turns[0]._replace(head=-1), depth + 1)
+            yield from self._child_entries(turns[0]._replace(head=-1), depth + 1)
         else:
             for turn in turns:
-                yield from self._of_turn(turn, depth + 1, 0)
+                yield from self._turn_entries(turn, depth + 1, 0)
 
     def _digest(self, start: int, stop: int, digests: dict[tuple[int, int], Digest] | None = None) -> Digest:
         """The work of a turn or lane, from the `digests` of its section."""
@@ -434,7 +434,7 @@ class StoryRows:
     def seconds_worked(self, entry: Entry) -> float | None:
         """Seconds worked in a row; None if not recorded."""
         extent = self._extent(entry.start, entry.stop) if entry.what != "records" else None
-        return self._worked(extent) if extent is not None else None
+        return self._worked_seconds(extent) if extent is not None else None
 
     def seconds_between(self, before: Entry, after: Entry) -> float | None:
         """Seconds from the end of a row to the start of another; None if not recorded."""
@@ -472,13 +472,13 @@ class StoryRows:
         number = self._number_at(position)
         if len(self._sections[number].entries) == 1:
             return self._starts[number]
-        around = (self._row(self.run.index[above]) for above in reversed(self._path(position)))
-        return next((row for row in around if row is not None), None)
+        candidates = (self._row(self.run.index[above]) for above in reversed(self._path(position)))
+        return next((row for row in candidates if row is not None), None)
 
     def _path(self, position: int, *, records: bool = True) -> list[str]:
         """Ids of the rows that contain a span, outermost first: its turn, lanes, and the row of its records."""
         run = self.run
-        turn = self.turns[bisect_right(self.turns, position, key=lambda one: one.start) - 1]
+        turn = self.turns[bisect_right(self.turns, position, key=lambda turn: turn.start) - 1]
         lanes, above = [], run.parent(position)
         while above is not None and above >= turn.start:
             if is_lane(run, above):
@@ -488,13 +488,13 @@ class StoryRows:
         for lane in reversed(lanes):
             path.append(run.spans[lane].id)
             inner = turns_of(run, lane)
-            turn = inner[bisect_right(inner, position, key=lambda one: one.start) - 1] if position > lane else turn
+            turn = inner[bisect_right(inner, position, key=lambda turn: turn.start) - 1] if position > lane else turn
             if len(inner) > 1:
                 path.append(run.spans[turn.head].id)
         if records and is_record(run.spans[position]):
             known = [] if lanes else self._sections[self._number_at(position)].records.positions
             if not known:
-                known = [entry.position for entry in self._whole(turn, 0) if entry.what == "records"]
+                known = [entry.position for entry in self._child_entries(turn, 0) if entry.what == "records"]
             path += [run.spans[first].id for first in known[:1]]
         return path
 
@@ -627,11 +627,11 @@ class StoryRows:
         if self._text_width is None:
             rows = self._starts[-1]
             entries = self._sections[0:] if rows <= _FEW_ROWS else []
-            whats = (
+            texts = (
                 self._what(row, entry, self.run.spans[entry.position], _ENDLESS)
                 for row, entry in enumerate(entry for section in entries for entry in section.entries)
             )
-            self._text_width = _ENDLESS if rows > _FEW_ROWS else max(map(width_of, whats), default=0)
+            self._text_width = _ENDLESS if rows > _FEW_ROWS else max(map(width_of, texts), default=0)
         return self._text_width <= room
 
     def line(self, index: int, width: int) -> Line:
@@ -647,7 +647,7 @@ class StoryRows:
         pieces += fill(self._what(index, entry, span, room), room)
         extent = self._extent(entry.start, entry.stop) if entry.what != "records" else None
         if time:
-            taken = self._worked(extent) * 1000 if extent is not None else None
+            taken = self._worked_seconds(extent) * 1000 if extent is not None else None
             pieces += (BLANK, time_cell(taken, "sec", self._glyphs) if taken else Piece(Clean(" " * time)))
         if chart:
             pieces += (BLANK, *self._bar(entry, span, extent, chart))
@@ -655,15 +655,15 @@ class StoryRows:
 
     def _extent(self, start: int, stop: int) -> tuple[float, float] | None:
         """First start and last end of the spans of a row in UTC seconds, so far if it runs; None if not recorded."""
-        found = self._digest(start, stop)
-        if not found.periods:
+        digest = self._digest(start, stop)
+        if not digest.periods:
             return None
-        end = max(end for _, end in found.periods)
-        runs = found.last is not None and self.run.spans[found.last].status is Status.RUNNING
+        end = max(end for _, end in digest.periods)
+        runs = digest.last is not None and self.run.spans[digest.last].status is Status.RUNNING
         going = runs and self._now is not None and self.run.summary.status is Status.RUNNING
-        return found.periods[0][0], max(end, self._now or 0.0) if going else end
+        return digest.periods[0][0], max(end, self._now or 0.0) if going else end
 
-    def _worked(self, extent: tuple[float, float]) -> float:
+    def _worked_seconds(self, extent: tuple[float, float]) -> float:
         """Seconds worked in a row."""
         return self.work_time.at(extent[1]) - self.work_time.at(extent[0])
 
@@ -688,11 +688,11 @@ class StoryRows:
         number, elapsed, chart = self._widths(width)
         pieces = [Piece(pad(Clean("#"), number, right=True), "dim"), BLANK] if number else []
         worked, total = duration(time.worked * 1000), duration(time.total * 1000)
-        words = f"  turn {self._glyphs.dot} {worked} worked" if time.worked else "  turn"
+        title = f"  turn {self._glyphs.dot} {worked} worked" if time.worked else "  turn"
         if time.total - time.worked >= 1:
-            words += f" of {total}"
+            title += f" of {total}"
         room = width - number - elapsed - chart - (number > 0) - (elapsed > 0) - (chart > 0)
-        pieces.append(Piece(pad(Clean(words), room), "dim"))
+        pieces.append(Piece(pad(Clean(title), room), "dim"))
         if elapsed:
             pieces.append(Piece(Clean("  time"), "dim"))
         if chart:
@@ -703,9 +703,9 @@ class StoryRows:
         """Lengths of the longest gaps above their marks; without gaps, an axis of time."""
         time = self.work_time
         gaps, worked = time.longest_gaps, time.worked
-        found = gap_axis(gaps, worked, width, self._glyphs) if gaps else axis(worked * 1000, width)
-        self._ticks = found.ticks
-        return found.heading
+        scale = gap_axis(gaps, worked, width, self._glyphs) if gaps else axis(worked * 1000, width)
+        self._ticks = scale.ticks
+        return scale.heading
 
     def overview(self, width: int) -> Line:
         """Empty: the rows of a story show the whole run."""
@@ -724,22 +724,22 @@ class StoryRows:
 
     def _turn(self, entry: Entry, span: Span, room: int) -> list[Piece]:
         quiet = span.taken_over or span.name == "command"
-        words = preview_text(span) if is_prompt(span) else Clean("before the first prompt")
-        prompt = Piece(words or NO_TEXT, "dim" if quiet or not words or not is_prompt(span) else "role.user")
+        text = preview_text(span) if is_prompt(span) else Clean("before the first prompt")
+        prompt = Piece(text or NO_TEXT, "dim" if quiet or not text or not is_prompt(span) else "role.user")
         return self._sentence([prompt], entry, room)
 
     def _lane(self, entry: Entry, span: Span, room: int) -> list[Piece]:
         sign, style = kind(span, self._glyphs)
-        given = preview_text(span, 200)
+        prompt = preview_text(span, 200)
         name = [Piece(sign, style), BLANK, Piece(one_line(span.name, 40), "text bold")]
-        return self._sentence([*name, *([Piece(Clean(f" {given}"), "dim")] if given else [])], entry, room)
+        return self._sentence([*name, *([Piece(Clean(f" {prompt}"), "dim")] if prompt else [])], entry, room)
 
     def _sentence(self, head: list[Piece], entry: Entry, room: int) -> list[Piece]:
         """Prompt, work and outcome. The prompt is truncated first, then the work, then an answer."""
-        found = (
+        digest = (
             self._digest(entry.start, entry.stop) if entry.what == "turn" else self._digest(entry.start + 1, entry.stop)
         )
-        work, outcome = work_pieces(self.run, found, self._glyphs), outcome_pieces(self.run, found, self._glyphs)
+        work, outcome = work_pieces(self.run, digest, self._glyphs), outcome_pieces(self.run, digest, self._glyphs)
         arrow = Piece(Clean(f" {self._glyphs.arrow} "), "dim")
         sizes = [width_of(part) for part in (head, work, outcome)]
         arrows = width_of((arrow,)) * ((sizes[1] > 0) + (sizes[2] > 0))
@@ -769,9 +769,9 @@ class StoryRows:
 
     def _records(self, entry: Entry) -> list[Piece]:
         hooks, failed, others = entry.hooks, entry.failed, len(entry.records) - entry.hooks
-        words = [quantity(hooks, "hook")] if hooks else []
-        words += [quantity(others, "record")] if others else []
-        pieces = [Piece(Clean(f" {self._glyphs.dot} ".join(words)), "dim")]
+        counts = [quantity(hooks, "hook")] if hooks else []
+        counts += [quantity(others, "record")] if others else []
+        pieces = [Piece(Clean(f" {self._glyphs.dot} ".join(counts)), "dim")]
         if failed:
             pieces.append(Piece(Clean(f" {failed}{self._glyphs.error}"), "status.error"))
         return pieces

@@ -28,12 +28,12 @@ def action_pieces(action: Action, span: Span, room: int, glyphs: Glyphs) -> list
     loud = span.status in (Status.ERROR, Status.RUNNING)
     name, quiet = (f"{style} bold", style) if loud else ("text", "text" if action.verb == "ran" else "text bold")
     head = [Piece(sign, style), BLANK, Piece(one_line(action.verb, 60) or Clean(span.operation.value), name)]
-    what = one_line(action.object, 400)
+    target = one_line(action.object, 400)
     result = _result(action, span, glyphs)
     room = max(0, room - width_of(head))
-    if what:
-        left = max(min(_LEAST_OBJECT, room), room - width_of(result))
-        head.append(Piece(truncate(Clean(f" {what}"), left), quiet))
+    if target:
+        object_room = max(min(_LEAST_OBJECT, room), room - width_of(result))
+        head.append(Piece(truncate(Clean(f" {target}"), object_room), quiet))
         room -= width_of(head[-1:])
     return [*head, *fit(result, room)] if room >= min(_LEAST_RESULT, width_of(result)) else head
 
@@ -50,8 +50,8 @@ def _result(action: Action, span: Span, glyphs: Glyphs) -> list[Piece]:
         pieces.append(Piece(Clean(f" {glyphs.dot} exit {action.exit_code}"), style))
     if action.result:
         pieces.append(Piece(Clean(f" {one_line(action.result, 200)}"), "dim"))
-    elif span.error is not None and (words := deciding_words(plain_error(span.error.words))):
-        pieces.append(Piece(Clean(f"  {words}"), "status.error"))
+    elif span.error is not None and (message := deciding_words(plain_error(span.error.words))):
+        pieces.append(Piece(Clean(f"  {message}"), "status.error"))
     if action.todos:
         pieces.append(Piece(Clean(f" {action.done} of {len(action.todos)} done"), "text"))
         pieces.append(Piece(Clean(f" {glyphs.dot}"), "dim"))
@@ -92,12 +92,12 @@ def step_pieces(span: Span, action: Action, room: int, glyphs: Glyphs) -> list[P
     room -= 2
     if span.operation is Operation.CHAT and not loud and span.preview.strip():
         return pieces + fit([Piece(preview_text(span), "text")], room)
-    given = argument(span)
+    argument_text = argument(span)
     quiet = span.operation in BOOKKEEPING or span.operation is Operation.MESSAGE
     name_style = f"{style} bold" if loud else "sec" if quiet else "text bold"
-    pieces.append(Piece(name_beside(span, given, room) or Clean(span.operation.value), name_style))
-    if given:
-        pieces.append(Piece(Clean(f" {given}"), "dim"))
+    pieces.append(Piece(name_beside(span, argument_text, room) or Clean(span.operation.value), name_style))
+    if argument_text:
+        pieces.append(Piece(Clean(f" {argument_text}"), "dim"))
     if span.error is not None:
         pieces.append(Piece(Clean(f"  {deciding_words(span.error.words)}"), "status.error"))
     return pieces
@@ -137,17 +137,17 @@ _BRANCH: Final = "abandoned branch"
 
 def _merge(named: Sequence[tuple[str, Group]], *, adjacent: bool) -> list[tuple[str, Group]]:
     """Join the groups with the same verb."""
-    found: list[tuple[str, Group]] = []
+    merged: list[tuple[str, Group]] = []
     at: dict[str, int] = {}
     for word, group in named:
         same = at.get(word)
-        if same is None or (adjacent and same != len(found) - 1):
-            at[word] = len(found)
-            found.append((word, replace(group)))
+        if same is None or (adjacent and same != len(merged) - 1):
+            at[word] = len(merged)
+            merged.append((word, replace(group)))
         else:
-            found[same][1].count += group.count
-            found[same][1].failed += group.failed
-    return found
+            merged[same][1].count += group.count
+            merged[same][1].failed += group.failed
+    return merged
 
 
 def _extent(run: Run, group: Group, glyphs: Glyphs) -> list[Piece]:
@@ -155,8 +155,8 @@ def _extent(run: Run, group: Group, glyphs: Glyphs) -> list[Piece]:
     pieces = []
     if group.count > 1:
         pieces.append(Piece(Clean(f" {glyphs.times}{group.count}"), "sec"))
-    elif not group.lane and (given := short_argument(run.spans[group.first])):
-        pieces.append(Piece(Clean(f" {given}"), "sec"))
+    elif not group.lane and (argument_text := short_argument(run.spans[group.first])):
+        pieces.append(Piece(Clean(f" {argument_text}"), "sec"))
     if group.failed:
         number = str(group.failed) if group.count > 1 else ""
         pieces.append(Piece(Clean(f" {number}{glyphs.error}"), "status.error"))
@@ -176,10 +176,10 @@ def outcome_pieces(run: Run, digest: Digest, glyphs: Glyphs) -> list[Piece]:
     if is_interruption(span):
         return [Piece(Clean("interrupted"), "status.warn")]
     if span.status is Status.ERROR:
-        words = one_line(span.error.words, _ERROR) if span.error is not None else Clean("")
+        message = one_line(span.error.words, _ERROR) if span.error is not None else Clean("")
         return [
             Piece(Clean("failed"), "status.error bold"),
-            Piece(Clean(f": {words}" if words else ""), "status.error"),
+            Piece(Clean(f": {message}" if message else ""), "status.error"),
         ]
     if span.status is Status.RUNNING:
         return [Piece(Clean(f"{glyphs.running} running: {one_line(span.name, 40)}"), "status.running bold")]
