@@ -82,8 +82,8 @@ class Redactor:
     def text(self, text: str, *, cut: bool = False) -> Masked:
         """Mask every secret in `text`; with `cut` also a truncated secret at its end."""
         scanned = scan(text)
-        made = text if scanned is None else self._mask_text(scanned)
-        return Masked(self._cut(made) if cut else made)
+        masked = text if scanned is None else self._mask_text(scanned)
+        return Masked(self._cut(masked) if cut else masked)
 
     def header(self, text: str) -> Masked:
         """Mask a header text, which may be truncated."""
@@ -121,8 +121,8 @@ class Redactor:
         if not find_signs(data):
             return data
         text = data.decode("utf-8", "surrogateescape")
-        made = self.text(text)
-        return data if made is text else made.encode("utf-8", "surrogateescape")
+        masked = self.text(text)
+        return data if masked is text else masked.encode("utf-8", "surrogateescape")
 
     def mask(self, secret: str) -> str:
         """The mask of a secret."""
@@ -137,8 +137,8 @@ class Redactor:
 
     def _mask_text(self, scanned: ScannedText) -> str:
         """Mask a text with signs of secrets."""
-        made = self._document(scanned.text)
-        return self._plain(scanned) if made is None else made
+        masked = self._document(scanned.text)
+        return self._plain(scanned) if masked is None else masked
 
     def _plain(self, scanned: ScannedText) -> str:
         if "escape" in scanned.signs:
@@ -196,9 +196,9 @@ class Redactor:
             value = orjson.loads(text)
         except ValueError:
             return None
-        made = self.value(value)
-        if made is not value:
-            return _encode_like(made, text)
+        masked = self.value(value)
+        if masked is not value:
+            return _encode_like(masked, text)
         return text if _has_every_field(value, text) else None
 
     def _count(self, secret: str, rule: str) -> str:
@@ -207,13 +207,13 @@ class Redactor:
 
     def arguments(self, done: list[Any], scanned: ScannedText) -> list[Any]:
         """Mask command arguments that other arguments mark as secret; `done` are the arguments so far."""
-        made = self._plain(scanned).split(_BETWEEN)
-        if len(made) != len(done):
+        masked = self._plain(scanned).split(_BETWEEN)
+        if len(masked) != len(done):
             return done
         exact = scanned.text.split(_BETWEEN)
         return [
             new.replace(_BLANK, " ") if new != old else argument
-            for argument, old, new in zip(done, exact, made, strict=True)
+            for argument, old, new in zip(done, exact, masked, strict=True)
         ]
 
     # ---- values
@@ -225,10 +225,10 @@ class Redactor:
             frame = frames[-1]
             if not frame.todo:
                 frames.pop()
-                made = frame.made(self, doubtful)
+                masked = frame.made(self, doubtful)
                 if not frames:
-                    return made[0]
-                frames[-1].done.append(made)
+                    return masked[0]
+                frames[-1].done.append(masked)
                 continue
             child, name = frame.todo.pop()
             if _is_container(child):
@@ -517,7 +517,7 @@ def _encode_like(value: Any, like: str) -> str:
     """JSON text of `value`, indented and terminated like another text."""
     option = orjson.OPT_INDENT_2 if "\n" in like.strip() else 0
     try:
-        made = orjson.dumps(value, option=option).decode()
+        encoded = orjson.dumps(value, option=option).decode()
     except TypeError:  # lone surrogates cannot come from JSON that orjson read, depth can
-        made = json.dumps(value, ensure_ascii=False)
-    return made + ("\n" if like.endswith("\n") else "")
+        encoded = json.dumps(value, ensure_ascii=False)
+    return encoded + ("\n" if like.endswith("\n") else "")

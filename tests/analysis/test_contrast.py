@@ -44,8 +44,8 @@ def run_of(calls: list[Call], *, model: str = "gpt", **header: Any) -> Run:
     return make_run(spans, bodies=bodies, **header)
 
 
-def side(name: str, whole: list[Run]) -> list[tuple[RunRef, Features]]:
-    return [(RunRef("any", f"{name}/{i}"), features(run, run.load)) for i, run in enumerate(whole)]
+def side(name: str, runs: list[Run]) -> list[tuple[RunRef, Features]]:
+    return [(RunRef("any", f"{name}/{i}"), features(run, run.load)) for i, run in enumerate(runs)]
 
 
 def night(chance: random.Random, count: int) -> list[list[Call]]:
@@ -130,9 +130,11 @@ def test_agents_tags_and_nodes_are_told() -> None:
 
 
 def test_one_of_two_weighs_less_than_ten_of_twenty() -> None:
-    one, ten = (Finding((), *counts, 0.0, (RunRef("any", "a"), None)) for counts in ((1, 2, 0, 2), (10, 20, 0, 20)))
+    one_of_two, ten = (
+        Finding((), *counts, 0.0, (RunRef("any", "a"), None)) for counts in ((1, 2, 0, 2), (10, 20, 0, 20))
+    )
 
-    assert one.weight < ten.weight
+    assert one_of_two.weight < ten.weight
 
 
 @given(st.integers(0, 5), st.integers(0, 5), st.integers(0, 5), st.integers(0, 5))
@@ -166,9 +168,9 @@ def test_the_order_of_runs_changes_nothing_but_the_example(a: list[Run], b: list
     chance.shuffle(left)
     chance.shuffle(right)
 
-    again = contrast(left, right)
+    shuffled = contrast(left, right)
 
-    assert [(finding.features, finding.in_a, finding.in_b) for finding in again] == [
+    assert [(finding.features, finding.in_a, finding.in_b) for finding in shuffled] == [
         (finding.features, finding.in_a, finding.in_b) for finding in findings
     ]
     assert len(findings) <= MAX_FINDINGS
@@ -179,13 +181,13 @@ def test_the_order_of_runs_changes_nothing_but_the_example(a: list[Run], b: list
 def test_counts_equal_a_plain_recount_and_examples_are_examples(a: list[Run], b: list[Run]) -> None:
     left, right = side("a", a), side("b", b)
     known = dict(left)
-    for one in contrast(left, right):
-        for feature in one.features:
-            assert one.in_a == sum(feature in its for _, its in left)
-            assert one.in_b == sum(feature in its for _, its in right)
-        ref, span = one.example
-        assert known[ref][one.features[0]] == span
-        assert (one.of_a, one.of_b) == (len(a), len(b))
+    for finding in contrast(left, right):
+        for feature in finding.features:
+            assert finding.in_a == sum(feature in its for _, its in left)
+            assert finding.in_b == sum(feature in its for _, its in right)
+        ref, span = finding.example
+        assert known[ref][finding.features[0]] == span
+        assert (finding.of_a, finding.of_b) == (len(a), len(b))
 
 
 def test_runs_are_compared_with_those_of_the_same_agents_that_did_not_fail() -> None:

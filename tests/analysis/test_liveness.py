@@ -244,10 +244,10 @@ ANY = st.floats() | st.none()
 
 @given(runs(), st.lists(SECONDS, max_size=30).map(sorted), st.lists(SECONDS, min_size=2, max_size=8).map(sorted))
 def test_states_only_go_down_while_the_silence_lasts(run: Run, arrived: list[float], silences: list[float]) -> None:
-    for one in (run, of_file_with_many(run)):
+    for variant in (run, of_file_with_many(run)):
         arrivals = [START + at for at in arrived]
         changed = arrivals[-1] if arrivals else START
-        states = [liveness(one, now=changed + s, arrivals=arrivals, changed_at=changed).state for s in silences]
+        states = [liveness(variant, now=changed + s, arrivals=arrivals, changed_at=changed).state for s in silences]
         if State.ENDED in states:
             assert set(states) == {State.ENDED}
         else:

@@ -107,8 +107,8 @@ def test_calls_of_sub_agents_that_are_asked_other_questions_are_in_no_loop() -> 
             search("q", 1, depth=1),
         )
     ]
-    said = Body(output="I search.")
-    bodies = {f"s{i}": Body(input="q", output=1) for i in (2, 5, 8)} | {f"s{i}": said for i in (1, 4, 7)}
+    answer = Body(output="I search.")
+    bodies = {f"s{i}": Body(input="q", output=1) for i in (2, 5, 8)} | {f"s{i}": answer for i in (1, 4, 7)}
     same = bodies | {f"s{i}": Body(input="Is it good?") for i in (0, 3, 6)}
     assert loops_of(run_of(steps, bodies=same)) == [("gpt → search ×3 (identical)", 1)]
     other = bodies | {f"s{i}": Body(input=f"Is chapter {i} good?") for i in (0, 3, 6)}

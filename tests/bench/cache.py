@@ -123,8 +123,8 @@ def small_runs(count: int) -> Path:
             at = datetime.fromtimestamp(1_770_000_000 + 37 * number, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             own = f"{number:032x}"
             asked = f"{own} {words.text(70)}"
-            made = text.replace(ident, own.encode()).replace(began, at.encode()).replace(question, asked.encode())
-            (place / f"{own}.json").write_bytes(made)
+            run = text.replace(ident, own.encode()).replace(began, at.encode()).replace(question, asked.encode())
+            (place / f"{own}.json").write_bytes(run)
 
     return made(f"small-{count}", write)
 
@@ -187,8 +187,8 @@ def _compared(folder: Path, what: str, rounds: int) -> Iterator[Row]:
 def _scan(folder: Path, *, cached: bool) -> None:
     source, roots = LocalSource(), [str(folder)]
     cache = open_cache(source, roots, None, LIMIT) if cached else None
-    found = sum(len(one.runs) for one in scan(source, roots, deep=True, cache=cache))
-    assert found, "there are runs"
+    runs = sum(len(entry.runs) for entry in scan(source, roots, deep=True, cache=cache))
+    assert runs, "there are runs"
     if cache is not None:
         cache.close()
 

@@ -74,22 +74,22 @@ def record(words: Words, number: int, *, size: int = 0, steps: int = 0, model: s
     """An ExecutionRecord of about `size` bytes, or of so many small `steps`: model and tool calls in turn."""
     at = _BEGIN + timedelta(seconds=37 * number)
     failed = number % 10 == 3
-    made: list[Json] = []
+    steps_: list[Json] = []
     history: list[Json] = [{"role": "system", "content": "You answer with sources."}]
     room = float(size)
     payload = 40 if steps else min(4_000, max(200, size // 60))
-    while len(made) < steps if steps else room > 0 or len(made) % 2:
-        step = (_tool if len(made) % 2 else _chat)(words, len(made), at, payload, history, model)
-        made.append(step)
+    while len(steps_) < steps if steps else room > 0 or len(steps_) % 2:
+        step = (_tool if len(steps_) % 2 else _chat)(words, len(steps_), at, payload, history, model)
+        steps_.append(step)
         at += timedelta(milliseconds=step["duration_ms"] + 4)
         room -= len(orjson.dumps(step, option=orjson.OPT_INDENT_2)) if size else 0
         if steps or len(history) > 14:
             del history[1:-2]
     error = "TimeoutError: search timed out after 30s" if failed else None
     if failed:
-        made[-1].update(output_data=None, duration_ms=None)
+        steps_[-1].update(output_data=None, duration_ms=None)
     started = _BEGIN + timedelta(seconds=37 * number)
-    usages = [step["token_usage"] for step in made if step.get("token_usage")]
+    usages = [step["token_usage"] for step in steps_ if step.get("token_usage")]
     totals = {name: sum(usage[name] for usage in usages) for name in ("total_tokens", "prompt_tokens")}
     return {
         "schema_version": "1.0",
@@ -106,14 +106,14 @@ def record(words: Words, number: int, *, size: int = 0, steps: int = 0, model: s
         },
         "policy": {"config": {"max_steps": 50, "max_tokens": 100_000}, "violation": None},
         "totals": {
-            "step_count": len(made),
-            "llm_calls": (len(made) + 1) // 2,
-            "tool_calls": len(made) // 2,
+            "step_count": len(steps_),
+            "llm_calls": (len(steps_) + 1) // 2,
+            "tool_calls": len(steps_) // 2,
             **totals,
             "completion_tokens": totals["total_tokens"] - totals["prompt_tokens"],
         },
         "environment": None,
-        "steps": made,
+        "steps": steps_,
         "input": {"args": [], "kwargs": {"question": words.text(80)}},
         "output": None if failed else words.text(120),
         "error": error,

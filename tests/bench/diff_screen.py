@@ -76,8 +76,8 @@ def _edit_some(words: data.Words, step: dict[str, Any]) -> None:
 
 def _edit_all(words: data.Words, step: dict[str, Any]) -> None:
     """What goes in and what comes out are others."""
-    given = step.get("args") or step["input_data"]
-    given["query"] = f"changed {words.random.random()}"
+    arguments = step.get("args") or step["input_data"]
+    arguments["query"] = f"changed {words.random.random()}"
     step["output_data"] = {"text": f"changed {words.random.random()}"}
 
 
@@ -176,5 +176,5 @@ def _move(terminal: Terminal) -> float:
 
 def _cursor(text: str) -> str:
     """The step under the cursor: what tells it from the others."""
-    found = _CURSOR.search(text)
-    return found.group(1) if found else ""
+    match = _CURSOR.search(text)
+    return match.group(1) if match else ""

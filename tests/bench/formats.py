@@ -141,8 +141,8 @@ def opencode(calls: int) -> Path:
                 if number % 8 == 0:
                     writer.user(asked, "ses_1", 2 + number, words.text(300))
                 writer.answer(ident, "ses_1", 2.1 + number, asked, end=2.9 + number)
-                shown, given = words.text(3_000), {"command": words.text(80)}
-                call = opencode_build.call("bash", given, shown, 2.3 + number, exit=int(number % 8 == 5), output=shown)
+                shown, arguments = words.text(3_000), {"command": words.text(80)}
+                call = opencode_build.call("bash", arguments, shown, 2.3 + number, exit=int(number % 8 == 5), output=shown)
                 writer.step(ident, "ses_1", 2.2 + number, 2.9 + number, opencode_build.text(words.text(80)), call)
             db.execute("COMMIT")
 
@@ -189,51 +189,51 @@ READING: Final = {**dict.fromkeys(("codex", "claude-code", "pi", "copilot"), 3.5
 """The same for the full read."""
 
 
-def _sample(words: Words, number: int) -> dict[str, Any]:
+def _sample(arguments: Words, number: int) -> dict[str, Any]:
     log, conversation = inspect_build.EventLog(str(number)), [inspect_build.SYSTEM, inspect_build.QUESTION]
     log.begin("agent", "agent", "gardener")
     for call in range(50):
-        ident, given, shown = f"call_{call}", {"command": words.text(80)}, words.text(3_000)
-        said = inspect_build.answer(words.text(80), [inspect_build.asked("bash", ident, **given)])
+        ident, arguments, shown = f"call_{call}", {"command": arguments.text(80)}, arguments.text(3_000)
+        answer_ = inspect_build.answer(arguments.text(80), [inspect_build.asked("bash", ident, **arguments)])
         refs = {"input": [], "input_refs": [[0, len(conversation)]]}
-        tools = {"tools": [{"name": "bash", "description": words.text(400)}], "tool_choice": "auto", "config": {}}
-        sent = {"request": {"model": BIG}, "response": {"text": words.text(200)}, "call_refs": [[0, 2]]}
-        log.add("model", "agent", model=BIG, **refs, **tools, output=said, call=sent, completed=log.time(0.5))
+        tools = {"tools": [{"name": "bash", "description": arguments.text(400)}], "tool_choice": "auto", "config": {}}
+        sent = {"request": {"model": BIG}, "response": {"text": arguments.text(200)}, "call_refs": [[0, 2]]}
+        log.add("model", "agent", model=BIG, **refs, **tools, output=answer_, call=sent, completed=log.time(0.5))
         log.begin(ident, "tool", "bash", "agent")
-        log.add("tool", "agent", id=ident, function="bash", arguments=given, result=shown, events=[])
+        log.add("tool", "agent", id=ident, function="bash", arguments=arguments, result=shown, events=[])
         log.end(ident)
         answer = {"role": "tool", "content": shown, "tool_call_id": ident, "function": "bash"}
-        conversation += [said["choices"][0]["message"], answer]
+        conversation += [answer_["choices"][0]["message"], answer]
     log.end("agent")
     shared = {"messages": conversation, "calls": conversation[:2]}
     return inspect_build.sample(f"s{number}", events=log.events, messages=conversation, events_data=shared)
 
 
-def _events(words: Words, calls: int) -> Iterator[bytes]:
+def _events(arguments: Words, calls: int) -> Iterator[bytes]:
     log: list[tuple[str, dict[str, Any]]] = [
         ("session.start", {"sessionId": _THREAD, "copilotVersion": "1.0.102", "context": {"cwd": "/home/ada/orchard"}}),
         ("user.message", {"content": "Prune"}),
     ]
     for number in range(1, calls + 1):
-        ident, api, given = f"call_{number}", f"chatcmpl-{number}", {"command": words.text(80)}
+        ident, api, arguments = f"call_{number}", f"chatcmpl-{number}", {"command": arguments.text(80)}
         usage: dict[str, Any] = {"inputTokens": 1200, "outputTokens": 85, "cacheReadTokens": 900, "cost": 1.0}
         usage |= {"model": BIG, "apiCallId": api, "duration": 60, "finishReason": "tool_calls"}
         paid = {"accounting": {"sourceSessionId": _THREAD, "sequence": number}}
-        asked = {"toolCallId": ident, "name": "bash", "arguments": given, "type": "function"}
-        said = {"content": words.text(80), "toolRequests": [asked], "apiCallId": api, "model": BIG}
-        ran = {"success": True, "shellExecution": {"exitCode": 0}, "result": {"content": words.text(3_000)}}
+        asked = {"toolCallId": ident, "name": "bash", "arguments": arguments, "type": "function"}
+        message = {"content": arguments.text(80), "toolRequests": [asked], "apiCallId": api, "model": BIG}
+        ran = {"success": True, "shellExecution": {"exitCode": 0}, "result": {"content": arguments.text(3_000)}}
         log += [
             ("assistant.turn_start", {"turnId": str(number)}),
             ("session.usage_record", {"usage": usage | paid}),
-            ("assistant.message", said),
-            ("tool.execution_start", {"toolCallId": ident, "toolName": "bash", "arguments": given}),
+            ("assistant.message", message),
+            ("tool.execution_start", {"toolCallId": ident, "toolName": "bash", "arguments": arguments}),
             ("tool.execution_complete", {"toolCallId": ident} | ran),
             ("assistant.turn_end", {"turnId": str(number)}),
         ]
     log.append(("session.shutdown", {"shutdownType": "routine", "modelMetrics": {}}))
     last: str | None = None
     for place, (kind, data) in enumerate(log):
-        event = {"type": kind, "data": data, "id": words.uid(), "timestamp": stamp(place), "parentId": last}
+        event = {"type": kind, "data": data, "id": arguments.uid(), "timestamp": stamp(place), "parentId": last}
         last = str(event["id"])
         yield orjson.dumps(event) + b"\n"
 
@@ -277,15 +277,15 @@ def _spans(words: Words, calls: int) -> Iterator[bytes]:
                 "gen_ai.usage.output_tokens": 85,
             },
         )
-        told = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "exec_command", "gen_ai.tool.call.id": "c"}
-        yield _span(2 * number + 1, told | {"gen_ai.tool.call.result": shown})
+        attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "exec_command", "gen_ai.tool.call.id": "c"}
+        yield _span(2 * number + 1, attributes | {"gen_ai.tool.call.result": shown})
         part = {"type": "tool_call_response", "id": f"c{number}", "response": shown}
         asked = [*asked[:1], *asked[1:][-2:], answer, {"role": "tool", "parts": [part]}]
     yield _span(1, {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "gardener"})
 
 
-def _span(number: int, told: Mapping[str, str | int]) -> bytes:
-    kept = [{"key": key, "value": {f"{'int' if type(v) is int else 'string'}Value": str(v)}} for key, v in told.items()]
+def _span(number: int, attributes: Mapping[str, str | int]) -> bytes:
+    kept = [{"key": key, "value": {f"{'int' if type(v) is int else 'string'}Value": str(v)}} for key, v in attributes.items()]
     span: dict[str, Any] = {"traceId": _THREAD.replace("-", ""), "spanId": f"{number:016x}", "name": "span", "kind": 1}
     if number > 1:
         span["parentSpanId"] = f"{1:016x}"
@@ -321,18 +321,18 @@ def session(words: Words, calls: int, thread: str = _THREAD, *, images: int = 0,
         thought = {"type": "thinking", "thinking": "", "signature": "c2VhbA" * 60}
         answer: dict[str, Any] = {"type": "tool_result", "tool_use_id": ident, "content": output}
         answer["is_error"] = number % 8 == 5
-        told: dict[str, Any] = {"toolUseResult": {"stdout": output, "stderr": "", "interrupted": False}}
+        extra: dict[str, Any] = {"toolUseResult": {"stdout": output, "stderr": "", "interrupted": False}}
         if number >= calls - images:
             source = {"type": "base64", "media_type": "image/png", "data": image(size)}
-            answer["content"], told = [{"type": "image", "source": source}], {}
-        said: list[tuple[str, Any, dict[str, Any]]] = [
+            answer["content"], extra = [{"type": "image", "source": source}], {}
+        records: list[tuple[str, Any, dict[str, Any]]] = [
             ("assistant", _response(number, thought), {}),
             ("assistant", _response(number, use), {}),
-            ("user", {"role": "user", "content": [answer]}, told),
+            ("user", {"role": "user", "content": [answer]}, extra),
         ]
         if number % 8 == 0:
-            said.insert(0, ("user", {"role": "user", "content": words.text(300)}, {}))
-        for kind, message, more in said:
+            records.insert(0, ("user", {"role": "user", "content": words.text(300)}, {}))
+        for kind, message, more in records:
             node = {"parentUuid": last, "isSidechain": False, "type": kind, "message": message, "uuid": words.uid()}
             last, line = str(node["uuid"]), line + 1
             place = {"timestamp": stamp(line), "cwd": "/home/ada/orchard", "sessionId": thread}
@@ -374,8 +374,8 @@ def _records(words: Words, calls: int, thread: str, drawn: int, size: int) -> It
         ident, text, shown = f"call_{number}", words.text(80), words.text(3_000)
         usage = {"input_tokens": 1200, "cached_input_tokens": 900, "output_tokens": 85, "total_tokens": 1285}
         total = {name: count * number for name, count in usage.items()}
-        said = {"type": "AgentMessage", "id": f"msg_{number}", "content": [{"type": "Text", "text": text}]}
-        yield "event_msg", {"type": "item_completed", "turn_id": "t", "item": said}
+        item = {"type": "AgentMessage", "id": f"msg_{number}", "content": [{"type": "Text", "text": text}]}
+        yield "event_msg", {"type": "item_completed", "turn_id": "t", "item": item}
         content = [{"type": "output_text", "text": text}]
         yield "response_item", {"type": "message", "id": f"msg_{number}", "role": "assistant", "content": content}
         arguments = orjson.dumps({"cmd": f"grep -n {words.text(30)}"}).decode()
@@ -421,12 +421,12 @@ def _contents(folder: Path) -> Iterator[bytes]:
 
 
 def _count(folder: Path) -> None:
-    assert any(found.runs for found in scan(LocalSource(), [str(folder)], deep=True))
+    assert any(entry.runs for entry in scan(LocalSource(), [str(folder)], deep=True))
 
 
 def _runs(folder: Path) -> list[RunRef]:
     """The first run of each file that holds any."""
-    return [next(iter(found.runs)).ref for found in scan(LocalSource(), [str(folder)], deep=False) if found.runs]
+    return [next(iter(entry.runs)).ref for entry in scan(LocalSource(), [str(folder)], deep=False) if entry.runs]
 
 
 def _read(ref: RunRef) -> None:

@@ -101,8 +101,8 @@ def _rows(folder: Path, rounds: int) -> Iterator[Row]:
         _best(way, folder, rounds) for way in ("list", "count", "decode", "read", "cold")
     )
     speeds = ", ".join(
-        f"{name} {size / one.seconds:,.0f} MB/s"
-        for name, one in (("counted", counted), ("orjson.loads a line", decoded), ("read", read), ("read cold", cold))
+        f"{name} {size / passes.seconds:,.0f} MB/s"
+        for name, passes in (("counted", counted), ("orjson.loads a line", decoded), ("read", read), ("read cold", cold))
     )
     yield timed(f"{what}: first rows in the app", shown * 1000, 3, references.empty_app())
     beside = references.empty_app()
@@ -141,26 +141,26 @@ def _count(folder: Path, *, deep: bool) -> int:
 
 
 def _decode(folder: Path) -> int:
-    found = 0
+    count = 0
     for path in folder.rglob("*.jsonl"):
         with path.open("rb") as file:
             for line in file:
                 orjson.loads(line)
-                found += 1
-    return found
+                count += 1
+    return count
 
 
 def _read(folder: Path, *, cold: bool = False) -> int:
     """Bytes read, as ``cat`` does; `cold`: from the disk."""
-    buffer, found = bytearray(_BLOCK), 0
+    buffer, total = bytearray(_BLOCK), 0
     for path in folder.rglob("*.jsonl"):
         with path.open("rb", buffering=0) as file:
             if cold:
                 os.fsync(file.fileno())
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             while size := file.readinto(buffer):
-                found += size
-    return found
+                total += size
+    return total
 
 
 WAYS: Final[dict[str, Callable[[Path], Any]]] = {
@@ -188,8 +188,8 @@ def main(way: str, folder: Path) -> None:
 
 def peak() -> float:
     """Most memory that this process held, in MB: what its parent held before does not count."""
-    found = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
-    return int(found[1]) / 1024 if found else 0.0
+    match = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
+    return int(match[1]) / 1024 if match else 0.0
 
 
 if __name__ == "__main__":

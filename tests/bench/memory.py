@@ -52,11 +52,11 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
     for name, (make, spans) in MADE.items():
         folder = make(round(SPANS / scale / spans), formats.SHORT)
         command = [sys.executable, "-m", "tests.bench.memory", str(folder)]
-        found = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout)
+        result = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout)
         detail = (
-            f"{found['settled'] * (1 << 20) / found['spans']:.0f} bytes per span; {found['peak']:.0f} MB at the peak"
+            f"{result['settled'] * (1 << 20) / result['spans']:.0f} bytes per span; {result['peak']:.0f} MB at the peak"
         )
-        yield Row(f"memory of {found['spans']} spans, {name}", found["settled"], LIMIT / scale, "MB", detail)
+        yield Row(f"memory of {result['spans']} spans, {name}", result["settled"], LIMIT / scale, "MB", detail)
 
 
 # ---- in a process of its own
@@ -83,12 +83,12 @@ def main() -> None:
 
 
 def _ref(folder: Path) -> RunRef:
-    return next(found.runs[0].ref for found in scan(LocalSource(), [str(folder)], deep=False) if found.runs)
+    return next(entry.runs[0].ref for entry in scan(LocalSource(), [str(folder)], deep=False) if entry.runs)
 
 
 def _megabytes(name: str) -> float:
-    found = re.search(rf"{name}:\s+(\d+)", Path("/proc/self/status").read_text())
-    return int(found[1]) / 1024 if found else 0.0
+    match = re.search(rf"{name}:\s+(\d+)", Path("/proc/self/status").read_text())
+    return int(match[1]) / 1024 if match else 0.0
 
 
 def _sizes(run: Run) -> list[tuple[tuple[str, str], tuple[int, int]]]:
@@ -96,15 +96,15 @@ def _sizes(run: Run) -> list[tuple[tuple[str, str], tuple[int, int]]]:
     sizes, counts, seen = Counter[tuple[str, str]](), Counter[tuple[str, str]](), set[int]()
     todo: list[tuple[Any, str]] = [(run, "")]
     while todo:
-        one, field = todo.pop()
-        if id(one) in seen or isinstance(one, type) or callable(getattr(one, "__code__", None)):
+        value, field = todo.pop()
+        if id(value) in seen or isinstance(value, type) or callable(getattr(value, "__code__", None)):
             continue
-        seen.add(id(one))
-        name = type(one).__name__
-        if not isinstance(one, msgspec.Raw):  # its size is wrong
-            sizes[field, name] += sys.getsizeof(one)
+        seen.add(id(value))
+        name = type(value).__name__
+        if not isinstance(value, msgspec.Raw):  # its size is wrong
+            sizes[field, name] += sys.getsizeof(value)
             counts[field, name] += 1
-        todo += _contents(one, name, field)
+        todo += _contents(value, name, field)
     return [(key, (size, counts[key])) for key, size in sizes.most_common(_MOST_FIELDS)]
 
 

@@ -80,14 +80,14 @@ def _write_trial(folder: Path, task: str, passed: bool) -> None:
 
 def _task(number: int, passed: int, trials: int, folder: str = "") -> list[RunSummary]:
     chance = random.Random(f"{folder} {number}")
-    made = trials_of(f"task-{number}", passed, trials, folder, agent="agent", model="model")
+    runs = trials_of(f"task-{number}", passed, trials, folder, agent="agent", model="model")
     return [
         run.replace(
             usage=Usage(total_tokens=chance.randint(1_000, 90_000), cost_usd=chance.random()),
             duration_ms=chance.random() * 1e5,
             steps=chance.randint(3, 40),
         )
-        for run in made
+        for run in runs
     ]
 
 

@@ -73,10 +73,10 @@ def _asked(count: int, rounds: int) -> Iterator[Row]:
         known = QueryContext(sidecar, lambda: runs)
         columns: query.Columns[RunSummary] = query.Columns()
         for text in ("verdict:none", "verdict:known", "status:error verdict:none timed"):
-            found = query.for_runs(text, known, now=_NOW)
-            first = measured(lambda found=found: found.select(runs), rounds)  # type: ignore[misc]
-            found.select(runs, columns)
-            ms = measured(lambda found=found: found.select(runs, columns), rounds)  # type: ignore[misc]
+            grouping = query.for_runs(text, known, now=_NOW)
+            first = measured(lambda grouping=grouping: grouping.select(runs), rounds)  # type: ignore[misc]
+            grouping.select(runs, columns)
+            ms = measured(lambda grouping=grouping: grouping.select(runs, columns), rounds)  # type: ignore[misc]
             yield timed(f"{count} runs: {text}", ms, 16, floor, f"{first:.0f} ms when nothing is known yet")
         yield _first_word(runs, rounds, floor)
         for text in ("agent:res", "verdict:", "tool:", "res"):

@@ -24,7 +24,7 @@ def test_a_value_outside_a_closed_set_is_wrong_usage(cli: Cli, name: str, comman
 
 
 @pytest.mark.parametrize(
-    ("words", "hint"),
+    ("arguments", "hint"),
     [
         (("ls", "traces", "-q", "status:eror"), "did you mean `error`?"),
         (("ls", "traces", "-q", "format:otl"), "did you mean `otlp`?"),
@@ -41,8 +41,8 @@ def test_a_value_outside_a_closed_set_is_wrong_usage(cli: Cli, name: str, comman
         (("--ascii", "dem"), "did you mean `tracetui demo`?"),
     ],
 )
-def test_what_was_probably_meant_is_suggested(cli: Cli, words: tuple[str, ...], hint: str) -> None:
-    result = cli(*words)
+def test_what_was_probably_meant_is_suggested(cli: Cli, arguments: tuple[str, ...], hint: str) -> None:
+    result = cli(*arguments)
 
     assert (result.status, result.out) == (2, b"")
     assert hint in result.err

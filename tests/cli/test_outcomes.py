@@ -155,9 +155,9 @@ def test_the_rule_may_be_a_setting(cli: Cli, tmp_path: Path, monkeypatch: pytest
     ],
 )
 def test_exit_statuses(cli: Cli, query: str, flags: list[str], status: int) -> None:
-    given = [word for flag in flags for word in ("--fail-on", flag)]
-    assert cli("ls", "scored", "-q", query, *given).status == status
-    assert cli("show", query.replace("id:", "scored/") + ".json", *given).status == status
+    options = [word for flag in flags for word in ("--fail-on", flag)]
+    assert cli("ls", "scored", "-q", query, *options).status == status
+    assert cli("show", query.replace("id:", "scored/") + ".json", *options).status == status
 
 
 def test_conditions_that_there_are_not_yet(cli: Cli) -> None:

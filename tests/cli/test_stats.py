@@ -31,13 +31,13 @@ def test_a_folder_by_tool(cli: Cli) -> None:
 
 
 def test_one_run_and_some_runs(cli: Cli) -> None:
-    whole = cli("stats", "traces/daily.db", "--by", "node", "--json").data
-    one = cli("stats", "traces/daily.db#nightly-1", "--by", "node", "--json").data
+    all_runs = cli("stats", "traces/daily.db", "--by", "node", "--json").data
+    single = cli("stats", "traces/daily.db#nightly-1", "--by", "node", "--json").data
     some = cli("stats", "traces/daily.db", "--by", "node", "--json", "-q", "status:error").data
 
-    assert whole["runs"] > one["runs"] == 1
-    assert 0 < some["runs"] < whole["runs"]
-    assert sum(row["count"] for row in one["rows"]) > 0
+    assert all_runs["runs"] > single["runs"] == 1
+    assert 0 < some["runs"] < all_runs["runs"]
+    assert sum(row["count"] for row in single["rows"]) > 0
 
 
 def test_a_run_that_is_named_twice_counts_once(cli: Cli) -> None:

@@ -25,19 +25,19 @@ from tracetui.store.address import span_label, span_reference, span_title, step_
 CASES = Path(__file__).parents[1] / "formats"
 SAMPLES = Path(__file__).parents[2].parent / "shared/samples"
 SOURCE = LocalSource()
-FORMATS = sorted({one.parents[1].name for one in CASES.glob("*/*/input")})
+FORMATS = sorted({path.parents[1].name for path in CASES.glob("*/*/input")})
 MOST = 400
 """Spans of a run that are tried."""
 
 
 def opened(run: Run, place: str) -> Span | None:
-    found = target(run, [unquote(part) for part in place.split("/")])
-    return None if found.keys else found.span
+    result = target(run, [unquote(part) for part in place.split("/")])
+    return None if result.keys else result.span
 
 
 def runs_of(root: Path) -> Iterator[Run]:
-    for found in scan(SOURCE, [str(root)], deep=False):
-        yield from (read_run(SOURCE, run.ref) for run in found.runs)
+    for entry in scan(SOURCE, [str(root)], deep=False):
+        yield from (read_run(SOURCE, run.ref) for run in entry.runs)
 
 
 @pytest.mark.parametrize("root", FORMATS)
@@ -45,7 +45,7 @@ def test_every_reference_opens_its_span_in_the_cases(root: str) -> None:
     check(CASES / root)
 
 
-@pytest.mark.parametrize("root", sorted(one.name for one in SAMPLES.iterdir()) if SAMPLES.is_dir() else [])
+@pytest.mark.parametrize("root", sorted(path.name for path in SAMPLES.iterdir()) if SAMPLES.is_dir() else [])
 def test_every_reference_opens_its_span_in_the_samples(root: str) -> None:
     check(SAMPLES / root)
 

@@ -30,8 +30,8 @@ def ccpa(folder: Path) -> Growing:
     rest = b"".join(_call_and_result(number, first) for number in range(1, STEPS))
     for start in range(0, len(rest), _BLOCK):
         session.write_bytes(rest[start : start + _BLOCK])
-        whole = rest[: start + _BLOCK].rpartition(b"\n")[0].decode()
-        yield f"Tool{whole.count('assistant_turn'):02}"
+        written = rest[: start + _BLOCK].rpartition(b"\n")[0].decode()
+        yield f"Tool{written.count('assistant_turn'):02}"
     session.end()
     yield f"Tool{STEPS - 1:02}"
 
@@ -61,11 +61,11 @@ def penelope(folder: Path) -> Growing:
     def state(turns: int) -> bytes:
         over = turns == STEPS
         head = {"status": "success" if over else "in_progress", "goal_achieved": over, "turns_used": turns}
-        given = {"goal": "Get a refund", "instructions": "Insist.", "max_turns": 20, "min_turns": 2}
+        configuration = {"goal": "Get a refund", "instructions": "Insist.", "max_turns": 20, "min_turns": 2}
         result = {"findings": [], "history": [_turn(number) for number in range(1, turns + 1)], "metrics": {}}
-        told = {"test_configuration": given, "model_info": {"model_name": "gemini-2.0-flash", "provider": "gemini"}}
+        header = {"test_configuration": configuration, "model_info": {"model_name": "gemini-2.0-flash", "provider": "gemini"}}
         times = {"start_time": "2026-03-02T09:15:01.000000", "end_time": "2026-03-02T09:18:01.000000" if over else None}
-        return json.dumps(head | result | told | times, indent=2).encode()
+        return json.dumps(head | result | header | times, indent=2).encode()
 
     (folder / "refund").mkdir()
     return _in_halves(folder / "refund" / "test_result.json", state, lambda turns: f"tool_{turns:02}")
@@ -75,10 +75,10 @@ def _turn(number: int) -> Json:
     name, moment = f"tool_{number:02}", f"2026-03-02T09:15:{number + 1:02}.120339"
     function = {"name": name, "arguments": json.dumps({"message": f"Where is it? {number}"})}
     called = [{"id": f"call_{number}", "type": "function", "function": function}]
-    said = {"role": "assistant", "content": "Ask.", "tool_calls": called}
+    message = {"role": "assistant", "content": "Ask.", "tool_calls": called}
     answer = {"success": True, "output": {"response": "Soon."}, "error": None, "metadata": {}}
     heard = {"role": "tool", "tool_call_id": f"call_{number}", "name": name, "content": json.dumps(answer)}
-    done = {"tool_name": name, "reasoning": "Ask.", "assistant_message": said, "tool_message": heard}
+    done = {"tool_name": name, "reasoning": "Ask.", "assistant_message": message, "tool_message": heard}
     execution = {**done, "timestamp": moment}
     return {"turn_number": number, "timestamp": moment, "executions": [execution], "target_interaction": execution,
             "evaluation": None}  # fmt: skip

@@ -93,9 +93,9 @@ def test_a_crash(runs: Path, tmp_path: Path, place: str) -> None:
         assert b"Traceback" not in terminal.output
         assert b"SECRET" not in terminal.output
         last = terminal.output.decode().split("\x1b")[-1]
-    told = re.search(r"tracetui: internal error \(ValueError\); crash log: (.+)\r\n$", last)
-    assert told, last
-    log = Path(told[1])
+    match = re.search(r"tracetui: internal error \(ValueError\); crash log: (.+)\r\n$", last)
+    assert match, last
+    log = Path(match[1])
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
     assert "crashing.py" in log.read_text()
     if place in ("key", "timer"):

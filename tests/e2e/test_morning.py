@@ -36,9 +36,9 @@ def said(state: Path) -> list[dict[str, Any]]:
 def decided(terminal: Terminal) -> tuple[int, int]:
     """How many causes are decided, of how many."""
     terminal.expect(" reviewed")
-    found = DECIDED.search(terminal.text())
-    assert found is not None
-    return int(found[1]), int(found[2])
+    match = DECIDED.search(terminal.text())
+    assert match is not None
+    return int(match[1]), int(match[2])
 
 
 def judge_all(terminal: Terminal) -> int:
@@ -101,18 +101,18 @@ def test_every_failure_is_judged_by_keys_and_still_is_the_next_day(samples: Path
         terminal.type("escape", "q")
         assert terminal.wait_exit() == 0
 
-    told = subprocess.run(
+    done = subprocess.run(
         [*TRACETUI, "triage", "--json", str(samples)],
         capture_output=True,
         check=True,
         env={**os.environ, "XDG_STATE_HOME": str(state)},
     )
-    signatures = json.loads(told.stdout)["causes"]
+    signatures = json.loads(done.stdout)["causes"]
     assert len(signatures) == count
-    assert {one["verdict"] for one in signatures} == set(VERDICTS.values())
+    assert {cause["verdict"] for cause in signatures} == set(VERDICTS.values())
     assert {path.name for path in tmp_path.iterdir() if path.is_file()} == exports  # nothing half written beside them
     for name in exports:
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
         page = (tmp_path / name).read_text()
         assert "ask Ana" in page
-        assert all(one["id"] in page for one in signatures)
+        assert all(cause["id"] in page for cause in signatures)

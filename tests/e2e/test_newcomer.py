@@ -65,7 +65,7 @@ def test_the_session_its_cost_and_the_tool_that_failed_most(way: str, size: tupl
         terminal.type("q", "q", "q", "q")
 
 
-def _row(words: list[str]) -> tuple[str, int, int]:
+def _row(tokens: list[str]) -> tuple[str, int, int]:
     """Name, calls and errors of a row of the statistics."""
-    words = [word for word in words if word != "▌"]
-    return words[0].lstrip("▌"), int(words[1]), int(words[2].replace("·", "0"))
+    tokens = [word for word in tokens if word != "▌"]
+    return tokens[0].lstrip("▌"), int(tokens[1]), int(tokens[2].replace("·", "0"))

@@ -116,11 +116,11 @@ class SlowLine:
             if self._way:
                 busy_at = now
 
-    def expect(self, words: str) -> None:
+    def expect(self, text: str) -> None:
         """Pass on what comes until the screen shows these words."""
         end = time.monotonic() + PATIENCE
-        while words not in self.terminal.text():
-            assert time.monotonic() < end, words
+        while text not in self.terminal.text():
+            assert time.monotonic() < end, text
             self.run(0.1)
 
     def _show(self, size: int) -> None:

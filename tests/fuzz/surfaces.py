@@ -153,10 +153,10 @@ def verdicts(random: Random, folder: Path) -> Iterator[str]:
         first.of_causes("0" * 16)
         with suppress(TracetuiError):
             first.undo()
-        again = Sidecar()
-        for sidecar in (first, again):
+        second = Sidecar()
+        for sidecar in (first, second):
             sidecar.refresh()
-        texts = [[str(problem) for problem in sidecar.problems] for sidecar in (first, again)]
+        texts = [[str(problem) for problem in sidecar.problems] for sidecar in (first, second)]
         if texts[0][:5] != texts[1][:5]:
             yield f"problems differ when the file is read again: {texts!a:.300}"
 
@@ -404,8 +404,8 @@ def _bucket(random: Random, folder: Path) -> None:
 
 def _read_all(source: Source, root: str) -> None:
     for deep in (False, True):
-        for found in scan(source, [root], deep=deep):
-            for run in found.runs:
+        for entry in scan(source, [root], deep=deep):
+            for run in entry.runs:
                 read_run(source, run.ref)
 
 
@@ -430,11 +430,11 @@ def fuzz(name: str, *, seed: int, seconds: float, number: int | None = None, mos
             break
         tried += 1
         with tempfile.TemporaryDirectory(prefix="tracetui-fuzz-") as folder:
-            for words in _judged(SURFACES[name], Random(f"{name} {seed} {i}"), Path(folder)):
-                kind = judge.same_finding(words[:80])
+            for text in _judged(SURFACES[name], Random(f"{name} {seed} {i}"), Path(folder)):
+                kind = judge.same_finding(text[:80])
                 if kind not in findings:
-                    print(f"{i}: {words}", flush=True)
-                    findings[kind] = f"{i}: {words}"
+                    print(f"{i}: {text}", flush=True)
+                    findings[kind] = f"{i}: {text}"
     print(f"{tried} inputs, {len(findings)} findings")
     return [*findings.values()]
 

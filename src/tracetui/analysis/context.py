@@ -535,21 +535,21 @@ class Chain:
 
     def _shrink(self, tokens: int) -> int:
         """Remove tokens that left without a record: first those in no text, then thinking, then the oldest results."""
-        left, changed = tokens, dict[int, _Entry]()
+        remaining, changed = tokens, dict[int, _Entry]()
         for group in _LEAVING:
             for entry in self.entries:
-                if left <= 0:
+                if remaining <= 0:
                     break
                 if id(entry) in changed or not entry.content.startswith(group):
                     continue
                 if entry.content == START and group != START:
                     continue
-                cut = min(left, entry.tokens)
-                left -= cut
+                cut = min(remaining, entry.tokens)
+                remaining -= cut
                 changed[id(entry)] = msgspec.structs.replace(entry, tokens=entry.tokens - cut, exact=False)
                 self._hold((entry.content, entry.file), -cut)
         self.entries = [shown for entry in self.entries if (shown := changed.get(id(entry), entry)).tokens]
-        return tokens - left
+        return tokens - remaining
 
     def _replace(self, entries: list[_Entry]) -> None:
         """Let exactly these entries be the context."""
@@ -615,10 +615,10 @@ class Chain:
         """Tokens by content and file at these positions of the prompt, at the cost of the smaller part."""
         size = self.held
         if 2 * (stop - start) > size:
-            whole = Counter({key: holding.tokens for key, holding in self.holdings.items() if holding.tokens})
-            whole.subtract(self._between(0, start))
-            whole.subtract(self._between(stop, size))
-            return whole
+            totals = Counter({key: holding.tokens for key, holding in self.holdings.items() if holding.tokens})
+            totals.subtract(self._between(0, start))
+            totals.subtract(self._between(stop, size))
+            return totals
         tokens, end = Counter[_Key](), 0
         is_late = start + stop >= size
         start, stop = (size - stop, size - start) if is_late else (start, stop)
@@ -869,10 +869,10 @@ def _largest_first(accounts: Iterable[Account]) -> list[Account]:
 
 def total(accounts: Iterable[Account]) -> Account:
     """The sum of accounts, as one without a name."""
-    whole = Account("")
+    combined = Account("")
     for account in accounts:
-        whole.add(account)
-    return whole
+        combined.add(account)
+    return combined
 
 
 def _sum(a: Any, b: Any) -> Any:

@@ -282,12 +282,12 @@ def features(run: Run, body_of: Callable[[Span], Body], listed: Container[RunRef
 def _features(
     run: Run, spans: Sequence[Span], body_of: Callable[[Span], Body]
 ) -> Iterator[tuple[Kind, str, str | None]]:
-    whole = run.summary
-    if whole.agent is not None:
-        yield Kind.AGENT, f"agent {whole.agent}", None
-    if whole.model is not None:
-        yield Kind.MODEL, f"model {whole.model}", None
-    for tag in whole.tags or ():
+    summary = run.summary
+    if summary.agent is not None:
+        yield Kind.AGENT, f"agent {summary.agent}", None
+    if summary.model is not None:
+        yield Kind.MODEL, f"model {summary.model}", None
+    for tag in summary.tags or ():
         if (stable := without_noise(tag)) is not None:
             yield Kind.TAG, f"tag {stable}", None
     steps = len(run.steps)
@@ -310,11 +310,11 @@ def _features(
     yield from _sequences(spans)
 
 
-def _arguments(given: Any) -> Iterator[tuple[str, str]]:
+def _arguments(arguments: Any) -> Iterator[tuple[str, str]]:
     """The short arguments of a call without their noise; `contrast` leaves out numbers that vary."""
-    if not isinstance(given, dict):
+    if not isinstance(arguments, dict):
         return
-    for name, value in given.items():
+    for name, value in arguments.items():
         if isinstance(value, bool) or value is None:
             yield str(name), {True: "true", False: "false", None: "null"}[value]
         elif isinstance(value, str | float) or (isinstance(value, int) and abs(value) < 1 << 64):

@@ -98,16 +98,16 @@ def describe(diff: Diff, changes: Changes) -> DiffWords:
     following = rest = 0
     for number, index in enumerate(_differing(diff)):
         row = diff.rows[index]
-        made = list(_row_phrases(diff, row, changes)) if number < MAX_ROWS else []
-        for phrase in made:
+        described = list(_row_phrases(diff, row, changes)) if number < MAX_ROWS else []
+        for phrase in described:
             key = (phrase.kind, phrase.many or phrase.one)
             before = phrases.get(key)
             if before is None and len(phrases) < MAX_PHRASES:
                 phrases[key] = replace(phrase, rows=(index,))
             elif before is not None and index not in before.rows:
                 phrases[key] = replace(before, rows=(*before.rows, index), detail=before.detail or phrase.detail)
-        following += not made and row.downstream
-        rest += not made and not row.downstream
+        following += not described and row.downstream
+        rest += not described and not row.downstream
     ends = list(_ends(diff)) if diff.complete else []
     return DiffWords((*phrases.values(), *ends), following, rest)
 

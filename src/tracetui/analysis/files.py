@@ -321,12 +321,12 @@ def net_of(before: str, after: str) -> dict[str, int]:
     return _net(Counter(after.split("\n")), Counter(before.split("\n")))
 
 
-def _common(one: str, other: str) -> int:
+def _common(text: str, other: str) -> int:
     """Number of equal characters at the beginning."""
-    low, high = 0, min(len(one), len(other))
+    low, high = 0, min(len(text), len(other))
     while low < high:
         middle = (low + high + 1) // 2
-        if one.startswith(other[low:middle], low):
+        if text.startswith(other[low:middle], low):
             low = middle
         else:
             high = middle - 1

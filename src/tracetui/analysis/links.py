@@ -200,7 +200,7 @@ class _Reader:
             if len(pairs := _pairs(number, numbers)) == 1:
                 match, *operands = pairs[0]
                 there = [Writings(plain_number(f"{operand:f}")).find(text) for operand in operands]
-                targets = tuple(msgspec.structs.replace(end, quote=one.quote) for one in there if one is not None)
+                targets = tuple(msgspec.structs.replace(end, quote=place.quote) for place in there if place is not None)
                 if len(targets) == len(operands):
                     return StepLink(Kind.ORIGIN, source, targets, match)
         return None

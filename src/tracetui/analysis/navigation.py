@@ -24,7 +24,7 @@ BOOKKEEPING: Final = frozenset({Operation.HOOK, Operation.META})
 """Operations of the program itself, not of its agent."""
 CALLS: Final = frozenset({Operation.EXECUTE_TOOL, Operation.RETRIEVAL, Operation.EMBEDDINGS})
 WORK: Final = CALLS | {Operation.CHAT}
-_SEVERAL: Final = 2
+_MIN_PROMPTS: Final = 2
 _LATEST: Final = 1e12
 
 
@@ -133,7 +133,7 @@ def is_session(run: Run) -> bool:
     operations = {span.operation for span in run.spans}
     if not prompted or not operations & CALLS:
         return False
-    if prompted >= _SEVERAL or operations & BOOKKEEPING:
+    if prompted >= _MIN_PROMPTS or operations & BOOKKEEPING:
         return True
     return Operation.INVOKE_AGENT in operations and any(is_lane(run, i) for i in range(len(run.spans)))
 
@@ -321,11 +321,11 @@ class WorkTime:
         last = self._periods[-1]
         if min(periods)[0] < last[0]:
             return WorkTime([*self._periods, *periods])
-        made = WorkTime(())
-        made._periods, made._worked = self._periods[:-1], self._worked[:-1]
-        made.longest_gaps = self.longest_gaps
-        made._append(joined([last, *periods]))
-        return made
+        work_time = WorkTime(())
+        work_time._periods, work_time._worked = self._periods[:-1], self._worked[:-1]
+        work_time.longest_gaps = self.longest_gaps
+        work_time._append(joined([last, *periods]))
+        return work_time
 
     @property
     def worked(self) -> float:

@@ -230,11 +230,11 @@ def groups(runs: Iterable[RunSummary], decisions: Sidecar | None = None) -> list
     ids = short_ids([*merged])
     has_old = decisions is not None and decisions.has_old_digests
     has_previous = decisions is not None and decisions.has_causes
-    made = [
+    merged_groups = [
         _group(digest, name, causes, waste, tasks, has_old, has_previous)
         for name, (digest, causes) in zip(ids, merged.items(), strict=True)
     ]
-    return sorted(made, key=biggest_first)
+    return sorted(merged_groups, key=biggest_first)
 
 
 def _regroup(failed: Iterable[_Member], decisions: Sidecar | None) -> dict[str, list[_Members]]:
@@ -376,8 +376,8 @@ def _tasks(counted: list[RunSummary], failed: Iterable[_Member], waste: dict[Run
             plain=of_wrong_answer(cause)[-1],
         )
         rows.setdefault(msgspec.structs.replace(cause, part=()).digest, []).append(row)
-    for each in rows.values():
-        each.sort(key=lambda row: (-len(row.runs), row.name))
+    for task_rows in rows.values():
+        task_rows.sort(key=lambda row: (-len(row.runs), row.name))
     return rows
 
 
@@ -452,11 +452,11 @@ class CauseVerdicts:
 
     def unjudged(self, group: Group) -> list[Task]:
         """The tasks of a heading without a verdict."""
-        judged = {*self.decisions.judged_causes}  # few of very many tasks
+        causes = {*self.decisions.judged_causes}  # few of very many tasks
         return [
             task
             for task in group.tasks
-            if judged.isdisjoint((task.digest, task.plain)) or self.of_task(task).verdict is None
+            if causes.isdisjoint((task.digest, task.plain)) or self.of_task(task).verdict is None
         ]
 
 
@@ -523,7 +523,7 @@ def _parents(runs: list[RunSummary], failed: list[RunSummary]) -> dict[RunRef, R
 
 
 _ERROR: Final = Status.ERROR
-_JUDGED: Final = (Outcome.FAILED, Outcome.UNGRADED)
+_NOT_PASSED: Final = (Outcome.FAILED, Outcome.UNGRADED)
 
 
 class QueryContext(TraceContext):
@@ -580,7 +580,7 @@ class QueryContext(TraceContext):
 
     def _judgement(self, run: RunSummary) -> Judgement:
         shared, decisions = run.shared, self._sidecar
-        unmarked = shared.status is not _ERROR and shared.outcome not in _JUDGED
+        unmarked = shared.status is not _ERROR and shared.outcome not in _NOT_PASSED
         if unmarked and start_of(run) not in decisions.starts:
             return NOTHING  # nearly all runs
         return decisions.of(run, *digests_of(run, decisions))

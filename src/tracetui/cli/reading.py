@@ -67,10 +67,10 @@ class FileCounts(msgspec.Struct, frozen=True):
         if not self.near_misses:
             return ""
         count, named = len(self.near_misses), self.near_misses[:NAMED]
-        words = "1 file looks like a trace" if count == 1 else f"{count} files look like traces"
+        subject = "1 file looks like a trace" if count == 1 else f"{count} files look like traces"
         names = "".join(f"\n  {file.path} holds {file.near_miss}" for file in named)
         more = "\n  …" if count > NAMED else ""
-        return f"{words}, but no format claims {'it' if count == 1 else 'them'}:{names}{more}"
+        return f"{subject}, but no format claims {'it' if count == 1 else 'them'}:{names}{more}"
 
 
 class Listing(msgspec.Struct, frozen=True):

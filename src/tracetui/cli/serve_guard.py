@@ -181,8 +181,8 @@ class GuardedServer(Server):
         origin = request.headers.get("Origin")
         if origin != f"http://{request.host}" and (is_socket or origin is not None):
             raise web.HTTPForbidden(text="wrong origin")
-        given = request.query.get("token", "")
-        if request.path == "/" and compare_digest(given.encode(), self.token.encode()):
+        token = request.query.get("token", "")
+        if request.path == "/" and compare_digest(token.encode(), self.token.encode()):
             redirect = web.HTTPFound(f"http://{HOST}:{self.port}/")  # the token must not stay in the history
             redirect.set_cookie(self._cookie, self.token, httponly=True, samesite="Strict")
             raise redirect

@@ -451,14 +451,14 @@ def part_of(run: Run, position: int) -> Run:
 def _own_steps(spans: Sequence[Span], depths: Sequence[int]) -> tuple[Span, ...]:
     """The spans without parents at the top, and with steps of their own if they have none."""
     counted = any(span.is_step for span in spans)
-    made, number = [], 0
+    steps, number = [], 0
     for span, depth in zip(spans, depths, strict=True):
         asked = not counted and depth == 0 and _has_role(span, "user")
         number += asked
         step = span.step if counted else number or None
         parent = None if depth == 0 else span.parent_id
-        made.append(replace(span, parent_id=parent, step=step, is_step=asked or span.is_step))
-    return tuple(made)
+        steps.append(replace(span, parent_id=parent, step=step, is_step=asked or span.is_step))
+    return tuple(steps)
 
 
 def _has_role(span: Span, role: str) -> bool:
@@ -469,7 +469,7 @@ def _summary(run: Run, span: Span, spans: Sequence[Span], body: RunBody) -> RunS
     tally = Tally()
     for own in spans:
         tally.add(own)
-    whole = run.summary
+    run_summary = run.summary
     ended = span.status_source is StatusSource.DERIVED and span.duration_ms is not None
     # in the whole run the error belongs to its span; here it is the end of the run
     failed = ended and span.status is Status.UNKNOWN and tally.ends_in_error
@@ -482,14 +482,14 @@ def _summary(run: Run, span: Span, spans: Sequence[Span], body: RunBody) -> RunS
         status_word=span.status_word,
         status_source=span.status_source,
         started_at=span.started_at,
-        time_zone=whole.time_zone,
+        time_zone=run_summary.time_zone,
         duration_ms=span.duration_ms,
         usage=span.usage,
-        parent=whole.id,
+        parent=run_summary.id,
         prompt=(body.last_user or "")[:PREVIEW],
     )
-    summary = summary_of(replace(whole.ref, span=span.id), header, tally)
-    return replace(summary, modified_at=whole.modified_at)
+    summary = summary_of(replace(run_summary.ref, span=span.id), header, tally)
+    return replace(summary, modified_at=run_summary.modified_at)
 
 
 def _body(run: Run, position: int, spans: Sequence[Span], depths: Sequence[int]) -> RunBody:
@@ -498,10 +498,10 @@ def _body(run: Run, position: int, spans: Sequence[Span], depths: Sequence[int])
     messages = [span for span, depth in zip(spans, depths, strict=True) if depth == 0 or span.parent_id in turns]
     asked, answered, system = (_texts(run, messages, role) for role in ("user", "assistant", "system"))
     caller = _caller(run, position)
-    given, made = (None, None) if caller is None else (caller.input, caller.output)
+    caller_input, caller_output = (None, None) if caller is None else (caller.input, caller.output)
     return RunBody(
-        input=asked[0] if asked else given,
-        output=answered[-1] if answered else made,
+        input=asked[0] if asked else caller_input,
+        output=answered[-1] if answered else caller_output,
         error=run.spans[position].error,
         system_prompt=system[0] if system else None,
         last_user=asked[-1] if asked else None,

@@ -381,7 +381,7 @@ def _duration(header: Header, tally: Tally | None, *, has_ended: bool) -> tuple[
 def _model_usage(tally: Tally) -> tuple[ModelUsage, ...]:
     """Usage by price; nothing if the run's own model and usage say the same."""
     usages = tuple(tally.by_model.values())
-    return usages if len(usages) > 1 or any(each.tier for each in usages) else ()
+    return usages if len(usages) > 1 or any(usage.tier for usage in usages) else ()
 
 
 def _unread(header: Header, tally: Tally, *, moving: bool) -> Unread | None:
