@@ -79,8 +79,8 @@ def test_words_must_all_be_held_and_excluded_ones_not() -> None:
         assert "".join(sorted(shown)) == expected, text
 
 
-class Judged(text.TraceContext):
-    """Whoever is called a was judged."""
+class FixedVerdicts(query.TraceContext):
+    """The run named a is flaky; no other has a verdict."""
 
     def verdict(self, run: RunSummary) -> str | None:
         return "flaky" if run.name == "a" else None
@@ -89,7 +89,7 @@ class Judged(text.TraceContext):
 def test_a_query_filters_the_list_and_one_that_is_wrong_as_far_as_it_is_right() -> None:
     runs = [run("a", status=Status.ERROR, steps=3), run("b", status=Status.ERROR, steps=30), run("c", age=90_000)]
     columns: query.Columns[RunSummary] = query.Columns()
-    context = Judged(state=lambda run: RunState.QUIET if run.name == "c" else RunState.ENDED)
+    context = FixedVerdicts(state=lambda run: RunState.QUIET if run.name == "c" else RunState.ENDED)
     for text, expected in {
         "status:error": "ab",
         "status:error steps>9": "b",

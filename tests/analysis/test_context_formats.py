@@ -24,7 +24,7 @@ from tracetui.views.context import sentences
 Record = dict[str, Any]
 
 
-def said(role: str, *parts: Record) -> Record:
+def message_of(role: str, *parts: Record) -> Record:
     return {"role": role, "parts": [*parts]}
 
 
@@ -56,13 +56,15 @@ def otel_ledger(folder: Path, *calls: Record) -> Ledger:
     return ledger
 
 
-QUESTION = [said("system", otel_text(words(400))), said("user", otel_text(words(100)))]
-READS = said("assistant", {"type": "tool_call", "id": "c1", "name": "read_file", "arguments": {"path": "/w/a.py"}})
-RESULT = said("tool", {"type": "tool_call_response", "id": "c1", "response": words(900)})
+QUESTION = [message_of("system", otel_text(words(400))), message_of("user", otel_text(words(100)))]
+READS = message_of(
+    "assistant", {"type": "tool_call", "id": "c1", "name": "read_file", "arguments": {"path": "/w/a.py"}}
+)
+RESULT = message_of("tool", {"type": "tool_call_response", "id": "c1", "response": words(900)})
 
 
 def test_opentelemetry_carries_the_messages_that_the_call_before_had(tmp_path: Path) -> None:
-    done = said("assistant", otel_text("done"))
+    done = message_of("assistant", otel_text("done"))
     first = otel_call(2, QUESTION, READS, size=5_000, read=0, output=40)
     second = otel_call(3, [*QUESTION, READS, RESULT], done, size=6_000, read=4_900, output=20)
     third = otel_call(4, [*QUESTION, READS, RESULT, done], done, size=6_020, read=5_900, output=20)
@@ -83,7 +85,7 @@ def test_opentelemetry_carries_the_messages_that_the_call_before_had(tmp_path: P
 def test_opentelemetry_messages_that_left_are_a_changed_prefix(tmp_path: Path) -> None:
     first = otel_call(2, QUESTION, READS, size=5_000, read=0, output=40)
     second = otel_call(3, [*QUESTION, READS, RESULT], READS, size=6_000, read=4_900, output=40)
-    other = [QUESTION[0], QUESTION[1], said("user", otel_text(words(50)))]
+    other = [QUESTION[0], QUESTION[1], message_of("user", otel_text(words(50)))]
     third = otel_call(4, other, READS, size=5_060, read=2_000, output=40)
     ledger = otel_ledger(tmp_path, first, second, third)
     assert not {"tool call", "result:read_file"} & ledger.calls[2].by.keys()
@@ -100,7 +102,7 @@ def test_a_request_of_opentelemetry_that_came_late_idled(tmp_path: Path, ident: 
 
 def test_messages_of_a_call_without_usage_enter_with_the_next(tmp_path: Path) -> None:
     unused = otel_call(2, QUESTION, READS, size=0, read=0, output=0)
-    done = said("assistant", otel_text("done"))
+    done = message_of("assistant", otel_text("done"))
     ledger = otel_ledger(
         tmp_path, unused, otel_call(3, [*QUESTION, READS, RESULT], done, size=6_000, read=0, output=20)
     )

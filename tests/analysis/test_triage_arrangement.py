@@ -53,9 +53,8 @@ def test_every_sort_order_and_its_reverse() -> None:
         "name": "ABC",
     }
     assert "".join(shown(replace(CAUSES, sort="first seen", reverse=True))) == "CAB"
-    digests = [
-        group.digest for group in arrange_causes(groups(RUNS), replace(CAUSES, sort="id"), now=NOW, verdict_of=str)
-    ]  # type: ignore[union-attr]
+    by_id = arrange_causes(groups(RUNS), replace(CAUSES, sort="id"), now=NOW, verdict_of=str)
+    digests = [group.digest for group in by_id]  # type: ignore[union-attr]
     assert digests == sorted(digests)
 
 

@@ -49,7 +49,7 @@ def _alignment(count: int, percent: int, rounds: int, chance: random.Random) -> 
 
 
 def _texts(count: int, percent: int, rounds: int, chance: random.Random) -> Row:
-    tokens = data.Words(f"diff {count}").text(60 * count).split()
+    tokens = data.TextGenerator(f"diff {count}").text(60 * count).split()
     lines = [" ".join(tokens[i : i + 9]) for i in range(0, len(tokens), 9)]
     other = [_reworded(line, chance) if chance.random() < percent / 100 else line for line in lines]
     a, b = "\n".join(lines), "\n".join(other)
@@ -80,7 +80,7 @@ def _first_hunk(count: int, rounds: int) -> Row:
 
 
 def _write_replay(folder: Path, count: int) -> None:
-    original = data.record(data.Words("replay"), 1, steps=count)
+    original = data.record(data.TextGenerator("replay"), 1, steps=count)
     replay = copy.deepcopy(original)
     replay.update(record_id="replay", replay_of=original["record_id"])
     chance = random.Random(2)
@@ -121,11 +121,11 @@ def _step(chance: random.Random) -> Step:
 
 def _edited(steps: Sequence[Step], share: float, chance: random.Random, new: Callable[[], Step]) -> list[Step]:
     """A third of the changes drop a step, a third replace one, a third add one."""
-    steps_: list[Step] = []
+    edited: list[Step] = []
     for step in steps:
         turn = chance.random() / share * 3
-        steps_ += [] if turn < 1 else [new()] if turn < 2 else [step, new()] if turn < 3 else [step]
-    return steps_
+        edited += [] if turn < 1 else [new()] if turn < 2 else [step, new()] if turn < 3 else [step]
+    return edited
 
 
 def _run(steps: Sequence[Step]) -> Run:

@@ -42,9 +42,9 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
 
 def _full_of_escapes(folder: Path, count: int) -> None:
     """What is scanned twice: quotes and line breaks might hide escaped letters."""
-    words = data.Words("escapes")
+    generator = data.TextGenerator("escapes")
     for number in range(count):
-        texts = ["\n".join(f'say "{words.text(60)}"' for _ in range(20)) for _ in range(14)]
+        texts = ["\n".join(f'say "{generator.text(60)}"' for _ in range(20)) for _ in range(14)]
         (folder / f"{number}.json").write_bytes(orjson.dumps({"texts": texts}))
 
 

@@ -40,7 +40,7 @@ BURST_SECONDS: Final = 0.004
 STEP_SECONDS: Final = 1.3
 _CHANCE: Final = random.Random(5)
 _THREAD: Final = "019cadd4-5620-7001-8000-000000000001"
-_LONG: Final = data.Words("growth").text(PAYLOAD * 2)
+_LONG: Final = data.TextGenerator("growth").text(PAYLOAD * 2)
 
 
 class Writer(Protocol):
@@ -82,7 +82,9 @@ class Log:
         self._file = self.path.open("ab", buffering=0)
 
     def append(self, number: int) -> None:
-        self._file.write(b"".join(self._line(record) for record in self.step(number, f"what probe-{number:06} printed")))
+        self._file.write(
+            b"".join(self._line(record) for record in self.step(number, f"what probe-{number:06} printed"))
+        )
 
     def shown(self, number: int) -> str:
         return f"probe-{number:06}"

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from tests.bench import data, formats, references, screen
-from tests.bench.data import Words, made
+from tests.bench.data import TextGenerator, made
 from tests.bench.table import Row, say, timed
 from tracetui.live.scan import scan
 from tracetui.sources.local import LocalSource
@@ -56,7 +56,7 @@ def home(scale: int) -> Path:
 
 
 def _fill(folder: Path, sessions: int, size: int, scale: int) -> None:
-    words, chance = Words("home"), random.Random(sessions)
+    generator, chance = TextGenerator("home"), random.Random(sessions)
     images = max(1, _IMAGES // scale)
     rest = size - _LARGE * _LARGE_SIZE // scale - images * _IMAGE_SIZE
     weights = [chance.lognormvariate(0, 1.2) for _ in range(sessions)]
@@ -70,7 +70,7 @@ def _fill(folder: Path, sessions: int, size: int, scale: int) -> None:
         path = _path(folder, thread, number)
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("wb") as file:
-            file.writelines(write(words, calls, thread, images=drawn, size=_IMAGE_SIZE))
+            file.writelines(write(generator, calls, thread, images=drawn, size=_IMAGE_SIZE))
 
 
 def _path(folder: Path, thread: str, number: int) -> Path:
@@ -102,7 +102,12 @@ def _rows(folder: Path, rounds: int) -> Iterator[Row]:
     )
     speeds = ", ".join(
         f"{name} {size / passes.seconds:,.0f} MB/s"
-        for name, passes in (("counted", counted), ("orjson.loads a line", decoded), ("read", read), ("read cold", cold))
+        for name, passes in (
+            ("counted", counted),
+            ("orjson.loads a line", decoded),
+            ("read", read),
+            ("read cold", cold),
+        )
     )
     yield timed(f"{what}: first rows in the app", shown * 1000, 3, references.empty_app())
     beside = references.empty_app()

@@ -108,20 +108,20 @@ def _sizes(run: Run) -> list[tuple[tuple[str, str], tuple[int, int]]]:
     return [(key, (size, counts[key])) for key, size in sizes.most_common(_MOST_FIELDS)]
 
 
-def _contents(one: Any, name: str, field: str) -> Iterator[tuple[Any, str]]:
-    if isinstance(one, msgspec.Struct):
-        yield from ((getattr(one, key), f"{name}.{key}") for key in one.__struct_fields__)
-    elif isinstance(one, dict):
-        yield from ((key, f"{field} keys") for key in one)
-        yield from ((value, f"{field} values") for value in one.values())
-    elif isinstance(one, (list, tuple, set, frozenset)):
-        yield from ((value, field) for value in one)
-    elif isinstance(one, MethodType):
-        yield one.__self__, name
-    elif type(one).__module__.startswith("tracetui."):
-        yield from ((value, f"{name}.{key}") for key, value in getattr(one, "__dict__", {}).items())
-        slots = {key for kind in type(one).__mro__ for key in getattr(kind, "__slots__", ())}
-        yield from ((getattr(one, key), f"{name}.{key}") for key in sorted(slots) if hasattr(one, key))
+def _contents(container: Any, name: str, field: str) -> Iterator[tuple[Any, str]]:
+    if isinstance(container, msgspec.Struct):
+        yield from ((getattr(container, key), f"{name}.{key}") for key in container.__struct_fields__)
+    elif isinstance(container, dict):
+        yield from ((key, f"{field} keys") for key in container)
+        yield from ((item, f"{field} values") for item in container.values())
+    elif isinstance(container, (list, tuple, set, frozenset)):
+        yield from ((item, field) for item in container)
+    elif isinstance(container, MethodType):
+        yield container.__self__, name
+    elif type(container).__module__.startswith("tracetui."):
+        yield from ((item, f"{name}.{key}") for key, item in getattr(container, "__dict__", {}).items())
+        slots = {key for kind in type(container).__mro__ for key in getattr(kind, "__slots__", ())}
+        yield from ((getattr(container, key), f"{name}.{key}") for key in sorted(slots) if hasattr(container, key))
 
 
 if __name__ == "__main__":

@@ -62,20 +62,20 @@ def _least(call: Callable[[], object], rounds: int) -> float:
 
 def texts(size: int) -> dict[str, str]:
     """Text of every kind."""
-    words = data.Words("secrets")
+    generator = data.TextGenerator("secrets")
     chance = random.Random(1)
-    plain = words.text(size)[:size]
+    plain = generator.text(size)[:size]
     modules = (dataclasses, typing, ast, random, json, re)
     code = "".join(Path(str(module.__file__)).read_text() for module in modules)
-    lines = [words.text(80) for _ in range(200)]
+    lines = [generator.text(80) for _ in range(200)]
 
     def repeated(line: Callable[[int], str]) -> str:
-        lines_: list[str] = []
+        copies: list[str] = []
         length = 0
         while length < size:
-            lines_.append(line(len(lines_)))
-            length += len(lines_[-1]) + 1
-        return "\n".join(lines_)
+            copies.append(line(len(copies)))
+            length += len(copies[-1]) + 1
+        return "\n".join(copies)
 
     def log(number: int) -> str:
         when = f"2026-11-22T10:{number // 60 % 60:02}:{number % 60:02}.{number % 1000:03}Z"

@@ -95,8 +95,8 @@ def soak(terminal: Terminal, work: Work, seconds: float, chance: random.Random) 
         if now >= len(samples) * SAMPLE_SECONDS:
             sample = Sample(usage.megabytes, usage.descriptors, usage.watches, usage.threads)
             samples.append(sample)
-            say(f"{now:7.0f} s  {sample.megabytes:7.1f} MB  {sample.descriptors:4} descriptors  {sample.watches:4} watches  "
-                f"{sample.threads:3} threads  {usage.cores:5.2f} cores")  # fmt: skip
+            say(f"{now:7.0f} s  {sample.megabytes:7.1f} MB  {sample.descriptors:4} descriptors  "
+                f"{sample.watches:4} watches  {sample.threads:3} threads  {usage.cores:5.2f} cores")  # fmt: skip
     return samples
 
 
@@ -106,7 +106,7 @@ def grown(samples: Sequence[Sample]) -> list[str]:
     before, after = samples[fifth : 2 * fifth], samples[-fifth:]
     wrong: list[str] = []
     for name, room in (("megabytes", 1.1), ("descriptors", 1.25), ("watches", 1.25), ("threads", 1.25)):
-        first, last = (median([getattr(sample, name) for sample in samples_]) for samples_ in (before, after))
+        first, last = (median([getattr(sample, name) for sample in side]) for side in (before, after))
         say(f"{name:12} {first:8.1f} in the second fifth, {last:8.1f} in the last")
         if last > first * room + 2:
             wrong.append(name)

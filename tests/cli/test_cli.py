@@ -285,11 +285,11 @@ def test_themes_are_those_of_the_app() -> None:
 def test_a_sub_agent_is_shown_as_a_run(cli: Cli, tmp_path: Path) -> None:
     events = [
         {"type": "span_begin", "span_id": "S/1", "name": "helper", "span_type": "agent"},
-        {"type": "message_event", "id": "q", "span_id": "S/1", "item": _said("user", "input_text", "Find it")},
+        {"type": "message_event", "id": "q", "span_id": "S/1", "item": _message("user", "input_text", "Find it")},
         {"type": "compaction", "id": "c", "span_id": "S/1", "strategy": "trim", "tokens_before": 9, "tokens_after": 4},
-        {"type": "message_event", "id": "a", "span_id": "S/1", "item": _said("assistant", "output_text", "Here")},
+        {"type": "message_event", "id": "a", "span_id": "S/1", "item": _message("assistant", "output_text", "Here")},
         {"type": "span_end", "span_id": "S/1"},
-        {"type": "message_event", "id": "u", "item": _said("user", "input_text", "Thanks")},
+        {"type": "message_event", "id": "u", "item": _message("user", "input_text", "Thanks")},
     ]
     path = tmp_path / "run.json"
     path.write_text(json.dumps({"FORMAT": "open_responses", "items": [], "events": events}))
@@ -316,7 +316,7 @@ def test_a_sub_agent_is_shown_as_a_run(cli: Cli, tmp_path: Path) -> None:
     assert cli("show", f"{path}/S%2F1/1", "--json").data["id"] == "q"
 
 
-def _said(role: str, part: str, text: str) -> dict[str, Any]:
+def _message(role: str, part: str, text: str) -> dict[str, Any]:
     return {"type": "message", "id": "", "role": role, "status": "completed", "content": [{"type": part, "text": text}]}
 
 

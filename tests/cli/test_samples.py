@@ -133,9 +133,9 @@ def test_no_format_takes_what_is_anothers(diagnosis: dict[str, Any]) -> None:
 
 
 def test_what_is_read_is_as_agreed(listing: Listing, diagnosis: dict[str, Any]) -> None:
-    lines = [told_of_file(file) for file in diagnosis["files"] if file["class"] != "listed"]
+    lines = [file_facts(file) for file in diagnosis["files"] if file["class"] != "listed"]
     relations = Relations(listing.runs)
-    lines += [told_of_run(run, relations) for run in listing.runs]
+    lines += [run_facts(run, relations) for run in listing.runs]
     lines.sort(key=lambda line: (line["file"], str(line.get("run")), line.get("id", "")))
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     if os.environ.get("TRACETUI_GOLDEN"):
@@ -159,12 +159,12 @@ def test_the_list_and_the_diagnosis_agree(listing: Listing, diagnosis: dict[str,
     )
 
 
-def told_of_file(file: dict[str, Any]) -> dict[str, Any]:
+def file_facts(file: dict[str, Any]) -> dict[str, Any]:
     """A file in which no run was found."""
     return {"file": file["path"], "class": file["class"], "reason": file["reason"] or file["problems"][0]["reason"]}
 
 
-def told_of_run(run: RunSummary, relations: Relations) -> dict[str, Any]:
+def run_facts(run: RunSummary, relations: Relations) -> dict[str, Any]:
     """What is agreed on of a run. What is None is left out."""
     used = run.usage
     original = relations.original(run.ref)

@@ -34,7 +34,7 @@ def runs_in(folder: Path) -> list[RunSummary]:
     return [run for entry in scan(SOURCE, [str(folder)], deep=True) for run in entry.runs]
 
 
-def told(folder: Path) -> Iterator[Event]:
+def events_of(folder: Path) -> Iterator[Event]:
     """What is told of all runs of a folder, until each of their spans was."""
     missing = {(run.ref, span.id) for run in runs_in(folder) for span in read_run(SOURCE, run.ref).spans}
     deadline = time.monotonic() + SECONDS
@@ -55,7 +55,7 @@ def test_tail_tells_no_secret(secrets: Path, capsysbinary: pytest.CaptureFixture
     }
     outputs = dict.fromkeys(ways, "")
     formats = set()
-    for event in told(secrets):
+    for event in events_of(secrets):
         if isinstance(event, SpanChanged):
             formats.add(event.run.summary.ref.format)
         for name, write in ways.items():

@@ -140,7 +140,9 @@ def expect_all(terminal: Terminal, address: str) -> None:
 
     def equal(text: str) -> bool:
         rows = tree_rows(text)
-        same = len(rows) == len(expected) and all(pattern.match(row) for pattern, row in zip(expected, rows, strict=True))
+        same = len(rows) == len(expected) and all(
+            pattern.match(row) for pattern, row in zip(expected, rows, strict=True)
+        )
         return same and f" {status} " in text.split("\n")[0].replace("(", " ")
 
     wanted = "\n".join(pattern.pattern for pattern in expected)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.judge import left_behind
+from tests.e2e.judge import leftovers
 from tests.terminal import TRACETUI, Terminal
 
 pytestmark = pytest.mark.e2e
@@ -28,7 +28,7 @@ def opened(folder: Path, state: Path) -> Terminal:
     return terminal
 
 
-def said(state: Path) -> list[dict[str, Any]]:
+def verdict_lines(state: Path) -> list[dict[str, Any]]:
     """What the file of verdicts says, line by line."""
     return [json.loads(line) for line in (state / "tracetui" / "verdicts.jsonl").read_text().splitlines()]
 
@@ -81,15 +81,15 @@ def test_every_failure_is_judged_by_keys_and_still_is_the_next_day(samples: Path
             terminal.wait_until(lambda text, target=target: "wrote " in text and target.exists(), what=name)  # type: ignore[misc]
         terminal.type("q", "q")
         assert terminal.wait_exit() == 0
-        assert left_behind(terminal) == []
+        assert leftovers(terminal) == []
 
-    verdicts = [line for line in said(state) if line["do"] == "verdict"]
-    undone = {line["undoes"] for line in said(state) if line["do"] == "undo"}
+    verdicts = [line for line in verdict_lines(state) if line["do"] == "verdict"]
+    undone = {line["undoes"] for line in verdict_lines(state) if line["do"] == "undo"}
     held = {line["signature"]: line["verdict"] for line in verdicts if line["event"] not in undone}
     assert len(held) == count
     assert set(held.values()) == set(VERDICTS.values())
     assert len(undone) == 1
-    assert [line["note"] for line in said(state) if line["do"] == "note"] == ["ask Ana"]
+    assert [line["note"] for line in verdict_lines(state) if line["do"] == "note"] == ["ask Ana"]
     assert stat.S_IMODE(os.stat(state / "tracetui" / "verdicts.jsonl").st_mode) == 0o600
     assert {path: path.stat().st_mtime_ns for path in samples.rglob("*")} == before
 

@@ -87,7 +87,7 @@ def main() -> int:
     )
     print(f"{report.tried} directories, {len(report.findings)} findings")
     for finding in report.findings.values():
-        print(f"{finding.count:5}  {finding.words}")
+        print(f"{finding.count:5}  {finding.text}")
     return 1 if report.findings else 0
 
 

@@ -23,7 +23,7 @@ COMMANDS_EVERY: Final = 6
 class Finding(msgspec.Struct):
     """What is wrong, and how to see it."""
 
-    words: str
+    text: str
     change: str
     number: int
     """Of the directory, with which the seed makes it again."""

@@ -120,7 +120,7 @@ def _stages(root: Path) -> Iterator[str]:
         listed, name = quick.get(path, counted), Path(path).name
         if not _is_sound(path):
             continue
-        yield from (f"{name}: {text}" for text in _found(listed, counted, deep))
+        yield from (f"{name}: {text}" for text in _listing_findings(listed, counted, deep))
         for first, second in zip(listed.runs, counted.runs, strict=False):
             yield from (f"{name} ({second.ref.format}): {text}" for text in _summaries(first, second))
         for summary in counted.runs[:MOST_RUNS]:
@@ -143,7 +143,7 @@ def _is_sound(path: str) -> bool:
         return False
 
 
-def _found(listed: Found, counted: Found, every: dict[str, Found]) -> Iterator[str]:
+def _listing_findings(listed: Found, counted: Found, every: dict[str, Found]) -> Iterator[str]:
     yield from _caught((*listed.problems, *counted.problems))
     if counted.kind == "problem" and listed.kind == "listed":
         return  # what is damaged lies between the parts that the list stage reads

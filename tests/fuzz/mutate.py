@@ -159,8 +159,8 @@ def change_ids(root: Path, random: Random) -> str:
                 same = [other for values in ids.values() for other in values if other.value == value.value]
             case "parent":  # an id of the same file: circles, and parents that come later
                 same, new = [value], random.choice(ids[path]).value
-        for value_ in same:
-            value_.replace(new)
+        for occurrence in same:
+            occurrence.replace(new)
         touched.update(path for path, values in ids.items() if any(other in same for other in values))
         descriptions.append(f"{path.relative_to(root)}: {len(same)} of {value.name}: {value.value!a:.60} = {new!a:.60}")
     for path in touched:

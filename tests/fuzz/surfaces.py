@@ -377,10 +377,10 @@ def _bucket(random: Random, folder: Path) -> None:
     from tracetui.sources.objects import ObjectSource
 
     cloud = Cloud("s3", objects={"runs/a.json": b'{"a": 1}\n', "runs/b/c.jsonl": b"{}\n"})
-    whole = _Handler._contents
+    original = _Handler._contents
 
     def contents(handler: _Handler, asked: dict[str, str]) -> bytes:
-        data = whole(handler, asked)
+        data = original(handler, asked)
         return mutated_bytes(random, data) if random.random() < 0.8 else data
 
     retries, bucket._RETRIES = bucket._RETRIES, 0  # type: ignore[misc]
@@ -398,7 +398,7 @@ def _bucket(random: Random, folder: Path) -> None:
             source.close()
     finally:
         bucket._RETRIES = retries  # type: ignore[misc]
-        _Handler._contents = whole  # type: ignore[method-assign]
+        _Handler._contents = original  # type: ignore[method-assign]
         cloud.stop()
 
 
@@ -430,7 +430,7 @@ def fuzz(name: str, *, seed: int, seconds: float, number: int | None = None, mos
             break
         tried += 1
         with tempfile.TemporaryDirectory(prefix="tracetui-fuzz-") as folder:
-            for text in _judged(SURFACES[name], Random(f"{name} {seed} {i}"), Path(folder)):
+            for text in _findings(SURFACES[name], Random(f"{name} {seed} {i}"), Path(folder)):
                 kind = judge.same_finding(text[:80])
                 if kind not in findings:
                     print(f"{i}: {text}", flush=True)
@@ -439,7 +439,7 @@ def fuzz(name: str, *, seed: int, seconds: float, number: int | None = None, mos
     return [*findings.values()]
 
 
-def _judged(surface: Callable[[Random, Path], Iterator[str]], random: Random, folder: Path) -> list[str]:
+def _findings(surface: Callable[[Random, Path], Iterator[str]], random: Random, folder: Path) -> list[str]:
     try:
         with judge._limited():
             return [*surface(random, folder)]

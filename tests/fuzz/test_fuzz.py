@@ -34,7 +34,7 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_is_found(mode: str, tmp_path: Path) -> None:
     report = fuzz(mode, seed=11, seconds=SECONDS, most=40, keep=tmp_path)
     assert report.tried
-    assert not report.findings, [finding.words for finding in report.findings.values()]
+    assert not report.findings, [finding.text for finding in report.findings.values()]
 
 
 @pytest.mark.parametrize("name", [*surfaces.SURFACES])
@@ -69,7 +69,10 @@ def test_a_seed_makes_the_same_directories(mode: str, tmp_path: Path) -> None:
     for name in ("one", "other"):
         descriptions = [make(tmp_path / name / str(number), mode, 5, number, None) for number in range(8)]
         trees.append(
-            (descriptions, {str(p.relative_to(tmp_path / name)): p.read_bytes() for p in mutate.files_below(tmp_path / name)})
+            (
+                descriptions,
+                {str(p.relative_to(tmp_path / name)): p.read_bytes() for p in mutate.files_below(tmp_path / name)},
+            )
         )
     assert trees[0] == trees[1]
     assert len(set(trees[0][0])) == 8
@@ -145,7 +148,7 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[type[_Planted
     forget()
 
 
-@pytest.mark.parametrize(("bug", "words"), BUGS.items(), ids=[bug.__name__.strip("_") for bug in BUGS])
+@pytest.mark.parametrize(("bug", "text"), BUGS.items(), ids=[bug.__name__.strip("_") for bug in BUGS])
 def test_a_planted_bug_is_found(
     bug: type[_Planted],
     text: str,
@@ -155,7 +158,7 @@ def test_a_planted_bug_is_found(
     planted(bug)
     monkeypatch.setattr(judge, "MOST_SECONDS", 0.3 if bug is _Hangs else judge.MOST_SECONDS)
     tries = (fuzz("ids", seed=SEED, seconds=60.0, most=1, only="claude-code", first=number) for number in range(1, 300))
-    assert any(text in finding.words for report in tries for finding in report.findings.values())
+    assert any(text in finding.text for report in tries for finding in report.findings.values())
 
 
 def test_a_finding_is_kept_as_small_as_it_gets(planted: Callable[[type[_Planted]], None], tmp_path: Path) -> None:
