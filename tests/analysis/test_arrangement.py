@@ -61,7 +61,7 @@ def test_a_cycle_of_parents_loses_no_run() -> None:
     assert sorted(names(arrange([a, b], [], Arrangement(group="none"), now=NOW))) == ["a", "b"]
 
 
-def test_words_must_all_be_held_and_excluded_ones_not() -> None:
+def test_runs_contain_all_words_and_no_excluded_word() -> None:
     runs = [
         run("a", model="gpt-4o", status=Status.ERROR, first_error=FirstError("timed out", "TimeoutError")),
         run("b", model="gpt-4o", status=Status.OK),
@@ -86,7 +86,7 @@ class FixedVerdicts(query.TraceContext):
         return "flaky" if run.name == "a" else None
 
 
-def test_a_query_filters_the_list_and_one_that_is_wrong_as_far_as_it_is_right() -> None:
+def test_a_query_filters_the_list_as_far_as_it_is_valid() -> None:
     runs = [run("a", status=Status.ERROR, steps=3), run("b", status=Status.ERROR, steps=30), run("c", age=90_000)]
     columns: query.Columns[RunSummary] = query.Columns()
     context = FixedVerdicts(state=lambda run: RunState.QUIET if run.name == "c" else RunState.ENDED)

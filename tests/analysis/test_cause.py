@@ -472,7 +472,7 @@ def test_digests_are_the_same_on_every_machine() -> None:
     assert cause_of("half of a pair: \ud800").digest != cause_of("half of a pair: \udfff").digest
 
 
-def test_ids_are_longer_where_they_would_be_mistaken_for_each_other() -> None:
+def test_ambiguous_ids_are_longer() -> None:
     digests = ["3a9c" + "0" * 28, "3a9c" + "1" * 28, "ffff" + "0" * 28]
 
     assert short_ids(digests) == ["F-3a9c0", "F-3a9c1", "F-ffff"]

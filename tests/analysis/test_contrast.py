@@ -109,7 +109,7 @@ def test_equivalent_features_are_one_row_with_the_simplest_first() -> None:
 
     (first, *others) = contrast(side("a", bad), side("b", good))
 
-    assert [feature.words for feature in first.features] == [
+    assert [feature.label for feature in first.features] == [
         "tool export",
         "export(dpi=300)",
         "export(format=pdf)",
@@ -119,14 +119,14 @@ def test_equivalent_features_are_one_row_with_the_simplest_first() -> None:
     assert others == []
 
 
-def test_agents_tags_and_nodes_are_told() -> None:
+def test_agents_tags_and_nodes_are_features() -> None:
     node = [make_span("1", "plan", NODE, 0, 5), make_span("2", "act", NODE, 1, 5)]
     bad = [make_run(node, agent="new", tags=("v2",)) for _ in range(9)]
     good = [make_run(node[:1], agent="old", tags=("v1",)) for _ in range(9)]
 
     (first,) = contrast(side("a", bad), side("b", good))
 
-    assert {feature.words for feature in first.features} == {"agent new", "tag v2", "node act", "plan → act"}
+    assert {feature.label for feature in first.features} == {"agent new", "tag v2", "node act", "plan → act"}
 
 
 def test_one_of_two_weighs_less_than_ten_of_twenty() -> None:
@@ -250,4 +250,4 @@ def test_runs_share_no_noise() -> None:
     ]
     good = [run_of([("read", {"path": "/app/a", "offset": 1, "as": "csv"})]) for _ in range(12)]
     (finding,) = contrast(side("bad", bad), side("good", good))
-    assert [feature.words for feature in finding.features] == ["read(as=pdf)"]
+    assert [feature.label for feature in finding.features] == ["read(as=pdf)"]

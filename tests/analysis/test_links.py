@@ -92,7 +92,7 @@ def test_names_of_tools_that_change_nothing(name: str) -> None:
 # ---- numbers without origin
 
 
-def test_a_number_in_no_earlier_text_is_said_to_have_no_origin(tmp_path: Path) -> None:
+def test_a_number_in_no_earlier_text_has_no_origin(tmp_path: Path) -> None:
     (link,) = of_kind(links_of(trial(tmp_path, *FAILED)), Kind.NO_ORIGIN)
     assert (link.source.span, link.source.quote, link.targets) == ("5.1", "77", ())
 

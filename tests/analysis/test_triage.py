@@ -56,7 +56,7 @@ def test_runs_are_grouped_by_what_made_them_fail() -> None:
     assert group.id.startswith("F-")
 
 
-def test_a_run_that_is_told_twice_failed_once() -> None:
+def test_a_run_recorded_twice_failed_once() -> None:
     original, copy = run("1", identity="i", duration_ms=100.0), run("2", identity="i", duration_ms=100.0)
     (group,) = groups([copy, original])
     assert (keys(group), group.wasted_ms) == (["1"], 100.0)
@@ -235,7 +235,7 @@ def test_verdicts_on_wrong_answers_are_given_per_task(sidecar: Sidecar) -> None:
     assert (verdicts.of_group(heading).verdict, verdicts.is_new(heading)) == ("known", False)
 
 
-def test_causes_are_merged_by_the_user_and_taken_apart_again(sidecar: Sidecar) -> None:
+def test_users_merge_and_split_causes(sidecar: Sidecar) -> None:
     runs = [run("1", "no such table"), run("2", "no such column"), run("3", "no such column")]
     column, table = sorted(groups(runs), key=lambda group: group.title.exact)
     sidecar.merge(column.ref, table.ref)
@@ -320,7 +320,7 @@ def test_verdicts_of_version_0_1_still_apply(sidecar: Sidecar) -> None:
     assert verdicts.of_group(not_found).verdict == verdicts.of_run(known).verdict == "real"
 
 
-def test_verdicts_on_causes_that_are_told_apart_now_still_apply(sidecar: Sidecar) -> None:
+def test_verdicts_on_causes_that_were_split_later_still_apply(sidecar: Sidecar) -> None:
     install, check, plain = (
         run("1", "Command 'npm ci' returned non-zero exit status 1."),
         run("2", "Command 'pytest -q' returned non-zero exit status 1."),

@@ -22,7 +22,7 @@ from typing import Final
 import orjson
 
 from tests.bench import data, home, references, screen, triage
-from tests.bench.data import TextGenerator, made
+from tests.bench.data import TextGenerator, cached_folder
 from tests.bench.listing import decode_all, interleaved
 from tests.bench.table import Row, median, say, timed
 from tests.shared import ROOT
@@ -126,7 +126,7 @@ def small_runs(count: int) -> Path:
             run = text.replace(ident, own.encode()).replace(began, at.encode()).replace(question, asked.encode())
             (place / f"{own}.json").write_bytes(run)
 
-    return made(f"small-{count}", write)
+    return cached_folder(f"small-{count}", write)
 
 
 def _timed(work: Callable[[], object]) -> float:
@@ -164,7 +164,7 @@ def coding_sessions(count: int, *, size: int) -> Path:
             with path.open("wb") as file:
                 file.writelines(data.session_lines(generator, size // 2_500, 2_000))
 
-    return made(f"sessions-{count}x{size}", write)
+    return cached_folder(f"sessions-{count}x{size}", write)
 
 
 def _compared(folder: Path, what: str, rounds: int) -> Iterator[Row]:

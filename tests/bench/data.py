@@ -45,7 +45,7 @@ class TextGenerator:
         return str(UUID(int=self.random.getrandbits(128), version=4))
 
 
-def made(name: str, write: Callable[[Path], None]) -> Path:
+def cached_folder(name: str, write: Callable[[Path], None]) -> Path:
     """The folder of that name; `write` fills it if it is not there yet."""
     folder = CACHE / f"{VERSION}-{name}"
     if not folder.exists():
@@ -67,7 +67,7 @@ def paprika_runs(count: int, *, size: int) -> Path:
             run = record(generator, number, size=size)
             (folder / f"{run['record_id']}.json").write_bytes(orjson.dumps(run, option=orjson.OPT_INDENT_2))
 
-    return made(f"paprika-{count}x{size}", write)
+    return cached_folder(f"paprika-{count}x{size}", write)
 
 
 def record(generator: TextGenerator, number: int, *, size: int = 0, steps: int = 0, model: str = "gpt-4o") -> Json:
@@ -172,7 +172,7 @@ def beside_a_small_run(name: str, big: Callable[[TextGenerator], tuple[str, Iter
         with (folder / path).open("wb") as file:
             file.writelines(pieces)
 
-    return made(name, write)
+    return cached_folder(name, write)
 
 
 def one_record(name: str, **sizes: int) -> Path:
@@ -216,7 +216,7 @@ def session_file(name: str, *, calls: int, payload: int) -> Path:
         with (folder / "session.ccpa-trace.jsonl").open("wb") as file:
             file.writelines(session_lines(TextGenerator(name), calls, payload))
 
-    return made(name, write)
+    return cached_folder(name, write)
 
 
 def session_lines(generator: TextGenerator, calls: int, payload: int) -> Iterator[bytes]:
@@ -261,7 +261,7 @@ def conversation_rows(name: str, *, rows: int, size: int) -> Path:
                 trace = {"FORMAT": "open_responses", "items": items}
                 file.write(orjson.dumps({"task_id": f"{BIG}-{number:06}", "trace": trace}) + b"\n")
 
-    return made(name, write)
+    return cached_folder(name, write)
 
 
 def _exchange(generator: TextGenerator, number: int, turn: int) -> list[Json]:

@@ -66,7 +66,7 @@ def _reworded(line: str, chance: random.Random) -> str:
 
 
 def _first_hunk(count: int, rounds: int) -> Row:
-    folder = data.made(f"replay-{count}", lambda folder: _write_replay(folder, count))
+    folder = data.cached_folder(f"replay-{count}", lambda folder: _write_replay(folder, count))
     a, b = load(folder / "a.json"), load(folder / "b.json")
 
     def until_seen() -> None:

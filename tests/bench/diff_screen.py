@@ -32,13 +32,15 @@ Edit = Callable[[data.TextGenerator, dict[str, Any]], None]
 def rows(scale: int, rounds: int) -> Iterator[Row]:
     """The promises about the screen; sizes are divided by `scale`."""
     count = 5_000 // scale
-    replay = data.made(f"diff-{count}", lambda folder: _write(folder, count, _edit_some))
+    replay = data.cached_folder(f"diff-{count}", lambda folder: _write(folder, count, _edit_some))
     yield _first_words(replay, count, rounds)
     yield from _scrolling(replay, count)
-    texts = data.made("diff-texts", lambda folder: _write(folder, 4, _edit_lines))
+    texts = data.cached_folder("diff-texts", lambda folder: _write(folder, 4, _edit_lines))
     yield from _reading(texts)
     count = 20_000 // scale
-    yield from _large(data.made(f"diff-others-{count}", lambda folder: _write(folder, count, _edit_all)), count)
+    yield from _large(
+        data.cached_folder(f"diff-others-{count}", lambda folder: _write(folder, count, _edit_all)), count
+    )
 
 
 # ---- records

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import orjson
 
-from tests.bench.data import BIG, TextGenerator, made
+from tests.bench.data import BIG, TextGenerator, cached_folder
 from tests.bench.listing import interleaved
 from tests.bench.table import Row, median
 from tests.formats import inspect_build, opencode_build
@@ -29,7 +29,7 @@ _THREAD: Final = "019cadd4-5620-7001-8000-000000000001"
 
 def rows(scale: int, rounds: int) -> Iterator[Row]:
     """Counting and reading a long session of each format; sizes are divided by `scale`."""
-    for name, make in (MADE | SMALL).items():
+    for name, make in (WRITERS | SMALL).items():
         folder = make(5_000 // scale)
         (path,) = _runs(folder)
         ways: dict[str, Callable[[], None]] = {
@@ -60,7 +60,7 @@ def _with_unknown_fields(folder: Path) -> Path:
             lines[::10] = [line[:-1] + b',"unheard_of":1}' for line in lines[::10]]
             (copy / path.name).write_bytes(b"\n".join(lines) + b"\n")
 
-    return made(f"{folder.name}-unknown", write)
+    return cached_folder(f"{folder.name}-unknown", write)
 
 
 def codex(calls: int, most: int = LONG) -> Path:
@@ -71,7 +71,7 @@ def codex(calls: int, most: int = LONG) -> Path:
         with (folder / f"rollout-2026-03-02T09-15-00-{_THREAD}.jsonl").open("wb") as file:
             file.writelines(rollout(generator, calls))
 
-    return made(f"codex-2-{calls}-{most}", write)
+    return cached_folder(f"codex-2-{calls}-{most}", write)
 
 
 def claude(calls: int, most: int = LONG) -> Path:
@@ -81,7 +81,7 @@ def claude(calls: int, most: int = LONG) -> Path:
         with (folder / f"{_THREAD}.jsonl").open("wb") as file:
             file.writelines(session(TextGenerator("claude", most), calls))
 
-    return made(f"claude-2-{calls}-{most}", write)
+    return cached_folder(f"claude-2-{calls}-{most}", write)
 
 
 def atif(calls: int) -> Path:
@@ -94,7 +94,7 @@ def atif(calls: int) -> Path:
         document = {"schema_version": "ATIF-v1.7", "session_id": _THREAD, "agent": agent, "steps": steps}
         (folder / "trajectory.json").write_bytes(orjson.dumps(document))
 
-    return made(f"atif-{calls}", write)
+    return cached_folder(f"atif-{calls}", write)
 
 
 def otlp(calls: int) -> Path:
@@ -104,7 +104,7 @@ def otlp(calls: int) -> Path:
         with (folder / "traces.jsonl").open("wb") as file:
             file.writelines(_spans(TextGenerator("otlp"), calls))
 
-    return made(f"otlp-{calls}", write)
+    return cached_folder(f"otlp-{calls}", write)
 
 
 def pi(calls: int, most: int = LONG) -> Path:
@@ -114,7 +114,7 @@ def pi(calls: int, most: int = LONG) -> Path:
         with (folder / f"2026-03-02T09-15-00-000Z_{_THREAD}.jsonl").open("wb") as file:
             file.writelines(_entries(TextGenerator("pi", most), calls))
 
-    return made(f"pi-2-{calls}-{most}", write)
+    return cached_folder(f"pi-2-{calls}-{most}", write)
 
 
 def copilot(calls: int, most: int = LONG) -> Path:
@@ -124,7 +124,7 @@ def copilot(calls: int, most: int = LONG) -> Path:
         with (folder / "events.jsonl").open("wb") as file:
             file.writelines(_events(TextGenerator("copilot", most), calls))
 
-    return made(f"copilot-2-{calls}-{most}", write)
+    return cached_folder(f"copilot-2-{calls}-{most}", write)
 
 
 def opencode(calls: int) -> Path:
@@ -148,7 +148,7 @@ def opencode(calls: int) -> Path:
                 writer.step(ident, "ses_1", 2.2 + number, 2.9 + number, opencode_build.text(generator.text(80)), call)
             db.execute("COMMIT")
 
-    return made(f"opencode-{calls}", write)
+    return cached_folder(f"opencode-{calls}", write)
 
 
 def inspect(calls: int) -> Path:
@@ -161,7 +161,7 @@ def inspect(calls: int) -> Path:
         data = inspect_build.archive(members, inspect_build.ZSTANDARD, frame=1 << 20)
         (folder / "log.eval").write_bytes(data)
 
-    return made(f"inspect-{calls}", write)
+    return cached_folder(f"inspect-{calls}", write)
 
 
 def _small(make: Callable[[int, int], Path], calls: int) -> Path:
@@ -169,7 +169,7 @@ def _small(make: Callable[[int, int], Path], calls: int) -> Path:
     return make(3 * calls, SHORT)
 
 
-MADE: Final[dict[str, Callable[[int], Path]]] = {
+WRITERS: Final[dict[str, Callable[[int], Path]]] = {
     "codex": codex,
     "claude-code": claude,
     "atif": atif,

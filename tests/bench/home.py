@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from tests.bench import data, formats, references, screen
-from tests.bench.data import TextGenerator, made
+from tests.bench.data import TextGenerator, cached_folder
 from tests.bench.table import Row, say, timed
 from tracetui.live.scan import scan
 from tracetui.sources.local import LocalSource
@@ -52,7 +52,7 @@ class Took(NamedTuple):
 
 def home(scale: int) -> Path:
     """The folder; sessions, their sizes and the number of images are divided by `scale`."""
-    return made(f"home-{scale}", lambda folder: _fill(folder, SESSIONS // scale, SIZE // scale, scale))
+    return cached_folder(f"home-{scale}", lambda folder: _fill(folder, SESSIONS // scale, SIZE // scale, scale))
 
 
 def _fill(folder: Path, sessions: int, size: int, scale: int) -> None:

@@ -37,7 +37,7 @@ def _ccpa(calls: int, most: int) -> Path:
     return data.session_file(f"ccpa-{calls}-{most}", calls=calls, payload=most)
 
 
-MADE: Final[dict[str, tuple[Callable[[int, int], Path], float]]] = {
+WRITERS: Final[dict[str, tuple[Callable[[int, int], Path], float]]] = {
     "codex": (formats.codex, 2),
     "claude-code": (formats.claude, 2.125),
     "pi": (formats.pi, 2.125),
@@ -49,7 +49,7 @@ MADE: Final[dict[str, tuple[Callable[[int, int], Path], float]]] = {
 
 def rows(scale: int, rounds: int) -> Iterator[Row]:
     """The memory of a session with small records; spans and megabytes are divided by `scale`."""
-    for name, (make, spans) in MADE.items():
+    for name, (make, spans) in WRITERS.items():
         folder = make(round(SPANS / scale / spans), formats.SHORT)
         command = [sys.executable, "-m", "tests.bench.memory", str(folder)]
         result = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout)
@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument("--fields", action="store_true")
     options = parser.parse_args()
     ref = _ref(options.folder)
-    for make, _ in MADE.values():  # everything is imported then
+    for make, _ in WRITERS.values():  # everything is imported then
         read_run(LocalSource(), _ref(make(50, formats.SHORT)))
     gc.collect()
     before = _megabytes("VmRSS")

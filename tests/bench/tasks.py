@@ -47,7 +47,7 @@ def _screen(tasks: int, trials: int, rounds: int) -> Iterator[Row]:
             for i in range(trials):
                 _write_trial(folder / f"task-{task}__{i}", f"task-{task}", i < task % (trials + 1))
 
-    folder, times = data.made(f"trials-{tasks}-{trials}", write), list[float]()
+    folder, times = data.cached_folder(f"trials-{tasks}-{trials}", write), list[float]()
     keys: dict[str, list[screen.Key]] = {"run list": [], "matrix": []}
     for _ in range(rounds):
         with screen.tracetui(folder) as terminal:

@@ -31,7 +31,7 @@ def night(count: int) -> Path:
     def write(folder: Path) -> None:
         Night(folder).fill(count // FAILED, count - count // FAILED)
 
-    return data.made(f"night-{count}", write)
+    return data.cached_folder(f"night-{count}", write)
 
 
 def rows(scale: int, rounds: int) -> Iterator[Row]:

@@ -108,7 +108,7 @@ def test_allowed_findings_are_left_out_and_counted(cli: Cli) -> None:
         (bash("rm a", None), "unknown"),
     ],
 )
-def test_outcomes_are_told_apart(cli: Cli, step: Step, outcome: str) -> None:
+def test_outcomes_are_distinguished(cli: Cli, step: Step, outcome: str) -> None:
     write_session(Path("runs/one.jsonl"), [step])
     assert ("delete", outcome) in rules(cli)
 

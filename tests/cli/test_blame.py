@@ -156,7 +156,7 @@ def test_a_line_that_was_removed_belongs_to_who_wrote_it_again(cli: Cli) -> None
     assert writers(cli, "a.py:1") == ["three"]
 
 
-def test_what_was_written_between_commit_and_rebase_is_no_evidence_for_few_lines(cli: Cli) -> None:
+def test_few_lines_written_between_commit_and_rebase_are_no_evidence(cli: Cli) -> None:
     lines = [f"parameter_{number} = {number}\n" for number in range(12)]
     write_session(Path("runs/one.jsonl"), [write("a.py", "".join(lines[:4]))], hour=11)
     commit("Parameters", "13:00", authored="09:30", a_py="".join(lines))

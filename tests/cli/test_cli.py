@@ -72,9 +72,7 @@ def test_the_default_directory(cli: Cli, tmp_path: Path, monkeypatch: pytest.Mon
         (["--theme", "pink"], 2, "high-contrast"),
     ],
 )
-def test_what_went_wrong_is_one_sentence_with_the_next_step(
-    cli: Cli, arguments: list[str], status: int, sentence: str
-) -> None:
+def test_errors_are_one_sentence_with_the_next_step(cli: Cli, arguments: list[str], status: int, sentence: str) -> None:
     Path("empty").mkdir()
     result = cli(*arguments)
 
@@ -331,7 +329,7 @@ def test_ls_lists_only_what_a_query_asks_for(cli: Cli) -> None:
     assert cli("ls", "traces", "--query", "status:error").text.count("\nerror") == len(failed.data["runs"])
 
 
-def test_a_query_asks_for_what_people_said_and_how_runs_are_tied(cli: Cli) -> None:
+def test_queries_filter_by_verdict_note_and_relation(cli: Cli) -> None:
     failed = [run for run in tracetui.load_all("traces") if run.summary.status is Status.ERROR]
     Sidecar().judge(failed[0].summary, Verdict.FLAKY)
     Sidecar().note(failed[0].summary, "the proxy was down")

@@ -54,7 +54,7 @@ def test_an_original_is_compared_with_its_only_replay(cli: Cli) -> None:
     assert {line.strip() for line in ambiguous.err.splitlines()[1:]} == {REPLAY, second}
 
 
-def test_the_first_divergence_is_told_before_all_else(cli: Cli) -> None:
+def test_the_first_divergence_is_printed_first(cli: Cli) -> None:
     change(REPLAY, drifted)
 
     text = cli("diff", REPLAY).text
@@ -94,7 +94,7 @@ def test_addresses_of_rows_lead_to_their_steps(cli: Cli) -> None:
         assert cli("show", row["b"], "--json").status == 0
 
 
-def test_the_same_is_said(cli: Cli) -> None:
+def test_a_run_has_no_differences_from_itself(cli: Cli) -> None:
     result = cli("diff", ORIGINAL, ORIGINAL, "--json")
 
     assert result.data["first_divergence"] is None
@@ -134,7 +134,7 @@ def test_exit_codes_as_diff_has_them(cli: Cli) -> None:
         (["--repeats", ORIGINAL, REPLAY], 2, "--repeats needs --replays DIR"),
     ],
 )
-def test_trouble_is_one_sentence(cli: Cli, arguments: list[str], status: int, message: str) -> None:
+def test_wrong_usage_is_one_sentence(cli: Cli, arguments: list[str], status: int, message: str) -> None:
     Path("empty").mkdir()
 
     result = cli("diff", *arguments)
@@ -146,7 +146,7 @@ def test_trouble_is_one_sentence(cli: Cli, arguments: list[str], status: int, me
     assert cli("diff", *arguments, "--exit-code").status == 2
 
 
-def test_a_missing_original_is_said(cli: Cli) -> None:
+def test_a_missing_original_is_an_error(cli: Cli) -> None:
     Path(ORIGINAL).unlink()
 
     result = cli("diff", REPLAY)
@@ -189,7 +189,7 @@ def test_every_pair_as_data(cli: Cli) -> None:
     assert pairs[STUDENT]["relation"] == "student"
 
 
-def test_a_folder_of_replays_is_judged_for_ci(cli: Cli) -> None:
+def test_the_exit_code_of_a_folder_of_replays_serves_ci(cli: Cli) -> None:
     def status() -> int:
         return cli("diff", "--replays", "traces/paprika", "--exit-code").status
 
@@ -286,7 +286,7 @@ def test_other_ids_of_calls_and_other_json_in_texts_are_no_difference(cli: Cli, 
     assert cli("diff", a, recorded("three", ident, "wide", answer="Gone."), "--exit-code").status == 1
 
 
-def test_values_that_look_the_same_are_told_apart(cli: Cli) -> None:
+def test_lookalike_values_are_distinguished(cli: Cli) -> None:
     a, b = recorded("one", "c", "wide", answer="caf\u00e9"), recorded("two", "c", "wide", answer="cafe\u0301")
     text = cli("diff", a, b).text
 

@@ -111,7 +111,7 @@ def test_a_pass_rule_sets_the_outcomes(cli: Cli, monkeypatch: pytest.MonkeyPatch
 # ---- trials that do not count
 
 
-def test_what_is_not_compared_is_counted_in_one_sentence_each(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uncompared_tasks_are_counted_in_one_sentence_each(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch)
     tasks = {f"t{i}": "pp" for i in range(8)}
     write_scored("base", {**tasks, "once": "p", "open": "p?", "old": "pp", "later": "??"})

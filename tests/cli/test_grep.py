@@ -83,7 +83,7 @@ def test_status_is_that_of_grep(cli: Cli) -> None:
         assert result.err.count("\n") == 1
 
 
-def test_trouble_is_told_and_the_rest_is_searched(cli: Cli) -> None:
+def test_problems_are_printed_and_the_rest_is_searched(cli: Cli) -> None:
     complete = paprika(Path("traces/whole.json"), "whole")
     Path("traces/torn.json").write_bytes(complete[:-30])
     Path("notes.json").write_text("found 1 in something else")

@@ -165,7 +165,7 @@ def by_name(folder: Path) -> dict[str, Found]:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_whatever_a_plug_in_does_ends_in_a_problem_of_its_file(folder: Path, odd: type[Odd], method: str) -> None:
+def test_every_fault_of_a_plug_in_is_a_problem_of_its_file(folder: Path, odd: type[Odd], method: str) -> None:
     for name, how in HOW.items():
         odd.misbehaves, odd.how = method, staticmethod(how)
         try:
@@ -226,7 +226,7 @@ def _is_right(method: str, how: Callable[[], Any]) -> bool:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_commands_say_it_and_go_on(
+def test_commands_report_a_fault_and_continue(
     cli: Cli, folder: Path, odd: type[Odd], method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     odd.misbehaves, odd.how = method, staticmethod(_raise(lambda: ValueError("odd\x1b[31m thing")))

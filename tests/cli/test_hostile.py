@@ -39,7 +39,9 @@ def tracetui(*arguments: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([sys.executable, "-m", "tracetui", *arguments], capture_output=True, timeout=120, check=False)
 
 
-def test_every_case_is_judged_right(corpus: Path, listed: subprocess.CompletedProcess[bytes], tmp_path: Path) -> None:
+def test_every_case_is_classified_correctly(
+    corpus: Path, listed: subprocess.CompletedProcess[bytes], tmp_path: Path
+) -> None:
     report = tmp_path / "report.json"
     report.write_bytes(listed.stdout)
     verdict = tool("--judge", str(corpus), str(report))

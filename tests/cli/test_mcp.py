@@ -206,7 +206,7 @@ async def test_nothing_outside_of_the_paths_is_read(traces: Path, tmp_path: Path
         assert "did you mean `error`" in await failure(session, "list", query="status:eror")
 
 
-def test_what_cannot_be_served_is_refused(capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:
+def test_places_that_cannot_be_served_are_refused(capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:
     cli = Cli(capsysbinary)
     (tmp_path / "a:b").mkdir()
     assert "can't limit reading" in cli("mcp", str(tmp_path / "a:b")).err

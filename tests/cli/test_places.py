@@ -53,7 +53,7 @@ def test_a_part_of_a_run_is_no_place(cli: Cli) -> None:
         assert f"use the whole run: {run['address']}" in result.err
 
 
-def test_what_is_neither_a_place_nor_a_run_is_told_as_unreadable(cli: Cli) -> None:
+def test_arguments_that_are_neither_place_nor_run_are_unreadable(cli: Cli) -> None:
     result = cli("ls", "traces", "nothere", "--json")
     assert result.status == 0
     assert "nothere" in {problem["path"] for problem in result.data["problems"]}

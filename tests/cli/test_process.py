@@ -75,7 +75,7 @@ def test_a_closed_pipe_is_quiet(traces: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
-def test_a_full_disk_is_said(traces: Path) -> None:
+def test_a_full_disk_is_an_error(traces: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             [*TRACETUI, "ls", str(traces)], stdout=full, stderr=subprocess.PIPE, timeout=60, check=False

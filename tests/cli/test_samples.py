@@ -132,7 +132,7 @@ def test_no_format_takes_what_is_anothers(diagnosis: dict[str, Any]) -> None:
         assert claims <= {OWN.get(path.split("/")[0]), *alike}, file
 
 
-def test_what_is_read_is_as_agreed(listing: Listing, diagnosis: dict[str, Any]) -> None:
+def test_samples_are_read_as_agreed(listing: Listing, diagnosis: dict[str, Any]) -> None:
     lines = [file_facts(file) for file in diagnosis["files"] if file["class"] != "listed"]
     relations = Relations(listing.runs)
     lines += [run_facts(run, relations) for run in listing.runs]

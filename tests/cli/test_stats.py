@@ -49,7 +49,7 @@ def test_a_run_that_is_named_twice_counts_once(cli: Cli) -> None:
     assert cli("stats", "traces/daily.db", "traces/daily.db", "--json").data == once
 
 
-def test_what_is_no_run_is_wrong_usage(cli: Cli) -> None:
+def test_parts_of_runs_and_wrong_queries_are_wrong_usage(cli: Cli) -> None:
     result = cli("stats", "traces/daily.db#nightly-1/1")
     assert (result.status, result.out) == (2, b"")
     assert "traces/daily.db#nightly-1" in result.err
@@ -65,7 +65,7 @@ def test_hostile_names_are_made_harmless(cli: Cli) -> None:
     assert not {"\x1b", "\u202e"} & set(cli("stats", "traces/made").text)
 
 
-def test_a_run_that_is_told_twice_counts_once(cli: Cli) -> None:
+def test_a_run_recorded_twice_counts_once(cli: Cli) -> None:
     folder = Path("traces/opencode")
     folder.mkdir()
     case = opencode_build.CASES / "database" / "input" / "opencode.db"

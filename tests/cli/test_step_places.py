@@ -114,7 +114,7 @@ def test_a_nested_step_is_named_by_its_path() -> None:
     assert [step_number(run, span) for span in run.spans] == [4, 4, 4]
 
 
-def test_steps_side_by_side_are_told_apart_by_name() -> None:
+def test_parallel_steps_are_distinguished_by_name() -> None:
     run = make_run([span_of("a", "node a", 1), span_of("b", "node b", 1), span_of("c", "node c", 2)])
 
     assert [span_title(run, span) for span in run.spans] == ["step 1/node a", "step 1/node b", "step 2 node c"]

@@ -71,7 +71,7 @@ def tailing(*arguments: str, **environment: str) -> Iterator[Tailing]:
 
 
 @pytest.mark.parametrize("mode", [[], ["--polling"]])
-def test_what_happens_is_printed_as_it_happens(tmp_path: Path, mode: list[str]) -> None:
+def test_events_are_printed_as_they_happen(tmp_path: Path, mode: list[str]) -> None:
     session = Session(tmp_path / "s.ccpa-trace.jsonl")
     with tailing(str(tmp_path), "--json", *mode) as tail:
         assert tail.greeting.startswith(f"tracetui: following {tmp_path} ({'polling' if mode else 'events'}")

@@ -62,7 +62,7 @@ def test_a_query_takes_the_id_and_the_text_of_a_cause(cli: Cli) -> None:
     assert len(cli("ls", "traces", "--json", "-q", "cause:*503*").data["runs"]) == 1
 
 
-def test_verdicts_are_told_and_the_next_undecided_one_is_named(cli: Cli) -> None:
+def test_verdicts_are_printed_and_the_next_undecided_cause_is_named(cli: Cli) -> None:
     first = cli("triage", "traces", "--json").data["causes"][0]
     sidecar = Sidecar()
     digest = digest_of(cli, first["id"])
@@ -84,7 +84,7 @@ def digest_of(cli: Cli, ident: str) -> str:
     return next(group.digest for group in groups(runs) if group.id == ident)
 
 
-def test_a_line_of_the_sidecar_that_cannot_be_read_is_told(cli: Cli) -> None:
+def test_an_unreadable_line_of_the_sidecar_is_reported(cli: Cli) -> None:
     sidecar = Sidecar()
     Path(sidecar.path).parent.mkdir(parents=True)
     Path(sidecar.path).write_text("junk\n")
@@ -156,7 +156,7 @@ def test_five_hundred_failures_fit_on_a_screen(cli: Cli, tmp_path: Path) -> None
     assert json.loads(cli("triage", "night", "--json").out)["counts"]["failed"] == 500
 
 
-def test_what_the_runs_of_a_signature_share_is_told_with_an_example(cli: Cli) -> None:
+def test_shared_features_of_a_signature_have_an_example(cli: Cli) -> None:
     folder = Path("night")
     folder.mkdir()
     Night(folder, seed=3).fill(48, 20)

@@ -77,7 +77,7 @@ def test_a_wide_terminal_shows_the_addresses(shown: Shown) -> None:
     assert "ADDRESS" in heading
 
 
-def test_what_cannot_be_read_keeps_its_reason(shown: Shown) -> None:
+def test_unreadable_files_keep_their_reason(shown: Shown) -> None:
     name = "a" * 200
     Path(f"traces/{name}.json").write_bytes(paprika(Path("traces/whole.json"), "whole")[:-30])
 

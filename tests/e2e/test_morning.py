@@ -70,7 +70,7 @@ def judge_all(terminal: Terminal) -> int:
     return count
 
 
-def test_every_failure_is_judged_by_keys_and_still_is_the_next_day(samples: Path, tmp_path: Path) -> None:
+def test_verdicts_given_by_keys_last_until_the_next_day(samples: Path, tmp_path: Path) -> None:
     state, exports = tmp_path / "state", {"triage.md", "triage.html", "triage.json"}
     before = {path: path.stat().st_mtime_ns for path in samples.rglob("*")}
     with opened(samples, state) as terminal:

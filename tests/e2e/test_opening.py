@@ -18,7 +18,7 @@ IDLE_SECONDS = 2.5
 """Longer than from one tick of the program to the next."""
 
 
-def test_it_opens_with_at_most_two_whole_frames(samples: Path) -> None:
+def test_the_app_opens_with_at_most_two_full_frames(samples: Path) -> None:
     with Terminal(*TRACETUI, str(samples), answers=True) as terminal:
         terminal.expect("first failure")
         terminal.wait_for(WATCHES)

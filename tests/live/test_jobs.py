@@ -228,7 +228,7 @@ def test_replays_that_first_differ_at_one_step_share_that(tmp_path: Path) -> Non
         replays[:10], replays[10:]
     )
 
-    words = [feature.words for finding in found.findings for feature in finding.features]
+    words = [feature.label for finding in found.findings for feature in finding.features]
     assert "first differs from its original at step 3 search (left out)" in words
 
 

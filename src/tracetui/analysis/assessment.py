@@ -384,7 +384,7 @@ def _over_limit(run: Run, loops: Sequence[Loop], course: Trajectory, crossed: in
     work = [i for i in _work_positions(run) if i <= crossed]
     loop = next((candidate for candidate in loops if work and candidate.repeat <= work[-1] <= candidate.last), None)
     if loop is not None:
-        return _point(run, loop.repeat, f"{_repeats_words(loop)} until {name}")
+        return _point(run, loop.repeat, f"{_repeats_text(loop)} until {name}")
     return _point(run, crossed, f"exceeded {name}")
 
 
@@ -394,7 +394,7 @@ def _at_the_end(run: Run, loops: Sequence[Loop]) -> PointOfNoReturn | None:
         return None
     last = run.spans[work[-1]]
     if loops and loops[-1].last >= work[-1]:
-        return _point(run, loops[-1].repeat, f"{_repeats_words(loops[-1])} to the end")
+        return _point(run, loops[-1].repeat, f"{_repeats_text(loops[-1])} to the end")
     return _point(run, work[-1], "failed, and no step followed") if last.status is Status.ERROR else None
 
 
@@ -402,7 +402,7 @@ def _work_positions(run: Run) -> list[int]:
     return [i for i in calls_of(run) if run.spans[i].operation not in _NO_WORK]
 
 
-def _repeats_words(loop: Loop) -> str:
+def _repeats_text(loop: Loop) -> str:
     what = "same result" if loop.identical else "same call"
     return f"{what} {quantity(loop.times - 1, 'more time')}"
 

@@ -205,10 +205,10 @@ class Kind(IntEnum):
 
 
 class Feature(msgspec.Struct, frozen=True, gc=False, order=True):
-    """A feature of a run. `words` is not cleaned."""
+    """A feature of a run. `label` is not cleaned."""
 
     kind: Kind
-    words: str
+    label: str
     """``tool search``, ``search(query=q7)``, ``search → fetch`` …"""
 
 
@@ -231,9 +231,9 @@ class Finding(msgspec.Struct, frozen=True):
     """The first run of A that has the feature, and the span in it; None for a feature of the whole run."""
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """The finding on one line, not cleaned: ``search(query=q7), also fetch(id=7) +2``."""
-        first, *others = [feature.words for feature in self.features]
+        first, *others = [feature.label for feature in self.features]
         also = f", also {others[0]}" if others else ""
         return first + also + (f" +{len(others) - 1}" if len(others) > 1 else "")
 
@@ -416,7 +416,7 @@ def _without_varying_numbers(all_features: Iterable[Feature]) -> list[Feature]:
     numbers: dict[str, list[Feature]] = {}
     others = []
     for feature in all_features:
-        name, _, value = feature.words.partition("=")
+        name, _, value = feature.label.partition("=")
         if feature.kind is Kind.ARGUMENT and _NUMBER.fullmatch(value[:-1]):
             numbers.setdefault(name, []).append(feature)
         else:

@@ -26,12 +26,8 @@ def _with_code(match: re.Match[str]) -> str:
 
 
 def _with_status(match: re.Match[str]) -> str:
-    message = match["said"]
-    return (
-        f"Error code: {match['status']} - {message}"
-        if message.startswith("{")
-        else f"code {match['status']}: {message}"
-    )
+    text = match["said"]
+    return f"Error code: {match['status']} - {text}" if text.startswith("{") else f"code {match['status']}: {text}"
 
 
 def _killed(match: re.Match[str]) -> str:
@@ -339,7 +335,7 @@ _SENTENCE: Final = 4
 """Words of a message that says more than its status and codes."""
 
 
-def status_message(text: str) -> str | None:
+def status_text(text: str) -> str | None:
     """``code 404: The model …`` of a status, codes that only some SDKs show, and a message; else None."""
     match = _STATUS.fullmatch(text)
     if match is None:

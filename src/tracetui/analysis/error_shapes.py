@@ -26,7 +26,7 @@ from tracetui.analysis.error_envelopes import (
     cut_addition,
     masked,
     open_envelopes,
-    status_message,
+    status_text,
     system_error,
 )
 from tracetui.analysis.error_lines import statement, without_progress
@@ -130,9 +130,7 @@ def _system(error: ErrorText) -> ErrorText:
 
 def _message_with_status(error: ErrorText) -> ErrorText:
     """Status and message, without codes that only some SDKs show."""
-    text = (
-        status_message(error.text) if error.text[:1] in ("4", "5", "c") and _STATUS_BEGINS.match(error.text) else None
-    )
+    text = status_text(error.text) if error.text[:1] in ("4", "5", "c") and _STATUS_BEGINS.match(error.text) else None
     return error if text is None else error._replace(type=None, text=text)
 
 

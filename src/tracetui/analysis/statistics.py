@@ -107,11 +107,8 @@ class Statistics:
     def add(self, run: Run) -> None:
         """Add a whole run, in which what other runs count is marked (`tracetui.store.claims`); none that is a copy."""
         summary = run.summary
-        if (
-            summary.identity is not None
-            and summary.counts_in
-            and not (summary.usage or summary.llm_calls or summary.tool_calls)
-        ):
+        has_counts = summary.usage or summary.llm_calls or summary.tool_calls
+        if summary.identity is not None and summary.counts_in and not has_counts:
             return
         self.runs += 1
         seen: set[str] = set()

@@ -108,10 +108,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments of a command, or of the app if `argv` names none; ``args.run(args)`` executes it."""
     name, argv = _command(argv)
     module = _module(name or "app")
-    parser, arguments = parser_of(name), _queries_joined(_addresses_last(argv))
-    args = (
-        parser.parse_args(arguments) if "--" in arguments else parser.parse_intermixed_args(arguments)
-    )  # which drops the `--`
+    parser, argv = parser_of(name), _queries_joined(_addresses_last(argv))
+    args = parser.parse_args(argv) if "--" in argv else parser.parse_intermixed_args(argv)  # which drops the `--`
     args.run = module.run
     return args
 
