@@ -98,7 +98,7 @@ def test_a_planted_model_comes_first_also_where_not_all_have_it() -> None:
 
     first = contrast(side("a", bad), side("b", good))[0]
 
-    assert first.words == "model tiny"
+    assert first.label == "model tiny"
     assert (first.in_a, first.of_a, first.in_b) == (7, 8, 0)
     assert first.example == (RunRef("any", "a/1"), "c0")
 
@@ -115,7 +115,7 @@ def test_equivalent_features_are_one_row_with_the_simplest_first() -> None:
         "export(format=pdf)",
         "search → export",
     ]
-    assert first.words == "tool export, also export(dpi=300) +2"
+    assert first.label == "tool export, also export(dpi=300) +2"
     assert others == []
 
 

@@ -38,9 +38,8 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
     texts = data.cached_folder("diff-texts", lambda folder: _write(folder, 4, _edit_lines))
     yield from _reading(texts)
     count = 20_000 // scale
-    yield from _large(
-        data.cached_folder(f"diff-others-{count}", lambda folder: _write(folder, count, _edit_all)), count
-    )
+    others = data.cached_folder(f"diff-others-{count}", lambda folder: _write(folder, count, _edit_all))
+    yield from _large(others, count)
 
 
 # ---- records

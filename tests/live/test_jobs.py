@@ -208,7 +208,7 @@ def test_contrast_finds_the_planted_features(tmp_path: Path, engine: Engine) -> 
     found = told[-1].result
     assert isinstance(found, Contrast)
     first = found.findings[0]
-    assert (first.words, first.in_a, first.of_a, first.in_b, first.of_b) == (
+    assert (first.label, first.in_a, first.of_a, first.in_b, first.of_b) == (
         "search(q=q3), also search → search → search +1", 4, 4, 0, 7
     )  # fmt: skip
     assert first.example == (a[0], "s2")
