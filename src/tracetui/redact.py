@@ -175,17 +175,17 @@ class Redactor:
         """Replace the secrets by masks; `colors` move along."""
         pieces: list[str] = []
         edits: list[tuple[int, int, int]] = []
-        done = 0
+        last_end = 0
         for start, end, rule, quoted in secrets:
-            if is_mask(text[start:end]) or start < done:
+            if is_mask(text[start:end]) or start < last_end:
                 continue
             mask = self._count(text[start:end], rule)
-            pieces += (text[done:start], f'"{mask}"' if quoted else mask)
+            pieces += (text[last_end:start], f'"{mask}"' if quoted else mask)
             edits.append((start, end, len(pieces[-1])))
-            done = end
+            last_end = end
         if colors and edits:
             move_colors(colors, edits)
-        return "".join((*pieces, text[done:])) if pieces else text
+        return "".join((*pieces, text[last_end:])) if pieces else text
 
     def _document(self, text: str) -> str | None:
         """Mask a text as a JSON document; None if it is none, or has duplicate keys."""
@@ -205,15 +205,15 @@ class Redactor:
         self.counts[rule] += 1
         return self.mask(secret)
 
-    def arguments(self, done: list[Any], scanned: ScannedText) -> list[Any]:
+    def arguments(self, values: list[Any], scanned: ScannedText) -> list[Any]:
         """Mask command arguments that other arguments mark as secret; `done` are the arguments so far."""
         masked = self._plain(scanned).split(_BETWEEN)
-        if len(masked) != len(done):
-            return done
+        if len(masked) != len(values):
+            return values
         exact = scanned.text.split(_BETWEEN)
         return [
             new.replace(_BLANK, " ") if new != old else argument
-            for argument, old, new in zip(done, exact, masked, strict=True)
+            for argument, old, new in zip(values, exact, masked, strict=True)
         ]
 
     # ---- values
@@ -261,31 +261,31 @@ def decode_letters(text: str) -> tuple[str, list[int]]:
     """
     pieces: list[str] = []
     places: list[int] = []
-    done = 0
+    copied = 0
     for match in compiled(_ESCAPED_LETTER).finditer(text):
         end = match.start()
-        first = max(done, end - _MOST_ESCAPES)
+        first = max(copied, end - _MOST_ESCAPES)
         start = first + len(text[first:end].rstrip("\\"))
-        pieces += (text[done:start], chr(int(match[1], 16)))
-        places += range(done, start + 1)
-        done = match.end()
+        pieces += (text[copied:start], chr(int(match[1], 16)))
+        places += range(copied, start + 1)
+        copied = match.end()
     if not places:
         return text, places
-    places += range(done, len(text) + 1)
-    return "".join((*pieces, text[done:])), places
+    places += range(copied, len(text) + 1)
+    return "".join((*pieces, text[copied:])), places
 
 
 def split_colors(text: str) -> tuple[str, list[tuple[int, str]]]:
     """Split a text into plain text and escape sequences, each with its position in the plain text."""
     pieces: list[str] = []
     colors: list[tuple[int, str]] = []
-    done = length = 0
+    copied = length = 0
     for match in compiled(COLOR).finditer(text):
-        pieces.append(text[done : match.start()])
-        length += match.start() - done
+        pieces.append(text[copied : match.start()])
+        length += match.start() - copied
         colors.append((length, match.group()))
-        done = match.end()
-    return ("".join((*pieces, text[done:])), colors) if colors else (text, colors)
+        copied = match.end()
+    return ("".join((*pieces, text[copied:])), colors) if colors else (text, colors)
 
 
 def move_colors(colors: list[tuple[int, str]], edits: list[tuple[int, int, int]]) -> None:
@@ -304,11 +304,11 @@ def move_colors(colors: list[tuple[int, str]], edits: list[tuple[int, int, int]]
 def join_colors(text: str, sequences: list[tuple[int, str]]) -> str:
     """The inverse of `split_colors`."""
     pieces: list[str] = []
-    done = 0
+    copied = 0
     for place, sequence in sequences:
-        pieces += (text[done:place], sequence)
-        done = place
-    return "".join((*pieces, text[done:]))
+        pieces += (text[copied:place], sequence)
+        copied = place
+    return "".join((*pieces, text[copied:]))
 
 
 # ---- values

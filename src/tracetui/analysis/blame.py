@@ -378,7 +378,7 @@ class CommitBlame:
         return by_file if by_file.step is not None and not by_lines.candidates else by_lines
 
     def _by_lines(self, removed: Sequence[CommitLine]) -> Answer:
-        gone = {
+        removed_by = {
             (line.path, text): self._index.removers(line.path, text, self._begin, self._end)
             for line in removed
             if has_information(text := normalize(line.text))
@@ -387,7 +387,7 @@ class CommitBlame:
         lines: Counter[RunRef] = Counter()
         steps: dict[RunRef, _Entry] = {}
         evidence = [(writers, 1.0 if is_path else 0.3) for writers, is_path in self._added.values()]
-        evidence += [(removers, 0.5) for removers in gone.values()]
+        evidence += [(removers, 0.5) for removers in removed_by.values()]
         for entries, factor in evidence:
             latest = self._latest(entries)
             for number, (conversation, entry) in enumerate(latest.items()):
@@ -398,7 +398,7 @@ class CommitBlame:
         if not weights:
             return NOBODY
         order = sorted(weights, key=lambda ref: weights[ref], reverse=True)[:2]
-        total = len(self._added) + len(gone)
+        total = len(self._added) + len(removed_by)
         parts = _weights([weights[ref] for ref in order])
         if lines[order[0]] / total >= LEAST_SHARE and parts[0] >= LEAST_MARGIN:
             return Answer(self._index.step(steps[order[0]]), Rung.LINES, weights=parts[:1])

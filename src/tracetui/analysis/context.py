@@ -525,13 +525,13 @@ class Chain:
 
     def _remove(self, leaving: Iterable[_Entry]) -> int:
         """Remove entries; return their tokens."""
-        gone = {id(entry): entry for entry in leaving}
-        if not gone:
+        removed = {id(entry): entry for entry in leaving}
+        if not removed:
             return 0
-        self.entries = [entry for entry in self.entries if id(entry) not in gone]
-        for entry in gone.values():
+        self.entries = [entry for entry in self.entries if id(entry) not in removed]
+        for entry in removed.values():
             self._hold((entry.content, entry.file), -entry.tokens)
-        return sum(entry.tokens for entry in gone.values())
+        return sum(entry.tokens for entry in removed.values())
 
     def _shrink(self, tokens: int) -> int:
         """Remove tokens that left without a record: first those in no text, then thinking, then the oldest results."""
@@ -595,11 +595,11 @@ class Chain:
             if not entry.tokens:
                 continue
             end = position + entry.tokens
-            extra, lost = costs.surcharge(position, end), costs.lost(position, end)
+            extra, loss = costs.surcharge(position, end), costs.lost(position, end)
             account = self._accounts[entry.content, entry.file]
             account.usd += extra
-            account.usd_breaks += lost
-            paid = 0.0 if entry.inherited else entry.tokens * costs.rates.read + extra - lost
+            account.usd_breaks += loss
+            paid = 0.0 if entry.inherited else entry.tokens * costs.rates.read + extra - loss
             account.usd_new += paid
             usd_new += paid
             position = end
@@ -644,16 +644,16 @@ class Chain:
         idle = self._idle(call, latest)
         cause, basis = self._cause(call, change, latest, idle, blocks)
         start = self.by[START]
-        where = MIDDLE
+        region = MIDDLE
         if not call.read:
-            where = EVERYTHING
+            region = EVERYTHING
         elif call.read == latest.read:
-            where = LAST_WRITE
+            region = LAST_WRITE
         elif call.read < start:
-            where = AFTER_START
+            region = AFTER_START
         at = next(iter(self._between(call.read, call.read + 1)), None)
         return Break(
-            call.number, cause, basis, missed, cached, call.read, where, at[0] if at else None, call.facts.reported,
+            call.number, cause, basis, missed, cached, call.read, region, at[0] if at else None, call.facts.reported,
             idle, latest.cache_seconds, latest.cache_known,
         )  # fmt: skip
 

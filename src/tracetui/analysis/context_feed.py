@@ -336,8 +336,8 @@ class Feed:
             del conversations[:-_CONVERSATIONS]
             shared = 0
         chain = conversation.chain
-        if gone := [key for keys in conversation.keys[shared:] for key in keys]:
-            chain.cleared.update(gone)
+        if removed := [key for keys in conversation.keys[shared:] for key in keys]:
+            chain.cleared.update(removed)
             chain.went_back = True
         del conversation.keys[shared:]
         chain.pending.clear()

@@ -406,8 +406,8 @@ def contrast(a: Sequence[tuple[RunRef, Features]], b: Sequence[tuple[RunRef, Fea
         if p * (len(tested) - i) >= MAX_P:
             break
         same.sort()
-        ref, its = a[(of_a & -of_a).bit_length() - 1]
-        findings.append(Finding(tuple(same), *counts, p, (ref, its[same[0]])))
+        ref, run_features = a[(of_a & -of_a).bit_length() - 1]
+        findings.append(Finding(tuple(same), *counts, p, (ref, run_features[same[0]])))
     return sorted(findings, key=lambda finding: (-finding.weight, finding.features))[:MAX_FINDINGS]
 
 
@@ -435,7 +435,7 @@ def fisher(in_a: int, of_a: int, in_b: int, of_b: int) -> float:
 def _holders(side: Sequence[tuple[RunRef, Features]]) -> dict[Feature, int]:
     """The runs of each feature, as a bit set."""
     holders: dict[Feature, int] = {}
-    for i, (_, its) in enumerate(side):
-        for feature in its:
+    for i, (_, run_features) in enumerate(side):
+        for feature in run_features:
             holders[feature] = holders.get(feature, 0) | 1 << i
     return holders

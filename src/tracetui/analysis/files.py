@@ -430,9 +430,9 @@ def state_of(history: FileHistory, look: Look | None) -> FileState:
     if not _has_lines(history):
         return FileState(State.NOT_RECORDED)
     now = [text for line in data.decode("utf-8", "replace").split("\n") if (text := normalize(line))]
-    here, then = Counter(now), history.text
+    lines, then = Counter(now), history.text
     standing = sum(
-        min(number, here[text] or (number if text in then.fragments and any(text in line for line in here) else 0))
+        min(number, lines[text] or (number if text in then.fragments and any(text in line for line in lines) else 0))
         for text, number in then.lines.items()
     )
     total = then.lines.total()

@@ -101,8 +101,8 @@ class _Escaped:
     def _find(self) -> Callable[[str], Iterator[Match]]:
         fold = bool(self._flags & re.IGNORECASE)
         forms = (_case_forms(c) if fold else [c] for c in self._pattern)
-        ways = (dict.fromkeys(way for c in same for way in (re.escape(c), *_escapes(c))) for same in forms)
-        return re.compile("".join(f"(?:{'|'.join(some)})" for some in ways), self._flags).finditer
+        ways = (dict.fromkeys(writing for c in same for writing in (re.escape(c), *_escapes(c))) for same in forms)
+        return re.compile("".join(f"(?:{'|'.join(writings)})" for writings in ways), self._flags).finditer
 
     def matches(self, text: str) -> Iterator[Match]:
         if "\\" in text and (self._has_short or "\\u" in text):
@@ -199,7 +199,7 @@ def _forms(c: str, *, plain: bool = False) -> bytes:
     raw = re.escape(c.encode("utf-8", "surrogatepass"))
     if plain and c.isascii():
         return raw
-    ways = [raw, *(way.encode() for way in _escapes(c))]
+    ways = [raw, *(writing.encode() for writing in _escapes(c))]
     if c == "\ufffd" or "\ud800" <= c <= "\udfff":
         ways.append(rb"[\x80-\xff]{1,4}")  # bytes that are not UTF-8, or half a character
     return b"(?:" + b"|".join(ways) + b")"
@@ -408,20 +408,20 @@ def _hits(
     Each text is reported once per span. Repeated inputs and texts are reported at their first occurrence, unless
     `repeats` is set.
     """
-    here: set[str] = set()
+    span_texts: set[str] = set()
     redactor = options.redactor
     for field in fields:
         value = field.value if options.repeats or not field.is_repeated else seen.new(field.value)
         for keys, text in leaves(value, field.keys, names=options.names):
             if next(needle.matches(text), None) is None:
                 continue
-            is_repeat = text in here or (text in seen.texts and (field.is_repeated or span is None))
+            is_repeat = text in span_texts or (text in seen.texts and (field.is_repeated or span is None))
             if field.kind is Kind.ATTRIBUTE and span is not None:  # every record has the envelope of its session
                 is_repeat = is_repeat or (keys, text) in seen.attributes
                 seen.attributes.add((keys, text))
             if is_repeat and not options.repeats:
                 continue
-            here.add(text)
+            span_texts.add(text)
             visible = text
             if redactor is not None and options.names and text == keys[-1]:
                 visible = redactor.text(text)
@@ -441,7 +441,7 @@ def _hits(
                     match=line.match,
                     after=line.after,
                 )
-    seen.texts |= here
+    seen.texts |= span_texts
 
 
 class _SearchedTexts:

@@ -178,11 +178,11 @@ class _Totals:
         self.count += call.counts
         self.errors += call.failed
         self.repeated += call.repeats
-        took = call.took
-        if took is not None and 0 <= took < inf:
-            self.durations.append(took)
+        duration_ms = call.took
+        if duration_ms is not None and 0 <= duration_ms < inf:
+            self.durations.append(duration_ms)
             if not call.nested:
-                self.total = (self.total or 0.0) + took
+                self.total = (self.total or 0.0) + duration_ms
         if call.usage is not None:
             self.usage = self.usage + call.usage
             cost = prices.of_call(call.model, call.usage, call.at, call.tier)
@@ -305,24 +305,24 @@ def _contributions(run: Run, by: By, listed: Container[RunRef], task: TaskKey | 
     summary = run.summary
     root = _root(summary, by, task)
     if by is By.AGENT or by in WHOLE_RUNS:
-        within = summary.parent is not None  # its parent waited meanwhile
-        yield _Call(root or UNNAMED, True, summary.status is Status.ERROR, summary.duration_ms, within)
+        is_child = summary.parent is not None  # its parent waited meanwhile
+        yield _Call(root or UNNAMED, True, summary.status is Status.ERROR, summary.duration_ms, is_child)
     with_usage = [0, *accumulate(bool(span.usage) for span in run.spans)]
     if not with_usage[-1] and root is not None and summary.usage:
         yield _Call(root, usage=summary.usage, model=summary.model, at=summary.started_at)
-    above: list[tuple[int, str]] = []
+    open_names: list[tuple[int, str]] = []
     names: dict[str, list[bool]] = defaultdict(list)
     """By name: whether each enclosing call adds its time to the row here."""
     for i, (span, kind) in enumerate(zip(run.spans, ownership(run, listed), strict=True)):
-        while above and above[-1][0] <= i:
-            names[above.pop()[1]].pop()
+        while open_names and open_names[-1][0] <= i:
+            names[open_names.pop()[1]].pop()
         end = i + run.sizes[i]
         name, model, at, tier = _name(span, by), span.model or summary.model, span.started_at, span.tier
         if kind is not Ownership.OWN:
             if name is not None and kind is Ownership.LISTED:
                 if names[name] and names[name][-1] and 0 <= (span.duration_ms or 0.0) < inf:
                     yield _Call(name, repeats=span.duration_ms or 0.0)
-                above.append((end, name))
+                open_names.append((end, name))
                 names[name].append(False)
             continue
         usage = span.usage if span.operation not in CONTAINERS or with_usage[end] == with_usage[i + 1] else None
@@ -330,11 +330,11 @@ def _contributions(run: Run, by: By, listed: Container[RunRef], task: TaskKey | 
             yield _Call(
                 name, True, span.status is Status.ERROR, span.duration_ms, bool(names[name]), usage, model, at, tier
             )
-            above.append((end, name))
+            open_names.append((end, name))
             names[name].append(span.duration_ms is not None)
         elif usage and by is By.DAY:
             yield _Call(_day(summary.started_at if at is None else at), usage=usage, model=model, at=at, tier=tier)
-        elif usage and (owner := above[-1][1] if above else root) is not None:
+        elif usage and (owner := open_names[-1][1] if open_names else root) is not None:
             yield _Call(owner, usage=usage, model=model, at=at, tier=tier)
 
 

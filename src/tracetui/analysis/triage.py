@@ -85,8 +85,8 @@ def _deciding(text: str) -> str:
     ended.
     """
     if of_command := _OF_COMMAND.match(text):
-        how = _EXIT_STATUS.sub(r"exit \1", of_command["how"])
-        return f"{of_command['command']} · {how}"
+        ending = _EXIT_STATUS.sub(r"exit \1", of_command["how"])
+        return f"{of_command['command']} · {ending}"
     return _ERRNO.sub("", text)
 
 
@@ -347,18 +347,18 @@ def _newest_first(runs: Iterable[RunSummary]) -> list[RunSummary]:
 
 def _tasks(counted: list[RunSummary], failed: Iterable[_Member], waste: dict[RunRef, Waste]) -> dict[str, list[Task]]:
     """The rows of wrong answers, by the digest of their heading."""
-    wrong: dict[str, tuple[Cause, list[RunSummary]]] = {}
+    wrong_answers: dict[str, tuple[Cause, list[RunSummary]]] = {}
     for run, failure in failed:
         if failure.cause.wrong:
-            wrong.setdefault(failure.cause.digest, (failure.cause, []))[1].append(run)
+            wrong_answers.setdefault(failure.cause.digest, (failure.cause, []))[1].append(run)
     passed: Counter[str] = Counter()
     trials: Counter[str] = Counter()
-    for run in counted if wrong else ():
+    for run in counted if wrong_answers else ():
         if run.task and run.rated is not None:
             trials[run.task] += 1
             passed[run.task] += run.rated is Outcome.PASSED
     rows: dict[str, list[Task]] = {}
-    for name, (digest, (cause, runs)) in zip(short_ids([*wrong], "T-"), wrong.items(), strict=True):
+    for name, (digest, (cause, runs)) in zip(short_ids([*wrong_answers], "T-"), wrong_answers.items(), strict=True):
         runs = _newest_first(runs)
         (task,) = cause.part
         reasons = dict.fromkeys(score.reason for run in runs if (score := deciding_score(run)).reason)
@@ -472,7 +472,7 @@ def _waste(runs: list[RunSummary], failed: list[RunSummary]) -> dict[RunRef, Was
     below: dict[RunRef, list[Waste]] = {}
     for ref, parent in parents.items():
         below.setdefault(parent, []).append(spent[ref])
-    return {ref: _less(spent[ref], theirs) for ref, theirs in below.items()}
+    return {ref: _less(spent[ref], inner) for ref, inner in below.items()}
 
 
 def _wasted(runs: Iterable[RunSummary], waste: dict[RunRef, Waste]) -> list[Waste]:
@@ -488,11 +488,11 @@ def _spent(run: RunSummary) -> Waste:
     return run.duration_ms, run.usage.all_tokens if run.usage is not None else None
 
 
-def _less(spent: Waste, theirs: list[Waste]) -> Waste:
+def _less(spent: Waste, inner: list[Waste]) -> Waste:
     ms, tokens = spent
     return (
-        None if ms is None else max(0.0, ms - fsum(part or 0.0 for part, _ in theirs)),
-        None if tokens is None else max(0, tokens - sum(part or 0 for _, part in theirs)),
+        None if ms is None else max(0.0, ms - fsum(part or 0.0 for part, _ in inner)),
+        None if tokens is None else max(0, tokens - sum(part or 0 for _, part in inner)),
     )
 
 
@@ -504,9 +504,9 @@ def _parents(runs: list[RunSummary], failed: list[RunSummary]) -> dict[RunRef, R
     refs = {run.ref for run in failed}
     started, named = [*involved], {run.parent for run in involved.values()}
     while named:
-        above = [run for run in runs if run.id in named and run.ref not in involved]
-        involved |= {run.ref: run for run in above}
-        named = {run.parent for run in above if run.parent is not None}
+        parents = [run for run in runs if run.id in named and run.ref not in involved]
+        involved |= {run.ref: run for run in parents}
+        named = {run.parent for run in parents if run.parent is not None}
     relations = Relations(involved.values())
     nearest = {}
     for ref in started:

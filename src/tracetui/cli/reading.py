@@ -122,8 +122,8 @@ def served_paths(paths: Sequence[str], command: str) -> list[str]:
         if not os.path.exists(local):
             raise UsageError(f"no such file or directory: {local}")
         real_paths.append(scheme + os.path.realpath(local))
-    if wrong := next((path for path in real_paths if os.pathsep in path.removeprefix(CHECKPOINTS)), None):
-        raise UsageError(f"{command} can't limit reading to a path with {os.pathsep!r} in it: {wrong}")
+    if wrong_path := next((path for path in real_paths if os.pathsep in path.removeprefix(CHECKPOINTS)), None):
+        raise UsageError(f"{command} can't limit reading to a path with {os.pathsep!r} in it: {wrong_path}")
     return real_paths
 
 
@@ -251,8 +251,8 @@ def aim_of(source: Source, args: argparse.Namespace, *, strict: bool = False) ->
             aim.places.append(word)
         else:
             aim.chosen.setdefault(ref.path, set()).add(ref)
-    beside = aim.chosen or args.trace_dir  # with a run, --trace-dir is where to search for it
-    aim.places += [path for path in beside if path not in aim.places]
+    extra = aim.chosen or args.trace_dir  # with a run, --trace-dir is where to search for it
+    aim.places += [path for path in extra if path not in aim.places]
     return aim
 
 

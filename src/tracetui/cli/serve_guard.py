@@ -87,9 +87,9 @@ class ServedApp(AppService):
         if not self._is_ending:
             assert self._process is not None
             status = await self._process.wait()
-            how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
+            end = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
             with suppress(ConnectionError):
-                await self.remote_write_bytes(f"{_RESET}tracetui {how}; reload the page to start it again\r\n".encode())
+                await self.remote_write_bytes(f"{_RESET}tracetui {end}; reload the page to start it again\r\n".encode())
                 await self.remote_close()
 
     async def stop(self) -> None:
