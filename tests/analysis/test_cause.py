@@ -190,7 +190,7 @@ def test_a_title_names_what_decides(text: str, title: str) -> None:
         ("worker4040.internal", "worker<n>.internal"),
         ("ip-10-0-3-4.ec2.internal", "ip-<n>-<n>-<n>-<n>.ec2.internal"),
         ("s3.example", "s3.example"),
-        *[(here, "") for here in ("localhost", "127.0.0.1", "[::1]", "")],
+        *[(host, "") for host in ("localhost", "127.0.0.1", "[::1]", "")],
     ],
 )
 def test_a_host_is_named_without_the_digits_of_its_pool(host: str, name: str) -> None:

@@ -183,8 +183,8 @@ def test_counts_equal_a_plain_recount_and_examples_are_examples(a: list[Run], b:
     known = dict(left)
     for finding in contrast(left, right):
         for feature in finding.features:
-            assert finding.in_a == sum(feature in its for _, its in left)
-            assert finding.in_b == sum(feature in its for _, its in right)
+            assert finding.in_a == sum(feature in run_features for _, run_features in left)
+            assert finding.in_b == sum(feature in run_features for _, run_features in right)
         ref, span = finding.example
         assert known[ref][finding.features[0]] == span
         assert (finding.of_a, finding.of_b) == (len(a), len(b))

@@ -23,8 +23,8 @@ def loops_of(run: Run) -> list[tuple[str, int]]:
     return [(loop_title(run, loop), loop.first) for loop in loops(run, run.load)]
 
 
-def search(given: Any, made: Any, **rest: Any) -> Did:
-    return Did(given=given, made=made, **rest)
+def search(arguments: Any, result: Any, **rest: Any) -> Did:
+    return Did(given=arguments, made=result, **rest)
 
 
 @pytest.mark.parametrize("hashed", [False, True])
@@ -135,10 +135,10 @@ def test_only_bodies_of_candidates_are_loaded_and_each_once() -> None:
 
 
 @given(VALUES, VALUES, st.integers(2, 6), st.integers(1, 4))
-def test_any_value_that_comes_again_is_the_same(given: Any, made: Any, times: int, period: int) -> None:
-    if given is None and made is None:
+def test_any_repeated_cycle_is_a_loop(arguments: Any, result: Any, times: int, period: int) -> None:
+    if arguments is None and result is None:
         return
-    cycle = [search(given, made, name=f"tool {number}") for number in range(period)]
+    cycle = [search(arguments, result, name=f"tool {number}") for number in range(period)]
     run = run_of(cycle * times)
 
     assert [(loop.period, loop.times, loop.identical) for loop in loops(run, run.load)] == [(period, times, True)]

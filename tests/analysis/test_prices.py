@@ -89,9 +89,9 @@ COUNTS = st.none() | st.integers(-1, 10**7) | st.sampled_from([2**70, 10**40])
 )
 def test_nothing_that_a_trace_says_is_too_much(model: str, used: Usage, calls: int) -> None:
     single = prices.of_call(model, used)
-    some = prices.of_summary(make_summary(model=model, usage=used, llm_calls=calls))
-    assert all(cost is None or (isfinite(cost) and cost >= 0) for cost in (single, some))
-    assert (single is None) is (some is None)
+    summarized = prices.of_summary(make_summary(model=model, usage=used, llm_calls=calls))
+    assert all(cost is None or (isfinite(cost) and cost >= 0) for cost in (single, summarized))
+    assert (single is None) is (summarized is None)
 
 
 def test_a_run_of_one_model_is_estimated_from_its_summary() -> None:

@@ -45,13 +45,13 @@ def test_tools_equal_a_plain_recount(drawn: list[Run]) -> None:
     calls = [(run, span) for run in drawn for span in run.spans if span.operation is TOOL and not inherited(span)]
     assert {*rows} == {span.name for _, span in calls}
     for name, row in rows.items():
-        mine = [(run, span) for run, span in calls if span.name == name]
-        assert row.count == len(mine)
-        assert row.errors == sum(span.status is Status.ERROR for _, span in mine)
-        assert row.runs == len({id(run) for run, _ in mine})
+        own_calls = [(run, span) for run, span in calls if span.name == name]
+        assert row.count == len(own_calls)
+        assert row.errors == sum(span.status is Status.ERROR for _, span in own_calls)
+        assert row.runs == len({id(run) for run, _ in own_calls})
         outer = [
             span.duration_ms
-            for run, span in mine
+            for run, span in own_calls
             if not any(
                 ancestor.operation is TOOL and ancestor.name == name and not inherited(ancestor)
                 for ancestor in above(run, span)

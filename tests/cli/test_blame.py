@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
 def git(*arguments: str, **variables: str) -> str:
     """Run git in the repository."""
-    names = {f"GIT_{who}_{what}": "dev" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    names = {f"GIT_{role}_{field}": "dev" for role in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")}
     environment = os.environ | names | {"GIT_CONFIG_GLOBAL": "/dev/null"} | variables
     return subprocess.run(
         ["git", "-C", "repo", *arguments], env=environment, capture_output=True, check=True

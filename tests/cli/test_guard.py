@@ -119,10 +119,10 @@ class Plugged(Odd):
 
 
 def _raise(failure: Callable[[], BaseException]) -> Callable[[], Any]:
-    def how() -> Any:
+    def raise_failure() -> Any:
         raise failure()
 
-    return how
+    return raise_failure
 
 
 HOW: Final[dict[str, Callable[[], Any]]] = {
@@ -166,17 +166,17 @@ def by_name(folder: Path) -> dict[str, Found]:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_fault_of_a_plug_in_is_a_problem_of_its_file(folder: Path, odd: type[Odd], method: str) -> None:
-    for name, how in HOW.items():
-        odd.misbehaves, odd.how = method, staticmethod(how)
+    for name, behavior in HOW.items():
+        odd.misbehaves, odd.how = method, staticmethod(behavior)
         try:
-            _check_all_uses(folder, method, how)
+            _check_all_uses(folder, method, behavior)
         except Exception as error:
             error.add_note(f"where {method} {name}")
             raise
 
 
-def _check_all_uses(folder: Path, method: str, how: Callable[[], Any]) -> None:
-    right = _is_right(method, how)
+def _check_all_uses(folder: Path, method: str, behavior: Callable[[], Any]) -> None:
+    right = _is_right(method, behavior)
 
     entries = by_name(folder)
 
@@ -212,10 +212,10 @@ def _check_all_uses(folder: Path, method: str, how: Callable[[], Any]) -> None:
     assert right or bool(fault) == (method in ("homes", "home_variables"))
 
 
-def _is_right(method: str, how: Callable[[], Any]) -> bool:
+def _is_right(method: str, behavior: Callable[[], Any]) -> bool:
     """Whether what is returned is what that method may return."""
     try:
-        value = how()
+        value = behavior()
     except BaseException:
         return False
     if method in ("whole_of", "fork"):

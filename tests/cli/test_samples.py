@@ -110,8 +110,8 @@ def test_every_file_is_accounted_for(samples: Path, diagnosis: dict[str, Any]) -
     files = diagnosis["files"]
     hidden = tuple(f"{file['path']}/" for file in files if file["reason"] == HIDDEN_FOLDER)
 
-    there = [path for path in files_in(samples) if not (hidden and path.startswith(hidden))]
-    assert sorted(file["path"] for file in files if file["reason"] != HIDDEN_FOLDER) == there
+    expected = [path for path in files_in(samples) if not (hidden and path.startswith(hidden))]
+    assert sorted(file["path"] for file in files if file["reason"] != HIDDEN_FOLDER) == expected
     counts = Counter(file["class"] for file in files)
     assert {*counts} <= {"listed", "problem", "ignored"}
     assert {name: diagnosis[name] for name in counts} == counts

@@ -87,12 +87,12 @@ def test_grep_tells_no_secret(cli: Cli, few: Path) -> None:  # noqa: F811
     ):
         search = "grep", "-m", "100", "-e", pattern, str(few)
         assert CANARY in cli(*search, "--json").text
-        for way in ways:
-            result = cli(*search, *way)
-            finds_secrets_only = "--redact" in way and pattern == CANARY  # what is masked is not searched
+        for options in ways:
+            result = cli(*search, *options)
+            finds_secrets_only = "--redact" in options and pattern == CANARY  # what is masked is not searched
             assert result.status == (1 if finds_secrets_only else 0)
-            assert CANARY not in result.text.replace(f'"pattern":"{CANARY}"', ""), way
-            assert CANARY not in result.err.replace(f"{CANARY!r}", ""), way
+            assert CANARY not in result.text.replace(f'"pattern":"{CANARY}"', ""), options
+            assert CANARY not in result.err.replace(f"{CANARY!r}", ""), options
 
 
 @pytest.fixture
@@ -116,10 +116,10 @@ def test_triage_tells_no_secret(cli: Cli, secrets: Path, failed: list[Group]) ->
     exact = cli("triage", str(secrets), "--json")
     assert len(exact.data["causes"]) == len(failed)
     assert CANARY in exact.text
-    for way in ([], ["--json", "--redact"]):
-        result = cli("triage", str(secrets), *way)
+    for options in ([], ["--json", "--redact"]):
+        result = cli("triage", str(secrets), *options)
         assert MASK in result.text
-        assert CANARY not in result.text + result.err, way
+        assert CANARY not in result.text + result.err, options
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -33,10 +33,10 @@ def test_a_folder_by_tool(cli: Cli) -> None:
 def test_one_run_and_some_runs(cli: Cli) -> None:
     all_runs = cli("stats", "traces/daily.db", "--by", "node", "--json").data
     single = cli("stats", "traces/daily.db#nightly-1", "--by", "node", "--json").data
-    some = cli("stats", "traces/daily.db", "--by", "node", "--json", "-q", "status:error").data
+    failed = cli("stats", "traces/daily.db", "--by", "node", "--json", "-q", "status:error").data
 
     assert all_runs["runs"] > single["runs"] == 1
-    assert 0 < some["runs"] < all_runs["runs"]
+    assert 0 < failed["runs"] < all_runs["runs"]
     assert sum(row["count"] for row in single["rows"]) > 0
 
 

@@ -73,15 +73,15 @@ def check(root: Path) -> None:
             if not place:
                 assert span.step is None
                 continue
-            there = opened(run, place)
-            assert there is not None, (run.summary.ref.address, span.id, place)
+            opened_span = opened(run, place)
+            assert opened_span is not None, (run.summary.ref.address, span.id, place)
             if "/" in place or span.is_step or number is None:
-                assert there.id == span.id
+                assert opened_span.id == span.id
             else:
-                start = run.index[there.id]
+                start = run.index[opened_span.id]
                 within = start <= position < start + run.sizes[start]
-                assert there.is_step
-                assert there.step == span.step
+                assert opened_span.is_step
+                assert opened_span.step == span.step
                 assert within or not any(run.spans[i].is_step for i in above(run, position))
 
 
@@ -143,10 +143,10 @@ def test_a_difference_in_a_nested_graph_is_printed_as_an_address_that_opens(cli:
     row = data["rows"][data["first_divergence"]["row"]]
 
     assert place is not None, text
-    there = opened(run, place[1])
-    assert there is not None
-    assert row["b"] == f"{b}/{quote_key(there.id)}"
-    assert opened(run, str(row["step"])) is run.spans[run.index[there.parent_id or there.id]]
+    opened_span = opened(run, place[1])
+    assert opened_span is not None
+    assert row["b"] == f"{b}/{quote_key(opened_span.id)}"
+    assert opened(run, str(row["step"])) is run.spans[run.index[opened_span.parent_id or opened_span.id]]
     assert cli("show", f"{b}/{place[1]}").status == 0
 
 
@@ -156,9 +156,9 @@ def test_a_cause_in_a_nested_graph_is_printed_as_an_address_that_opens(cli: Cli,
     text = cli("show", address).text
     cause = re.search(r"^cause +step (\S+?)(?::|$)", text, re.MULTILINE)
     assert cause is not None, text
-    there = opened(outer, cause[1])
-    assert there is not None
+    opened_span = opened(outer, cause[1])
+    assert opened_span is not None
     assert outer.summary.first_error is not None
     shown = cli("show", f"{address}/{cause[1]}", "--json")
     assert shown.status == 0
-    assert there.id in str(shown.data)
+    assert opened_span.id in str(shown.data)

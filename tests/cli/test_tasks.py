@@ -174,7 +174,7 @@ def test_secrets_in_names_of_tasks_are_masked(cli: Cli) -> None:
         path.write_text(path.read_text().replace('"plain"', f'"use {SHAPED["github"]}"'))
     assert CANARY in cli("tasks", "runs", "--json").text
     for arguments in (["tasks", "runs"], ["gate", "runs", "runs"]):
-        for way in ([], ["--json", "--redact"]):
-            result = cli(*arguments, *way)
+        for options in ([], ["--json", "--redact"]):
+            result = cli(*arguments, *options)
             assert result.text
             assert CANARY not in result.text + result.err

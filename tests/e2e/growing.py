@@ -80,8 +80,8 @@ def _turn(number: int) -> Json:
     called = [{"id": f"call_{number}", "type": "function", "function": function}]
     message = {"role": "assistant", "content": "Ask.", "tool_calls": called}
     answer = {"success": True, "output": {"response": "Soon."}, "error": None, "metadata": {}}
-    heard = {"role": "tool", "tool_call_id": f"call_{number}", "name": name, "content": json.dumps(answer)}
-    done = {"tool_name": name, "reasoning": "Ask.", "assistant_message": message, "tool_message": heard}
+    tool_message = {"role": "tool", "tool_call_id": f"call_{number}", "name": name, "content": json.dumps(answer)}
+    done = {"tool_name": name, "reasoning": "Ask.", "assistant_message": message, "tool_message": tool_message}
     execution = {**done, "timestamp": moment}
     return {"turn_number": number, "timestamp": moment, "executions": [execution], "target_interaction": execution,
             "evaluation": None}  # fmt: skip

@@ -90,8 +90,8 @@ def test_rows_that_are_appended(tmp_path: Path) -> None:
 def test_beside_the_shared_generator(tmp_path: Path, name: str, options: tuple[str, ...]) -> None:
     assert SHARED is not None
     tool = [sys.executable, str(SHARED / "tools" / "gen_traces.py"), name, str(tmp_path)]
-    how = ["--live", "--rate", "100", "--runs", "1", "--steps", "14", "--payload", "200", *options]
-    with opened(tmp_path) as terminal, subprocess.Popen([*tool, *how, "--replay", "0", "--nest", "0"]) as generator:
+    flags = ["--live", "--rate", "100", "--runs", "1", "--steps", "14", "--payload", "200", *options]
+    with opened(tmp_path) as terminal, subprocess.Popen([*tool, *flags, "--replay", "0", "--nest", "0"]) as generator:
         try:
             terminal.wait_for(r"^.[◐✓✗?] ")
             terminal.send("g")

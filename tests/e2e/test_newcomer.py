@@ -33,12 +33,12 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("way", "size"),
+    ("route", "size"),
     [("palette", (80, 24)), ("search", (200, 60))],
     ids=lambda value: value if isinstance(value, str) else f"{value[0]}x{value[1]}",
 )
-def test_the_session_its_cost_and_the_tool_that_failed_most(way: str, size: tuple[int, int], sessions: Path) -> None:
-    to_session, to_tools = WAYS[way]
+def test_the_session_its_cost_and_the_tool_that_failed_most(route: str, size: tuple[int, int], sessions: Path) -> None:
+    to_session, to_tools = WAYS[route]
     assert len(to_session) + len(to_tools) <= MOST_KEYS
     with Terminal(*TRACETUI, str(sessions), size=size) as terminal:
         terminal.expect("350 runs")

@@ -37,8 +37,8 @@ def build(root: Path, random: Random, only: str | None) -> list[str]:
     names = [only] if only else [random.choice([*registry.BUILT_IN])]
     if not only and random.random() < 0.2:
         names.append(random.choice([*registry.BUILT_IN]))
-    there = [case for name in names for case in cases_of(name)]
-    chosen = random.sample(there, min(len(there), random.randint(1, MOST_CASES)))
+    cases = [case for name in names for case in cases_of(name)]
+    chosen = random.sample(cases, min(len(cases), random.randint(1, MOST_CASES)))
     together = random.random() < 0.6
     for case in chosen:
         has_log = any(case.rglob("*-wal"))  # which would be taken for that of another database of the same name
