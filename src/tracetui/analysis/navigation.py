@@ -473,9 +473,7 @@ def next_of(run: Run, span_id: str, ids: Collection[str], direction: int) -> str
     """The next (`direction` 1) or previous (-1) of some spans; None past the last."""
     start = run.index.get(span_id)
     places = sorted(run.index[known_id] for known_id in ids if known_id in run.index)
-    target = next(
-        (place for place in places[::direction] if start is not None and (place - start) * direction > 0), None
-    )
+    target = next((at for at in places[::direction] if start is not None and (at - start) * direction > 0), None)
     return None if target is None else run.spans[target].id
 
 
