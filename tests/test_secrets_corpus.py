@@ -11,7 +11,7 @@ import pytest
 
 from tests import secrets_outputs
 from tests.cli.run import Cli
-from tests.cli.test_secrets import told
+from tests.cli.test_secrets import events_of
 from tests.export.test_document import cli  # noqa: F401 - fixture
 from tests.secrets_corpus import LOOKALIKES, SECRETS, Sample
 from tests.ui.conftest import Opener, opened, press, text_of  # noqa: F401 - fixtures
@@ -145,7 +145,7 @@ def test_a_surface_shows_no_secret_of_the_corpus(cli: Cli, tmp_path: Path, surfa
 
 def test_tail_tells_no_secret_of_the_corpus(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     trace_of(tmp_path, EVERY)
-    events = [*told(tmp_path)]
+    events = [*events_of(tmp_path)]
     for write in (_write_text(Lines(), Redactor()), _write_json(Redactor())):
         for event in events:
             write(event)

@@ -14,9 +14,9 @@ def leave_current_folder() -> None:
     """
     if sys.flags.safe_path:
         return
-    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    package_parent = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     try:
-        if sys.path[0] == os.getcwd() and not os.path.samefile(sys.path[0], here):
+        if sys.path[0] == os.getcwd() and not os.path.samefile(sys.path[0], package_parent):
             del sys.path[0]
     except OSError:  # the current folder was removed
         return

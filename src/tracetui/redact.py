@@ -82,8 +82,8 @@ class Redactor:
     def text(self, text: str, *, cut: bool = False) -> Masked:
         """Mask every secret in `text`; with `cut` also a truncated secret at its end."""
         scanned = scan(text)
-        made = text if scanned is None else self._mask_text(scanned)
-        return Masked(self._cut(made) if cut else made)
+        masked = text if scanned is None else self._mask_text(scanned)
+        return Masked(self._cut(masked) if cut else masked)
 
     def header(self, text: str) -> Masked:
         """Mask a header text, which may be truncated."""
@@ -121,8 +121,8 @@ class Redactor:
         if not find_signs(data):
             return data
         text = data.decode("utf-8", "surrogateescape")
-        made = self.text(text)
-        return data if made is text else made.encode("utf-8", "surrogateescape")
+        masked = self.text(text)
+        return data if masked is text else masked.encode("utf-8", "surrogateescape")
 
     def mask(self, secret: str) -> str:
         """The mask of a secret."""
@@ -137,8 +137,8 @@ class Redactor:
 
     def _mask_text(self, scanned: ScannedText) -> str:
         """Mask a text with signs of secrets."""
-        made = self._document(scanned.text)
-        return self._plain(scanned) if made is None else made
+        masked = self._document(scanned.text)
+        return self._plain(scanned) if masked is None else masked
 
     def _plain(self, scanned: ScannedText) -> str:
         if "escape" in scanned.signs:
@@ -175,17 +175,17 @@ class Redactor:
         """Replace the secrets by masks; `colors` move along."""
         pieces: list[str] = []
         edits: list[tuple[int, int, int]] = []
-        done = 0
+        last_end = 0
         for start, end, rule, quoted in secrets:
-            if is_mask(text[start:end]) or start < done:
+            if is_mask(text[start:end]) or start < last_end:
                 continue
             mask = self._count(text[start:end], rule)
-            pieces += (text[done:start], f'"{mask}"' if quoted else mask)
+            pieces += (text[last_end:start], f'"{mask}"' if quoted else mask)
             edits.append((start, end, len(pieces[-1])))
-            done = end
+            last_end = end
         if colors and edits:
             move_colors(colors, edits)
-        return "".join((*pieces, text[done:])) if pieces else text
+        return "".join((*pieces, text[last_end:])) if pieces else text
 
     def _document(self, text: str) -> str | None:
         """Mask a text as a JSON document; None if it is none, or has duplicate keys."""
@@ -196,24 +196,24 @@ class Redactor:
             value = orjson.loads(text)
         except ValueError:
             return None
-        made = self.value(value)
-        if made is not value:
-            return _encode_like(made, text)
+        masked = self.value(value)
+        if masked is not value:
+            return _encode_like(masked, text)
         return text if _has_every_field(value, text) else None
 
     def _count(self, secret: str, rule: str) -> str:
         self.counts[rule] += 1
         return self.mask(secret)
 
-    def arguments(self, done: list[Any], scanned: ScannedText) -> list[Any]:
+    def arguments(self, values: list[Any], scanned: ScannedText) -> list[Any]:
         """Mask command arguments that other arguments mark as secret; `done` are the arguments so far."""
-        made = self._plain(scanned).split(_BETWEEN)
-        if len(made) != len(done):
-            return done
+        masked = self._plain(scanned).split(_BETWEEN)
+        if len(masked) != len(values):
+            return values
         exact = scanned.text.split(_BETWEEN)
         return [
             new.replace(_BLANK, " ") if new != old else argument
-            for argument, old, new in zip(done, exact, made, strict=True)
+            for argument, old, new in zip(values, exact, masked, strict=True)
         ]
 
     # ---- values
@@ -225,10 +225,10 @@ class Redactor:
             frame = frames[-1]
             if not frame.todo:
                 frames.pop()
-                made = frame.made(self, doubtful)
+                masked = frame.made(self, doubtful)
                 if not frames:
-                    return made[0]
-                frames[-1].done.append(made)
+                    return masked[0]
+                frames[-1].done.append(masked)
                 continue
             child, name = frame.todo.pop()
             if _is_container(child):
@@ -261,31 +261,31 @@ def decode_letters(text: str) -> tuple[str, list[int]]:
     """
     pieces: list[str] = []
     places: list[int] = []
-    done = 0
+    copied = 0
     for match in compiled(_ESCAPED_LETTER).finditer(text):
         end = match.start()
-        first = max(done, end - _MOST_ESCAPES)
+        first = max(copied, end - _MOST_ESCAPES)
         start = first + len(text[first:end].rstrip("\\"))
-        pieces += (text[done:start], chr(int(match[1], 16)))
-        places += range(done, start + 1)
-        done = match.end()
+        pieces += (text[copied:start], chr(int(match[1], 16)))
+        places += range(copied, start + 1)
+        copied = match.end()
     if not places:
         return text, places
-    places += range(done, len(text) + 1)
-    return "".join((*pieces, text[done:])), places
+    places += range(copied, len(text) + 1)
+    return "".join((*pieces, text[copied:])), places
 
 
 def split_colors(text: str) -> tuple[str, list[tuple[int, str]]]:
     """Split a text into plain text and escape sequences, each with its position in the plain text."""
     pieces: list[str] = []
     colors: list[tuple[int, str]] = []
-    done = length = 0
+    copied = length = 0
     for match in compiled(COLOR).finditer(text):
-        pieces.append(text[done : match.start()])
-        length += match.start() - done
+        pieces.append(text[copied : match.start()])
+        length += match.start() - copied
         colors.append((length, match.group()))
-        done = match.end()
-    return ("".join((*pieces, text[done:])), colors) if colors else (text, colors)
+        copied = match.end()
+    return ("".join((*pieces, text[copied:])), colors) if colors else (text, colors)
 
 
 def move_colors(colors: list[tuple[int, str]], edits: list[tuple[int, int, int]]) -> None:
@@ -304,11 +304,11 @@ def move_colors(colors: list[tuple[int, str]], edits: list[tuple[int, int, int]]
 def join_colors(text: str, sequences: list[tuple[int, str]]) -> str:
     """The inverse of `split_colors`."""
     pieces: list[str] = []
-    done = 0
+    copied = 0
     for place, sequence in sequences:
-        pieces += (text[done:place], sequence)
-        done = place
-    return "".join((*pieces, text[done:]))
+        pieces += (text[copied:place], sequence)
+        copied = place
+    return "".join((*pieces, text[copied:]))
 
 
 # ---- values
@@ -517,7 +517,7 @@ def _encode_like(value: Any, like: str) -> str:
     """JSON text of `value`, indented and terminated like another text."""
     option = orjson.OPT_INDENT_2 if "\n" in like.strip() else 0
     try:
-        made = orjson.dumps(value, option=option).decode()
+        encoded = orjson.dumps(value, option=option).decode()
     except TypeError:  # lone surrogates cannot come from JSON that orjson read, depth can
-        made = json.dumps(value, ensure_ascii=False)
-    return made + ("\n" if like.endswith("\n") else "")
+        encoded = json.dumps(value, ensure_ascii=False)
+    return encoded + ("\n" if like.endswith("\n") else "")

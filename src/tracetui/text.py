@@ -183,17 +183,17 @@ def duration(ms: float | None) -> Clean:
     seconds = ms / 1000
     if seconds < 99.95:
         return Clean(f"{seconds:.1f}s") if seconds < 59.95 else Clean(f"1m{round(seconds) - 60:02d}s")
-    whole = round(seconds)
-    if whole < 600:
-        return Clean(f"{whole // 60}m{whole % 60:02d}s")
-    if whole < 3600:
-        return Clean(f"{whole // 60}m{whole % 60:02d}")
-    if whole < 86400:
-        return Clean(f"{whole // 3600}h{whole % 3600 // 60:02d}{'m' if whole < 36_000 else ''}")
-    days = whole // 86400
+    rounded = round(seconds)
+    if rounded < 600:
+        return Clean(f"{rounded // 60}m{rounded % 60:02d}s")
+    if rounded < 3600:
+        return Clean(f"{rounded // 60}m{rounded % 60:02d}")
+    if rounded < 86400:
+        return Clean(f"{rounded // 3600}h{rounded % 3600 // 60:02d}{'m' if rounded < 36_000 else ''}")
+    days = rounded // 86400
     if days >= 10:
         return Clean(f"{days}d" if days < 10_000 else ">27y")
-    return Clean(f"{days}d{whole % 86400 // 3600:02d}h")
+    return Clean(f"{days}d{rounded % 86400 // 3600:02d}h")
 
 
 _UNITS: Final = (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3))
@@ -204,9 +204,9 @@ def tokens(count: int | None, *, at_least: bool = False) -> Clean:
     if count is None:
         return Clean("—")
     if at_least:
-        name, whole = next(((name, whole) for name, whole in _UNITS if count >= whole), ("", 1))
-        tenths = count * 10 // whole
-        return Clean(f"≥{tenths // 10 if whole == 1 or tenths >= 100 else tenths / 10}{name}")
+        name, unit_size = next(((name, size) for name, size in _UNITS if count >= size), ("", 1))
+        tenths = count * 10 // unit_size
+        return Clean(f"≥{tenths // 10 if unit_size == 1 or tenths >= 100 else tenths / 10}{name}")
     if abs(count) < 1000:
         return Clean(str(count))
     if abs(count) >= 10**15:
@@ -226,8 +226,8 @@ def age(seconds: float | None, *, estimated: bool = False) -> Clean:
     An `estimated` one, by the time of a file, is ``~3m``, and ``~43w`` instead of ten months.
     """
     if estimated and seconds is not None:
-        words = f"~{age(seconds)}"
-        return Clean(words if len(words) <= 4 else f"~{int(seconds // (7 * 86400))}w")
+        label = f"~{age(seconds)}"
+        return Clean(label if len(label) <= 4 else f"~{int(seconds // (7 * 86400))}w")
     if seconds is None:
         return Clean("—")
     if seconds < 10:

@@ -14,8 +14,8 @@ def summary(task: str | None, trial: int, *, passed: bool | None = None, folder:
     """The summary of one trial; `passed` None: not evaluated."""
     ident = f"{folder}{fields.get('repeats', task)}-{trial}"
     outcome = None if passed is None else Outcome.PASSED if passed else Outcome.FAILED
-    given: dict[str, Any] = {"status": Status.OK, "name": "agent", "trial": str(trial), "outcome": outcome, **fields}
-    return RunSummary.of(ref=RunRef("any", f"/traces/{ident}.json"), id=ident, task=task, **given)
+    values: dict[str, Any] = {"status": Status.OK, "name": "agent", "trial": str(trial), "outcome": outcome, **fields}
+    return RunSummary.of(ref=RunRef("any", f"/traces/{ident}.json"), id=ident, task=task, **values)
 
 
 def trials_of(task: str, passed: int, scored: int, folder: str = "", **fields: Any) -> list[RunSummary]:
@@ -31,4 +31,4 @@ def trial(run: Run, passed: bool | None = None, excluded: str | None = None) -> 
 
 def calls(ident: str, arguments: Sequence[Any], name: str = "search") -> Run:
     """A run that calls one tool with each of these arguments."""
-    return run_of([Did(name=name, given={"q": one}) for one in arguments], ident=ident)
+    return run_of([Did(name=name, given={"q": query}) for query in arguments], ident=ident)

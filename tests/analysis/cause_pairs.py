@@ -63,9 +63,9 @@ def _unique(constraint: str, value: str, parameters: str) -> str:
     )
 
 
-def _pydantic(field: str, kind: str, given: str) -> str:
+def _pydantic(field: str, kind: str, value: str) -> str:
     return (
-        f"1 validation error for Order\n{field}\n  Input should be valid [type={kind}, input_value={given}, "
+        f"1 validation error for Order\n{field}\n  Input should be valid [type={kind}, input_value={value}, "
         f"input_type=str]\n    For further information visit https://errors.pydantic.dev/2.9/v/{kind}"
     )
 

@@ -25,7 +25,7 @@ def nodes_of(runs: Sequence[Sequence[Hashable]]) -> int:
 
 def forks_of(runs: Sequence[Sequence[Hashable]], passed: Sequence[bool | None]) -> list[ForkFacts]:
     """The forks: prefixes after which runs differ, where to end is to differ as well. In order of step and size."""
-    found = []
+    forks = []
     for prefix in {tuple(steps[:n]) for steps in runs for n in range(len(steps) + 1)}:
         branches: dict[Hashable, list[int]] = {}
         for i, steps in enumerate(runs):
@@ -35,8 +35,8 @@ def forks_of(runs: Sequence[Sequence[Hashable]], passed: Sequence[bool | None]) 
         if len(branches) > 1:
             groups = [[passed[i] for i in members] for members in branches.values()]
             sides = [(len(g), len(g) - g.count(None), g.count(True)) for g in groups]
-            found.append(ForkFacts(len(prefix) + 1, sorted(sides), permutation_p(groups)))
-    return sorted(found, key=repr)
+            forks.append(ForkFacts(len(prefix) + 1, sorted(sides), permutation_p(groups)))
+    return sorted(forks, key=repr)
 
 
 def permutation_p(groups: Sequence[Sequence[bool | None]]) -> float | None:

@@ -15,8 +15,8 @@ NOW = 1_800_000_000.0
 
 
 def run(name: str, *, age: float = 0.0, **fields: object) -> RunSummary:
-    made = {"ref": RunRef("x", f"{name}.json"), "id": name, "name": name, "started_at": NOW - age, "deep": True}
-    return RunSummary.of(**{**made, **fields})  # type: ignore[arg-type]
+    values = {"ref": RunRef("x", f"{name}.json"), "id": name, "name": name, "started_at": NOW - age, "deep": True}
+    return RunSummary.of(**{**values, **fields})  # type: ignore[arg-type]
 
 
 def names(items: list[Item]) -> list[str]:
@@ -61,13 +61,13 @@ def test_a_cycle_of_parents_loses_no_run() -> None:
     assert sorted(names(arrange([a, b], [], Arrangement(group="none"), now=NOW))) == ["a", "b"]
 
 
-def test_words_must_all_be_held_and_excluded_ones_not() -> None:
+def test_runs_contain_all_words_and_no_excluded_word() -> None:
     runs = [
         run("a", model="gpt-4o", status=Status.ERROR, first_error=FirstError("timed out", "TimeoutError")),
         run("b", model="gpt-4o", status=Status.OK),
         run("c", model="claude"),
     ]
-    for words, expected in {
+    for text, expected in {
         "gpt": "ab",
         "gpt timeout": "a",
         "!gpt": "c",
@@ -75,22 +75,22 @@ def test_words_must_all_be_held_and_excluded_ones_not() -> None:
         "zzz": "",
         "!": "abc",
     }.items():
-        shown = names(arrange(runs, [], Arrangement(words=words, group="none"), now=NOW))
-        assert "".join(sorted(shown)) == expected, words
+        shown = names(arrange(runs, [], Arrangement(words=text, group="none"), now=NOW))
+        assert "".join(sorted(shown)) == expected, text
 
 
-class Judged(query.TraceContext):
-    """Whoever is called a was judged."""
+class FixedVerdicts(query.TraceContext):
+    """The run named a is flaky; no other has a verdict."""
 
     def verdict(self, run: RunSummary) -> str | None:
         return "flaky" if run.name == "a" else None
 
 
-def test_a_query_filters_the_list_and_one_that_is_wrong_as_far_as_it_is_right() -> None:
+def test_a_query_filters_the_list_as_far_as_it_is_valid() -> None:
     runs = [run("a", status=Status.ERROR, steps=3), run("b", status=Status.ERROR, steps=30), run("c", age=90_000)]
     columns: query.Columns[RunSummary] = query.Columns()
-    context = Judged(state=lambda one: RunState.QUIET if one.name == "c" else RunState.ENDED)
-    for words, expected in {
+    context = FixedVerdicts(state=lambda run: RunState.QUIET if run.name == "c" else RunState.ENDED)
+    for text, expected in {
         "status:error": "ab",
         "status:error steps>9": "b",
         "status:error steps>": "ab",
@@ -99,12 +99,12 @@ def test_a_query_filters_the_list_and_one_that_is_wrong_as_far_as_it_is_right() 
         "verdict:none": "bc",
         "is:running or verdict:flaky": "ac",
     }.items():
-        arrangement = Arrangement(words=words, group="none")
+        arrangement = Arrangement(words=text, group="none")
         shown = arrange(runs, [], arrangement, now=NOW, context=context, columns=columns)
-        assert "".join(sorted(names(shown))) == expected, words
+        assert "".join(sorted(names(shown))) == expected, text
         place = row_key_of(arrangement, now=NOW, context=context)
-        assert "".join(one.name for one in runs if place(one)[0]) == expected
-    live = arrange(runs, [], Arrangement(words="is:running", group="none"), now=NOW, state=lambda one: RunState.RUNNING)
+        assert "".join(run.name for run in runs if place(run)[0]) == expected
+    live = arrange(runs, [], Arrangement(words="is:running", group="none"), now=NOW, state=lambda run: RunState.RUNNING)
     assert names(live) == ["a", "b", "c"]
 
 
@@ -113,19 +113,19 @@ def test_only_failures_are_filtered_as_well() -> None:
     arrangement = Arrangement(words="agent:x", failures=True, group="none")
     assert names(arrange(runs, [], arrangement, now=NOW)) == ["b"]
     place = row_key_of(arrangement, now=NOW)
-    assert [place(one)[0] for one in runs] == [False, True, False]
+    assert [place(run)[0] for run in runs] == [False, True, False]
 
 
 def test_no_key_tells_anything_of_an_unreadable_file() -> None:
     problem = Problem("bad.json", "byte 3", "cut off")
-    for words, shown in {
+    for text, shown in {
         "bad": True,
         "!bad": False,
         "unreadable": True,
         "status:error": False,
         "-status:ok": True,
     }.items():
-        assert bool(arrange([], [problem], Arrangement(words=words), now=NOW)) is shown, words
+        assert bool(arrange([], [problem], Arrangement(words=text), now=NOW)) is shown, text
 
 
 def test_unreadable_files_have_rows_unless_only_failures_are_wanted() -> None:
@@ -150,7 +150,7 @@ summaries = st.builds(
 
 
 @given(
-    st.lists(summaries, max_size=12, unique_by=lambda one: one.ref),
+    st.lists(summaries, max_size=12, unique_by=lambda run: run.ref),
     st.sampled_from([*SORTS]),
     st.sampled_from([*GROUPS]),
     st.booleans(),
@@ -160,16 +160,16 @@ def test_every_run_is_shown_exactly_once_however_it_is_arranged(
 ) -> None:
     items = arrange(runs, [], Arrangement(sort, reverse, group), now=NOW)
     shown = [item for item in items if isinstance(item, RunSummary)]
-    assert sorted(one.ref for one in shown) == sorted(one.ref for one in runs)
+    assert sorted(run.ref for run in shown) == sorted(run.ref for run in runs)
 
 
 def test_runs_of_a_dead_program_are_not_live() -> None:
     killed, quiet = run("killed", age=90_000, status=Status.RUNNING), run("quiet", age=60, status=Status.UNKNOWN)
     states = {"quiet": RunState.QUIET}
-    shown = names(arrange([killed, quiet], [], Arrangement(), now=NOW, state=lambda one: states.get(one.name)))
+    shown = names(arrange([killed, quiet], [], Arrangement(), now=NOW, state=lambda run: states.get(run.name)))
     assert shown[:2] == ["live", "quiet"]
     assert shown[-1] == "killed"
-    by_status = names(arrange([killed], [], Arrangement(group="status"), now=NOW, state=lambda one: RunState.UNKNOWN))
+    by_status = names(arrange([killed], [], Arrangement(group="status"), now=NOW, state=lambda run: RunState.UNKNOWN))
     assert by_status == ["unknown", "killed"]
 
 
@@ -193,10 +193,10 @@ def test_an_order_that_is_kept_is_that_of_the_runs_and_of_the_arrangement() -> N
         Arrangement("name", group="none"),
         Arrangement("name", reverse=True, group="none"),
     ):
-        for several in (runs, runs[:2], [*runs, run("d", age=0)], runs):
-            fresh = arrange(several, [], arrangement, now=NOW)
-            assert names(arrange(several, [], arrangement, now=NOW, order=order)) == names(fresh)
-            assert names(arrange(several, [], replace(arrangement, words="a", group="none"), now=NOW, order=order)) == [
+        for subset in (runs, runs[:2], [*runs, run("d", age=0)], runs):
+            fresh = arrange(subset, [], arrangement, now=NOW)
+            assert names(arrange(subset, [], arrangement, now=NOW, order=order)) == names(fresh)
+            assert names(arrange(subset, [], replace(arrangement, words="a", group="none"), now=NOW, order=order)) == [
                 "a"
             ]
 
@@ -207,6 +207,6 @@ def test_an_order_that_is_kept_is_that_of_the_runs_and_of_the_arrangement() -> N
 def test_runs_of_one_time_stand_by_path(rows: list[tuple[str, float | None, str | None]]) -> None:
     runs = [RunSummary.of(RunRef("any", path, key), id="", name="", started_at=start) for path, start, key in {*rows}]
     for reverse in (False, True):
-        found = arrange(runs, (), Arrangement(group="none", reverse=reverse), now=0.0)
+        paths = arrange(runs, (), Arrangement(group="none", reverse=reverse), now=0.0)
         wanted = sorted(runs, key=lambda run: (-run_time(run), run.ref.path, run.ref.key or ""), reverse=reverse)
-        assert found == wanted
+        assert paths == wanted

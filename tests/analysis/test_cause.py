@@ -101,16 +101,16 @@ def cause(failure: Failure) -> Cause:
     return cause_of(message, type=kind)
 
 
-@pytest.mark.parametrize(("one", "other"), ONE)
-def test_these_have_one_cause(one: Failure, other: Failure) -> None:
-    assert cause(one).key == cause(other).key
-    assert cause(one).digest == cause(other).digest
+@pytest.mark.parametrize(("failure", "other"), ONE)
+def test_these_have_one_cause(failure: Failure, other: Failure) -> None:
+    assert cause(failure).key == cause(other).key
+    assert cause(failure).digest == cause(other).digest
 
 
-@pytest.mark.parametrize(("one", "other"), TWO)
-def test_these_have_two_causes(one: Failure, other: Failure) -> None:
-    assert cause(one).key != cause(other).key
-    assert cause(one).digest != cause(other).digest
+@pytest.mark.parametrize(("failure", "other"), TWO)
+def test_these_have_two_causes(failure: Failure, other: Failure) -> None:
+    assert cause(failure).key != cause(other).key
+    assert cause(failure).digest != cause(other).digest
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_a_title_names_what_decides(text: str, title: str) -> None:
         ("worker4040.internal", "worker<n>.internal"),
         ("ip-10-0-3-4.ec2.internal", "ip-<n>-<n>-<n>-<n>.ec2.internal"),
         ("s3.example", "s3.example"),
-        *[(here, "") for here in ("localhost", "127.0.0.1", "[::1]", "")],
+        *[(host, "") for host in ("localhost", "127.0.0.1", "[::1]", "")],
     ],
 )
 def test_a_host_is_named_without_the_digits_of_its_pool(host: str, name: str) -> None:
@@ -310,13 +310,13 @@ def test_a_text_of_a_familiar_shape_is_normalized_as_any_other(text: str) -> Non
 
 
 def test_texts_that_differ_in_ids_and_numbers_share_a_template() -> None:
-    one, other = (
+    first, other = (
         normalize(f"row {row} of job-{job} at /srv/{job}/x.py: exit code 3, id {digest}")
         for row, job, digest in ((12, 7, "9f3a2b7c"), (34, 8, "4c0ffee1"))
     )
 
-    assert one.template is other.template
-    assert one.text == "row <n> of job-<n> at <path>: exit code 3, id <hex>"
+    assert first.template is other.template
+    assert first.text == "row <n> of job-<n> at <path>: exit code 3, id <hex>"
     assert [kind for kind, _ in other.replaced] == ["n", "n", "path", "hex"]
     assert [value for _, value in other.replaced] == ["34", "8", "/srv/8/x.py", "4c0ffee1"]
     assert normalize("exit code 4, id 4c0ffee1").text == "exit code 4, id <hex>"
@@ -333,12 +333,12 @@ def test_a_normalized_text_stays_as_it_is(text: str) -> None:
 
 
 @given(st.lists(WORDS, min_size=1, max_size=8), st.data())
-def test_other_noise_is_the_same_cause(words: list[str], data: st.DataObject) -> None:
-    places = [data.draw(NOISE) for _ in words]
+def test_other_noise_is_the_same_cause(sentence: list[str], data: st.DataObject) -> None:
+    places = [data.draw(NOISE) for _ in sentence]
 
     def text() -> str:
         return " ".join(
-            f"{word} {wrap.format(data.draw(kind))}" for word, (kind, wrap) in zip(words, places, strict=True)
+            f"{word} {wrap.format(data.draw(kind))}" for word, (kind, wrap) in zip(sentence, places, strict=True)
         )
 
     assert cause_of(text()).key == cause_of(text()).key
@@ -347,7 +347,7 @@ def test_other_noise_is_the_same_cause(words: list[str], data: st.DataObject) ->
 @given(st.data(), IDENTITY)
 def test_another_identity_token_is_another_cause(data: st.DataObject, template: tuple[str, list[str]]) -> None:
     form, values = template
-    one, other = data.draw(st.permutations(values))[:2]
+    first, other = data.draw(st.permutations(values))[:2]
     kind, wrap = data.draw(NOISE)
 
     def key(value: str) -> object:
@@ -355,18 +355,18 @@ def test_another_identity_token_is_another_cause(data: st.DataObject, template: 
         before = "" if form.startswith(("{}", "KeyError")) else "in a loop: "
         return cause_of(f"{before}{form.format(value)} (reading {noise})", type=None).key
 
-    assert key(one) == key(one)
-    assert key(one) != key(other)
+    assert key(first) == key(first)
+    assert key(first) != key(other)
 
 
 @given(st.text(), st.lists(st.text(min_size=1), min_size=2, max_size=2, unique=True))
 def test_another_tool_is_another_cause_and_another_agent_is_not(message: str, names: list[str]) -> None:
-    one, other = names
+    first, other = names
 
-    assert cause_of(message, name=one).key != cause_of(message, name=other).key
-    assert cause_of(message, agent=one).key == cause_of(message, agent=other).key
+    assert cause_of(message, name=first).key != cause_of(message, name=other).key
+    assert cause_of(message, agent=first).key == cause_of(message, agent=other).key
     chat = Operation.CHAT
-    assert cause_of(message, operation=chat, name=one).key == cause_of(message, operation=chat, name=other).key
+    assert cause_of(message, operation=chat, name=first).key == cause_of(message, operation=chat, name=other).key
 
 
 def test_another_kind_of_work_is_another_cause() -> None:
@@ -378,8 +378,8 @@ def test_another_kind_of_work_is_another_cause() -> None:
 def test_an_unwrapped_error_unwraps_to_itself(text: str) -> None:
     once = unwrap(None, text)
     if once.frame is None and not once.text.startswith("[Errno"):
-        again = unwrap(once.type, once.text)
-        assert again.text == once.text or again.type == once.type
+        twice = unwrap(once.type, once.text)
+        assert twice.text == once.text or twice.type == once.type
 
 
 @pytest.mark.parametrize(
@@ -433,7 +433,7 @@ def test_an_error_counts_before_a_wrong_answer() -> None:
 def test_a_title_prints_what_all_failures_share() -> None:
     def title(*texts: str, kind: str | None = None) -> str:
         failures = [failure for text in texts if (failure := failure_of(failed(text, type=kind))) is not None]
-        titles = {shared_cause(failures[0].cause, each).title for each in (failures, failures[::-1])}
+        titles = {shared_cause(failures[0].cause, failure).title for failure in (failures, failures[::-1])}
         assert len(titles) == 1
         return titles.pop()
 
@@ -446,17 +446,17 @@ def test_a_title_prints_what_all_failures_share() -> None:
 
 
 def test_a_cause_is_split_by_what_varies() -> None:
-    one, other = (failure_of(failed(f"no row {number} of /a/b")) for number in (3, 4))
-    assert one is not None
+    first, other = (failure_of(failed(f"no row {number} of /a/b")) for number in (3, 4))
+    assert first is not None
     assert other is not None
-    assert one.cause.key == other.cause.key
-    assert one.part("1").key != other.part("1").key
-    assert one.part("2").key == other.part("2").key
-    assert one.part("1").title == "ValueError: no row <n> of <path> = 3 · search"
+    assert first.cause.key == other.cause.key
+    assert first.part("1").key != other.part("1").key
+    assert first.part("2").key == other.part("2").key
+    assert first.part("1").title == "ValueError: no row <n> of <path> = 3 · search"
     refused = failure_of(failed("connection refused"))
     assert refused is not None
     assert refused.part(BY_TEXT) == refused.plain
-    assert one.part("9").part == ("9", "")
+    assert first.part("9").part == ("9", "")
 
 
 def test_the_text_of_a_failure_is_that_of_the_trace() -> None:
@@ -472,7 +472,7 @@ def test_digests_are_the_same_on_every_machine() -> None:
     assert cause_of("half of a pair: \ud800").digest != cause_of("half of a pair: \udfff").digest
 
 
-def test_ids_are_longer_where_they_would_be_mistaken_for_each_other() -> None:
+def test_ambiguous_ids_are_longer() -> None:
     digests = ["3a9c" + "0" * 28, "3a9c" + "1" * 28, "ffff" + "0" * 28]
 
     assert short_ids(digests) == ["F-3a9c0", "F-3a9c1", "F-ffff"]

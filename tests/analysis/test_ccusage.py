@@ -29,11 +29,11 @@ def by_rules(folder: Path) -> Tokens:
             message = record.get("message") or {}
             if record.get("type") == "assistant" and message.get("usage"):
                 calls[message.get("id"), record.get("requestId")] = message["model"], message["usage"]
-    found: Tokens = defaultdict(lambda: [0] * len(FIELDS))
+    tokens: Tokens = defaultdict(lambda: [0] * len(FIELDS))
     for model, usage in calls.values():
         for i, name in enumerate(FIELDS):
-            found[model][i] += usage.get(name) or 0
-    return {model: counts for model, counts in found.items() if any(counts)}
+            tokens[model][i] += usage.get(name) or 0
+    return {model: counts for model, counts in tokens.items() if any(counts)}
 
 
 def by_tracetui(folder: Path) -> Tokens:
@@ -41,12 +41,12 @@ def by_tracetui(folder: Path) -> Tokens:
     listing = listing_of(source, [str(folder)], None, deep=True)
     for run in listing.runs:
         statistics.add(listing.claims.mark(read_run(source, run.ref, caches.for_run(run.ref))))
-    found: Tokens = {}
+    tokens: Tokens = {}
     for row in statistics.rows():
         read, written = row.usage.cache_read_tokens or 0, row.usage.cache_creation_tokens or 0
         counts = [(row.usage.input_tokens or 0) - read - written, row.usage.output_tokens or 0, written, read]
-        found |= {row.name: counts} if any(counts) else {}
-    return found
+        tokens |= {row.name: counts} if any(counts) else {}
+    return tokens
 
 
 def test_a_home_counts_as_ccusage_counts_it(tmp_path: Path) -> None:

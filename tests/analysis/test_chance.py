@@ -38,10 +38,10 @@ def test_the_outcome_test_counts_every_permutation_of_labels(sides: list[Side]) 
 
 
 def test_no_four_trials_are_decisive() -> None:
-    found = [
+    values = [
         outcome_test([Side(a, c), Side(4 - a, d)]) for a in (1, 2, 3) for c in range(a + 1) for d in range(4 - a + 1)
     ]
-    assert min(p for p in found if p is not None) == 0.25
+    assert min(p for p in values if p is not None) == 0.25
     assert outcome_test([Side(3, 1), Side(1, 1)]) == 1.0
 
 

@@ -26,34 +26,34 @@ def read(path: Path, name: str = "claude-code") -> Run:
     return read_run(LocalSource(), RunRef(name, str(path)))
 
 
-def ledger(path: Path, name: str = "claude-code") -> Ledger:
+def read_ledger(path: Path, name: str = "claude-code") -> Ledger:
     """The ledger of a session, after checking that it closes."""
-    made = ledger_of(read(path, name))
-    check_closes(made)
-    return made
+    ledger = ledger_of(read(path, name))
+    check_closes(ledger)
+    return ledger
 
 
-def check_closes(made: Ledger) -> None:
-    totals, accounts = made.totals, made.accounts()
-    for call in made.calls:
+def check_closes(ledger: Ledger) -> None:
+    totals, accounts = ledger.totals, ledger.accounts()
+    for call in ledger.calls:
         assert sum(call.by.values()) == call.input
     assert sum(account.carried for account in accounts) == totals.input
-    assert sum(account.now for account in accounts) == sum(last_inputs(made).values())
+    assert sum(account.now for account in accounts) == sum(last_inputs(ledger).values())
     if totals.usd is not None:
         for name in ("usd", "usd_new", "usd_carry", "usd_breaks"):
-            assert sum(getattr(one, name) for one in accounts) == pytest.approx(getattr(totals, name), abs=1e-9)
+            assert sum(getattr(account, name) for account in accounts) == pytest.approx(getattr(totals, name), abs=1e-9)
 
 
-def last_inputs(made: Ledger) -> dict[Any, int]:
-    return {call.agent: call.input for call in made.calls}
+def last_inputs(ledger: Ledger) -> dict[Any, int]:
+    return {call.agent: call.input for call in ledger.calls}
 
 
-def by_id(made: Ledger) -> dict[str, Call]:
-    return {call.id: call for call in made.calls}
+def by_id(ledger: Ledger) -> dict[str, Call]:
+    return {call.id: call for call in ledger.calls}
 
 
-def only_break(made: Ledger) -> Break:
-    (missed,) = made.breaks
+def only_break(ledger: Ledger) -> Break:
+    (missed,) = ledger.breaks
     return missed
 
 
@@ -70,14 +70,14 @@ def test_the_only_result_of_a_step_has_what_the_recorded_answer_leaves(session: 
     session.answer("m1", tool_use("t1", "Read", file_path="/w/a.py"), written=10_000, output=60)
     session.result("t1", words(1900))
     session.answer("m2", text("done"), read=10_000, written=2_060)
-    made = ledger(session.write())
-    assert by_id(made)["m2"].by == {
-        "start": made.calls[0].by["start"],
-        "prompt": made.calls[0].by["prompt"],
+    ledger = read_ledger(session.write())
+    assert by_id(ledger)["m2"].by == {
+        "start": ledger.calls[0].by["start"],
+        "prompt": ledger.calls[0].by["prompt"],
         "tool call": 60,
         "result:Read": 2_000,
     }
-    assert [(file.file, file.times, file.entered) for file in made.files()] == [("/w/a.py", 1, 2_000)]
+    assert [(file.file, file.times, file.entered) for file in ledger.files()] == [("/w/a.py", 1, 2_000)]
 
 
 def test_growth_that_no_text_explains_is_not_recorded(session: ClaudeSession) -> None:
@@ -85,7 +85,7 @@ def test_growth_that_no_text_explains_is_not_recorded(session: ClaudeSession) ->
     session.answer("m1", text("hello"), written=10_000)
     session.prompt("again")
     session.answer("m2", text("hello"), read=10_000, written=5_000)
-    call = ledger(session.write()).calls[1]
+    call = read_ledger(session.write()).calls[1]
     assert (call.growth, call.by["reply"]) == (5_000, 20)
     assert call.by["not recorded"] == call.not_recorded > 4_900
 
@@ -95,7 +95,7 @@ def test_an_unfinished_answer_is_estimated(session: ClaudeSession) -> None:
     session.answer("m1", text(words(500)), written=10_000, output=None)
     session.prompt("again")
     session.answer("m2", text("hello"), read=10_000, written=520)
-    call = ledger(session.write()).calls[1]
+    call = read_ledger(session.write()).calls[1]
     assert not any(arrival.exact for arrival in call.arrivals)
     assert call.by["reply"] > 480
 
@@ -106,7 +106,7 @@ def test_images_weigh_no_text(session: ClaudeSession) -> None:
     session.answer("m1", text("hello"), written=10_000)
     session.prompt([text("look"), image])
     session.answer("m2", text("hello"), read=10_000, written=1_550)
-    assert 1_400 < ledger(session.write()).calls[1].by["image"] < 1_560
+    assert 1_400 < read_ledger(session.write()).calls[1].by["image"] < 1_560
 
 
 def test_memory_and_attachments_are_contents_of_their_own(session: ClaudeSession) -> None:
@@ -116,9 +116,9 @@ def test_memory_and_attachments_are_contents_of_their_own(session: ClaudeSession
     session.add("attachment", attachment=memory)
     session.prompt("again")
     session.answer("m2", text("hello"), read=10_000, written=470)
-    made = ledger(session.write())
-    assert made.calls[1].by["memory"] > 380
-    assert [file.file for file in made.files()] == ["/w/CLAUDE.md"]
+    ledger = read_ledger(session.write())
+    assert ledger.calls[1].by["memory"] > 380
+    assert [file.file for file in ledger.files()] == ["/w/CLAUDE.md"]
 
 
 def test_a_compaction_replaces_all_but_the_start(session: ClaudeSession) -> None:
@@ -129,13 +129,13 @@ def test_a_compaction_replaces_all_but_the_start(session: ClaudeSession) -> None
     session.add("system", subtype="compact_boundary", compactMetadata={"trigger": "auto", "preTokens": 60_063})
     session.prompt(words(2_000), isCompactSummary=True)
     session.answer("m3", text("on"), read=15_000, written=10_000)
-    made = ledger(session.write())
-    call = made.calls[2]
+    ledger = read_ledger(session.write())
+    call = ledger.calls[2]
     assert not {"result:Read", "tool call", "reply", "prompt"} & call.by.keys()
     assert 1_500 < call.by["summary"] < 2_500
-    assert call.by["start"] == made.calls[0].by["start"]
+    assert call.by["start"] == ledger.calls[0].by["start"]
     assert call.by["after compaction"] == 25_003 - call.by["summary"] - call.by["start"]
-    assert only_break(made).cause == Cause.COMPACTION
+    assert only_break(ledger).cause == Cause.COMPACTION
 
 
 def test_cleared_results_leave_the_context(session: ClaudeSession) -> None:
@@ -147,10 +147,10 @@ def test_cleared_results_leave_the_context(session: ClaudeSession) -> None:
     session.add("system", subtype="microcompact_boundary", microcompactMetadata=cleared)
     session.result("t2", words(200))
     session.answer("m3", text("done"), read=18_000, written=2_300)
-    made = ledger(session.write())
-    assert "result:Read" in made.calls[1].by
-    assert "result:Read" not in made.calls[2].by
-    assert (only_break(made).cause, only_break(made).basis) == ("results cleared", "recorded")
+    ledger = read_ledger(session.write())
+    assert "result:Read" in ledger.calls[1].by
+    assert "result:Read" not in ledger.calls[2].by
+    assert (only_break(ledger).cause, only_break(ledger).basis) == ("results cleared", "recorded")
 
 
 def test_thinking_of_earlier_turns_leaves_if_that_explains_the_input(session: ClaudeSession) -> None:
@@ -159,7 +159,7 @@ def test_thinking_of_earlier_turns_leaves_if_that_explains_the_input(session: Cl
     session.answer("m1", thought, text("fine"), written=20_000, output=2_100)
     session.prompt("next")
     session.answer("m2", text("fine"), read=20_000, written=60)
-    call = ledger(session.write()).calls[1]
+    call = read_ledger(session.write()).calls[1]
     assert call.note == Cause.THINKING_DROPPED
     assert "thinking" not in call.by
 
@@ -174,13 +174,13 @@ def test_sub_agents_have_chains_of_their_own(session: ClaudeSession) -> None:
     session.answer("s2", text("found"), read=9_000, written=500, **side)
     session.result("t1", words(90))
     session.answer("m2", text("done"), read=30_000, written=180)
-    made = ledger(session.write())
-    calls = by_id(made)
+    ledger = read_ledger(session.write())
+    calls = by_id(ledger)
     assert calls["s2"].by["result:Grep"] == 450
     assert calls["m2"].by["report"] == 100
     assert calls["s1"].agent == calls["s2"].agent is not None
-    assert made.breaks == []
-    assert made.totals.input == 30_003 + 9_003 + 9_503 + 30_183
+    assert ledger.breaks == []
+    assert ledger.totals.input == 30_003 + 9_003 + 9_503 + 30_183
 
 
 # ---- breaks
@@ -191,7 +191,7 @@ def two_calls(session: ClaudeSession, *, read: int, seconds: float = 2, hour: in
     session.answer("m1", text("hello"), written=30_000, hour=hour)
     session.prompt("again", seconds=seconds)
     session.answer("m2", text("hello"), read=read, written=30_100 - read, **second)
-    return only_break(ledger(session.write()))
+    return only_break(read_ledger(session.write()))
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_a_mode_that_changed_within_a_turn_coincides(session: ClaudeSession) -> 
     session.result("t1", words(50))
     session.add("permission-mode", permissionMode="plan")
     session.answer("m2", text("hello"), written=30_100)
-    missed = only_break(ledger(session.write()))
+    missed = only_break(read_ledger(session.write()))
     assert (missed.cause, missed.basis) == (Cause.MODE, "coincides")
 
 
@@ -234,7 +234,7 @@ def test_a_small_miss_is_no_break(session: ClaudeSession) -> None:
     session.answer("m1", text("hello"), written=30_000)
     session.prompt("again")
     session.answer("m2", text("hello"), read=28_976, written=1_124)
-    assert ledger(session.write()).breaks == []
+    assert read_ledger(session.write()).breaks == []
 
 
 def test_a_rewind_goes_back_to_the_context_of_its_ancestor(session: ClaudeSession) -> None:
@@ -244,9 +244,9 @@ def test_a_rewind_goes_back_to_the_context_of_its_ancestor(session: ClaudeSessio
     session.answer("m2", text(words(400)), read=30_000, written=10_000, output=400)
     session.prompt("do that", parent=first)
     session.answer("m3", text("fine"), read=20_000, written=10_100)
-    made = ledger(session.write())
-    assert made.calls[2].growth == 100
-    assert only_break(made).cause == Cause.EDITED
+    ledger = read_ledger(session.write())
+    assert ledger.calls[2].growth == 100
+    assert only_break(ledger).cause == Cause.EDITED
 
 
 def test_a_long_prompt_after_a_rewind_is_no_break(session: ClaudeSession) -> None:
@@ -256,7 +256,7 @@ def test_a_long_prompt_after_a_rewind_is_no_break(session: ClaudeSession) -> Non
     session.answer("m2", text(words(400)), read=30_000, written=10_000, output=400)
     session.prompt(words(3_600), parent=first)
     session.answer("m3", text("fine"), read=30_000, written=3_600)
-    assert ledger(session.write()).breaks == []
+    assert read_ledger(session.write()).breaks == []
 
 
 def test_a_break_costs_what_writing_costs_more_than_reading(session: ClaudeSession) -> None:
@@ -275,7 +275,7 @@ def test_a_cache_of_an_hour_saves_idle_breaks_and_makes_other_writes_dearer(sess
     two_calls(session, read=0, seconds=1200)
     session.prompt("and more", seconds=4000)
     session.answer("m3", text("hello"), written=30_200)
-    hour = hour_cache(ledger(session.write()).calls)
+    hour = hour_cache(read_ledger(session.write()).calls)
     assert hour is not None
     assert hour.breaks == 1
     assert hour.saved == pytest.approx(30_000 * (6.25 - 0.5) / 1e6)
@@ -285,7 +285,7 @@ def test_a_cache_of_an_hour_saves_idle_breaks_and_makes_other_writes_dearer(sess
 @pytest.mark.parametrize("facts", [{"seconds": 4000}, {"seconds": 20}, {"seconds": 4000, "hour": 30_000}])
 def test_a_cache_of_an_hour_saves_nothing_else(session: ClaudeSession, facts: dict[str, Any]) -> None:
     two_calls(session, read=0, **facts)
-    assert hour_cache(ledger(session.path).calls) is None
+    assert hour_cache(read_ledger(session.path).calls) is None
 
 
 # ---- other formats
@@ -303,12 +303,12 @@ def test_codex_calls_close_and_name_their_instructions(tmp_path: Path) -> None:
         codex.message("assistant", "done", 3),
         codex.token_count(codex.counts(9_000, 7_936, 20), codex.counts(17_000, 7_936, 60)),
     ]
-    made = ledger(codex.rollout(tmp_path, codex.FIRST, records), "codex")
-    first, second = made.calls
+    ledger = read_ledger(codex.rollout(tmp_path, codex.FIRST, records), "codex")
+    first, second = ledger.calls
     assert (first.input, second.input, second.growth) == (8_000, 9_000, 1_000)
     assert first.by["memory"] > 270
     assert (second.by["tool call"], second.by["result:exec_command"]) == (40, 960)
-    assert made.breaks == []
+    assert ledger.breaks == []
 
 
 def test_pi_compactions_keep_the_entries_that_they_name(tmp_path: Path) -> None:
@@ -324,13 +324,13 @@ def test_pi_compactions_keep_the_entries_that_they_name(tmp_path: Path) -> None:
         pi_user("go on"),
         pi_answer("r4", text("on"), plain=3, read=9_000, written=2_000),
     ]
-    made = ledger(pi_session(tmp_path / "session.jsonl", entries), "pi")
-    calls = by_id(made)
+    ledger = read_ledger(pi_session(tmp_path / "session.jsonl", entries), "pi")
+    calls = by_id(ledger)
     assert (calls["r2"].by["result:read"], calls["r2"].by["tool call"]) == (2_000, 60)
     assert not {"result:read", "tool call"} & calls["r4"].by.keys()
     assert calls["r4"].by["reply"] == 20  # of "kept", which came after the first kept entry
     assert calls["r4"].by["summary"] > 800
-    assert only_break(made).cause == Cause.COMPACTION
+    assert only_break(ledger).cause == Cause.COMPACTION
 
 
 # ---- parts

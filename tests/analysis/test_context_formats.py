@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.analysis.test_context import by_id, check_closes, ledger, only_break
+from tests.analysis.test_context import by_id, check_closes, only_break, read_ledger
 from tests.context_build import ClaudeSession, text, tool_use, words
 from tests.formats import opencode_build as opencode
 from tests.formats.test_otlp import TRACE, request, span
@@ -24,7 +24,7 @@ from tracetui.views.context import sentences
 Record = dict[str, Any]
 
 
-def said(role: str, *parts: Record) -> Record:
+def message_of(role: str, *parts: Record) -> Record:
     return {"role": role, "parts": [*parts]}
 
 
@@ -51,43 +51,45 @@ def otel_ledger(folder: Path, *calls: Record) -> Ledger:
     root = span(1, None, 0, 90_000, attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "tree"})
     path = folder / "x.jsonl"
     path.write_text(json.dumps(request(root, *calls)) + "\n")
-    made = ledger_of(read_run(LocalSource(), RunRef("otlp", str(path), TRACE)))
-    check_closes(made)
-    return made
+    ledger = ledger_of(read_run(LocalSource(), RunRef("otlp", str(path), TRACE)))
+    check_closes(ledger)
+    return ledger
 
 
-QUESTION = [said("system", otel_text(words(400))), said("user", otel_text(words(100)))]
-READS = said("assistant", {"type": "tool_call", "id": "c1", "name": "read_file", "arguments": {"path": "/w/a.py"}})
-RESULT = said("tool", {"type": "tool_call_response", "id": "c1", "response": words(900)})
+QUESTION = [message_of("system", otel_text(words(400))), message_of("user", otel_text(words(100)))]
+READS = message_of(
+    "assistant", {"type": "tool_call", "id": "c1", "name": "read_file", "arguments": {"path": "/w/a.py"}}
+)
+RESULT = message_of("tool", {"type": "tool_call_response", "id": "c1", "response": words(900)})
 
 
 def test_opentelemetry_carries_the_messages_that_the_call_before_had(tmp_path: Path) -> None:
-    done = said("assistant", otel_text("done"))
+    done = message_of("assistant", otel_text("done"))
     first = otel_call(2, QUESTION, READS, size=5_000, read=0, output=40)
     second = otel_call(3, [*QUESTION, READS, RESULT], done, size=6_000, read=4_900, output=20)
     third = otel_call(4, [*QUESTION, READS, RESULT, done], done, size=6_020, read=5_900, output=20)
-    made = otel_ledger(tmp_path, first, second, third)
-    calls = made.calls
+    ledger = otel_ledger(tmp_path, first, second, third)
+    calls = ledger.calls
     assert [call.growth for call in calls[1:]] == [1_000, 20]
     assert {name: calls[1].by[name] for name in ("tool call", "result:read_file")} == {
         "tool call": 40,
         "result:read_file": 960,
     }
     assert calls[2].by["reply"] == 20
-    assert [(file.file, file.times, file.entered, file.carried) for file in made.files()] == [
+    assert [(file.file, file.times, file.entered, file.carried) for file in ledger.files()] == [
         ("/w/a.py", 1, 960, 1_920)
     ]
-    assert made.breaks == []
+    assert ledger.breaks == []
 
 
 def test_opentelemetry_messages_that_left_are_a_changed_prefix(tmp_path: Path) -> None:
     first = otel_call(2, QUESTION, READS, size=5_000, read=0, output=40)
     second = otel_call(3, [*QUESTION, READS, RESULT], READS, size=6_000, read=4_900, output=40)
-    other = [QUESTION[0], QUESTION[1], said("user", otel_text(words(50)))]
+    other = [QUESTION[0], QUESTION[1], message_of("user", otel_text(words(50)))]
     third = otel_call(4, other, READS, size=5_060, read=2_000, output=40)
-    made = otel_ledger(tmp_path, first, second, third)
-    assert not {"tool call", "result:read_file"} & made.calls[2].by.keys()
-    assert only_break(made).missed == 2_900  # the reads of the call before are all that is recorded as cached
+    ledger = otel_ledger(tmp_path, first, second, third)
+    assert not {"tool call", "result:read_file"} & ledger.calls[2].by.keys()
+    assert only_break(ledger).missed == 2_900  # the reads of the call before are all that is recorded as cached
 
 
 @pytest.mark.parametrize(("ident", "cause", "basis"), [(400, Cause.IDLE, "inferred"), (200, Cause.UNKNOWN, "unknown")])
@@ -100,9 +102,11 @@ def test_a_request_of_opentelemetry_that_came_late_idled(tmp_path: Path, ident: 
 
 def test_messages_of_a_call_without_usage_enter_with_the_next(tmp_path: Path) -> None:
     unused = otel_call(2, QUESTION, READS, size=0, read=0, output=0)
-    done = said("assistant", otel_text("done"))
-    made = otel_ledger(tmp_path, unused, otel_call(3, [*QUESTION, READS, RESULT], done, size=6_000, read=0, output=20))
-    (call,) = made.calls
+    done = message_of("assistant", otel_text("done"))
+    ledger = otel_ledger(
+        tmp_path, unused, otel_call(3, [*QUESTION, READS, RESULT], done, size=6_000, read=0, output=20)
+    )
+    (call,) = ledger.calls
     assert call.by["prompt"] > 50
     assert call.by["result:read_file"] > 800
 
@@ -113,16 +117,16 @@ def atif_ledger(folder: Path, *steps: Record) -> Ledger:
     numbered = [{"step_id": number, **step} for number, step in enumerate(steps, 1)]
     agent = {"name": "claude-code", "version": "2.1.89", "model_name": "leaf"}
     path.write_text(json.dumps({"schema_version": "ATIF-v1.2", "session_id": "s", "agent": agent, "steps": numbered}))
-    made = ledger_of(read_run(LocalSource(), RunRef("atif", str(path))))
-    check_closes(made)
-    return made
+    ledger = ledger_of(read_run(LocalSource(), RunRef("atif", str(path))))
+    check_closes(ledger)
+    return ledger
 
 
 def test_notes_and_repeated_thinking_of_atif_are_no_contents(tmp_path: Path) -> None:
     thought, text_, note = words(300), words(900), '\n\n[metadata] {"file": "' + words(900) + '"}'
     read = {"tool_call_id": "c1", "function_name": "Read", "arguments": {"file_path": "/w/a.py"}}
     usage = {"prompt_tokens": 5_000, "completion_tokens": 354, "cached_tokens": 0}
-    made = atif_ledger(
+    ledger = atif_ledger(
         tmp_path,
         {"source": "user", "message": words(100)},
         {"source": "agent", "message": "", "reasoning_content": thought, "metrics": usage},
@@ -130,11 +134,11 @@ def test_notes_and_repeated_thinking_of_atif_are_no_contents(tmp_path: Path) -> 
          "observation": {"results": [{"source_call_id": "c1", "content": text_ + note}]}},
         {"source": "agent", "message": "done", "metrics": {**usage, "prompt_tokens": 6_400}},
     )  # fmt: skip
-    entered = {text.content: text.tokens for text in made.calls[1].arrivals}
+    entered = {text.content: text.tokens for text in ledger.calls[1].arrivals}
     assert entered.keys() == {"thinking", "tool call", "result:Read"}
     assert entered["thinking"] == 354
     assert 900 < entered["result:Read"] < 1_000
-    assert [file.file for file in made.files()] == ["/w/a.py"]
+    assert [file.file for file in ledger.files()] == ["/w/a.py"]
 
 
 def test_a_recorded_output_of_atif_covers_the_tool_calls_of_later_steps(tmp_path: Path) -> None:
@@ -144,7 +148,7 @@ def test_a_recorded_output_of_atif_covers_the_tool_calls_of_later_steps(tmp_path
         return {"source": "agent", "message": "", "tool_calls": [call], "observation": {"results": results}}
 
     usage = {"prompt_tokens": 5_000, "completion_tokens": 700, "cached_tokens": 0}
-    made = atif_ledger(
+    ledger = atif_ledger(
         tmp_path,
         {"source": "user", "message": words(100)},
         {"source": "agent", "message": words(70), "metrics": usage},
@@ -152,7 +156,7 @@ def test_a_recorded_output_of_atif_covers_the_tool_calls_of_later_steps(tmp_path
         step(2),
         {"source": "agent", "message": "done", "metrics": {**usage, "prompt_tokens": 7_700}},
     )
-    arrivals = made.calls[1].arrivals
+    arrivals = ledger.calls[1].arrivals
     assert sum(text.tokens for text in arrivals if text.content in ("reply", "tool call")) == 700
     assert [text.content for text in arrivals if text.exact] == ["reply", "tool call", "tool call"]
     assert sum(text.tokens for text in arrivals if text.content == "result:Bash") == 2_000
@@ -175,23 +179,23 @@ def opencode_ledger(folder: Path, tokens: list[Record]) -> Ledger:
             read = opencode.call("read", {"filePath": "/w/a.py"}, words(1_900), begin + 1)
             write.part(ident, "ses_a", begin + 1, **(opencode.text("done") if last else read))
             write.part(ident, "ses_a", begin + 5, type="step-finish", reason="stop", tokens=used, cost=0)
-    made = ledger_of(read_run(LocalSource(), RunRef("opencode", str(path), "ses_a")))
-    check_closes(made)
-    return made
+    ledger = ledger_of(read_run(LocalSource(), RunRef("opencode", str(path), "ses_a")))
+    check_closes(ledger)
+    return ledger
 
 
 def test_opencode_results_have_what_the_recorded_answers_leave(tmp_path: Path) -> None:
     def used(plain: int, read: int, written: int, output: int) -> Record:
         return {"input": plain, "output": output, "reasoning": 0, "cache": {"read": read, "write": written}}
 
-    made = opencode_ledger(tmp_path, [used(3, 0, 9_997, 60), used(3, 9_997, 2_060, 60), used(3, 9_997, 4_120, 20)])
-    assert [call.input for call in made.calls] == [10_000, 12_060, 14_120]
-    assert made.calls[1].by["tool call"] == 60
-    assert made.calls[2].by["result:read"] == 4_000
-    assert [(file.file, file.times, file.entered, file.carried) for file in made.files()] == [
+    ledger = opencode_ledger(tmp_path, [used(3, 0, 9_997, 60), used(3, 9_997, 2_060, 60), used(3, 9_997, 4_120, 20)])
+    assert [call.input for call in ledger.calls] == [10_000, 12_060, 14_120]
+    assert ledger.calls[1].by["tool call"] == 60
+    assert ledger.calls[2].by["result:read"] == 4_000
+    assert [(file.file, file.times, file.entered, file.carried) for file in ledger.files()] == [
         ("/w/a.py", 2, 4_000, 6_000)
     ]
-    assert (only_break(made).missed, only_break(made).where) == (2_060, "the last write")
+    assert (only_break(ledger).missed, only_break(ledger).where) == (2_060, "the last write")
 
 
 # ---- kinds of runs
@@ -201,9 +205,9 @@ def test_one_call_without_a_cache_has_no_breaks_and_reads_well(tmp_path: Path) -
     session = ClaudeSession(tmp_path / "session.jsonl")
     session.prompt("hello")
     session.answer("m1", text("hi"), plain=700)
-    made = ledger(session.write())
-    assert (made.totals.calls, made.totals.input, made.breaks) == (1, 700, [])
-    assert not [line for line in sentences(made, Redactor()) if "break" in line or "Largest" in line]
+    ledger = read_ledger(session.write())
+    assert (ledger.totals.calls, ledger.totals.input, ledger.breaks) == (1, 700, [])
+    assert not [line for line in sentences(ledger, Redactor()) if "break" in line or "Largest" in line]
 
 
 def test_a_response_in_several_lines_is_one_answer(tmp_path: Path) -> None:
@@ -213,9 +217,9 @@ def test_a_response_in_several_lines_is_one_answer(tmp_path: Path) -> None:
     session.answer("m1", tool_use("t1", "Read", file_path="/w/a.py"), written=10_000, output=100)
     session.result("t1", words(1_900))
     session.answer("m2", text("done"), read=10_000, written=2_100)
-    made = ledger(session.write())
-    assert [call.id for call in made.calls] == ["m1", "m2"]
-    by = by_id(made)["m2"].by
+    ledger = read_ledger(session.write())
+    assert [call.id for call in ledger.calls] == ["m1", "m2"]
+    by = by_id(ledger)["m2"].by
     assert (by["reply"] + by["tool call"], by["result:Read"]) == (100, 2_000)
 
 
@@ -226,7 +230,7 @@ def test_hidden_thinking_is_estimated_from_its_signature(tmp_path: Path) -> None
     session.answer("m1", thought, tool_use("t1", "Bash", command="ls"), written=10_000, output=600)
     session.result("t1", words(400))
     session.answer("m2", text("done"), read=10_000, written=1_020)
-    by = by_id(ledger(session.write()))["m2"].by
+    by = by_id(read_ledger(session.write()))["m2"].by
     assert by["thinking"] + by["tool call"] == 600
     assert by["thinking"] > 500
 
@@ -241,11 +245,11 @@ def test_the_service_tier_multiplies_the_price(tmp_path: Path, tier: str | None)
     usage = Usage(input_tokens=1_000, output_tokens=10)
     listed = rates_of("claude-opus-4-6", usage, None)
     rates = rates_of("claude-opus-4-6", usage, None, tier)
-    whole = prices.of_call("claude-opus-4-6", usage, None, tier)
+    price = prices.of_call("claude-opus-4-6", usage, None, tier)
     assert listed is not None
     assert rates is not None
     assert rates.input == pytest.approx(listed.input * (6 if tier == "fast" else 1))
-    assert rates.input * 1_000 + rates.output * 10 == pytest.approx(whole)
+    assert rates.input * 1_000 + rates.output * 10 == pytest.approx(price)
 
 
 def test_an_hour_cache_outlives_a_short_pause_and_not_a_long_one(tmp_path: Path) -> None:
@@ -256,5 +260,5 @@ def test_an_hour_cache_outlives_a_short_pause_and_not_a_long_one(tmp_path: Path)
     session.answer("m2", text("hello"), read=10_000, written=60, hour=60)
     session.prompt("again", seconds=4_000)
     session.answer("m3", text("hello"), written=10_120, hour=10_120)
-    missed = only_break(ledger(session.write()))
+    missed = only_break(read_ledger(session.write()))
     assert (missed.cause, missed.cache_seconds, missed.call) == (Cause.IDLE, 3_600, 3)

@@ -44,8 +44,8 @@ def run_of(calls: list[Call], *, model: str = "gpt", **header: Any) -> Run:
     return make_run(spans, bodies=bodies, **header)
 
 
-def side(name: str, whole: list[Run]) -> list[tuple[RunRef, Features]]:
-    return [(RunRef("any", f"{name}/{i}"), features(run, run.load)) for i, run in enumerate(whole)]
+def side(name: str, runs: list[Run]) -> list[tuple[RunRef, Features]]:
+    return [(RunRef("any", f"{name}/{i}"), features(run, run.load)) for i, run in enumerate(runs)]
 
 
 def night(chance: random.Random, count: int) -> list[list[Call]]:
@@ -98,7 +98,7 @@ def test_a_planted_model_comes_first_also_where_not_all_have_it() -> None:
 
     first = contrast(side("a", bad), side("b", good))[0]
 
-    assert first.words == "model tiny"
+    assert first.label == "model tiny"
     assert (first.in_a, first.of_a, first.in_b) == (7, 8, 0)
     assert first.example == (RunRef("any", "a/1"), "c0")
 
@@ -109,30 +109,32 @@ def test_equivalent_features_are_one_row_with_the_simplest_first() -> None:
 
     (first, *others) = contrast(side("a", bad), side("b", good))
 
-    assert [feature.words for feature in first.features] == [
+    assert [feature.label for feature in first.features] == [
         "tool export",
         "export(dpi=300)",
         "export(format=pdf)",
         "search → export",
     ]
-    assert first.words == "tool export, also export(dpi=300) +2"
+    assert first.label == "tool export, also export(dpi=300) +2"
     assert others == []
 
 
-def test_agents_tags_and_nodes_are_told() -> None:
+def test_agents_tags_and_nodes_are_features() -> None:
     node = [make_span("1", "plan", NODE, 0, 5), make_span("2", "act", NODE, 1, 5)]
     bad = [make_run(node, agent="new", tags=("v2",)) for _ in range(9)]
     good = [make_run(node[:1], agent="old", tags=("v1",)) for _ in range(9)]
 
     (first,) = contrast(side("a", bad), side("b", good))
 
-    assert {feature.words for feature in first.features} == {"agent new", "tag v2", "node act", "plan → act"}
+    assert {feature.label for feature in first.features} == {"agent new", "tag v2", "node act", "plan → act"}
 
 
 def test_one_of_two_weighs_less_than_ten_of_twenty() -> None:
-    one, ten = (Finding((), *counts, 0.0, (RunRef("any", "a"), None)) for counts in ((1, 2, 0, 2), (10, 20, 0, 20)))
+    one_of_two, ten = (
+        Finding((), *counts, 0.0, (RunRef("any", "a"), None)) for counts in ((1, 2, 0, 2), (10, 20, 0, 20))
+    )
 
-    assert one.weight < ten.weight
+    assert one_of_two.weight < ten.weight
 
 
 @given(st.integers(0, 5), st.integers(0, 5), st.integers(0, 5), st.integers(0, 5))
@@ -166,9 +168,9 @@ def test_the_order_of_runs_changes_nothing_but_the_example(a: list[Run], b: list
     chance.shuffle(left)
     chance.shuffle(right)
 
-    again = contrast(left, right)
+    shuffled = contrast(left, right)
 
-    assert [(finding.features, finding.in_a, finding.in_b) for finding in again] == [
+    assert [(finding.features, finding.in_a, finding.in_b) for finding in shuffled] == [
         (finding.features, finding.in_a, finding.in_b) for finding in findings
     ]
     assert len(findings) <= MAX_FINDINGS
@@ -179,13 +181,13 @@ def test_the_order_of_runs_changes_nothing_but_the_example(a: list[Run], b: list
 def test_counts_equal_a_plain_recount_and_examples_are_examples(a: list[Run], b: list[Run]) -> None:
     left, right = side("a", a), side("b", b)
     known = dict(left)
-    for one in contrast(left, right):
-        for feature in one.features:
-            assert one.in_a == sum(feature in its for _, its in left)
-            assert one.in_b == sum(feature in its for _, its in right)
-        ref, span = one.example
-        assert known[ref][one.features[0]] == span
-        assert (one.of_a, one.of_b) == (len(a), len(b))
+    for finding in contrast(left, right):
+        for feature in finding.features:
+            assert finding.in_a == sum(feature in run_features for _, run_features in left)
+            assert finding.in_b == sum(feature in run_features for _, run_features in right)
+        ref, span = finding.example
+        assert known[ref][finding.features[0]] == span
+        assert (finding.of_a, finding.of_b) == (len(a), len(b))
 
 
 def test_runs_are_compared_with_those_of_the_same_agents_that_did_not_fail() -> None:
@@ -248,4 +250,4 @@ def test_runs_share_no_noise() -> None:
     ]
     good = [run_of([("read", {"path": "/app/a", "offset": 1, "as": "csv"})]) for _ in range(12)]
     (finding,) = contrast(side("bad", bad), side("good", good))
-    assert [feature.words for feature in finding.features] == ["read(as=pdf)"]
+    assert [feature.label for feature in finding.features] == ["read(as=pdf)"]

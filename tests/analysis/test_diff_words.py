@@ -23,9 +23,9 @@ def words_of(a: Run, b: Run) -> DiffWords:
 def model_call(
     prompt: str = "Answer.", *texts: str, answer: str = "Done.", call: ToolCall | None = None, **raw: Any
 ) -> Body:
-    said = [Message("system", (Text(prompt),)), *(Message("user", (Text(text),)) for text in texts)]
+    messages = [Message("system", (Text(prompt),)), *(Message("user", (Text(text),)) for text in texts)]
     parts = (Text(answer),) if call is None else (Text(answer), call)
-    return Body(input_messages=tuple(said), output_messages=(Message("assistant", parts),), **raw)
+    return Body(input_messages=tuple(messages), output_messages=(Message("assistant", parts),), **raw)
 
 
 def phrases(a: Body, b: Body) -> list[tuple[str, str]]:
@@ -90,8 +90,8 @@ def test_steps_with_the_same_change_share_a_phrase() -> None:
 
 
 def test_steps_of_one_run_are_counted_by_name() -> None:
-    words = words_of(run_of([Did(given=1), Did(given=2), Did(given=3)]), run_of([Did(given=1)], ident="b"))
-    assert words.first == "2 search calls only in A"
+    described = words_of(run_of([Did(given=1), Did(given=2), Did(given=3)]), run_of([Did(given=1)], ident="b"))
+    assert described.first == "2 search calls only in A"
 
 
 def test_envelope_fields_are_ignored_and_named() -> None:

@@ -51,9 +51,9 @@ def shuffled_changes(tasks: Sequence[TaskCounts]) -> Iterator[float]:
     selections = [list(combinations(range(task.trials), task.passed)) for task in tasks]
     for passed in product(*selections):
         changes = [
-            sum(trial >= task.base for trial in its) / task.candidate
-            - sum(trial < task.base for trial in its) / task.base
-            for task, its in zip(tasks, passed, strict=True)
+            sum(trial >= task.base for trial in scores) / task.candidate
+            - sum(trial < task.base for trial in scores) / task.base
+            for task, scores in zip(tasks, passed, strict=True)
         ]
         yield sum(changes) / len(tasks)
 

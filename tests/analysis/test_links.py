@@ -92,7 +92,7 @@ def test_names_of_tools_that_change_nothing(name: str) -> None:
 # ---- numbers without origin
 
 
-def test_a_number_in_no_earlier_text_is_said_to_have_no_origin(tmp_path: Path) -> None:
+def test_a_number_in_no_earlier_text_has_no_origin(tmp_path: Path) -> None:
     (link,) = of_kind(links_of(trial(tmp_path, *FAILED)), Kind.NO_ORIGIN)
     assert (link.source.span, link.source.quote, link.targets) == ("5.1", "77", ())
 
@@ -115,7 +115,7 @@ def test_the_origin_of_a_value_is_its_first_appearance(tmp_path: Path) -> None:
 def test_the_origin_is_in_another_writing(tmp_path: Path) -> None:
     run = trial(tmp_path, *FAILED)
     first = [origin_of(run, span, value).first for span, value in (("3.1", "W2417"), ("4.1", "1250"), ("6.1", DAY))]
-    assert [(one.match, one.targets[0].span, one.targets[0].quote) for one in first] == [
+    assert [(link.match, link.targets[0].span, link.targets[0].quote) for link in first] == [
         (Match.ID, "1", "W-2417"),
         (Match.NUMBER, "1", "1,250.00"),
         (Match.DAY, "1", "May 20th"),
@@ -208,14 +208,14 @@ def test_a_failed_trial_links_to_what_all_passed_trials_did(tmp_path: Path) -> N
     passed = [trial(tmp_path, *PASSED, name=f"t__{i}", passed=True) for i in (1, 2)]
     (link,) = trial_links(run, passed)
     assert (link.source.span, link.source.quote, link.match) == ("3.1", "card_481", Match.ARGUMENT)
-    assert [(end.run, end.quote) for end in link.targets] == [(one.summary.ref, "card_377") for one in passed]
+    assert [(end.run, end.quote) for end in link.targets] == [(run.summary.ref, "card_377") for run in passed]
 
 
 def test_trials_are_compared_as_in_their_run_tree(tmp_path: Path) -> None:
     run = trial(tmp_path, *FAILED, name="t__0")
     passed = [trial(tmp_path, *PASSED, name=f"t__{i}", passed=True) for i in (1, 2)]
-    runs = {one.summary.ref: one for one in (run, *passed)}
-    tree = run_tree(as_trials(one.summary for one in runs.values()), runs.get)
+    runs = {trial_run.summary.ref: trial_run for trial_run in (run, *passed)}
+    tree = run_tree(as_trials(run.summary for run in runs.values()), runs.get)
     (link,) = trial_links(run, passed)
     own = [step for branch in tree.path(0) if branch.runs == (0,) for (step,) in branch.steps]
     assert run.index[link.source.span] in own
@@ -293,7 +293,7 @@ def assert_literal(run: Run) -> None:
             assert end.quote in text_at(run, end), (run.summary.ref.address, link)
 
 
-@pytest.mark.parametrize("name", sorted(one.name for one in FORMATS.iterdir() if one.is_dir()))
+@pytest.mark.parametrize("name", sorted(folder.name for folder in FORMATS.iterdir() if folder.is_dir()))
 def test_every_quote_is_literally_at_both_ends_in_the_cases(name: str) -> None:
     for run in runs_in(FORMATS / name):
         assert_literal(run)
@@ -307,13 +307,13 @@ def test_every_quote_is_literally_at_both_ends_in_the_samples(name: str) -> None
         assert_literal(run)
 
 
-@pytest.mark.parametrize("words", ["cause", "root", "because", "%"])
-def test_links_name_no_cause(words: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("phrase", ["cause", "root", "because", "%"])
+def test_links_name_no_cause(phrase: str, tmp_path: Path) -> None:
     run = trial(tmp_path, *FAILED, name="t__0")
     passed = [trial(tmp_path, *PASSED, name=f"t__{i}", passed=True) for i in (1, 2)]
     links = [*links_of(run), *trial_links(run, passed), origin_of(run, "4.1", "1250").first]
     assert links
-    assert not any(words in link_words(run, link).lower() for link in links)
+    assert not any(phrase in link_words(run, link).lower() for link in links)
 
 
 # ---- bounds

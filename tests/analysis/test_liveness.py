@@ -106,7 +106,7 @@ def test_without_a_known_pace_minutes_are_waited() -> None:
     ]
 
 
-def test_a_trace_without_times_is_judged_by_what_arrived() -> None:
+def test_the_state_of_a_trace_without_times_follows_from_arrivals() -> None:
     spans = [make_span(str(i), "Read", TOOL) for i in range(9)]
     run = going_on([*spans, make_span("open", "Bash", TOOL, status=Status.RUNNING)])
     arrivals = [START + 4 * i for i in range(9)]
@@ -222,7 +222,7 @@ def test_reasons_are_plain_sentences() -> None:
 # ---- the row of the list
 
 
-def test_a_summary_is_judged_without_its_steps() -> None:
+def test_a_summary_has_a_state_without_its_steps() -> None:
     summary = going_on([], status_word="active").summary
     assert summary.status is Status.UNKNOWN
 
@@ -244,10 +244,10 @@ ANY = st.floats() | st.none()
 
 @given(runs(), st.lists(SECONDS, max_size=30).map(sorted), st.lists(SECONDS, min_size=2, max_size=8).map(sorted))
 def test_states_only_go_down_while_the_silence_lasts(run: Run, arrived: list[float], silences: list[float]) -> None:
-    for one in (run, of_file_with_many(run)):
+    for variant in (run, of_file_with_many(run)):
         arrivals = [START + at for at in arrived]
         changed = arrivals[-1] if arrivals else START
-        states = [liveness(one, now=changed + s, arrivals=arrivals, changed_at=changed).state for s in silences]
+        states = [liveness(variant, now=changed + s, arrivals=arrivals, changed_at=changed).state for s in silences]
         if State.ENDED in states:
             assert set(states) == {State.ENDED}
         else:

@@ -66,8 +66,8 @@ def test_loops_are_disjoint_whole_and_leave_no_repetition_of_one_call(names: str
 
     assert covered == sorted(set(covered))
     for loop in loops:
-        said = "".join(names[call] for call in loop.calls)
-        assert said == said[: loop.period] * loop.times
+        labels = "".join(names[call] for call in loop.calls)
+        assert labels == labels[: loop.period] * loop.times
         assert loop.times >= 2
         assert 1 <= loop.period <= MAX_PERIOD
         assert list(loop.calls) == list(range(loop.first, loop.last + 1))
@@ -97,7 +97,7 @@ def test_other_arguments_are_no_repetition() -> None:
 
 def test_a_conversation_that_grows_may_be_one() -> None:
     spans = [make_span(str(i), "gpt-4o", Operation.CHAT, preview="and now?", input_hash=str(i)) for i in range(3)]
-    assert [list(one.calls) for one in candidates(make_run(spans))] == [[0, 1, 2]]
+    assert [list(loop.calls) for loop in candidates(make_run(spans))] == [[0, 1, 2]]
 
 
 def test_other_spans_are_part_of_a_loop_but_no_loop_alone() -> None:

@@ -23,8 +23,8 @@ def loops_of(run: Run) -> list[tuple[str, int]]:
     return [(loop_title(run, loop), loop.first) for loop in loops(run, run.load)]
 
 
-def search(given: Any, made: Any, **rest: Any) -> Did:
-    return Did(given=given, made=made, **rest)
+def search(arguments: Any, result: Any, **rest: Any) -> Did:
+    return Did(given=arguments, made=result, **rest)
 
 
 @pytest.mark.parametrize("hashed", [False, True])
@@ -107,8 +107,8 @@ def test_calls_of_sub_agents_that_are_asked_other_questions_are_in_no_loop() -> 
             search("q", 1, depth=1),
         )
     ]
-    said = Body(output="I search.")
-    bodies = {f"s{i}": Body(input="q", output=1) for i in (2, 5, 8)} | {f"s{i}": said for i in (1, 4, 7)}
+    answer = Body(output="I search.")
+    bodies = {f"s{i}": Body(input="q", output=1) for i in (2, 5, 8)} | {f"s{i}": answer for i in (1, 4, 7)}
     same = bodies | {f"s{i}": Body(input="Is it good?") for i in (0, 3, 6)}
     assert loops_of(run_of(steps, bodies=same)) == [("gpt → search ×3 (identical)", 1)]
     other = bodies | {f"s{i}": Body(input=f"Is chapter {i} good?") for i in (0, 3, 6)}
@@ -135,10 +135,10 @@ def test_only_bodies_of_candidates_are_loaded_and_each_once() -> None:
 
 
 @given(VALUES, VALUES, st.integers(2, 6), st.integers(1, 4))
-def test_any_value_that_comes_again_is_the_same(given: Any, made: Any, times: int, period: int) -> None:
-    if given is None and made is None:
+def test_any_repeated_cycle_is_a_loop(arguments: Any, result: Any, times: int, period: int) -> None:
+    if arguments is None and result is None:
         return
-    cycle = [search(given, made, name=f"tool {number}") for number in range(period)]
+    cycle = [search(arguments, result, name=f"tool {number}") for number in range(period)]
     run = run_of(cycle * times)
 
     assert [(loop.period, loop.times, loop.identical) for loop in loops(run, run.load)] == [(period, times, True)]

@@ -88,10 +88,10 @@ COUNTS = st.none() | st.integers(-1, 10**7) | st.sampled_from([2**70, 10**40])
     st.integers(0, 9),
 )
 def test_nothing_that_a_trace_says_is_too_much(model: str, used: Usage, calls: int) -> None:
-    one = prices.of_call(model, used)
-    some = prices.of_summary(make_summary(model=model, usage=used, llm_calls=calls))
-    assert all(cost is None or (isfinite(cost) and cost >= 0) for cost in (one, some))
-    assert (one is None) is (some is None)
+    single = prices.of_call(model, used)
+    summarized = prices.of_summary(make_summary(model=model, usage=used, llm_calls=calls))
+    assert all(cost is None or (isfinite(cost) and cost >= 0) for cost in (single, summarized))
+    assert (single is None) is (summarized is None)
 
 
 def test_a_run_of_one_model_is_estimated_from_its_summary() -> None:
@@ -102,14 +102,14 @@ def test_a_run_of_one_model_is_estimated_from_its_summary() -> None:
 
 
 def test_calls_of_a_large_run_are_not_priced_as_a_large_call() -> None:
-    each, calls = Usage(input_tokens=50_000, output_tokens=100, cache_read_tokens=33_333), 30
-    whole = Usage(input_tokens=50_000 * calls, output_tokens=100 * calls, cache_read_tokens=33_333 * calls)
-    one, all_ = prices.of_call(SONNET, each), prices.of_call(SONNET, whole)
-    assert one is not None
+    usage, calls = Usage(input_tokens=50_000, output_tokens=100, cache_read_tokens=33_333), 30
+    total = Usage(input_tokens=50_000 * calls, output_tokens=100 * calls, cache_read_tokens=33_333 * calls)
+    cost, all_ = prices.of_call(SONNET, usage), prices.of_call(SONNET, total)
+    assert cost is not None
     assert all_ is not None
-    assert all_ > 1.5 * calls * one, "a long prompt costs more a token: else this proves nothing"
-    run = make_summary(model=SONNET, models=(SONNET,), usage=whole, llm_calls=calls, started_at=None)
-    assert prices.of_summary(run) == pytest.approx(calls * one)
+    assert all_ > 1.5 * calls * cost, "a long prompt costs more a token: else this proves nothing"
+    run = make_summary(model=SONNET, models=(SONNET,), usage=total, llm_calls=calls, started_at=None)
+    assert prices.of_summary(run) == pytest.approx(calls * cost)
 
 
 def test_the_list_and_the_open_run_agree_on_a_run_with_small_and_large_calls() -> None:

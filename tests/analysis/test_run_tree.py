@@ -43,7 +43,7 @@ def tree_of_calls(runs: Sequence[Sequence[str]], passed: Sequence[bool | None] =
 
 def facts(tree: RunTree) -> list[ForkFacts]:
     facts = [
-        ForkFacts(fork.step, sorted((len(one.branch.runs), *one.scored) for one in fork.sides), fork.p)
+        ForkFacts(fork.step, sorted((len(side.branch.runs), *side.scored) for side in fork.sides), fork.p)
         for fork in tree.forks
     ]
     return sorted(facts, key=repr)
@@ -72,7 +72,7 @@ def shape(tree: RunTree) -> list[Any]:
 
 @given(RUNS)
 def test_nodes_and_forks_are_those_of_the_definition(runs: list[tuple[list[str], bool | None]]) -> None:
-    steps, passed = [one for one, _ in runs], [label for _, label in runs]
+    steps, passed = [names for names, _ in runs], [label for _, label in runs]
     tree = tree_of_calls(steps, passed)
     assert tree.nodes == nodes_of(steps)
     assert same_facts(facts(tree), forks_of(steps, passed))
@@ -82,10 +82,10 @@ def test_nodes_and_forks_are_those_of_the_definition(runs: list[tuple[list[str],
 def test_the_tree_of_permuted_runs_is_the_same(
     runs: list[tuple[list[str], bool | None]], chance: random.Random
 ) -> None:
-    made = [(calls(f"r{i}", steps), passed) for i, (steps, passed) in enumerate(runs)]
-    shuffled = made[:]
+    trial_runs = [(calls(f"r{i}", steps), passed) for i, (steps, passed) in enumerate(runs)]
+    shuffled = trial_runs[:]
     chance.shuffle(shuffled)
-    first, second = (tree_of([run for run, _ in some], [label for _, label in some]) for some in (made, shuffled))
+    first, second = (tree_of([run for run, _ in some], [label for _, label in some]) for some in (trial_runs, shuffled))
     assert shape(first) == shape(second)
     assert [(fork.step, fork.p, fork.adjusted_p) for fork in first.forks] == [
         (fork.step, fork.p, fork.adjusted_p) for fork in second.forks
@@ -94,7 +94,7 @@ def test_the_tree_of_permuted_runs_is_the_same(
 
 @given(RUNS)
 def test_a_run_twice_adds_nothing(runs: list[tuple[list[str], bool | None]]) -> None:
-    steps = [one for one, _ in runs]
+    steps = [names for names, _ in runs]
     once, twice = tree_of_calls(steps), tree_of_calls([*steps, *steps])
     assert once.nodes == twice.nodes
     assert [fork.step for fork in once.forks] == [fork.step for fork in twice.forks]
@@ -102,7 +102,7 @@ def test_a_run_twice_adds_nothing(runs: list[tuple[list[str], bool | None]]) -> 
 
 @given(RUNS)
 def test_every_path_spells_the_steps_of_its_run(runs: list[tuple[list[str], bool | None]]) -> None:
-    tree = tree_of_calls([one for one, _ in runs])
+    tree = tree_of_calls([names for names, _ in runs])
     for i, (steps, _) in enumerate(runs):
         assert tree.steps(i) == [*range(len(steps))]
         assert [i in branch.runs for branch in tree.path(i)] == [True] * len(tree.path(i))
@@ -113,8 +113,8 @@ def parallel(ident: str, *answers: Sequence[Any]) -> Run:
     steps: list[Did] = []
     for answer in answers:
         steps.append(Did(Operation.CHAT, "gpt"))
-        for one in answer:
-            name, below = one if isinstance(one, tuple) else (one, "")
+        for call in answer:
+            name, below = call if isinstance(call, tuple) else (call, "")
             steps.append(Did(name=name, depth=1))
             steps += [Did(name=inner, depth=2) for inner in below]
     return run_of(steps, ident=ident)
@@ -126,21 +126,21 @@ def names(tree: RunTree, run: int) -> str:
 
 @given(st.lists(st.lists(st.lists(st.sampled_from("abcd"), max_size=4), max_size=3), min_size=1, max_size=5))
 def test_parallel_calls_in_another_order_are_the_same_steps(runs: list[list[list[str]]]) -> None:
-    made = [parallel(f"r{i}", *answers) for i, answers in enumerate(runs)]
-    made += [parallel(f"reversed{i}", *(answer[::-1] for answer in answers)) for i, answers in enumerate(runs)]
-    tree = tree_of(made)
+    reordered = [parallel(f"r{i}", *answers) for i, answers in enumerate(runs)]
+    reordered += [parallel(f"reversed{i}", *(answer[::-1] for answer in answers)) for i, answers in enumerate(runs)]
+    tree = tree_of(reordered)
     for i in range(len(runs)):
         assert tree.path(i)[-1] is tree.path(i + len(runs))[-1]
         start = 0
         for answer in runs[i]:
             assert Counter(names(tree, i)[start : start + len(answer)]) == Counter(answer)
             start += len(answer)
-    assert shape(tree) == shape(tree_of(made[::-1]))
+    assert shape(tree) == shape(tree_of(reordered[::-1]))
 
 
 def test_steps_below_a_parallel_call_move_with_it() -> None:
-    made = [parallel("r0", [("A", "xy"), "b"], "c"), parallel("r1", ["b", ("A", "yx")], "c")]
-    tree = tree_of(made)
+    runs = [parallel("r0", [("A", "xy"), "b"], "c"), parallel("r1", ["b", ("A", "yx")], "c")]
+    tree = tree_of(runs)
     assert names(tree, 0) == "Axybc"
     assert names(tree, 1) == "Ayxbc", "calls below one tool are not parallel unless a model asked for them at once"
     assert [fork.step for fork in tree.forks] == [2]
@@ -154,28 +154,28 @@ def test_a_deep_chain_of_calls() -> None:
 
 def test_calls_of_different_answers_are_not_parallel() -> None:
     tree = tree_of([parallel("r0", "ab", "cd"), parallel("r1", "ba", "dc"), parallel("r2", "ac", "bd")])
-    assert [(fork.step, [one.branch.runs for one in fork.sides]) for fork in tree.forks] == [(2, [(0, 1), (2,)])]
+    assert [(fork.step, [side.branch.runs for side in fork.sides]) for fork in tree.forks] == [(2, [(0, 1), (2,)])]
     assert tree.nodes == 7
 
 
 def test_calls_beside_their_model_answer_are_parallel_too() -> None:
-    made = [
+    runs = [
         run_of(
             [Did(Operation.CHAT, "gpt"), *(Did(name=name) for name in order), Did(Operation.CHAT, "gpt"), Did()],
             ident=order,
         )
         for order in ("ab", "ba")
     ]
-    assert tree_of(made).forks == ()
+    assert tree_of(runs).forks == ()
     assert tree_of([run_of([Did(name=name) for name in order], ident=order) for order in ("ab", "ba")]).forks != ()
 
 
 def test_nodes_of_a_graph_are_compared_by_name() -> None:
-    made = [
+    runs = [
         run_of([node("plan", {"state": i}), Did(Operation.ROUTE, "route"), node(name)], ident=f"r{i}")
         for i, name in enumerate(["search", "search", "answer"])
     ]
-    tree = tree_of(made)
+    tree = tree_of(runs)
     assert [(fork.step, len(fork.sides)) for fork in tree.forks] == [(3, 2)]
 
 
@@ -187,14 +187,14 @@ def test_the_agent_around_a_run_is_no_step_but_a_sub_agent_is() -> None:
 def test_texts_are_steps_on_request() -> None:
     bodies = {"s0": Body(input_messages=(Message("user", (Text("Hi"),)),)), "s2": Body()}
     steps = [Did(Operation.MESSAGE, "user"), Did(Operation.CHAT, "gpt"), Did(Operation.CHAT, "gpt"), Did(depth=1)]
-    made = [
+    runs = [
         run_of(steps, ident=f"r{i}", bodies=bodies | {"s1": chat("Hi", answer=text)})
         for i, text in enumerate(["Yes.", "Yes. ", "No."])
     ]
-    assert tree_of(made).forks == ()
-    tree = tree_of(made, texts=True)
+    assert tree_of(runs).forks == ()
+    tree = tree_of(runs, texts=True)
     assert tree.steps(0) == [0, 1, 3], "an answer without a text is no step"
-    assert [(fork.step, [one.branch.runs for one in fork.sides]) for fork in tree.forks] == [(2, [(0, 1), (2,)])]
+    assert [(fork.step, [side.branch.runs for side in fork.sides]) for fork in tree.forks] == [(2, [(0, 1), (2,)])]
     only_call = Body(output_messages=(Message("assistant", (ToolCall("1", "x"),)),))
     assert tree_of([run_of(steps, bodies={"s1": only_call, "s2": only_call})], texts=True).steps(0) == [0, 3]
 
@@ -203,7 +203,7 @@ def test_a_run_that_ends_is_a_branch_of_its_own() -> None:
     tree = tree_of_calls(["ab", "abc", "abd", "abd"], [True, False, False, None])
     (fork,) = tree.forks
     assert fork is tree.first_fork
-    assert [(one.branch.runs, one.branch.is_end, one.scored) for one in fork.sides] == [
+    assert [(side.branch.runs, side.branch.is_end, side.scored) for side in fork.sides] == [
         ((2, 3), False, Side(1, 0)),
         ((0,), True, Side(1, 1)),
         ((1,), False, Side(1, 0)),
@@ -216,10 +216,10 @@ def test_a_run_that_ends_is_a_branch_of_its_own() -> None:
 
 
 def test_excluded_trials_are_in_the_tree_but_in_no_test() -> None:
-    made = [calls(f"r{i}", steps) for i, steps in enumerate(["ab", "ac", "ac"])]
-    trials = [trial(made[0], True), trial(made[1], False), trial(made[2], False, "fork")]
-    tree = run_tree(trials, {run.summary.ref: run for run in made}.get)
-    assert [(len(one.branch.runs), one.scored) for one in tree.forks[0].sides] == [(2, Side(1, 0)), (1, Side(1, 1))]
+    runs = [calls(f"r{i}", steps) for i, steps in enumerate(["ab", "ac", "ac"])]
+    trials = [trial(runs[0], True), trial(runs[1], False), trial(runs[2], False, "fork")]
+    tree = run_tree(trials, {run.summary.ref: run for run in runs}.get)
+    assert [(len(side.branch.runs), side.scored) for side in tree.forks[0].sides] == [(2, Side(1, 0)), (1, Side(1, 1))]
     assert tree.forks[0].p == 1.0
 
 
@@ -240,11 +240,11 @@ def test_bodies_are_loaded_only_where_runs_could_share_a_step() -> None:
 
         return replace(run, load=watched_load)
 
-    made = [
+    runs = [
         watched(run_of([Did(name="a", given=i), Did(name=f"b{i}"), *[Did(name="c")] * 50], ident=f"r{i}"))
         for i in (0, 0, 1)
     ]
-    tree_of([made[0], made[2]])
+    tree_of([runs[0], runs[2]])
     assert loaded == ["a", "a"]
 
 
@@ -252,8 +252,8 @@ def test_representatives_have_the_outcome_of_their_branch() -> None:
     tree = tree_of_calls(["ab", "ab", "ac", "ac", "a", "ad"], [False, True, True, False, False, None])
     fork = tree.forks[0]
     first, second = tree.representatives(fork)
-    assert [(one.run, one.span) for one in (first, second)] == [(1, 1), (4, None)]
-    third, fourth = tree.representatives(fork, [one.branch.is_end for one in fork.sides].index(True))
+    assert [(run.run, run.span) for run in (first, second)] == [(1, 1), (4, None)]
+    third, fourth = tree.representatives(fork, [side.branch.is_end for side in fork.sides].index(True))
     assert (third.run, fourth.run) == (4, 1)
 
 
@@ -302,8 +302,8 @@ def test_the_trees_of_tau_bench_are_those_of_the_definition(tmp_path: Path) -> N
     assert SHARED is not None
     subprocess.run([sys.executable, SHARED / "tools" / "tau_to_harbor.py", source, tmp_path], check=True)
     by_task: dict[int, list[Any]] = {}
-    for one in json.loads(source.read_bytes()):
-        by_task.setdefault(one["task_id"], []).append(one)
+    for record in json.loads(source.read_bytes()):
+        by_task.setdefault(record["task_id"], []).append(record)
     nodes = 0
     for task, trials in by_task.items():
         runs = [

@@ -16,16 +16,16 @@ NOW = 1_800_000_000.0
 DAY = 8 * 3600.0
 
 
-def summary_of(made: Session, folder: Path, ago: float) -> RunSummary:
-    path = made.write(folder, NOW, ago)
+def summary_of(session: Session, folder: Path, ago: float) -> RunSummary:
+    path = session.write(folder, NOW, ago)
     with LocalSource().open(str(path)) as file:
         (summary,) = ClaudeCode().summarize(file, deep=True)
     assert isinstance(summary, RunSummary)
     return summary
 
 
-def stands(made: Session, folder: Path, ago: float) -> tuple[State, CurrentState]:
-    run = summary_of(made, folder, ago)
+def stands(session: Session, folder: Path, ago: float) -> tuple[State, CurrentState]:
+    run = summary_of(session, folder, ago)
     state, _ = summary_state(run, now=NOW, changed_at=run.modified_at)
     return state, current_state(run, state, now=NOW)
 

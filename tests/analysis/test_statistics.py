@@ -20,9 +20,9 @@ CHAT, TOOL, AGENT, NODE = Operation.CHAT, Operation.EXECUTE_TOOL, Operation.INVO
 """Whole runs take their time to be made."""
 
 
-def of(by: By, *whole: Run) -> dict[str, Row]:
+def rows_by(by: By, *runs: Run) -> dict[str, Row]:
     statistics = Statistics(by)
-    for run in whole:
+    for run in runs:
         statistics.add(run)
     return {row.name: row for row in statistics.rows()}
 
@@ -39,20 +39,23 @@ def inherited(span: Span) -> bool:
 
 @settings(max_examples=examples(20))
 @given(st.lists(runs(), max_size=3))
-def test_tools_equal_a_plain_recount(whole: list[Run]) -> None:
-    rows = of(By.TOOL, *whole)
+def test_tools_equal_a_plain_recount(drawn: list[Run]) -> None:
+    rows = rows_by(By.TOOL, *drawn)
 
-    calls = [(run, span) for run in whole for span in run.spans if span.operation is TOOL and not inherited(span)]
+    calls = [(run, span) for run in drawn for span in run.spans if span.operation is TOOL and not inherited(span)]
     assert {*rows} == {span.name for _, span in calls}
     for name, row in rows.items():
-        mine = [(run, span) for run, span in calls if span.name == name]
-        assert row.count == len(mine)
-        assert row.errors == sum(span.status is Status.ERROR for _, span in mine)
-        assert row.runs == len({id(run) for run, _ in mine})
+        own_calls = [(run, span) for run, span in calls if span.name == name]
+        assert row.count == len(own_calls)
+        assert row.errors == sum(span.status is Status.ERROR for _, span in own_calls)
+        assert row.runs == len({id(run) for run, _ in own_calls})
         outer = [
             span.duration_ms
-            for run, span in mine
-            if not any(one.operation is TOOL and one.name == name and not inherited(one) for one in above(run, span))
+            for run, span in own_calls
+            if not any(
+                ancestor.operation is TOOL and ancestor.name == name and not inherited(ancestor)
+                for ancestor in above(run, span)
+            )
             and span.duration_ms is not None
             and isfinite(span.duration_ms)
             and span.duration_ms >= 0
@@ -62,16 +65,16 @@ def test_tools_equal_a_plain_recount(whole: list[Run]) -> None:
 
 @settings(max_examples=examples(20))
 @given(st.lists(runs(), max_size=3), st.sampled_from([By.OPERATION, By.AGENT, By.TOOL, By.NODE]))
-def test_no_token_is_counted_twice(whole: list[Run], by: By) -> None:
+def test_no_token_is_counted_twice(drawn: list[Run], by: By) -> None:
     recorded = 0
-    for run in whole:
+    for run in drawn:
         for i, span in enumerate(run.spans):
             within = run.spans[i + 1 : i + run.sizes[i]]
-            own = span.operation not in CONTAINERS or not any(one.usage for one in within)
+            own = span.operation not in CONTAINERS or not any(below.usage for below in within)
             if span.usage and own and not inherited(span):
                 recorded += span.usage.input_tokens or 0
 
-    counted = sum(row.usage.input_tokens or 0 for row in of(by, *whole).values())
+    counted = sum(row.usage.input_tokens or 0 for row in rows_by(by, *drawn).values())
 
     assert counted == recorded if by in (By.OPERATION, By.AGENT) else counted <= recorded
 
@@ -80,7 +83,7 @@ def test_no_token_is_counted_twice(whole: list[Run], by: By) -> None:
 def test_ranks_are_exact(times: list[float]) -> None:
     run = make_run([make_span(str(i), "search", TOOL, i, ms) for i, ms in enumerate(times)])
 
-    row = of(By.TOOL, run)["search"]
+    row = rows_by(By.TOOL, run)["search"]
 
     for value, share in ((row.p50_ms, 0.5), (row.p95_ms, 0.95)):
         assert value in times
@@ -107,12 +110,12 @@ def test_usage_of_an_agent_is_that_of_its_calls() -> None:
         duration_ms=900.0,
     )
 
-    assert of(By.AGENT, run)["helper"].usage == Usage(input_tokens=200, cost_usd=0.2)
-    assert of(By.AGENT, run)["lead"].usage.input_tokens == 100
-    assert of(By.TOOL, run)["ask"].usage.input_tokens == 200
-    assert of(By.MODEL, run)["gpt"].usage.input_tokens == 100
-    assert of(By.MODEL, run)["gpt"].count == 2
-    assert sum(row.usage.input_tokens or 0 for row in of(By.OPERATION, run).values()) == 300
+    assert rows_by(By.AGENT, run)["helper"].usage == Usage(input_tokens=200, cost_usd=0.2)
+    assert rows_by(By.AGENT, run)["lead"].usage.input_tokens == 100
+    assert rows_by(By.TOOL, run)["ask"].usage.input_tokens == 200
+    assert rows_by(By.MODEL, run)["gpt"].usage.input_tokens == 100
+    assert rows_by(By.MODEL, run)["gpt"].count == 2
+    assert sum(row.usage.input_tokens or 0 for row in rows_by(By.OPERATION, run).values()) == 300
 
 
 def test_a_call_within_a_call_of_the_same_name_takes_no_more_time() -> None:
@@ -122,7 +125,7 @@ def test_a_call_within_a_call_of_the_same_name_takes_no_more_time() -> None:
         make_span("3", "walk", TOOL, 1, 10),
     ]
 
-    row = of(By.TOOL, make_run(spans))["walk"]
+    row = rows_by(By.TOOL, make_run(spans))["walk"]
 
     assert (row.count, row.total_ms, row.p50_ms, row.p95_ms) == (3, 110, 60, 100)
 
@@ -130,15 +133,15 @@ def test_a_call_within_a_call_of_the_same_name_takes_no_more_time() -> None:
 def test_the_usage_of_a_run_without_any_below_is_its_models_and_agents() -> None:
     run = make_run([make_span("1", "gpt", CHAT)], usage=Usage(output_tokens=7), model="gpt", agent="coder")
 
-    assert of(By.MODEL, run)["gpt"].usage.output_tokens == 7
-    assert of(By.AGENT, run)["coder"].usage.output_tokens == 7
-    assert of(By.TOOL, run) == {}
+    assert rows_by(By.MODEL, run)["gpt"].usage.output_tokens == 7
+    assert rows_by(By.AGENT, run)["coder"].usage.output_tokens == 7
+    assert rows_by(By.TOOL, run) == {}
 
 
 def test_nothing_is_made_up_and_nothing_inherited_counted() -> None:
     run = make_run([make_span("1", "plan", NODE), make_span("2", "plan", NODE, 0, 50, note="cached · inherited")])
 
-    row = of(By.NODE, run)["plan"]
+    row = rows_by(By.NODE, run)["plan"]
 
     assert (row.count, row.p50_ms, row.total_ms, row.usage) == (1, None, None, Usage())
 
@@ -146,4 +149,4 @@ def test_nothing_is_made_up_and_nothing_inherited_counted() -> None:
 def test_longest_rows_come_first() -> None:
     spans = [make_span("1", "b", TOOL, 0, 5), make_span("2", "c", TOOL, 0, 9), make_span("3", "a", TOOL)]
 
-    assert [*of(By.TOOL, make_run(spans))] == ["c", "b", "a"]
+    assert [*rows_by(By.TOOL, make_run(spans))] == ["c", "b", "a"]

@@ -67,7 +67,7 @@ def test_pass_hat_of_tau_bench_equals_the_share_of_all_draws() -> None:
     assert rates.pass_hat_tasks == dict.fromkeys(range(1, 5), 25)
     for k in range(1, 5):
         draws = [list(combinations(trials, k)) for trials in passed.values()]
-        assert isclose(rates.pass_hat[k], sum(sum(map(all, one)) / len(one) for one in draws) / 25)
+        assert isclose(rates.pass_hat[k], sum(sum(map(all, draw)) / len(draw) for draw in draws) / 25)
 
 
 def test_the_matrix_does_not_depend_on_the_order_of_runs() -> None:

@@ -56,7 +56,7 @@ def test_runs_are_grouped_by_what_made_them_fail() -> None:
     assert group.id.startswith("F-")
 
 
-def test_a_run_that_is_told_twice_failed_once() -> None:
+def test_a_run_recorded_twice_failed_once() -> None:
     original, copy = run("1", identity="i", duration_ms=100.0), run("2", identity="i", duration_ms=100.0)
     (group,) = groups([copy, original])
     assert (keys(group), group.wasted_ms) == (["1"], 100.0)
@@ -114,7 +114,7 @@ runs = st.builds(
 )
 
 
-@given(st.lists(runs, max_size=30, unique_by=lambda one: one.ref), st.randoms(use_true_random=False))
+@given(st.lists(runs, max_size=30, unique_by=lambda run: run.ref), st.randoms(use_true_random=False))
 def test_the_order_in_which_runs_arrive_does_not_matter(given_runs: list[RunSummary], shuffled: random.Random) -> None:
     expected = groups(given_runs)
     shuffled.shuffle(given_runs)
@@ -122,7 +122,7 @@ def test_the_order_in_which_runs_arrive_does_not_matter(given_runs: list[RunSumm
     assert groups(given_runs) == expected
     assert variants_of(given_runs) == variants_of(given_runs[::-1])
     assert sorted(ref for group in expected for ref in group.runs) == sorted(
-        one.ref for one in given_runs if one.status is Status.ERROR
+        run.ref for run in given_runs if run.status is Status.ERROR
     )
 
 
@@ -224,18 +224,18 @@ def sidecar(tmp_path: Path) -> Sidecar:
 
 
 def test_verdicts_on_wrong_answers_are_given_per_task(sidecar: Sidecar) -> None:
-    one, other = wrong("1", "a"), wrong("2", "b")
-    (heading,) = groups([one, other], sidecar)
+    first, other = wrong("1", "a"), wrong("2", "b")
+    (heading,) = groups([first, other], sidecar)
     verdicts = CauseVerdicts(sidecar)
     sidecar.judge(heading.tasks[0].ref, Verdict.KNOWN)
 
-    assert (verdicts.of_run(one).verdict, verdicts.of_run(other).verdict) == ("known", None)
+    assert (verdicts.of_run(first).verdict, verdicts.of_run(other).verdict) == ("known", None)
     assert (verdicts.of_group(heading).verdict, verdicts.is_new(heading)) == (None, True)
     sidecar.judge(heading.tasks[1].ref, Verdict.KNOWN)
     assert (verdicts.of_group(heading).verdict, verdicts.is_new(heading)) == ("known", False)
 
 
-def test_causes_are_merged_by_the_user_and_taken_apart_again(sidecar: Sidecar) -> None:
+def test_users_merge_and_split_causes(sidecar: Sidecar) -> None:
     runs = [run("1", "no such table"), run("2", "no such column"), run("3", "no such column")]
     column, table = sorted(groups(runs), key=lambda group: group.title.exact)
     sidecar.merge(column.ref, table.ref)
@@ -245,7 +245,7 @@ def test_causes_are_merged_by_the_user_and_taken_apart_again(sidecar: Sidecar) -
 
     assert (merged.digest, merged.title, merged.merged) == (table.digest, table.title, (column.digest,))
     assert keys(merged) == ["1", "2", "3"]
-    assert {verdicts.of_run(one).verdict for one in runs} == {"real"}
+    assert {verdicts.of_run(run).verdict for run in runs} == {"real"}
     assert groups(runs, Sidecar(file=Path(sidecar.path))) == [merged]
     sidecar.merge(column.ref, None)
     assert len(groups(runs, sidecar)) == 2
@@ -255,9 +255,9 @@ def test_causes_are_merged_by_the_user_and_taken_apart_again(sidecar: Sidecar) -
 
 def test_a_verdict_on_a_merged_cause_counts_where_the_other_has_none(sidecar: Sidecar) -> None:
     runs = [run("1", "no such table"), run("2", "no such column")]
-    one, other = groups(runs)
-    sidecar.judge(one.ref, Verdict.FLAKY)
-    sidecar.merge(one.ref, other.ref)
+    first, other = groups(runs)
+    sidecar.judge(first.ref, Verdict.FLAKY)
+    sidecar.merge(first.ref, other.ref)
     (merged,) = groups(runs, sidecar)
 
     assert CauseVerdicts(sidecar).of_group(merged).verdict == "flaky"
@@ -266,8 +266,8 @@ def test_a_verdict_on_a_merged_cause_counts_where_the_other_has_none(sidecar: Si
 def test_causes_merged_in_a_circle_are_one(sidecar: Sidecar) -> None:
     runs = [run("1", "a"), run("2", "b"), run("3", "c")]
     a, b, c = groups(runs)
-    for one, other in ((a, b), (b, c), (c, b)):
-        sidecar.merge(one.ref, other.ref)
+    for cause, other in ((a, b), (b, c), (c, b)):
+        sidecar.merge(cause.ref, other.ref)
     (merged,) = groups(runs, sidecar)
 
     assert merged.digest == min(b.digest, c.digest)
@@ -280,14 +280,14 @@ def test_a_cause_is_split_by_the_user_by_what_varies(sidecar: Sidecar) -> None:
     assert variants_of(runs)[0].text.exact == "ValueError: no row 0 in shard 0"
     sidecar.judge(group.ref, Verdict.KNOWN)
     sidecar.split(group.ref, "1")
-    even, odd = sorted(groups(runs, sidecar), key=lambda each: each.title.exact)
+    even, odd = sorted(groups(runs, sidecar), key=lambda group: group.title.exact)
 
     assert (even.title.exact, keys(even)) == ("ValueError: no row 0 in shard <n> = 0 · search", ["0", "2"])
     sidecar.judge(odd.ref, Verdict.REAL)
     assert {even.split_of, odd.split_of} == {group.digest}
     verdicts = CauseVerdicts(sidecar)
-    assert [verdicts.of_group(each).verdict for each in (even, odd)] == ["known", "real"]
-    assert [verdicts.of_run(one).verdict for one in runs] == ["known", "real", "known", "real"]
+    assert [verdicts.of_group(group).verdict for group in (even, odd)] == ["known", "real"]
+    assert [verdicts.of_run(run).verdict for run in runs] == ["known", "real", "known", "real"]
 
 
 def test_equivalent_errors_are_split_by_their_texts(sidecar: Sidecar) -> None:
@@ -297,7 +297,7 @@ def test_equivalent_errors_are_split_by_their_texts(sidecar: Sidecar) -> None:
     assert [(split.by, split.parts) for split in splits_of(runs)] == [("text", 2)]
     sidecar.split(group.ref, "text")
 
-    assert {len(each.runs): each.title.exact for each in groups(runs, sidecar)} == {
+    assert {len(group.runs): group.title.exact for group in groups(runs, sidecar)} == {
         1: "ValueError: request timed out · search",
         2: "ValueError: deadline exceeded · search",
     }
@@ -314,13 +314,13 @@ def test_verdicts_of_version_0_1_still_apply(sidecar: Sidecar) -> None:
 
     assert verdicts.of_group(not_found).verdict == "known"
     assert verdicts.of_group(server).verdict is None  # the student's was never judged
-    assert [verdicts.of_run(one).verdict for one in (known, other, student)] == ["known", "known", None]
+    assert [verdicts.of_run(run).verdict for run in (known, other, student)] == ["known", "known", None]
     assert new_causes([not_found, server], verdicts) == [server]
     sidecar.judge(not_found.ref, Verdict.REAL)
     assert verdicts.of_group(not_found).verdict == verdicts.of_run(known).verdict == "real"
 
 
-def test_verdicts_on_causes_that_are_told_apart_now_still_apply(sidecar: Sidecar) -> None:
+def test_verdicts_on_causes_that_were_split_later_still_apply(sidecar: Sidecar) -> None:
     install, check, plain = (
         run("1", "Command 'npm ci' returned non-zero exit status 1."),
         run("2", "Command 'pytest -q' returned non-zero exit status 1."),
@@ -333,7 +333,7 @@ def test_verdicts_on_causes_that_are_told_apart_now_still_apply(sidecar: Sidecar
     by_run = {group.runs: verdicts.of_group(group).verdict for group in groups([install, check, plain], sidecar)}
 
     assert by_run == {(install.ref,): "known", (check.ref,): "known", (plain.ref,): None}
-    assert [verdicts.of_run(each).verdict for each in (install, check, plain)] == ["known", "known", None]
+    assert [verdicts.of_run(run).verdict for run in (install, check, plain)] == ["known", "known", None]
     (group,) = groups([check], sidecar)
     sidecar.judge(group.ref, Verdict.REAL)
     assert (verdicts.of_run(check).verdict, verdicts.of_run(install).verdict) == ("real", "known")

@@ -37,9 +37,9 @@ def shown(arrangement: Arrangement, runs: list[RunSummary] = RUNS) -> list[str]:
     """Error types of the causes, and headings with their numbers."""
     verdicts = {"B": "known"}
     items = arrange_causes(
-        groups(runs), arrangement, now=NOW, verdict_of=lambda one: verdicts.get(one.texts.type.exact)
+        groups(runs), arrangement, now=NOW, verdict_of=lambda group: verdicts.get(group.texts.type.exact)
     )
-    return [one.texts.type.exact if isinstance(one, Group) else f"{one[0]} {one[1]}" for one in items]
+    return [item.texts.type.exact if isinstance(item, Group) else f"{item[0]} {item[1]}" for item in items]
 
 
 def test_every_sort_order_and_its_reverse() -> None:
@@ -53,7 +53,8 @@ def test_every_sort_order_and_its_reverse() -> None:
         "name": "ABC",
     }
     assert "".join(shown(replace(CAUSES, sort="first seen", reverse=True))) == "CAB"
-    digests = [one.digest for one in arrange_causes(groups(RUNS), replace(CAUSES, sort="id"), now=NOW, verdict_of=str)]  # type: ignore[union-attr]
+    by_id = arrange_causes(groups(RUNS), replace(CAUSES, sort="id"), now=NOW, verdict_of=str)
+    digests = [group.digest for group in by_id]  # type: ignore[union-attr]
     assert digests == sorted(digests)
 
 

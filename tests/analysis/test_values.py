@@ -71,11 +71,13 @@ def test_a_result_that_is_of_another_call_is_shown() -> None:
 
     a, b = body("c2"), body("c1")
     run, other = (
-        run_of([Did(Operation.CHAT, "m")], bodies={"s0": one}, ident=name) for name, one in (("a", a), ("b", b))
+        run_of([Did(Operation.CHAT, "m")], bodies={"s0": body}, ident=name) for name, body in (("a", a), ("b", b))
     )
     comparison = Comparison(run, other)
     *_, last_step = comparison.steps()
     sections = step_sections(a, b, comparison.changes(last_step.rows[0]))
 
     assert not last_step.same
-    assert [(one.path, one.sign.value) for one in sections if one.differs] == [("messages[1].content[0].id", "edited")]
+    assert [(section.path, section.sign.value) for section in sections if section.differs] == [
+        ("messages[1].content[0].id", "edited")
+    ]

@@ -125,7 +125,7 @@ def compare(commit: str, arguments: list[str], parts: list[str]) -> int:
         try:
             for part in parts:
                 there, here = (_measured(tree, [part, *arguments]) for tree in (other, ROOT))
-                for what in [*there, *(one for one in here if one not in there)]:
+                for what in [*there, *(name for name in here if name not in there)]:
                     say(f"{what:<58} {there.get(what, '–'):>20} {here.get(what, '–'):>20}")
         finally:
             _git("worktree", "remove", "--force", str(other))
@@ -139,11 +139,11 @@ def _measured(tree: Path, arguments: list[str]) -> dict[str, str]:
     done = subprocess.run(
         command, cwd=tree, env={**os.environ, "PYTHONPATH": paths}, stdout=subprocess.PIPE, text=True, check=False
     )
-    return {one[1].strip(): f"{one[2].strip()} {one[3] or ''}".strip() for one in _ROW.finditer(done.stdout)}
+    return {match[1].strip(): f"{match[2].strip()} {match[3] or ''}".strip() for match in _ROW.finditer(done.stdout)}
 
 
-def _git(*words: str) -> str:
-    return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def _load() -> str:

@@ -53,8 +53,8 @@ class Numbers:
         from tracetui.views.rows import Piece
 
         name = Piece(Clean(f"step {index:9,}  "), "text bold" if index % 7 else "status.error")
-        words = Piece(Clean("retrieve the policy, then answer with what it says about the refund  "), "sec")
-        return (name, words, Piece(Clean(f"{index * 7919 % 1000:4} ms "), "dim"))
+        text = Piece(Clean("retrieve the policy, then answer with what it says about the refund  "), "sec")
+        return (name, text, Piece(Clean(f"{index * 7919 % 1000:4} ms "), "dim"))
 
     def selectable(self, index: int) -> bool:
         return True

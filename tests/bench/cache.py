@@ -22,7 +22,7 @@ from typing import Final
 import orjson
 
 from tests.bench import data, home, references, screen, triage
-from tests.bench.data import Words, made
+from tests.bench.data import TextGenerator, cached_folder
 from tests.bench.listing import decode_all, interleaved
 from tests.bench.table import Row, median, say, timed
 from tests.shared import ROOT
@@ -110,8 +110,8 @@ def small_runs(count: int) -> Path:
     """`count` records of one step, a thousand in a folder."""
 
     def write(folder: Path) -> None:
-        words = Words(f"small runs {count}")
-        text = orjson.dumps(data.record(words, 0, steps=1))
+        generator = TextGenerator(f"small runs {count}")
+        text = orjson.dumps(data.record(generator, 0, steps=1))
         first = orjson.loads(text)
         ident, began, question = (
             value.encode()
@@ -122,11 +122,11 @@ def small_runs(count: int) -> Path:
             place.mkdir(exist_ok=True)
             at = datetime.fromtimestamp(1_770_000_000 + 37 * number, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             own = f"{number:032x}"
-            asked = f"{own} {words.text(70)}"
-            made = text.replace(ident, own.encode()).replace(began, at.encode()).replace(question, asked.encode())
-            (place / f"{own}.json").write_bytes(made)
+            asked = f"{own} {generator.text(70)}"
+            run = text.replace(ident, own.encode()).replace(began, at.encode()).replace(question, asked.encode())
+            (place / f"{own}.json").write_bytes(run)
 
-    return made(f"small-{count}", write)
+    return cached_folder(f"small-{count}", write)
 
 
 def _timed(work: Callable[[], object]) -> float:
@@ -157,14 +157,14 @@ def coding_sessions(count: int, *, size: int) -> Path:
     """`count` ccpa sessions of about `size` bytes, a hundred in a folder."""
 
     def write(folder: Path) -> None:
-        words = Words(f"sessions {count} {size}")
+        generator = TextGenerator(f"sessions {count} {size}")
         for number in range(count):
             path = folder / f"project-{number // 100:03}" / f"{number:05}.ccpa-trace.jsonl"
             path.parent.mkdir(exist_ok=True)
             with path.open("wb") as file:
-                file.writelines(data.session_lines(words, size // 2_500, 2_000))
+                file.writelines(data.session_lines(generator, size // 2_500, 2_000))
 
-    return made(f"sessions-{count}x{size}", write)
+    return cached_folder(f"sessions-{count}x{size}", write)
 
 
 def _compared(folder: Path, what: str, rounds: int) -> Iterator[Row]:
@@ -187,8 +187,8 @@ def _compared(folder: Path, what: str, rounds: int) -> Iterator[Row]:
 def _scan(folder: Path, *, cached: bool) -> None:
     source, roots = LocalSource(), [str(folder)]
     cache = open_cache(source, roots, None, LIMIT) if cached else None
-    found = sum(len(one.runs) for one in scan(source, roots, deep=True, cache=cache))
-    assert found, "there are runs"
+    runs = sum(len(entry.runs) for entry in scan(source, roots, deep=True, cache=cache))
+    assert runs, "there are runs"
     if cache is not None:
         cache.close()
 

@@ -23,7 +23,7 @@ _LINE: Final = "    42\t        total += price_of(item, tax=0.25)  # one more\n"
 def rows(scale: int, rounds: int) -> Iterator[Row]:
     """The promises about contexts; the number of calls is divided by `scale`."""
     calls = CALLS // scale
-    folder = data.made(f"context-{calls}", lambda folder: _write(folder, calls))
+    folder = data.cached_folder(f"context-{calls}", lambda folder: _write(folder, calls))
     prices.load()
     run = read_run(LocalSource(), RunRef("claude-code", str(folder / "session.jsonl")))
     ledger_of(run)  # prices are looked up once

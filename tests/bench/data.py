@@ -27,7 +27,7 @@ _WORDS: Final = """agent trace span replay token prompt lookup retrieve résumé
 timeline budget error tool message context window stream buffer commit rollback naïve 東京 merge"""
 
 
-class Words:
+class TextGenerator:
     """Text by the piece, from one long random one; no piece is longer than `most` characters."""
 
     def __init__(self, seed: str, most: int = 1 << 30) -> None:
@@ -45,7 +45,7 @@ class Words:
         return str(UUID(int=self.random.getrandbits(128), version=4))
 
 
-def made(name: str, write: Callable[[Path], None]) -> Path:
+def cached_folder(name: str, write: Callable[[Path], None]) -> Path:
     """The folder of that name; `write` fills it if it is not there yet."""
     folder = CACHE / f"{VERSION}-{name}"
     if not folder.exists():
@@ -62,38 +62,38 @@ def paprika_runs(count: int, *, size: int) -> Path:
     """`count` records of about `size` bytes, a tenth of them failed."""
 
     def write(folder: Path) -> None:
-        words = Words(f"runs {count} {size}")
+        generator = TextGenerator(f"runs {count} {size}")
         for number in range(count):
-            run = record(words, number, size=size)
+            run = record(generator, number, size=size)
             (folder / f"{run['record_id']}.json").write_bytes(orjson.dumps(run, option=orjson.OPT_INDENT_2))
 
-    return made(f"paprika-{count}x{size}", write)
+    return cached_folder(f"paprika-{count}x{size}", write)
 
 
-def record(words: Words, number: int, *, size: int = 0, steps: int = 0, model: str = "gpt-4o") -> Json:
+def record(generator: TextGenerator, number: int, *, size: int = 0, steps: int = 0, model: str = "gpt-4o") -> Json:
     """An ExecutionRecord of about `size` bytes, or of so many small `steps`: model and tool calls in turn."""
     at = _BEGIN + timedelta(seconds=37 * number)
     failed = number % 10 == 3
-    made: list[Json] = []
+    recorded: list[Json] = []
     history: list[Json] = [{"role": "system", "content": "You answer with sources."}]
     room = float(size)
     payload = 40 if steps else min(4_000, max(200, size // 60))
-    while len(made) < steps if steps else room > 0 or len(made) % 2:
-        step = (_tool if len(made) % 2 else _chat)(words, len(made), at, payload, history, model)
-        made.append(step)
+    while len(recorded) < steps if steps else room > 0 or len(recorded) % 2:
+        step = (_tool if len(recorded) % 2 else _chat)(generator, len(recorded), at, payload, history, model)
+        recorded.append(step)
         at += timedelta(milliseconds=step["duration_ms"] + 4)
         room -= len(orjson.dumps(step, option=orjson.OPT_INDENT_2)) if size else 0
         if steps or len(history) > 14:
             del history[1:-2]
     error = "TimeoutError: search timed out after 30s" if failed else None
     if failed:
-        made[-1].update(output_data=None, duration_ms=None)
+        recorded[-1].update(output_data=None, duration_ms=None)
     started = _BEGIN + timedelta(seconds=37 * number)
-    usages = [step["token_usage"] for step in made if step.get("token_usage")]
+    usages = [step["token_usage"] for step in recorded if step.get("token_usage")]
     totals = {name: sum(usage[name] for usage in usages) for name in ("total_tokens", "prompt_tokens")}
     return {
         "schema_version": "1.0",
-        "record_id": words.uid(),
+        "record_id": generator.uid(),
         "parent_record_id": None,
         "replay_of": None,
         "agent": {"name": AGENTS[number % len(AGENTS)], "version": None},
@@ -106,38 +106,38 @@ def record(words: Words, number: int, *, size: int = 0, steps: int = 0, model: s
         },
         "policy": {"config": {"max_steps": 50, "max_tokens": 100_000}, "violation": None},
         "totals": {
-            "step_count": len(made),
-            "llm_calls": (len(made) + 1) // 2,
-            "tool_calls": len(made) // 2,
+            "step_count": len(recorded),
+            "llm_calls": (len(recorded) + 1) // 2,
+            "tool_calls": len(recorded) // 2,
             **totals,
             "completion_tokens": totals["total_tokens"] - totals["prompt_tokens"],
         },
         "environment": None,
-        "steps": made,
-        "input": {"args": [], "kwargs": {"question": words.text(80)}},
-        "output": None if failed else words.text(120),
+        "steps": recorded,
+        "input": {"args": [], "kwargs": {"question": generator.text(80)}},
+        "output": None if failed else generator.text(120),
         "error": error,
         "extensions": {},
     }
 
 
-def _chat(words: Words, place: int, at: datetime, payload: int, history: list[Json], model: str) -> Json:
-    history.append({"role": "user", "content": words.text(payload)})
-    answer = {"role": "assistant", "content": words.text(payload)}
+def _chat(generator: TextGenerator, place: int, at: datetime, payload: int, history: list[Json], model: str) -> Json:
+    history.append({"role": "user", "content": generator.text(payload)})
+    answer = {"role": "assistant", "content": generator.text(payload)}
     tokens = sum(len(message["content"]) for message in history) // 4
     usage = {"prompt_tokens": tokens, "completion_tokens": payload // 4, "total_tokens": tokens + payload // 4}
     step = {
         "step_index": place + 1,
         "timestamp": _zulu(at),
-        "event_id": words.uid(),
+        "event_id": generator.uid(),
         "step_type": "llm_call",
         "provider": "openai",
         "model": model,
         "input_data": {"messages": list(history)},
-        "input_hash": f"{words.random.getrandbits(64):016x}",
+        "input_hash": f"{generator.random.getrandbits(64):016x}",
         "output_data": {"choices": [{"message": answer}], "usage": usage},
         "token_usage": usage,
-        "duration_ms": round(words.random.uniform(80, 4000), 3),
+        "duration_ms": round(generator.random.uniform(80, 4000), 3),
         "side_effect": "pure",
         "error": None,
     }
@@ -145,41 +145,41 @@ def _chat(words: Words, place: int, at: datetime, payload: int, history: list[Js
     return step
 
 
-def _tool(words: Words, place: int, at: datetime, payload: int, history: list[Json], model: str) -> Json:
+def _tool(generator: TextGenerator, place: int, at: datetime, payload: int, history: list[Json], model: str) -> Json:
     return {
         "step_index": place + 1,
         "timestamp": _zulu(at),
-        "event_id": words.uid(),
+        "event_id": generator.uid(),
         "step_type": "tool_call",
-        "tool_name": words.random.choice(("search", "lookup", "fetch")),
-        "args": {"query": words.text(40), "k": place % 10},
-        "input_hash": f"{words.random.getrandbits(64):016x}",
-        "output_data": {"result": words.text(payload), "rows": [1, 2, 3]},
-        "duration_ms": round(words.random.uniform(1, 300), 3),
+        "tool_name": generator.random.choice(("search", "lookup", "fetch")),
+        "args": {"query": generator.text(40), "k": place % 10},
+        "input_hash": f"{generator.random.getrandbits(64):016x}",
+        "output_data": {"result": generator.text(payload), "rows": [1, 2, 3]},
+        "duration_ms": round(generator.random.uniform(1, 300), 3),
         "side_effect": None,
         "error": None,
     }
 
 
-def beside_a_small_run(name: str, big: Callable[[Words], tuple[str, Iterator[bytes]]]) -> Path:
+def beside_a_small_run(name: str, big: Callable[[TextGenerator], tuple[str, Iterator[bytes]]]) -> Path:
     """A small failed run, on which the cursor starts, and a big one below it."""
 
     def write(folder: Path) -> None:
-        words = Words(name)
-        small = record(words, 100_003, size=8_000)
+        generator = TextGenerator(name)
+        small = record(generator, 100_003, size=8_000)
         (folder / f"{small['record_id']}.json").write_bytes(orjson.dumps(small, option=orjson.OPT_INDENT_2))
-        path, pieces = big(words)
+        path, pieces = big(generator)
         with (folder / path).open("wb") as file:
             file.writelines(pieces)
 
-    return made(name, write)
+    return cached_folder(name, write)
 
 
 def one_record(name: str, **sizes: int) -> Path:
     """A small Paprika run, and below it one of a given `size` or number of `steps`."""
 
-    def big(words: Words) -> tuple[str, Iterator[bytes]]:
-        run = record(words, 0, model=BIG, **sizes)
+    def big(generator: TextGenerator) -> tuple[str, Iterator[bytes]]:
+        run = record(generator, 0, model=BIG, **sizes)
         return f"{run['record_id']}.json", iter((orjson.dumps(run, option=orjson.OPT_INDENT_2),))
 
     return beside_a_small_run(name, big)
@@ -188,12 +188,12 @@ def one_record(name: str, **sizes: int) -> Path:
 def large_values(size: int) -> Path:
     """A small run, and below it one of three steps: a call, a tool's JSON of `size` bytes, a message of `size`."""
 
-    def big(words: Words) -> tuple[str, Iterator[bytes]]:
-        run = record(words, 0, steps=4, model=BIG)
-        rows = [{"id": i, "title": words.text(60), "tags": ["a", "b"], "score": i / 7} for i in range(size // 160)]
+    def big(generator: TextGenerator) -> tuple[str, Iterator[bytes]]:
+        run = record(generator, 0, steps=4, model=BIG)
+        rows = [{"id": i, "title": generator.text(60), "tags": ["a", "b"], "score": i / 7} for i in range(size // 160)]
         run["steps"][1]["output_data"] = {"rows": rows}
         run["steps"][2]["output_data"]["choices"][0]["message"]["content"] = "the long answer " + "\n".join(
-            words.text(100) for _ in range(size // 105)
+            generator.text(100) for _ in range(size // 105)
         )
         return f"{run['record_id']}.json", iter((orjson.dumps(run, option=orjson.OPT_INDENT_2),))
 
@@ -203,8 +203,8 @@ def large_values(size: int) -> Path:
 def coding_session(name: str, *, calls: int, payload: int) -> Path:
     """A small Paprika run, and below it a ccpa session of so many tool calls, each with a result of `payload` bytes."""
 
-    def big(words: Words) -> tuple[str, Iterator[bytes]]:
-        return "session.ccpa-trace.jsonl", session_lines(words, calls, payload)
+    def big(generator: TextGenerator) -> tuple[str, Iterator[bytes]]:
+        return "session.ccpa-trace.jsonl", session_lines(generator, calls, payload)
 
     return beside_a_small_run(name, big)
 
@@ -214,20 +214,20 @@ def session_file(name: str, *, calls: int, payload: int) -> Path:
 
     def write(folder: Path) -> None:
         with (folder / "session.ccpa-trace.jsonl").open("wb") as file:
-            file.writelines(session_lines(Words(name), calls, payload))
+            file.writelines(session_lines(TextGenerator(name), calls, payload))
 
-    return made(name, write)
+    return cached_folder(name, write)
 
 
-def session_lines(words: Words, calls: int, payload: int) -> Iterator[bytes]:
+def session_lines(generator: TextGenerator, calls: int, payload: int) -> Iterator[bytes]:
     yield _line(
-        v=1, kind="session_start", session_id=words.uid(), ts="2026-03-01T09:00:00Z", actor="claude-code", model=BIG
+        v=1, kind="session_start", session_id=generator.uid(), ts="2026-03-01T09:00:00Z", actor="claude-code", model=BIG
     )
     yield _line(v=1, kind="user_prompt", turn=0, text="Rename compute_offset everywhere, then run the tests")
     for number in range(calls):
         call, turn = f"toolu_{number}", 2 * number + 1
-        use = {"type": "tool_use", "id": call, "name": "Bash", "input": {"command": f"grep -n {words.text(30)}"}}
-        blocks = [{"type": "text", "text": words.text(60)}, use]
+        use = {"type": "tool_use", "id": call, "name": "Bash", "input": {"command": f"grep -n {generator.text(30)}"}}
+        blocks = [{"type": "text", "text": generator.text(60)}, use]
         yield _line(v=1, kind="assistant_turn", turn=turn, blocks=blocks, stop_reason="tool_use")
         effects = {"exit_code": 0}
         yield _line(
@@ -236,7 +236,7 @@ def session_lines(words: Words, calls: int, payload: int) -> Iterator[bytes]:
             turn=turn + 1,
             tool_use_id=call,
             ok=True,
-            content=words.text(payload),
+            content=generator.text(payload),
             side_effects=effects,
         )
     yield _line(
@@ -254,27 +254,27 @@ def conversation_rows(name: str, *, rows: int, size: int) -> Path:
     """One JSONL file of LatticeFlow rows, each a trace of about `size` bytes."""
 
     def write(folder: Path) -> None:
-        words = Words(name)
+        generator = TextGenerator(name)
         with (folder / "traces.jsonl").open("wb") as file:
             for number in range(rows):
-                items = [item for turn in range(max(1, size // 1_700)) for item in _exchange(words, number, turn)]
+                items = [item for turn in range(max(1, size // 1_700)) for item in _exchange(generator, number, turn)]
                 trace = {"FORMAT": "open_responses", "items": items}
                 file.write(orjson.dumps({"task_id": f"{BIG}-{number:06}", "trace": trace}) + b"\n")
 
-    return made(name, write)
+    return cached_folder(name, write)
 
 
-def _exchange(words: Words, number: int, turn: int) -> list[Json]:
+def _exchange(generator: TextGenerator, number: int, turn: int) -> list[Json]:
     """A user's message, a tool call with its output, and the answer."""
     call = f"call_{number}_{turn}"
-    answer = {"type": "output_text", "text": words.text(300), "annotations": []}
-    question = {"type": "input_text", "text": words.text(200)}
-    arguments = orjson.dumps({"query": words.text(40)}).decode()
+    answer = {"type": "output_text", "text": generator.text(300), "annotations": []}
+    question = {"type": "input_text", "text": generator.text(200)}
+    arguments = orjson.dumps({"query": generator.text(40)}).decode()
     return [
-        {"type": "message", "id": words.uid(), "role": "user", "status": "completed", "content": [question]},
+        {"type": "message", "id": generator.uid(), "role": "user", "status": "completed", "content": [question]},
         {"type": "function_call", "id": call, "call_id": call, "name": "lookup", "arguments": arguments},
-        {"type": "function_call_output", "call_id": call, "output": words.text(500)},
-        {"type": "message", "id": words.uid(), "role": "assistant", "status": "completed", "content": [answer]},
+        {"type": "function_call_output", "call_id": call, "output": generator.text(500)},
+        {"type": "message", "id": generator.uid(), "role": "assistant", "status": "completed", "content": [answer]},
     ]
 
 

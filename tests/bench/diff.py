@@ -41,16 +41,16 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
 def _alignment(count: int, percent: int, rounds: int, chance: random.Random) -> Row:
     steps = [_step(chance) for _ in range(count)]
     a, b = _run(steps), _run(_edited(steps, percent / 100, chance, lambda: _step(chance)))
-    left, right = ([(span.operation, span.name, span.preview) for span in run.spans] for run in (a, b))
+    x, right = ([(span.operation, span.name, span.preview) for span in run.spans] for run in (a, b))
     took = cpu_ms(lambda: align(a, b), rounds)
-    other = cpu_ms(lambda: difflib.SequenceMatcher(None, left, right, autojunk=False).get_opcodes(), rounds)
+    other = cpu_ms(lambda: difflib.SequenceMatcher(None, x, right, autojunk=False).get_opcodes(), rounds)
     reference = Reference("difflib, which pairs nothing that changed,", other)
     return timed(f"align {count} steps, {percent} % changed", took, 2, reference)
 
 
 def _texts(count: int, percent: int, rounds: int, chance: random.Random) -> Row:
-    words = data.Words(f"diff {count}").text(60 * count).split()
-    lines = [" ".join(words[i : i + 9]) for i in range(0, len(words), 9)]
+    tokens = data.TextGenerator(f"diff {count}").text(60 * count).split()
+    lines = [" ".join(tokens[i : i + 9]) for i in range(0, len(tokens), 9)]
     other = [_reworded(line, chance) if chance.random() < percent / 100 else line for line in lines]
     a, b = "\n".join(lines), "\n".join(other)
     took = cpu_ms(lambda: text_diff(a, b), rounds)
@@ -60,27 +60,27 @@ def _texts(count: int, percent: int, rounds: int, chance: random.Random) -> Row:
 
 
 def _reworded(line: str, chance: random.Random) -> str:
-    words = line.split()
-    words[chance.randrange(len(words))] = "changed"
-    return " ".join(words)
+    tokens = line.split()
+    tokens[chance.randrange(len(tokens))] = "changed"
+    return " ".join(tokens)
 
 
 def _first_hunk(count: int, rounds: int) -> Row:
-    folder = data.made(f"replay-{count}", lambda folder: _write_replay(folder, count))
+    folder = data.cached_folder(f"replay-{count}", lambda folder: _write_replay(folder, count))
     a, b = load(folder / "a.json"), load(folder / "b.json")
 
     def until_seen() -> None:
-        first = next(found.first for found in Comparison(a, b).steps() if found.first is not None)
+        first = next(difference.first for difference in Comparison(a, b).steps() if difference.first is not None)
         text_diff(str(first.a), str(first.b))
 
     took = cpu_ms(until_seen, rounds)
-    whole = cpu_ms(lambda: list(Comparison(a, b).steps()), 1)
+    total_ms = cpu_ms(lambda: list(Comparison(a, b).steps()), 1)
     what = f"first difference of two runs of {count} steps"
-    return timed(what, took, 50, references.decoding(), f"all of it: {whole:.0f} ms")
+    return timed(what, took, 50, references.decoding(), f"all of it: {total_ms:.0f} ms")
 
 
 def _write_replay(folder: Path, count: int) -> None:
-    original = data.record(data.Words("replay"), 1, steps=count)
+    original = data.record(data.TextGenerator("replay"), 1, steps=count)
     replay = copy.deepcopy(original)
     replay.update(record_id="replay", replay_of=original["record_id"])
     chance = random.Random(2)
@@ -121,19 +121,19 @@ def _step(chance: random.Random) -> Step:
 
 def _edited(steps: Sequence[Step], share: float, chance: random.Random, new: Callable[[], Step]) -> list[Step]:
     """A third of the changes drop a step, a third replace one, a third add one."""
-    made: list[Step] = []
+    edited: list[Step] = []
     for step in steps:
         turn = chance.random() / share * 3
-        made += [] if turn < 1 else [new()] if turn < 2 else [step, new()] if turn < 3 else [step]
-    return made
+        edited += [] if turn < 1 else [new()] if turn < 2 else [step, new()] if turn < 3 else [step]
+    return edited
 
 
 def _run(steps: Sequence[Step]) -> Run:
     builder = RunBuilder(RunRef("bench", "/bench"), lambda span: Body(input={"q": span.preview}, output=span.preview))
     operation: dict[str, Any] = dict.fromkeys(_TOOLS, Operation.EXECUTE_TOOL)
     spans = [
-        Span(id=f"s{i}", name=name, operation=operation[name], step=i, is_step=True, status=Status.OK, preview=given)
-        for i, (name, given) in enumerate(steps)
+        Span(id=f"s{i}", name=name, operation=operation[name], step=i, is_step=True, status=Status.OK, preview=preview)
+        for i, (name, preview) in enumerate(steps)
     ]
     builder.add(spans, header=Header(id="bench", name="bench"))
     return builder.build()

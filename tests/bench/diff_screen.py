@@ -26,19 +26,20 @@ _WORDS: Final = re.compile(r"[+−] +\d+ changed 0\.")
 _GOING_ON: Final = "comparing, "
 _CURSOR: Final = re.compile(r"^▌ *(\d+) ", re.MULTILINE)
 
-Edit = Callable[[data.Words, dict[str, Any]], None]
+Edit = Callable[[data.TextGenerator, dict[str, Any]], None]
 
 
 def rows(scale: int, rounds: int) -> Iterator[Row]:
     """The promises about the screen; sizes are divided by `scale`."""
     count = 5_000 // scale
-    replay = data.made(f"diff-{count}", lambda folder: _write(folder, count, _edit_some))
+    replay = data.cached_folder(f"diff-{count}", lambda folder: _write(folder, count, _edit_some))
     yield _first_words(replay, count, rounds)
     yield from _scrolling(replay, count)
-    texts = data.made("diff-texts", lambda folder: _write(folder, 4, _edit_lines))
+    texts = data.cached_folder("diff-texts", lambda folder: _write(folder, 4, _edit_lines))
     yield from _reading(texts)
     count = 20_000 // scale
-    yield from _large(data.made(f"diff-others-{count}", lambda folder: _write(folder, count, _edit_all)), count)
+    others = data.cached_folder(f"diff-others-{count}", lambda folder: _write(folder, count, _edit_all))
+    yield from _large(others, count)
 
 
 # ---- records
@@ -46,48 +47,48 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
 
 def _write(folder: Path, count: int, edit: Edit) -> None:
     """An original of so many steps, its replay with some of them edited, and a run on which the cursor starts."""
-    words = data.Words(f"diff {count}")
+    generator = data.TextGenerator(f"diff {count}")
     original = ""
     for name in ("original", REPLAY):
-        record = data.record(data.Words("replay"), 1, steps=count)
+        record = data.record(data.TextGenerator("replay"), 1, steps=count)
         record["agent"]["name"] = name
         record["replay_of"] = original or None
         if original:
-            record["record_id"] = words.uid()
+            record["record_id"] = generator.uid()
         original = record["record_id"]
         for step in record["steps"]:
             if name == REPLAY or edit is _edit_lines:
-                edit(words, step)
+                edit(generator, step)
             step["input_hash"] = input_hash(step.get("input_data") or step.get("args"))
         _save(folder, record)
-    _save(folder, data.record(words, 100_003, size=8_000))
+    _save(folder, data.record(generator, 100_003, size=8_000))
 
 
 def _save(folder: Path, record: dict[str, Any]) -> None:
     (folder / f"{record['record_id']}.json").write_bytes(orjson.dumps(record, option=orjson.OPT_INDENT_2))
 
 
-def _edit_some(words: data.Words, step: dict[str, Any]) -> None:
+def _edit_some(generator: data.TextGenerator, step: dict[str, Any]) -> None:
     """Another time, and in one of fifty steps another output."""
     step.update(timestamp="2027-01-01T00:00:00Z", duration_ms=0.0)
-    if words.random.random() < 0.02:
-        step["output_data"] = {"text": f"changed {words.random.random()}"}
+    if generator.random.random() < 0.02:
+        step["output_data"] = {"text": f"changed {generator.random.random()}"}
 
 
-def _edit_all(words: data.Words, step: dict[str, Any]) -> None:
+def _edit_all(generator: data.TextGenerator, step: dict[str, Any]) -> None:
     """What goes in and what comes out are others."""
-    given = step.get("args") or step["input_data"]
-    given["query"] = f"changed {words.random.random()}"
-    step["output_data"] = {"text": f"changed {words.random.random()}"}
+    arguments = step.get("args") or step["input_data"]
+    arguments["query"] = f"changed {generator.random.random()}"
+    step["output_data"] = {"text": f"changed {generator.random.random()}"}
 
 
-def _edit_lines(words: data.Words, step: dict[str, Any]) -> None:
+def _edit_lines(generator: data.TextGenerator, step: dict[str, Any]) -> None:
     """A long text; of thirty lines one is in this run alone."""
     chance = random.Random(4)
     lines = [f"{chance.getrandbits(320):x}" for _ in range(LINES)]
-    share, each = 1 / 30, words.random
+    share, chance = 1 / 30, generator.random
     step["output_data"] = {
-        "text": "\n".join(f"changed {each.random()} {line}" if each.random() < share else line for line in lines)
+        "text": "\n".join(f"changed {chance.random()} {line}" if chance.random() < share else line for line in lines)
     }
 
 
@@ -176,5 +177,5 @@ def _move(terminal: Terminal) -> float:
 
 def _cursor(text: str) -> str:
     """The step under the cursor: what tells it from the others."""
-    found = _CURSOR.search(text)
-    return found.group(1) if found else ""
+    match = _CURSOR.search(text)
+    return match.group(1) if match else ""

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import orjson
 
-from tests.bench.data import BIG, Words, made
+from tests.bench.data import BIG, TextGenerator, cached_folder
 from tests.bench.listing import interleaved
 from tests.bench.table import Row, median
 from tests.formats import inspect_build, opencode_build
@@ -29,7 +29,7 @@ _THREAD: Final = "019cadd4-5620-7001-8000-000000000001"
 
 def rows(scale: int, rounds: int) -> Iterator[Row]:
     """Counting and reading a long session of each format; sizes are divided by `scale`."""
-    for name, make in (MADE | SMALL).items():
+    for name, make in (WRITERS | SMALL).items():
         folder = make(5_000 // scale)
         (path,) = _runs(folder)
         ways: dict[str, Callable[[], None]] = {
@@ -60,18 +60,18 @@ def _with_unknown_fields(folder: Path) -> Path:
             lines[::10] = [line[:-1] + b',"unheard_of":1}' for line in lines[::10]]
             (copy / path.name).write_bytes(b"\n".join(lines) + b"\n")
 
-    return made(f"{folder.name}-unknown", write)
+    return cached_folder(f"{folder.name}-unknown", write)
 
 
 def codex(calls: int, most: int = LONG) -> Path:
     """A rollout of so many calls, with outputs of a few kB."""
 
     def write(folder: Path) -> None:
-        words = Words("codex", most)
+        generator = TextGenerator("codex", most)
         with (folder / f"rollout-2026-03-02T09-15-00-{_THREAD}.jsonl").open("wb") as file:
-            file.writelines(rollout(words, calls))
+            file.writelines(rollout(generator, calls))
 
-    return made(f"codex-2-{calls}-{most}", write)
+    return cached_folder(f"codex-2-{calls}-{most}", write)
 
 
 def claude(calls: int, most: int = LONG) -> Path:
@@ -79,22 +79,22 @@ def claude(calls: int, most: int = LONG) -> Path:
 
     def write(folder: Path) -> None:
         with (folder / f"{_THREAD}.jsonl").open("wb") as file:
-            file.writelines(session(Words("claude", most), calls))
+            file.writelines(session(TextGenerator("claude", most), calls))
 
-    return made(f"claude-2-{calls}-{most}", write)
+    return cached_folder(f"claude-2-{calls}-{most}", write)
 
 
 def atif(calls: int) -> Path:
     """A trajectory of so many calls, with outputs of a few kB: one document."""
 
     def write(folder: Path) -> None:
-        words = Words("atif")
-        steps = [_step(words, number) for number in range(1, calls + 1)]
+        generator = TextGenerator("atif")
+        steps = [_step(generator, number) for number in range(1, calls + 1)]
         agent = {"name": "gardener", "version": "1", "model_name": BIG}
         document = {"schema_version": "ATIF-v1.7", "session_id": _THREAD, "agent": agent, "steps": steps}
         (folder / "trajectory.json").write_bytes(orjson.dumps(document))
 
-    return made(f"atif-{calls}", write)
+    return cached_folder(f"atif-{calls}", write)
 
 
 def otlp(calls: int) -> Path:
@@ -102,9 +102,9 @@ def otlp(calls: int) -> Path:
 
     def write(folder: Path) -> None:
         with (folder / "traces.jsonl").open("wb") as file:
-            file.writelines(_spans(Words("otlp"), calls))
+            file.writelines(_spans(TextGenerator("otlp"), calls))
 
-    return made(f"otlp-{calls}", write)
+    return cached_folder(f"otlp-{calls}", write)
 
 
 def pi(calls: int, most: int = LONG) -> Path:
@@ -112,9 +112,9 @@ def pi(calls: int, most: int = LONG) -> Path:
 
     def write(folder: Path) -> None:
         with (folder / f"2026-03-02T09-15-00-000Z_{_THREAD}.jsonl").open("wb") as file:
-            file.writelines(_entries(Words("pi", most), calls))
+            file.writelines(_entries(TextGenerator("pi", most), calls))
 
-    return made(f"pi-2-{calls}-{most}", write)
+    return cached_folder(f"pi-2-{calls}-{most}", write)
 
 
 def copilot(calls: int, most: int = LONG) -> Path:
@@ -122,16 +122,16 @@ def copilot(calls: int, most: int = LONG) -> Path:
 
     def write(folder: Path) -> None:
         with (folder / "events.jsonl").open("wb") as file:
-            file.writelines(_events(Words("copilot", most), calls))
+            file.writelines(_events(TextGenerator("copilot", most), calls))
 
-    return made(f"copilot-2-{calls}-{most}", write)
+    return cached_folder(f"copilot-2-{calls}-{most}", write)
 
 
 def opencode(calls: int) -> Path:
     """A database with a session of so many calls, with outputs of a few kB, each told twice as opencode does."""
 
     def write(folder: Path) -> None:
-        words = Words("opencode")
+        generator = TextGenerator("opencode")
         with opencode_build.database(folder / "opencode.db") as db:
             db.execute("BEGIN")
             writer = opencode_build.Writer(db)
@@ -139,27 +139,29 @@ def opencode(calls: int) -> Path:
             for number in range(calls):
                 asked, ident = f"msg_{number - number % 8:06}a", f"msg_{number:06}b"
                 if number % 8 == 0:
-                    writer.user(asked, "ses_1", 2 + number, words.text(300))
+                    writer.user(asked, "ses_1", 2 + number, generator.text(300))
                 writer.answer(ident, "ses_1", 2.1 + number, asked, end=2.9 + number)
-                shown, given = words.text(3_000), {"command": words.text(80)}
-                call = opencode_build.call("bash", given, shown, 2.3 + number, exit=int(number % 8 == 5), output=shown)
-                writer.step(ident, "ses_1", 2.2 + number, 2.9 + number, opencode_build.text(words.text(80)), call)
+                shown, arguments = generator.text(3_000), {"command": generator.text(80)}
+                call = opencode_build.call(
+                    "bash", arguments, shown, 2.3 + number, exit=int(number % 8 == 5), output=shown
+                )
+                writer.step(ident, "ses_1", 2.2 + number, 2.9 + number, opencode_build.text(generator.text(80)), call)
             db.execute("COMMIT")
 
-    return made(f"opencode-{calls}", write)
+    return cached_folder(f"opencode-{calls}", write)
 
 
 def inspect(calls: int) -> Path:
     """A log of so many calls, fifty in a sample, with outputs of a few kB: an archive, packed as Inspect does."""
 
     def write(folder: Path) -> None:
-        words = Words("inspect")
-        samples = [_sample(words, number) for number in range(max(1, calls // 50))]
+        generator = TextGenerator("inspect")
+        samples = [_sample(generator, number) for number in range(max(1, calls // 50))]
         members = inspect_build.members(inspect_build.head("bench"), samples)
         data = inspect_build.archive(members, inspect_build.ZSTANDARD, frame=1 << 20)
         (folder / "log.eval").write_bytes(data)
 
-    return made(f"inspect-{calls}", write)
+    return cached_folder(f"inspect-{calls}", write)
 
 
 def _small(make: Callable[[int, int], Path], calls: int) -> Path:
@@ -167,7 +169,7 @@ def _small(make: Callable[[int, int], Path], calls: int) -> Path:
     return make(3 * calls, SHORT)
 
 
-MADE: Final[dict[str, Callable[[int], Path]]] = {
+WRITERS: Final[dict[str, Callable[[int], Path]]] = {
     "codex": codex,
     "claude-code": claude,
     "atif": atif,
@@ -189,81 +191,86 @@ READING: Final = {**dict.fromkeys(("codex", "claude-code", "pi", "copilot"), 3.5
 """The same for the full read."""
 
 
-def _sample(words: Words, number: int) -> dict[str, Any]:
+def _sample(generator: TextGenerator, number: int) -> dict[str, Any]:
     log, conversation = inspect_build.EventLog(str(number)), [inspect_build.SYSTEM, inspect_build.QUESTION]
     log.begin("agent", "agent", "gardener")
     for call in range(50):
-        ident, given, shown = f"call_{call}", {"command": words.text(80)}, words.text(3_000)
-        said = inspect_build.answer(words.text(80), [inspect_build.asked("bash", ident, **given)])
+        ident, arguments, shown = f"call_{call}", {"command": generator.text(80)}, generator.text(3_000)
+        completion = inspect_build.answer(generator.text(80), [inspect_build.asked("bash", ident, **arguments)])
         refs = {"input": [], "input_refs": [[0, len(conversation)]]}
-        tools = {"tools": [{"name": "bash", "description": words.text(400)}], "tool_choice": "auto", "config": {}}
-        sent = {"request": {"model": BIG}, "response": {"text": words.text(200)}, "call_refs": [[0, 2]]}
-        log.add("model", "agent", model=BIG, **refs, **tools, output=said, call=sent, completed=log.time(0.5))
+        tools = {"tools": [{"name": "bash", "description": generator.text(400)}], "tool_choice": "auto", "config": {}}
+        sent = {"request": {"model": BIG}, "response": {"text": generator.text(200)}, "call_refs": [[0, 2]]}
+        log.add("model", "agent", model=BIG, **refs, **tools, output=completion, call=sent, completed=log.time(0.5))
         log.begin(ident, "tool", "bash", "agent")
-        log.add("tool", "agent", id=ident, function="bash", arguments=given, result=shown, events=[])
+        log.add("tool", "agent", id=ident, function="bash", arguments=arguments, result=shown, events=[])
         log.end(ident)
         answer = {"role": "tool", "content": shown, "tool_call_id": ident, "function": "bash"}
-        conversation += [said["choices"][0]["message"], answer]
+        conversation += [completion["choices"][0]["message"], answer]
     log.end("agent")
     shared = {"messages": conversation, "calls": conversation[:2]}
     return inspect_build.sample(f"s{number}", events=log.events, messages=conversation, events_data=shared)
 
 
-def _events(words: Words, calls: int) -> Iterator[bytes]:
+def _events(generator: TextGenerator, calls: int) -> Iterator[bytes]:
     log: list[tuple[str, dict[str, Any]]] = [
         ("session.start", {"sessionId": _THREAD, "copilotVersion": "1.0.102", "context": {"cwd": "/home/ada/orchard"}}),
         ("user.message", {"content": "Prune"}),
     ]
     for number in range(1, calls + 1):
-        ident, api, given = f"call_{number}", f"chatcmpl-{number}", {"command": words.text(80)}
+        ident, api, arguments = f"call_{number}", f"chatcmpl-{number}", {"command": generator.text(80)}
         usage: dict[str, Any] = {"inputTokens": 1200, "outputTokens": 85, "cacheReadTokens": 900, "cost": 1.0}
         usage |= {"model": BIG, "apiCallId": api, "duration": 60, "finishReason": "tool_calls"}
         paid = {"accounting": {"sourceSessionId": _THREAD, "sequence": number}}
-        asked = {"toolCallId": ident, "name": "bash", "arguments": given, "type": "function"}
-        said = {"content": words.text(80), "toolRequests": [asked], "apiCallId": api, "model": BIG}
-        ran = {"success": True, "shellExecution": {"exitCode": 0}, "result": {"content": words.text(3_000)}}
+        asked = {"toolCallId": ident, "name": "bash", "arguments": arguments, "type": "function"}
+        message = {"content": generator.text(80), "toolRequests": [asked], "apiCallId": api, "model": BIG}
+        ran = {"success": True, "shellExecution": {"exitCode": 0}, "result": {"content": generator.text(3_000)}}
         log += [
             ("assistant.turn_start", {"turnId": str(number)}),
             ("session.usage_record", {"usage": usage | paid}),
-            ("assistant.message", said),
-            ("tool.execution_start", {"toolCallId": ident, "toolName": "bash", "arguments": given}),
+            ("assistant.message", message),
+            ("tool.execution_start", {"toolCallId": ident, "toolName": "bash", "arguments": arguments}),
             ("tool.execution_complete", {"toolCallId": ident} | ran),
             ("assistant.turn_end", {"turnId": str(number)}),
         ]
     log.append(("session.shutdown", {"shutdownType": "routine", "modelMetrics": {}}))
     last: str | None = None
     for place, (kind, data) in enumerate(log):
-        event = {"type": kind, "data": data, "id": words.uid(), "timestamp": stamp(place), "parentId": last}
+        event = {"type": kind, "data": data, "id": generator.uid(), "timestamp": stamp(place), "parentId": last}
         last = str(event["id"])
         yield orjson.dumps(event) + b"\n"
 
 
-def _entries(words: Words, calls: int) -> Iterator[bytes]:
+def _entries(generator: TextGenerator, calls: int) -> Iterator[bytes]:
     head = {"type": "session", "version": 3, "id": _THREAD, "timestamp": stamp(0), "cwd": "/home/ada/orchard"}
     yield orjson.dumps(head) + b"\n"
     last: str | None = None
     for number in range(calls):
         ident, cost = f"call_{number}", {"input": 0.0003, "output": 0.0002, "cacheRead": 0.0001, "total": 0.0006}
         usage = {"input": 300, "output": 85, "cacheRead": 900, "cacheWrite": 0, "totalTokens": 1285, "cost": cost}
-        call = {"type": "toolCall", "id": ident, "name": "bash", "arguments": {"command": words.text(80)}}
-        thought = {"type": "thinking", "thinking": words.text(80), "thinkingSignature": "reasoning_content"}
-        asked = {"role": "user", "content": [{"type": "text", "text": words.text(300)}]}
-        said = {"role": "assistant", "content": [thought, call], "provider": "acme", "model": BIG, "usage": usage}
+        call = {"type": "toolCall", "id": ident, "name": "bash", "arguments": {"command": generator.text(80)}}
+        thought = {"type": "thinking", "thinking": generator.text(80), "thinkingSignature": "reasoning_content"}
+        asked = {"role": "user", "content": [{"type": "text", "text": generator.text(300)}]}
+        response = {"role": "assistant", "content": [thought, call], "provider": "acme", "model": BIG, "usage": usage}
         shown = {"role": "toolResult", "toolCallId": ident, "toolName": "bash", "isError": number % 8 == 5}
-        answer = shown | {"content": [{"type": "text", "text": words.text(3_000)}]}
-        talk = [*([asked] if number % 8 == 0 else []), said | {"stopReason": "toolUse"}, answer]
+        answer = shown | {"content": [{"type": "text", "text": generator.text(3_000)}]}
+        talk = [*([asked] if number % 8 == 0 else []), response | {"stopReason": "toolUse"}, answer]
         for message in talk:
-            entry = {"type": "message", "id": words.uid()[:13], "parentId": last, "timestamp": stamp(number)}
+            entry = {"type": "message", "id": generator.uid()[:13], "parentId": last, "timestamp": stamp(number)}
             last = str(entry["id"])
             yield orjson.dumps(entry | {"message": message}) + b"\n"
 
 
-def _spans(words: Words, calls: int) -> Iterator[bytes]:
+def _spans(generator: TextGenerator, calls: int) -> Iterator[bytes]:
     """Children before what is above them; each call of the model is given the answers to the last two."""
     asked: list[dict[str, Any]] = [{"role": "user", "parts": [{"type": "text", "content": "Prune"}]}]
     for number in range(1, calls + 1):
-        text, shown = words.text(80), words.text(3_000)
-        call = {"type": "tool_call", "id": f"c{number}", "name": "exec_command", "arguments": {"cmd": words.text(30)}}
+        text, shown = generator.text(80), generator.text(3_000)
+        call = {
+            "type": "tool_call",
+            "id": f"c{number}",
+            "name": "exec_command",
+            "arguments": {"cmd": generator.text(30)},
+        }
         answer = {"role": "assistant", "parts": [{"type": "text", "content": text}, call], "finish_reason": "stop"}
         yield _span(
             2 * number,
@@ -277,15 +284,22 @@ def _spans(words: Words, calls: int) -> Iterator[bytes]:
                 "gen_ai.usage.output_tokens": 85,
             },
         )
-        told = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "exec_command", "gen_ai.tool.call.id": "c"}
-        yield _span(2 * number + 1, told | {"gen_ai.tool.call.result": shown})
+        attributes = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": "exec_command",
+            "gen_ai.tool.call.id": "c",
+        }
+        yield _span(2 * number + 1, attributes | {"gen_ai.tool.call.result": shown})
         part = {"type": "tool_call_response", "id": f"c{number}", "response": shown}
         asked = [*asked[:1], *asked[1:][-2:], answer, {"role": "tool", "parts": [part]}]
     yield _span(1, {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "gardener"})
 
 
-def _span(number: int, told: Mapping[str, str | int]) -> bytes:
-    kept = [{"key": key, "value": {f"{'int' if type(v) is int else 'string'}Value": str(v)}} for key, v in told.items()]
+def _span(number: int, attributes: Mapping[str, str | int]) -> bytes:
+    kept = [
+        {"key": key, "value": {f"{'int' if type(v) is int else 'string'}Value": str(v)}}
+        for key, v in attributes.items()
+    ]
     span: dict[str, Any] = {"traceId": _THREAD.replace("-", ""), "spanId": f"{number:016x}", "name": "span", "kind": 1}
     if number > 1:
         span["parentSpanId"] = f"{1:016x}"
@@ -296,44 +310,46 @@ def _span(number: int, told: Mapping[str, str | int]) -> bytes:
     return orjson.dumps({"resourceSpans": [{"resource": resource, "scopeSpans": scopes}]}) + b"\n"
 
 
-def _step(words: Words, number: int) -> dict[str, Any]:
+def _step(generator: TextGenerator, number: int) -> dict[str, Any]:
     ident = f"call_{number}"
-    call = {"tool_call_id": ident, "function_name": "bash", "arguments": {"command": words.text(80)}}
+    call = {"tool_call_id": ident, "function_name": "bash", "arguments": {"command": generator.text(80)}}
     metrics = {"prompt_tokens": 1200, "completion_tokens": 85, "cached_tokens": 900, "cost_usd": 0.003}
     return {
         "step_id": number,
         "timestamp": "2026-03-02T09:15:00.000Z",
         "source": "agent",
-        "message": words.text(80),
+        "message": generator.text(80),
         "tool_calls": [call],
-        "observation": {"results": [{"source_call_id": ident, "content": words.text(3_000)}]},
+        "observation": {"results": [{"source_call_id": ident, "content": generator.text(3_000)}]},
         "metrics": metrics,
     }
 
 
-def session(words: Words, calls: int, thread: str = _THREAD, *, images: int = 0, size: int = 0) -> Iterator[bytes]:
+def session(
+    generator: TextGenerator, calls: int, thread: str = _THREAD, *, images: int = 0, size: int = 0
+) -> Iterator[bytes]:
     """The lines of a session of Claude Code; the last `images` calls give an image of `size` bytes each."""
     last: str | None = None
     line = 0
     for number in range(calls):
-        ident, output = f"toolu_{number}", words.text(3_000)
-        use = {"type": "tool_use", "id": ident, "name": "Bash", "input": {"command": words.text(80)}}
+        ident, output = f"toolu_{number}", generator.text(3_000)
+        use = {"type": "tool_use", "id": ident, "name": "Bash", "input": {"command": generator.text(80)}}
         thought = {"type": "thinking", "thinking": "", "signature": "c2VhbA" * 60}
         answer: dict[str, Any] = {"type": "tool_result", "tool_use_id": ident, "content": output}
         answer["is_error"] = number % 8 == 5
-        told: dict[str, Any] = {"toolUseResult": {"stdout": output, "stderr": "", "interrupted": False}}
+        extra: dict[str, Any] = {"toolUseResult": {"stdout": output, "stderr": "", "interrupted": False}}
         if number >= calls - images:
             source = {"type": "base64", "media_type": "image/png", "data": image(size)}
-            answer["content"], told = [{"type": "image", "source": source}], {}
-        said: list[tuple[str, Any, dict[str, Any]]] = [
+            answer["content"], extra = [{"type": "image", "source": source}], {}
+        records: list[tuple[str, Any, dict[str, Any]]] = [
             ("assistant", _response(number, thought), {}),
             ("assistant", _response(number, use), {}),
-            ("user", {"role": "user", "content": [answer]}, told),
+            ("user", {"role": "user", "content": [answer]}, extra),
         ]
         if number % 8 == 0:
-            said.insert(0, ("user", {"role": "user", "content": words.text(300)}, {}))
-        for kind, message, more in said:
-            node = {"parentUuid": last, "isSidechain": False, "type": kind, "message": message, "uuid": words.uid()}
+            records.insert(0, ("user", {"role": "user", "content": generator.text(300)}, {}))
+        for kind, message, more in records:
+            node = {"parentUuid": last, "isSidechain": False, "type": kind, "message": message, "uuid": generator.uid()}
             last, line = str(node["uuid"]), line + 1
             place = {"timestamp": stamp(line), "cwd": "/home/ada/orchard", "sessionId": thread}
             yield orjson.dumps(node | place | {"version": "2.1.197", "gitBranch": "main"} | more) + b"\n"
@@ -357,28 +373,32 @@ def _response(number: int, block: dict[str, Any]) -> dict[str, Any]:
     return message | {"stop_reason": "tool_use", "stop_sequence": None, "usage": usage}
 
 
-def rollout(words: Words, calls: int, thread: str = _THREAD, *, images: int = 0, size: int = 0) -> Iterator[bytes]:
+def rollout(
+    generator: TextGenerator, calls: int, thread: str = _THREAD, *, images: int = 0, size: int = 0
+) -> Iterator[bytes]:
     """The lines of a rollout of Codex; the last `images` calls give an image of `size` bytes each."""
-    for line, (kind, payload) in enumerate(_records(words, calls, thread, calls - images, size)):
+    for line, (kind, payload) in enumerate(_records(generator, calls, thread, calls - images, size)):
         yield orjson.dumps({"timestamp": stamp(line), "type": kind, "payload": payload}) + b"\n"
 
 
-def _records(words: Words, calls: int, thread: str, drawn: int, size: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def _records(
+    generator: TextGenerator, calls: int, thread: str, drawn: int, size: int
+) -> Iterator[tuple[str, dict[str, Any]]]:
     first = {"id": thread, "timestamp": stamp(0), "cwd": "/home/ada/orchard", "cli_version": "0.169.0"}
-    yield "session_meta", first | {"base_instructions": {"text": words.text(20_000)}}
+    yield "session_meta", first | {"base_instructions": {"text": generator.text(20_000)}}
     yield "event_msg", {"type": "task_started", "turn_id": "t"}
     yield "turn_context", {"turn_id": "t", "cwd": "/home/ada/orchard", "model": BIG}
-    prompt = words.text(60)
+    prompt = generator.text(60)
     yield "response_item", {"type": "message", "role": "user", "content": [{"type": "input_text", "text": prompt}]}
     for number in range(1, calls + 1):
-        ident, text, shown = f"call_{number}", words.text(80), words.text(3_000)
+        ident, text, shown = f"call_{number}", generator.text(80), generator.text(3_000)
         usage = {"input_tokens": 1200, "cached_input_tokens": 900, "output_tokens": 85, "total_tokens": 1285}
         total = {name: count * number for name, count in usage.items()}
-        said = {"type": "AgentMessage", "id": f"msg_{number}", "content": [{"type": "Text", "text": text}]}
-        yield "event_msg", {"type": "item_completed", "turn_id": "t", "item": said}
+        item = {"type": "AgentMessage", "id": f"msg_{number}", "content": [{"type": "Text", "text": text}]}
+        yield "event_msg", {"type": "item_completed", "turn_id": "t", "item": item}
         content = [{"type": "output_text", "text": text}]
         yield "response_item", {"type": "message", "id": f"msg_{number}", "role": "assistant", "content": content}
-        arguments = orjson.dumps({"cmd": f"grep -n {words.text(30)}"}).decode()
+        arguments = orjson.dumps({"cmd": f"grep -n {generator.text(30)}"}).decode()
         asked = {"type": "function_call", "name": "exec_command", "call_id": ident, "arguments": arguments}
         yield "response_item", asked
         yield "token_usage_record", {"turn_id": "t", "usage": usage, "thread_token_usage": total}
@@ -421,12 +441,12 @@ def _contents(folder: Path) -> Iterator[bytes]:
 
 
 def _count(folder: Path) -> None:
-    assert any(found.runs for found in scan(LocalSource(), [str(folder)], deep=True))
+    assert any(entry.runs for entry in scan(LocalSource(), [str(folder)], deep=True))
 
 
 def _runs(folder: Path) -> list[RunRef]:
     """The first run of each file that holds any."""
-    return [next(iter(found.runs)).ref for found in scan(LocalSource(), [str(folder)], deep=False) if found.runs]
+    return [next(iter(entry.runs)).ref for entry in scan(LocalSource(), [str(folder)], deep=False) if entry.runs]
 
 
 def _read(ref: RunRef) -> None:

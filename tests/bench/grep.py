@@ -33,7 +33,7 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
             ours, theirs = _compared(folder, text, rounds)
             detail = f"{ours:.0f} ms; grep -rF: {theirs:.0f} ms"
             yield Row(f"grep {what}, {why}", ours / theirs, PROMISED, "×", detail)
-    full = data.made(f"escapes-{2_000 // scale}", lambda folder: _full_of_escapes(folder, 2_000 // scale))
+    full = data.cached_folder(f"escapes-{2_000 // scale}", lambda folder: _full_of_escapes(folder, 2_000 // scale))
     ours, theirs = _compared(full, "needle in no haystack", rounds)
     detail = f"{ours:.0f} ms; grep -rF: {theirs:.0f} ms; every 25th byte a backslash"
     yield Row(f"grep {2_000 // scale} files of 20 kB, full of escapes", ours / theirs, PROMISED, "×", detail)
@@ -42,9 +42,9 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
 
 def _full_of_escapes(folder: Path, count: int) -> None:
     """What is scanned twice: quotes and line breaks might hide escaped letters."""
-    words = data.Words("escapes")
+    generator = data.TextGenerator("escapes")
     for number in range(count):
-        texts = ["\n".join(f'say "{words.text(60)}"' for _ in range(20)) for _ in range(14)]
+        texts = ["\n".join(f'say "{generator.text(60)}"' for _ in range(20)) for _ in range(14)]
         (folder / f"{number}.json").write_bytes(orjson.dumps({"texts": texts}))
 
 

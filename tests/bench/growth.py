@@ -40,7 +40,7 @@ BURST_SECONDS: Final = 0.004
 STEP_SECONDS: Final = 1.3
 _CHANCE: Final = random.Random(5)
 _THREAD: Final = "019cadd4-5620-7001-8000-000000000001"
-_LONG: Final = data.Words("growth").text(PAYLOAD * 2)
+_LONG: Final = data.TextGenerator("growth").text(PAYLOAD * 2)
 
 
 class Writer(Protocol):
@@ -75,14 +75,16 @@ class Log:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._began = time.time() - steps * STEP_SECONDS
         with self.path.open("wb") as file:
-            file.writelines(self._line(one) for one in self.first())
+            file.writelines(self._line(record) for record in self.first())
             for number in range(1, steps + 1):
                 at = (number * 131) % PAYLOAD
-                file.writelines(self._line(one) for one in self.step(number, _LONG[at : at + PAYLOAD]))
+                file.writelines(self._line(record) for record in self.step(number, _LONG[at : at + PAYLOAD]))
         self._file = self.path.open("ab", buffering=0)
 
     def append(self, number: int) -> None:
-        self._file.write(b"".join(self._line(one) for one in self.step(number, f"what probe-{number:06} printed")))
+        self._file.write(
+            b"".join(self._line(record) for record in self.step(number, f"what probe-{number:06} printed"))
+        )
 
     def shown(self, number: int) -> str:
         return f"probe-{number:06}"
@@ -406,7 +408,7 @@ def _first_byte(terminal: Terminal, since: float, shown: float) -> float:
 
 def beside_others(writer: Writer, steps: int) -> dict[str, list[float]]:
     """The same in lnav and `less +F`, as far as they are installed and read such a file."""
-    found: dict[str, list[float]] = {}
+    times: dict[str, list[float]] = {}
     if isinstance(writer, Log):
         others: dict[str, Callable[[], Terminal]] = {
             "lnav": lambda: _lnav(writer.path),
@@ -418,9 +420,9 @@ def beside_others(writer: Writer, steps: int) -> dict[str, list[float]]:
                 continue
             with start() as terminal:
                 terminal.wait_quiet(1.0)
-                found[name] = appended(terminal, writer, steps, shown=writer.begin_shown).times
+                times[name] = appended(terminal, writer, steps, shown=writer.begin_shown).times
                 steps += LINES
-    return found
+    return times
 
 
 def _lnav(path: Path) -> Terminal:

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from tests.bench import data, formats, references, screen
-from tests.bench.data import Words, made
+from tests.bench.data import TextGenerator, cached_folder
 from tests.bench.table import Row, say, timed
 from tracetui.live.scan import scan
 from tracetui.sources.local import LocalSource
@@ -52,11 +52,11 @@ class Took(NamedTuple):
 
 def home(scale: int) -> Path:
     """The folder; sessions, their sizes and the number of images are divided by `scale`."""
-    return made(f"home-{scale}", lambda folder: _fill(folder, SESSIONS // scale, SIZE // scale, scale))
+    return cached_folder(f"home-{scale}", lambda folder: _fill(folder, SESSIONS // scale, SIZE // scale, scale))
 
 
 def _fill(folder: Path, sessions: int, size: int, scale: int) -> None:
-    words, chance = Words("home"), random.Random(sessions)
+    generator, chance = TextGenerator("home"), random.Random(sessions)
     images = max(1, _IMAGES // scale)
     rest = size - _LARGE * _LARGE_SIZE // scale - images * _IMAGE_SIZE
     weights = [chance.lognormvariate(0, 1.2) for _ in range(sessions)]
@@ -70,7 +70,7 @@ def _fill(folder: Path, sessions: int, size: int, scale: int) -> None:
         path = _path(folder, thread, number)
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("wb") as file:
-            file.writelines(write(words, calls, thread, images=drawn, size=_IMAGE_SIZE))
+            file.writelines(write(generator, calls, thread, images=drawn, size=_IMAGE_SIZE))
 
 
 def _path(folder: Path, thread: str, number: int) -> Path:
@@ -101,8 +101,13 @@ def _rows(folder: Path, rounds: int) -> Iterator[Row]:
         _best(way, folder, rounds) for way in ("list", "count", "decode", "read", "cold")
     )
     speeds = ", ".join(
-        f"{name} {size / one.seconds:,.0f} MB/s"
-        for name, one in (("counted", counted), ("orjson.loads a line", decoded), ("read", read), ("read cold", cold))
+        f"{name} {size / passes.seconds:,.0f} MB/s"
+        for name, passes in (
+            ("counted", counted),
+            ("orjson.loads a line", decoded),
+            ("read", read),
+            ("read cold", cold),
+        )
     )
     yield timed(f"{what}: first rows in the app", shown * 1000, 3, references.empty_app())
     beside = references.empty_app()
@@ -141,26 +146,26 @@ def _count(folder: Path, *, deep: bool) -> int:
 
 
 def _decode(folder: Path) -> int:
-    found = 0
+    count = 0
     for path in folder.rglob("*.jsonl"):
         with path.open("rb") as file:
             for line in file:
                 orjson.loads(line)
-                found += 1
-    return found
+                count += 1
+    return count
 
 
 def _read(folder: Path, *, cold: bool = False) -> int:
     """Bytes read, as ``cat`` does; `cold`: from the disk."""
-    buffer, found = bytearray(_BLOCK), 0
+    buffer, total = bytearray(_BLOCK), 0
     for path in folder.rglob("*.jsonl"):
         with path.open("rb", buffering=0) as file:
             if cold:
                 os.fsync(file.fileno())
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             while size := file.readinto(buffer):
-                found += size
-    return found
+                total += size
+    return total
 
 
 WAYS: Final[dict[str, Callable[[Path], Any]]] = {
@@ -188,8 +193,8 @@ def main(way: str, folder: Path) -> None:
 
 def peak() -> float:
     """Most memory that this process held, in MB: what its parent held before does not count."""
-    found = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
-    return int(found[1]) / 1024 if found else 0.0
+    match = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
+    return int(match[1]) / 1024 if match else 0.0
 
 
 if __name__ == "__main__":

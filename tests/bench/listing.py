@@ -66,7 +66,7 @@ def decode_all(folder: Path) -> None:
 
 
 def _scan(folder: Path, *, deep: bool) -> None:
-    listed = sum(len(found.runs) for found in scan(LocalSource(), [str(folder)], deep=deep))
+    listed = sum(len(entry.runs) for entry in scan(LocalSource(), [str(folder)], deep=deep))
     assert listed == len(os.listdir(folder)), "every file holds a run"
 
 

@@ -205,8 +205,8 @@ class Usage:
     @property
     def megabytes(self) -> float:
         """Memory that it holds."""
-        found = re.search(r"VmRSS:\s+(\d+)", (self._folder / "status").read_text())
-        return int(found[1]) / 1024 if found else 0.0
+        match = re.search(r"VmRSS:\s+(\d+)", (self._folder / "status").read_text())
+        return int(match[1]) / 1024 if match else 0.0
 
     @property
     def descriptors(self) -> int:
@@ -291,8 +291,8 @@ def _beside(
 
 def _read_for(terminal: Terminal, seconds: float) -> None:
     end = time.perf_counter() + seconds
-    while (left := end - time.perf_counter()) > 0:
-        terminal.read(left)
+    while (remaining := end - time.perf_counter()) > 0:
+        terminal.read(remaining)
 
 
 class Cursor:
@@ -327,7 +327,7 @@ class Cursor:
             self._looked += 1
             output = self._part + output
             self._part = output[-60:]
-            if any(int(found[1]) == row for found in self._PAINTED.finditer(output)):
+            if any(int(match[1]) == row for match in self._PAINTED.finditer(output)):
                 return at
         return 0.0
 
@@ -339,12 +339,12 @@ def _incomplete(terminal: Terminal, steps: int) -> int:
     terminal.resize(columns, AGENTS + 40)
     terminal.send("1", "g")
     complete = re.compile(rf"^.{{3}}claude-code +agent-\d+ .* {steps} ", re.MULTILINE)
-    left = AGENTS
+    missing = AGENTS
     try:
         terminal.wait_until(lambda text: len(complete.findall(text)) == AGENTS, timeout=15)
-        left = 0
+        missing = 0
     except NotShown:
-        left -= len(complete.findall(terminal.text()))
+        missing -= len(complete.findall(terminal.text()))
     terminal.resize(columns, lines)
     terminal.wait_quiet(0.5)
-    return left
+    return missing

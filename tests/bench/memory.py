@@ -37,7 +37,7 @@ def _ccpa(calls: int, most: int) -> Path:
     return data.session_file(f"ccpa-{calls}-{most}", calls=calls, payload=most)
 
 
-MADE: Final[dict[str, tuple[Callable[[int, int], Path], float]]] = {
+WRITERS: Final[dict[str, tuple[Callable[[int, int], Path], float]]] = {
     "codex": (formats.codex, 2),
     "claude-code": (formats.claude, 2.125),
     "pi": (formats.pi, 2.125),
@@ -49,14 +49,14 @@ MADE: Final[dict[str, tuple[Callable[[int, int], Path], float]]] = {
 
 def rows(scale: int, rounds: int) -> Iterator[Row]:
     """The memory of a session with small records; spans and megabytes are divided by `scale`."""
-    for name, (make, spans) in MADE.items():
+    for name, (make, spans) in WRITERS.items():
         folder = make(round(SPANS / scale / spans), formats.SHORT)
         command = [sys.executable, "-m", "tests.bench.memory", str(folder)]
-        found = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout)
+        result = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout)
         detail = (
-            f"{found['settled'] * (1 << 20) / found['spans']:.0f} bytes per span; {found['peak']:.0f} MB at the peak"
+            f"{result['settled'] * (1 << 20) / result['spans']:.0f} bytes per span; {result['peak']:.0f} MB at the peak"
         )
-        yield Row(f"memory of {found['spans']} spans, {name}", found["settled"], LIMIT / scale, "MB", detail)
+        yield Row(f"memory of {result['spans']} spans, {name}", result["settled"], LIMIT / scale, "MB", detail)
 
 
 # ---- in a process of its own
@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument("--fields", action="store_true")
     options = parser.parse_args()
     ref = _ref(options.folder)
-    for make, _ in MADE.values():  # everything is imported then
+    for make, _ in WRITERS.values():  # everything is imported then
         read_run(LocalSource(), _ref(make(50, formats.SHORT)))
     gc.collect()
     before = _megabytes("VmRSS")
@@ -83,12 +83,12 @@ def main() -> None:
 
 
 def _ref(folder: Path) -> RunRef:
-    return next(found.runs[0].ref for found in scan(LocalSource(), [str(folder)], deep=False) if found.runs)
+    return next(entry.runs[0].ref for entry in scan(LocalSource(), [str(folder)], deep=False) if entry.runs)
 
 
 def _megabytes(name: str) -> float:
-    found = re.search(rf"{name}:\s+(\d+)", Path("/proc/self/status").read_text())
-    return int(found[1]) / 1024 if found else 0.0
+    match = re.search(rf"{name}:\s+(\d+)", Path("/proc/self/status").read_text())
+    return int(match[1]) / 1024 if match else 0.0
 
 
 def _sizes(run: Run) -> list[tuple[tuple[str, str], tuple[int, int]]]:
@@ -96,32 +96,32 @@ def _sizes(run: Run) -> list[tuple[tuple[str, str], tuple[int, int]]]:
     sizes, counts, seen = Counter[tuple[str, str]](), Counter[tuple[str, str]](), set[int]()
     todo: list[tuple[Any, str]] = [(run, "")]
     while todo:
-        one, field = todo.pop()
-        if id(one) in seen or isinstance(one, type) or callable(getattr(one, "__code__", None)):
+        value, field = todo.pop()
+        if id(value) in seen or isinstance(value, type) or callable(getattr(value, "__code__", None)):
             continue
-        seen.add(id(one))
-        name = type(one).__name__
-        if not isinstance(one, msgspec.Raw):  # its size is wrong
-            sizes[field, name] += sys.getsizeof(one)
+        seen.add(id(value))
+        name = type(value).__name__
+        if not isinstance(value, msgspec.Raw):  # its size is wrong
+            sizes[field, name] += sys.getsizeof(value)
             counts[field, name] += 1
-        todo += _contents(one, name, field)
+        todo += _contents(value, name, field)
     return [(key, (size, counts[key])) for key, size in sizes.most_common(_MOST_FIELDS)]
 
 
-def _contents(one: Any, name: str, field: str) -> Iterator[tuple[Any, str]]:
-    if isinstance(one, msgspec.Struct):
-        yield from ((getattr(one, key), f"{name}.{key}") for key in one.__struct_fields__)
-    elif isinstance(one, dict):
-        yield from ((key, f"{field} keys") for key in one)
-        yield from ((value, f"{field} values") for value in one.values())
-    elif isinstance(one, (list, tuple, set, frozenset)):
-        yield from ((value, field) for value in one)
-    elif isinstance(one, MethodType):
-        yield one.__self__, name
-    elif type(one).__module__.startswith("tracetui."):
-        yield from ((value, f"{name}.{key}") for key, value in getattr(one, "__dict__", {}).items())
-        slots = {key for kind in type(one).__mro__ for key in getattr(kind, "__slots__", ())}
-        yield from ((getattr(one, key), f"{name}.{key}") for key in sorted(slots) if hasattr(one, key))
+def _contents(container: Any, name: str, field: str) -> Iterator[tuple[Any, str]]:
+    if isinstance(container, msgspec.Struct):
+        yield from ((getattr(container, key), f"{name}.{key}") for key in container.__struct_fields__)
+    elif isinstance(container, dict):
+        yield from ((key, f"{field} keys") for key in container)
+        yield from ((item, f"{field} values") for item in container.values())
+    elif isinstance(container, (list, tuple, set, frozenset)):
+        yield from ((item, field) for item in container)
+    elif isinstance(container, MethodType):
+        yield container.__self__, name
+    elif type(container).__module__.startswith("tracetui."):
+        yield from ((item, f"{name}.{key}") for key, item in getattr(container, "__dict__", {}).items())
+        slots = {key for kind in type(container).__mro__ for key in getattr(kind, "__slots__", ())}
+        yield from ((getattr(container, key), f"{name}.{key}") for key in sorted(slots) if hasattr(container, key))
 
 
 if __name__ == "__main__":

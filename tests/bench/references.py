@@ -34,7 +34,7 @@ def key(name: str = "down") -> Reference:
 @cache
 def decoding() -> Reference:
     """`orjson.loads` of a record of 1 MB."""
-    text = orjson.dumps(data.record(data.Words("reference"), 1, size=1_000_000))
+    text = orjson.dumps(data.record(data.TextGenerator("reference"), 1, size=1_000_000))
     times = []
     for _ in range(4 * ROUNDS):
         began = time.perf_counter()

@@ -72,7 +72,7 @@ def first_paint(scale: int, rounds: int) -> Iterator[Row]:
     for _ in range(rounds):
         for name, run in cases.items():
             starts[name].append(run())
-    ms = {name: median([one.ms for one in several]) for name, several in starts.items()}
+    ms = {name: median([sample.ms for sample in samples]) for name, samples in starts.items()}
     floor = f"empty app {ms['empty']:.0f} ms"
     megabytes = 500 // scale
     names = {
@@ -85,11 +85,11 @@ def first_paint(scale: int, rounds: int) -> Iterator[Row]:
         yield Row(what, ms[name] / ms["empty"], 1.5, "×", f"{ms[name]:.0f} ms; {floor}")
     yield Row("first paint, 10,000 runs against 10", ms["many"] / ms["few"], 1.1, "×", "the same for both")
     for name in ("few", "many"):
-        size = median([one.size for one in starts[name]])
-        frames = median([one.frames for one in starts[name]])
+        size = median([sample.size for sample in starts[name]])
+        frames = median([sample.frames for sample in starts[name]])
         yield Row(f"whole frames painted, {names[name][13:]}", frames, 2, "", f"{size / 1000:.0f} kB until settled")
     for name in ("rows", "session"):
-        yield Row(f"peak memory, {names[name][14:]}", median([one.peak_mb for one in starts[name]]), 150, "MB")
+        yield Row(f"peak memory, {names[name][14:]}", median([sample.peak_mb for sample in starts[name]]), 150, "MB")
 
 
 def _start(begin: Callable[[], Terminal], row: str) -> Start:
@@ -110,8 +110,8 @@ def _frames(received: list[Received]) -> int:
 def peak(terminal: Terminal) -> float:
     """Most memory that the process ever held, in MB; 0 where the system does not say."""
     status = Path(f"/proc/{terminal.process.pid}/status")
-    found = re.search(r"VmHWM:\s+(\d+)", status.read_text()) if status.exists() else None
-    return int(found.group(1)) / 1024 if found else 0.0
+    match = re.search(r"VmHWM:\s+(\d+)", status.read_text()) if status.exists() else None
+    return int(match.group(1)) / 1024 if match else 0.0
 
 
 # ---- keys

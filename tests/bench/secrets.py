@@ -26,9 +26,9 @@ _WORD = re.compile(r"\w+")
 def rows(scale: int, rounds: int) -> Iterator[Row]:
     """Masking as a multiple of a search for all words of the same text, and of text that is full of secrets."""
     for name, text in texts(_SIZE // scale).items():
-        took, words = _least(partial(_mask, text), rounds), _least(partial(_words, text), rounds)
+        took, baseline = _least(partial(_mask, text), rounds), _least(partial(_words, text), rounds)
         per_mb = 1000 * took / (len(text) / 1e6)
-        yield Row(f"secrets in {name}", took / words, LIMITS[name], "×", f"{per_mb:.0f} ms for 1 MB")
+        yield Row(f"secrets in {name}", took / baseline, LIMITS[name], "×", f"{per_mb:.0f} ms for 1 MB")
     size = 100_000 // scale
     usual = _least(partial(_mask, "DB_PASSWORD=hunter22\nPORT=80\n" * (size // 29)), rounds)
     slow = {name: _least(partial(_mask, piece * (size // len(piece))), rounds) for name, piece in HOSTILE.items()}
@@ -62,20 +62,20 @@ def _least(call: Callable[[], object], rounds: int) -> float:
 
 def texts(size: int) -> dict[str, str]:
     """Text of every kind."""
-    words = data.Words("secrets")
+    generator = data.TextGenerator("secrets")
     chance = random.Random(1)
-    plain = words.text(size)[:size]
+    plain = generator.text(size)[:size]
     modules = (dataclasses, typing, ast, random, json, re)
     code = "".join(Path(str(module.__file__)).read_text() for module in modules)
-    lines = [words.text(80) for _ in range(200)]
+    lines = [generator.text(80) for _ in range(200)]
 
     def repeated(line: Callable[[int], str]) -> str:
-        made: list[str] = []
+        copies: list[str] = []
         length = 0
         while length < size:
-            made.append(line(len(made)))
-            length += len(made[-1]) + 1
-        return "\n".join(made)
+            copies.append(line(len(copies)))
+            length += len(copies[-1]) + 1
+        return "\n".join(copies)
 
     def log(number: int) -> str:
         when = f"2026-11-22T10:{number // 60 % 60:02}:{number % 60:02}.{number % 1000:03}Z"

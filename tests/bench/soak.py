@@ -93,10 +93,10 @@ def soak(terminal: Terminal, work: Work, seconds: float, chance: random.Random) 
             raise SystemExit(f"the app ended with {terminal.process.returncode}:\n{terminal.text()}")
         terminal.forget()
         if now >= len(samples) * SAMPLE_SECONDS:
-            one = Sample(usage.megabytes, usage.descriptors, usage.watches, usage.threads)
-            samples.append(one)
-            say(f"{now:7.0f} s  {one.megabytes:7.1f} MB  {one.descriptors:4} descriptors  {one.watches:4} watches  "
-                f"{one.threads:3} threads  {usage.cores:5.2f} cores")  # fmt: skip
+            sample = Sample(usage.megabytes, usage.descriptors, usage.watches, usage.threads)
+            samples.append(sample)
+            say(f"{now:7.0f} s  {sample.megabytes:7.1f} MB  {sample.descriptors:4} descriptors  "
+                f"{sample.watches:4} watches  {sample.threads:3} threads  {usage.cores:5.2f} cores")  # fmt: skip
     return samples
 
 
@@ -106,7 +106,7 @@ def grown(samples: Sequence[Sample]) -> list[str]:
     before, after = samples[fifth : 2 * fifth], samples[-fifth:]
     wrong: list[str] = []
     for name, room in (("megabytes", 1.1), ("descriptors", 1.25), ("watches", 1.25), ("threads", 1.25)):
-        first, last = (median([getattr(one, name) for one in several]) for several in (before, after))
+        first, last = (median([getattr(sample, name) for sample in side]) for side in (before, after))
         say(f"{name:12} {first:8.1f} in the second fifth, {last:8.1f} in the last")
         if last > first * room + 2:
             wrong.append(name)

@@ -86,8 +86,8 @@ def _first_rows(server: Server, store: Store, traces: int, rounds: int) -> Row:
             times.append((terminal.wait_for(A_RUN, timeout=60) - terminal.started) * 1000)
             terminal.wait_quiet(0.3, at_rest=False)
         asked = server.log()
-        until = next((i for i, one in enumerate(asked) if "AS Root" in one["sql"]), len(asked) - 1)
-        engine.append(sum(one.get("seconds", 0.0) for one in asked[: until + 1]) * 1000)
+        until = next((i for i, query in enumerate(asked) if "AS Root" in query["sql"]), len(asked) - 1)
+        engine.append(sum(query.get("seconds", 0.0) for query in asked[: until + 1]) * 1000)
     ours, alone = median(times[1:]), median(engine[1:])
     detail = f"{ours:.0f} ms; engine {alone:.0f} ms, empty app {floor:.0f} ms"
     return Row(f"first rows of {traces * many.SPANS:,} spans in ClickHouse", ours / (alone + floor), 1.5, "×", detail)
@@ -103,7 +103,7 @@ def _one_trace(server: Server, store: Store, traces: int, rounds: int) -> Row:
             began = time.perf_counter()
             assert len(read_run(source, ref).spans) == many.SPANS
             ours.append((time.perf_counter() - began) * 1000)
-            engine.append(sum(one.get("seconds", 0.0) for one in server.log()) * 1000)
+            engine.append(sum(query.get("seconds", 0.0) for query in server.log()) * 1000)
     mine, alone = median(ours[1:]), median(engine[1:])
     detail = f"{mine:.0f} ms; engine {alone:.0f} ms; promised 1.5 × engine + 30 ms"
     return Row(f"one trace of {traces * many.SPANS:,} spans in ClickHouse", mine / (1.5 * alone + 30), 1.0, "×", detail)

@@ -47,7 +47,7 @@ def _screen(tasks: int, trials: int, rounds: int) -> Iterator[Row]:
             for i in range(trials):
                 _write_trial(folder / f"task-{task}__{i}", f"task-{task}", i < task % (trials + 1))
 
-    folder, times = data.made(f"trials-{tasks}-{trials}", write), list[float]()
+    folder, times = data.cached_folder(f"trials-{tasks}-{trials}", write), list[float]()
     keys: dict[str, list[screen.Key]] = {"run list": [], "matrix": []}
     for _ in range(rounds):
         with screen.tracetui(folder) as terminal:
@@ -80,14 +80,14 @@ def _write_trial(folder: Path, task: str, passed: bool) -> None:
 
 def _task(number: int, passed: int, trials: int, folder: str = "") -> list[RunSummary]:
     chance = random.Random(f"{folder} {number}")
-    made = trials_of(f"task-{number}", passed, trials, folder, agent="agent", model="model")
+    runs = trials_of(f"task-{number}", passed, trials, folder, agent="agent", model="model")
     return [
         run.replace(
             usage=Usage(total_tokens=chance.randint(1_000, 90_000), cost_usd=chance.random()),
             duration_ms=chance.random() * 1e5,
             steps=chance.randint(3, 40),
         )
-        for run in made
+        for run in runs
     ]
 
 

@@ -29,5 +29,5 @@ def test_an_impossible_time_breaks_the_benchmark(ms: float) -> None:
 def test_printed_rows_are_read_again() -> None:
     rows = [Row("list of runs", 1_234.0, 9, "B"), timed("  open", 9.0, 5, KEY), timed("lost", -1.0, 5, KEY)]
     printed = "\n".join(map(str, rows))
-    found = [(one[1].strip(), one[2].strip(), one[3]) for one in _ROW.finditer(printed)]
-    assert found == [("list of runs", "1 234 B", None), ("open", "4.50 ×", "9.0 ms"), ("lost", "nan ×", "-1.0 ms")]
+    parsed = [(match[1].strip(), match[2].strip(), match[3]) for match in _ROW.finditer(printed)]
+    assert parsed == [("list of runs", "1 234 B", None), ("open", "4.50 ×", "9.0 ms"), ("lost", "nan ×", "-1.0 ms")]

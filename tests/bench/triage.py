@@ -53,9 +53,9 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
     floor = comprehension(runs, rounds)
     columns: query.Columns[RunSummary] = query.Columns()
     for text in QUERIES:
-        found = query.for_runs(text, now=NOW)
-        found.select(runs, columns)
-        ms = measured(lambda found=found: found.select(runs, columns), rounds)  # type: ignore[misc]
+        grouping = query.for_runs(text, now=NOW)
+        grouping.select(runs, columns)
+        ms = measured(lambda grouping=grouping: grouping.select(runs, columns), rounds)  # type: ignore[misc]
         shown = text if len(text) < 30 else f"{text[:29]}…"
         yield timed(f"{count} runs: {shown}", ms, _LIMIT, floor)
     first = measured(lambda: query.for_runs("timed out", now=NOW).select(runs), rounds)
@@ -93,15 +93,15 @@ def _causes(count: int, rounds: int) -> Iterator[Row]:
     yield timed(f"{count} failed runs: a page of the queue after a verdict", _page_ms(every, rounds), 2, floor)
 
 
-def _page_ms(found: Grouping, rounds: int) -> float:
+def _page_ms(grouping: Grouping, rounds: int) -> float:
     """The rows of the queue, made again with the first cause unfolded, and a page of them."""
-    unfolded = {found.groups[0].digest}
+    unfolded = {grouping.groups[0].digest}
 
     def draw() -> None:
-        rows = QueueRows(found.order, {}, lambda _: Judgement(), unfolded=unfolded, now=NOW)
+        rows = QueueRows(grouping.order, {}, lambda _: Judgement(), unfolded=unfolded, now=NOW)
         for index in range(40):
             rows.line(index, 100)
-        rows.index(found.groups[-1].digest)
+        rows.index(grouping.groups[-1].digest)
 
     return measured(draw, rounds)
 

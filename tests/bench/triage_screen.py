@@ -31,7 +31,7 @@ def night(count: int) -> Path:
     def write(folder: Path) -> None:
         Night(folder).fill(count // FAILED, count - count // FAILED)
 
-    return data.made(f"night-{count}", write)
+    return data.cached_folder(f"night-{count}", write)
 
 
 def rows(scale: int, rounds: int) -> Iterator[Row]:
@@ -73,10 +73,10 @@ def _asked(count: int, rounds: int) -> Iterator[Row]:
         known = QueryContext(sidecar, lambda: runs)
         columns: query.Columns[RunSummary] = query.Columns()
         for text in ("verdict:none", "verdict:known", "status:error verdict:none timed"):
-            found = query.for_runs(text, known, now=_NOW)
-            first = measured(lambda found=found: found.select(runs), rounds)  # type: ignore[misc]
-            found.select(runs, columns)
-            ms = measured(lambda found=found: found.select(runs, columns), rounds)  # type: ignore[misc]
+            grouping = query.for_runs(text, known, now=_NOW)
+            first = measured(lambda grouping=grouping: grouping.select(runs), rounds)  # type: ignore[misc]
+            grouping.select(runs, columns)
+            ms = measured(lambda grouping=grouping: grouping.select(runs, columns), rounds)  # type: ignore[misc]
             yield timed(f"{count} runs: {text}", ms, 16, floor, f"{first:.0f} ms when nothing is known yet")
         yield _first_word(runs, rounds, floor)
         for text in ("agent:res", "verdict:", "tool:", "res"):

@@ -108,7 +108,7 @@ def test_allowed_findings_are_left_out_and_counted(cli: Cli) -> None:
         (bash("rm a", None), "unknown"),
     ],
 )
-def test_outcomes_are_told_apart(cli: Cli, step: Step, outcome: str) -> None:
+def test_outcomes_are_distinguished(cli: Cli, step: Step, outcome: str) -> None:
     write_session(Path("runs/one.jsonl"), [step])
     assert ("delete", outcome) in rules(cli)
 
@@ -183,8 +183,8 @@ def test_sarif_has_the_structure_of_its_schema(cli: Cli) -> None:
         assert result["level"] in levels
         assert result["kind"] == "fail" or result["level"] == "none"  # 3.27.10
         assert all(isinstance(value, str) for value in result["partialFingerprints"].values())
-        assert all(one["kind"] in ("inSource", "external") for one in result.get("suppressions", ()))
+        assert all(suppression["kind"] in ("inSource", "external") for suppression in result.get("suppressions", ()))
         (location,) = result["locations"]
         uri = location["physicalLocation"]["artifactLocation"]["uri"]
         assert uri == "runs/a%20b.jsonl"
-        assert all(one["fullyQualifiedName"] for one in location["logicalLocations"])
+        assert all(place["fullyQualifiedName"] for place in location["logicalLocations"])

@@ -24,12 +24,12 @@ from tracetui.live.load import Reader
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
 
-def git(*words: str, **variables: str) -> str:
+def git(*arguments: str, **variables: str) -> str:
     """Run git in the repository."""
-    names = {f"GIT_{who}_{what}": "dev" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    names = {f"GIT_{role}_{field}": "dev" for role in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")}
     environment = os.environ | names | {"GIT_CONFIG_GLOBAL": "/dev/null"} | variables
     return subprocess.run(
-        ["git", "-C", "repo", *words], env=environment, capture_output=True, check=True
+        ["git", "-C", "repo", *arguments], env=environment, capture_output=True, check=True
     ).stdout.decode()
 
 
@@ -68,7 +68,7 @@ def session(address: str | None) -> str | None:
 def writers(cli: Cli, target: str) -> list[Any]:
     """The session of each line, or the candidates."""
     return [
-        session(line["run"]) or [session(one["run"]) for one in line["candidates"]] or None
+        session(line["run"]) or [session(candidate["run"]) for candidate in line["candidates"]] or None
         for line in blame(cli, target)["lines"]
     ]
 
@@ -144,8 +144,8 @@ def test_two_sessions_with_the_same_text_are_both_named(cli: Cli) -> None:
     name = commit("Refunds", "10:00", a_py=text)
     answer = blame(cli, name)
     assert answer["commit"]["run"] is None
-    assert {session(one["run"]) for one in answer["commit"]["candidates"]} == {"one", "two"}
-    assert {session(one["run"]) for one in answer["lines"][0]["candidates"]} == {"one", "two"}
+    assert {session(candidate["run"]) for candidate in answer["commit"]["candidates"]} == {"one", "two"}
+    assert {session(candidate["run"]) for candidate in answer["lines"][0]["candidates"]} == {"one", "two"}
 
 
 def test_a_line_that_was_removed_belongs_to_who_wrote_it_again(cli: Cli) -> None:
@@ -156,7 +156,7 @@ def test_a_line_that_was_removed_belongs_to_who_wrote_it_again(cli: Cli) -> None
     assert writers(cli, "a.py:1") == ["three"]
 
 
-def test_what_was_written_between_commit_and_rebase_is_no_evidence_for_few_lines(cli: Cli) -> None:
+def test_few_lines_written_between_commit_and_rebase_are_no_evidence(cli: Cli) -> None:
     lines = [f"parameter_{number} = {number}\n" for number in range(12)]
     write_session(Path("runs/one.jsonl"), [write("a.py", "".join(lines[:4]))], hour=11)
     commit("Parameters", "13:00", authored="09:30", a_py="".join(lines))

@@ -72,9 +72,7 @@ def test_the_default_directory(cli: Cli, tmp_path: Path, monkeypatch: pytest.Mon
         (["--theme", "pink"], 2, "high-contrast"),
     ],
 )
-def test_what_went_wrong_is_one_sentence_with_the_next_step(
-    cli: Cli, arguments: list[str], status: int, sentence: str
-) -> None:
+def test_errors_are_one_sentence_with_the_next_step(cli: Cli, arguments: list[str], status: int, sentence: str) -> None:
     Path("empty").mkdir()
     result = cli(*arguments)
 
@@ -95,8 +93,8 @@ def test_an_unreadable_directory_is_still_valid_json(cli: Cli) -> None:
 def test_relations_in_the_list(cli: Cli) -> None:
     runs = {run["address"]: run for run in cli("ls", "traces", "--json").data["runs"]}
 
-    again = runs["traces/paprika/plan-7-again.json"]
-    assert (again["relation"], again["replay_of_address"]) == ("replay", "traces/paprika/plan-7.json")
+    copy = runs["traces/paprika/plan-7-again.json"]
+    assert (copy["relation"], copy["replay_of_address"]) == ("replay", "traces/paprika/plan-7.json")
     student = runs["traces/ccpa/bump/student.ccpa-trace.jsonl"]
     assert (student["relation"], student["id"]) == ("student", "bump-2")
     assert student["replay_of_address"] == "traces/ccpa/bump/teacher.ccpa-trace.jsonl"
@@ -158,12 +156,12 @@ def test_raw_is_the_exact_source(cli: Cli) -> None:
 
 def documents(text: str) -> list[Any]:
     """JSON documents that follow each other."""
-    found, rest = [], text.lstrip()
+    values, rest = [], text.lstrip()
     while rest:
         value, end = json.JSONDecoder().raw_decode(rest)
-        found.append(value)
+        values.append(value)
         rest = rest[end:].lstrip()
-    return found
+    return values
 
 
 def test_the_python_interface_reads_the_run_that_is_named(cli: Cli) -> None:
@@ -176,12 +174,17 @@ def test_the_python_interface_reads_the_run_that_is_named(cli: Cli) -> None:
 
 
 def test_every_file_is_counted_once(cli: Cli) -> None:
-    found = cli("doctor", "traces", "--json").data
+    diagnosis = cli("doctor", "traces", "--json").data
 
-    assert found["listed"] + found["problem"] + found["ignored"] == found["seen"] == len(found["files"]) == 11
-    assert {file["path"]: file["class"] for file in found["files"]}["traces/notes.txt"] == "ignored"
-    assert all(file["runs"] or file["reason"] or file["problems"] for file in found["files"])
-    assert cli("doctor", "traces", "traces/paprika", "--json").data["listed"] == found["listed"]
+    assert (
+        diagnosis["listed"] + diagnosis["problem"] + diagnosis["ignored"]
+        == diagnosis["seen"]
+        == len(diagnosis["files"])
+        == 11
+    )
+    assert {file["path"]: file["class"] for file in diagnosis["files"]}["traces/notes.txt"] == "ignored"
+    assert all(file["runs"] or file["reason"] or file["problems"] for file in diagnosis["files"])
+    assert cli("doctor", "traces", "traces/paprika", "--json").data["listed"] == diagnosis["listed"]
 
 
 def test_the_ledger_of_a_directory_is_the_sum_of_its_files(cli: Cli) -> None:
@@ -195,8 +198,8 @@ def test_the_ledger_of_a_directory_is_the_sum_of_its_files(cli: Cli) -> None:
         b'{"v":1,"kind":"session_end","turn":1,"stop_reason":"end_turn"}',
     ]
     session.write_bytes(b"\n".join(lines) + b"\n")
-    found = cli("doctor", "traces", "--json").data
-    files = {file["path"]: file["ledger"] for file in found["files"]}
+    diagnosis = cli("doctor", "traces", "--json").data
+    files = {file["path"]: file["ledger"] for file in diagnosis["files"]}
 
     lost = sum(len(lines[i]) for i in (1, 3, 4))
     size = session.stat().st_size
@@ -210,12 +213,16 @@ def test_the_ledger_of_a_directory_is_the_sum_of_its_files(cli: Cli) -> None:
         "writers": ["schema 1"],
     }
     assert files["traces/notes.txt"] is None
-    told = [one for one in files.values() if one is not None]
-    read = [Path(file["path"]) for file in found["files"] if file["class"] != "ignored"]
-    assert found["ledger"]["bytes"] == sum(one["bytes"] for one in told) == sum(path.stat().st_size for path in read)
-    assert found["ledger"]["understood_bytes"] == sum(one["understood_bytes"] for one in told)
-    assert found["ledger"]["unknown_kinds"] == {"gale": 2}
-    assert found["ledger"]["torn_lines"] == sum(one["torn_lines"] for one in told)
+    ledgers = [ledger for ledger in files.values() if ledger is not None]
+    read = [Path(file["path"]) for file in diagnosis["files"] if file["class"] != "ignored"]
+    assert (
+        diagnosis["ledger"]["bytes"]
+        == sum(ledger["bytes"] for ledger in ledgers)
+        == sum(path.stat().st_size for path in read)
+    )
+    assert diagnosis["ledger"]["understood_bytes"] == sum(ledger["understood_bytes"] for ledger in ledgers)
+    assert diagnosis["ledger"]["unknown_kinds"] == {"gale": 2}
+    assert diagnosis["ledger"]["torn_lines"] == sum(ledger["torn_lines"] for ledger in ledgers)
     assert cli("doctor", "traces").text.splitlines()[-1].startswith("parsed ")
     shown = cli("show", "traces/drift.jsonl", "--json").data["run"]
     assert (shown["ledger"], shown["writer"]) == (files["traces/drift.jsonl"], "schema 1")
@@ -260,10 +267,10 @@ def test_version_and_help(cli: Cli) -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completions_hold_every_command_and_option(cli: Cli, shell: str) -> None:
-    words = cli("completions", shell).text
+    script = cli("completions", shell).text
 
     for word in ("ls", "show", "doctor", "formats", "demo", "completions", "trace-dir", "json", "state", "theme"):
-        assert word in words
+        assert word in script
 
 
 def test_themes_are_those_of_the_app() -> None:
@@ -276,11 +283,11 @@ def test_themes_are_those_of_the_app() -> None:
 def test_a_sub_agent_is_shown_as_a_run(cli: Cli, tmp_path: Path) -> None:
     events = [
         {"type": "span_begin", "span_id": "S/1", "name": "helper", "span_type": "agent"},
-        {"type": "message_event", "id": "q", "span_id": "S/1", "item": _said("user", "input_text", "Find it")},
+        {"type": "message_event", "id": "q", "span_id": "S/1", "item": _message("user", "input_text", "Find it")},
         {"type": "compaction", "id": "c", "span_id": "S/1", "strategy": "trim", "tokens_before": 9, "tokens_after": 4},
-        {"type": "message_event", "id": "a", "span_id": "S/1", "item": _said("assistant", "output_text", "Here")},
+        {"type": "message_event", "id": "a", "span_id": "S/1", "item": _message("assistant", "output_text", "Here")},
         {"type": "span_end", "span_id": "S/1"},
-        {"type": "message_event", "id": "u", "item": _said("user", "input_text", "Thanks")},
+        {"type": "message_event", "id": "u", "item": _message("user", "input_text", "Thanks")},
     ]
     path = tmp_path / "run.json"
     path.write_text(json.dumps({"FORMAT": "open_responses", "items": [], "events": events}))
@@ -307,7 +314,7 @@ def test_a_sub_agent_is_shown_as_a_run(cli: Cli, tmp_path: Path) -> None:
     assert cli("show", f"{path}/S%2F1/1", "--json").data["id"] == "q"
 
 
-def _said(role: str, part: str, text: str) -> dict[str, Any]:
+def _message(role: str, part: str, text: str) -> dict[str, Any]:
     return {"type": "message", "id": "", "role": role, "status": "completed", "content": [{"type": part, "text": text}]}
 
 
@@ -318,25 +325,25 @@ def test_ls_lists_only_what_a_query_asks_for(cli: Cli) -> None:
     assert failed.status == 0
     assert failed.data["runs"] == [run for run in everything["runs"] if run["status"] == "error"] != []
     unreadable = {"traces/paprika/cut.json"}
-    assert {one["path"] for one in failed.data["problems"]} & unreadable == unreadable  # it may be one of them
+    assert {problem["path"] for problem in failed.data["problems"]} & unreadable == unreadable  # it may be one of them
     assert cli("ls", "traces", "--query", "status:error").text.count("\nerror") == len(failed.data["runs"])
 
 
-def test_a_query_asks_for_what_people_said_and_how_runs_are_tied(cli: Cli) -> None:
+def test_queries_filter_by_verdict_note_and_relation(cli: Cli) -> None:
     failed = [run for run in tracetui.load_all("traces") if run.summary.status is Status.ERROR]
     Sidecar().judge(failed[0].summary, Verdict.FLAKY)
     Sidecar().note(failed[0].summary, "the proxy was down")
 
-    def found(query: str) -> list[str]:
+    def addresses(query: str) -> list[str]:
         return [run["address"] for run in cli("ls", "traces", "-q", query, "--json").data["runs"]]
 
-    assert found("verdict:flaky") == found("note:proxy") == [failed[0].summary.ref.address]
-    assert len(found("status:error verdict:none")) == len(failed) - 1
-    assert failed[0].summary.ref.address in found(
+    assert addresses("verdict:flaky") == addresses("note:proxy") == [failed[0].summary.ref.address]
+    assert len(addresses("status:error verdict:none")) == len(failed) - 1
+    assert failed[0].summary.ref.address in addresses(
         f"sig:{cli('triage', 'traces', '--json').data['causes'][0]['id'][:2]}"
     )
     originals = {run["replay_of_address"] for run in cli("ls", "traces", "--json").data["runs"]} - {None}
-    assert set(found("has:replay")) == originals != set()
+    assert set(addresses("has:replay")) == originals != set()
 
 
 def test_a_query_that_fits_nothing_says_so(cli: Cli) -> None:
@@ -375,9 +382,9 @@ def test_where_no_place_is_named_it_says_what_traces_there_are(
     shutil.copy(next((FORMATS / "codex/bare/input").rglob("*.jsonl")), sessions)
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "elsewhere"))
     monkeypatch.setenv("PAPRIKA_TRACE_DIR", "gone")
-    told = cli("ls").err
-    assert "$PAPRIKA_TRACE_DIR (gone) doesn't exist" in told
-    assert f"{sessions}  (Codex rollout, 1 file)" in told
+    message = cli("ls").err
+    assert "$PAPRIKA_TRACE_DIR (gone) doesn't exist" in message
+    assert f"{sessions}  (Codex rollout, 1 file)" in message
 
 
 def test_a_run_of_several_models_costs_in_the_list_what_it_costs_alone(

@@ -33,9 +33,9 @@ def output(*command: str) -> str:
 
 def bash(line: str) -> list[str]:
     """What bash offers at the end of `line`."""
-    words = " ".join(f"'{word}'" for word in line.split(" "))
+    quoted = " ".join(f"'{word}'" for word in line.split(" "))
     last = len(line.split(" ")) - 1
-    code = f"source {SHARE}/bash-completion/completions/tracetui; COMP_WORDS=({words}); COMP_CWORD={last}; "
+    code = f"source {SHARE}/bash-completion/completions/tracetui; COMP_WORDS=({quoted}); COMP_CWORD={last}; "
     return output(program("bash"), "-c", code + '_tracetui; printf "%s\\n" "${COMPREPLY[@]}"').split()
 
 

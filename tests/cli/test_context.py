@@ -42,15 +42,15 @@ def test_rows_are_chosen_with_by(cli: Cli, by: str, content: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("by", "words"), [("file", "is known to be a file"), ("break", "nothing to read from a cache")]
+    ("by", "sentence"), [("file", "is known to be a file"), ("break", "nothing to read from a cache")]
 )
-def test_without_rows_there_is_a_sentence_and_no_table(cli: Cli, by: str, words: str) -> None:
+def test_without_rows_there_is_a_sentence_and_no_table(cli: Cli, by: str, sentence: str) -> None:
     session = ClaudeSession(Path("session.jsonl"))
     session.prompt("hello")
     session.answer("m1", text("hello"), written=12_000)
     session.write()
     output = cli("context", "session.jsonl", "--by", by).text
-    assert words in output
+    assert sentence in output
     assert "COST" not in output
 
 

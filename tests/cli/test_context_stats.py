@@ -45,17 +45,17 @@ def rows(cli: Cli, *arguments: str) -> dict[str, dict[str, Any]]:
     """The rows of all groupings by their name."""
     lines = cli("stats", "runs", "--by", BY, "--json", *arguments).out.decode()
     documents = [json.loads(document) for document in lines.replace("}\n{", "}\0{").split("\0")]
-    return {row["name"]: row | {"of": one["runs"]} for one in documents for row in one["rows"]}
+    return {row["name"]: row | {"of": document["runs"]} for document in documents for row in document["rows"]}
 
 
 def test_contents_and_breaks_sum_over_runs(cli: Cli) -> None:
     write_session(Path("runs/one.jsonl"))
     write_session(Path("runs/two.jsonl"), idle=True)
-    found = rows(cli)
-    assert (found["result:Read"]["runs"], found["result:Read"]["entered"]) == (2, 4_000)
-    assert (found["/w/a.py"]["count"], found["/w/a.py"]["carried"]) == (2, 8_000)
-    assert (found["idle"]["runs"], found["idle"]["missed"], found["idle"]["of"]) == (1, 12_060, 2)
-    carried = sum(row["carried"] or 0 for name, row in found.items() if not name.startswith("/"))
+    by_name = rows(cli)
+    assert (by_name["result:Read"]["runs"], by_name["result:Read"]["entered"]) == (2, 4_000)
+    assert (by_name["/w/a.py"]["count"], by_name["/w/a.py"]["carried"]) == (2, 8_000)
+    assert (by_name["idle"]["runs"], by_name["idle"]["missed"], by_name["idle"]["of"]) == (1, 12_060, 2)
+    carried = sum(row["carried"] or 0 for name, row in by_name.items() if not name.startswith("/"))
     assert carried == 2 * (10_003 + 12_063 + 12_123)
 
 
@@ -72,10 +72,10 @@ def write_fork() -> None:
 
 def test_a_copied_beginning_counts_once(cli: Cli) -> None:
     write_fork()
-    found = rows(cli)
-    assert (found["result:Read"]["entered"], found["/w/a.py"]["count"]) == (2_000, 1)
-    assert found["result:Read"]["carried"] == 3 * 2_000
-    assert (found["idle"]["runs"], found["idle"]["count"]) == (1, 1)
+    by_name = rows(cli)
+    assert (by_name["result:Read"]["entered"], by_name["/w/a.py"]["count"]) == (2_000, 1)
+    assert by_name["result:Read"]["carried"] == 3 * 2_000
+    assert (by_name["idle"]["runs"], by_name["idle"]["count"]) == (1, 1)
 
 
 def test_the_first_call_of_a_fork_inherits_the_context(cli: Cli) -> None:

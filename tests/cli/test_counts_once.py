@@ -48,10 +48,10 @@ def test_show_context_and_exports_tell_what_ls_tells(cli: Cli, home: Path) -> No
 
 def test_a_file_that_is_named_alone_counts_whole(cli: Cli, home: Path) -> None:
     address = next(run["address"] for run in cli("ls", str(home), "--json").data["runs"] if run["counts_in"])
-    whole = cli("ls", address, "--json").data["runs"][0]
+    alone = cli("ls", address, "--json").data["runs"][0]
     shown = cli("show", address, "--json").data["run"]
     assert shown["counts_in"] is None
-    assert shown["usage"] == whole["usage"]
+    assert shown["usage"] == alone["usage"]
 
 
 def test_a_comparison_says_where_a_run_counts(cli: Cli, home: Path) -> None:

@@ -40,10 +40,10 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def started(folder: Path, *words: str, flags: tuple[str, ...] = ("-P",)) -> subprocess.Popen[str]:
+def started(folder: Path, *arguments: str, flags: tuple[str, ...] = ("-P",)) -> subprocess.Popen[str]:
     """The program, started in the folder, with an environment in which the current folder is on `PATH`."""
     return subprocess.Popen(
-        [sys.executable, *flags, "-m", "tracetui", *words],
+        [sys.executable, *flags, "-m", "tracetui", *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -92,9 +92,9 @@ async def test_apps_in_a_browser_load_nothing_from_the_current_folder(folder: Pa
     assert ran(folder) == ""
 
 
-@pytest.mark.parametrize("words", [("formats",), ("ls", "box:traces"), ("triage", ".")])
-def test_commands_run_nothing_from_the_current_folder(folder: Path, words: tuple[str, ...]) -> None:
-    with started(folder, *words) as command:
+@pytest.mark.parametrize("arguments", [("formats",), ("ls", "box:traces"), ("triage", ".")])
+def test_commands_run_nothing_from_the_current_folder(folder: Path, arguments: tuple[str, ...]) -> None:
+    with started(folder, *arguments) as command:
         command.communicate(timeout=PATIENCE)
     assert ran(folder) == ""
 

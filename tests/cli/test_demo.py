@@ -15,8 +15,8 @@ def test_samples_are_written_to_a_new_folder(cli: Cli, arguments: list[str], run
     assert (result.status, result.out, result.err) == (0, b"", "tracetui: wrote samples\n")
     listed = cli("ls", "samples", "--json").data["runs"]
     assert sum(run["parent"] is None for run in listed) == runs
-    again = cli("demo", "--write", "samples")
-    assert (again.status, again.err) == (2, "tracetui: samples already exists; name a new folder\n")
+    second = cli("demo", "--write", "samples")
+    assert (second.status, second.err) == (2, "tracetui: samples already exists; name a new folder\n")
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(cli: Cli) -> None:

@@ -47,14 +47,14 @@ def test_an_original_is_compared_with_its_only_replay(cli: Cli) -> None:
     shutil.copy(REPLAY, second)
     change(second, lambda value: value.update(execution_id="plan-7-again-2"))
 
-    several = cli("diff", ORIGINAL)
+    ambiguous = cli("diff", ORIGINAL)
 
-    assert several.status == 2
-    assert "has 2 replays; choose one" in several.err
-    assert {line.strip() for line in several.err.splitlines()[1:]} == {REPLAY, second}
+    assert ambiguous.status == 2
+    assert "has 2 replays; choose one" in ambiguous.err
+    assert {line.strip() for line in ambiguous.err.splitlines()[1:]} == {REPLAY, second}
 
 
-def test_the_first_divergence_is_told_before_all_else(cli: Cli) -> None:
+def test_the_first_divergence_is_printed_first(cli: Cli) -> None:
     change(REPLAY, drifted)
 
     text = cli("diff", REPLAY).text
@@ -83,7 +83,7 @@ def test_the_contract_of_the_data(cli: Cli) -> None:
     assert row["changes"][0]["path"] == first["path"]
     assert {"path", "a", "b"} <= set(row["changes"][0])
     assert row["a"].startswith(f"{ORIGINAL}/")
-    assert all(one["downstream"] is False for one in data["rows"][: first["row"] + 1])
+    assert all(row["downstream"] is False for row in data["rows"][: first["row"] + 1])
 
 
 def test_addresses_of_rows_lead_to_their_steps(cli: Cli) -> None:
@@ -94,7 +94,7 @@ def test_addresses_of_rows_lead_to_their_steps(cli: Cli) -> None:
         assert cli("show", row["b"], "--json").status == 0
 
 
-def test_the_same_is_said(cli: Cli) -> None:
+def test_a_run_has_no_differences_from_itself(cli: Cli) -> None:
     result = cli("diff", ORIGINAL, ORIGINAL, "--json")
 
     assert result.data["first_divergence"] is None
@@ -122,7 +122,7 @@ def test_exit_codes_as_diff_has_them(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "words"),
+    ("arguments", "status", "message"),
     [
         (["traces/nowhere.json", ORIGINAL], 1, "no such file"),
         (["traces/lattice/weather.jsonl#seoul-1"], 2, "has neither an original nor a replay"),
@@ -134,7 +134,7 @@ def test_exit_codes_as_diff_has_them(cli: Cli) -> None:
         (["--repeats", ORIGINAL, REPLAY], 2, "--repeats needs --replays DIR"),
     ],
 )
-def test_trouble_is_one_sentence(cli: Cli, arguments: list[str], status: int, words: str) -> None:
+def test_wrong_usage_is_one_sentence(cli: Cli, arguments: list[str], status: int, message: str) -> None:
     Path("empty").mkdir()
 
     result = cli("diff", *arguments)
@@ -142,11 +142,11 @@ def test_trouble_is_one_sentence(cli: Cli, arguments: list[str], status: int, wo
     assert result.status == status
     assert result.out == b""
     assert result.err.startswith("tracetui: ")
-    assert words in result.err
+    assert message in result.err
     assert cli("diff", *arguments, "--exit-code").status == 2
 
 
-def test_a_missing_original_is_said(cli: Cli) -> None:
+def test_a_missing_original_is_an_error(cli: Cli) -> None:
     Path(ORIGINAL).unlink()
 
     result = cli("diff", REPLAY)
@@ -189,7 +189,7 @@ def test_every_pair_as_data(cli: Cli) -> None:
     assert pairs[STUDENT]["relation"] == "student"
 
 
-def test_a_folder_of_replays_is_judged_for_ci(cli: Cli) -> None:
+def test_the_exit_code_of_a_folder_of_replays_serves_ci(cli: Cli) -> None:
     def status() -> int:
         return cli("diff", "--replays", "traces/paprika", "--exit-code").status
 
@@ -252,13 +252,13 @@ def recorded(name: str, ident: str, form: str, **more: Any) -> str:
     calls = [
         {"id": f"{ident}{n}", "type": "function", "function": {"name": "search", "arguments": text}} for n in (1, 2)
     ]
-    said = [
+    messages = [
         {"role": "user", "content": "Find it."},
         {"role": "assistant", "content": None, "tool_calls": calls},
         *({"role": "tool", "tool_call_id": call["id"], "content": f"result {n}"} for n, call in enumerate(calls)),
     ]
     step = {
-        "step_index": 0, "step_type": "llm_call", "name": "gpt", "input_data": {"messages": said},
+        "step_index": 0, "step_type": "llm_call", "name": "gpt", "input_data": {"messages": messages},
         "output_data": {"text": more.pop("answer", "Done.")}, "input_hash": f"hash of {ident}",
     }  # fmt: skip
     value = {
@@ -286,7 +286,7 @@ def test_other_ids_of_calls_and_other_json_in_texts_are_no_difference(cli: Cli, 
     assert cli("diff", a, recorded("three", ident, "wide", answer="Gone."), "--exit-code").status == 1
 
 
-def test_values_that_look_the_same_are_told_apart(cli: Cli) -> None:
+def test_lookalike_values_are_distinguished(cli: Cli) -> None:
     a, b = recorded("one", "c", "wide", answer="caf\u00e9"), recorded("two", "c", "wide", answer="cafe\u0301")
     text = cli("diff", a, b).text
 

@@ -109,7 +109,7 @@ def test_a_patch_and_a_here_document_are_edits(cli: Cli) -> None:
     assert (file["added"], file["removed"], file["state"]) == (3, 1, "as written")
 
 
-def test_files_outside_of_the_root_and_patterns_are_not_looked_at(cli: Cli) -> None:
+def test_files_outside_of_the_root_and_patterns_are_not_read(cli: Cli) -> None:
     steps = [write("hosts", "a\n", root="/etc"), bash('touch "$NAME"'), bash("mkdir -p new && chmod +x a.sh")]
     write_session(Path("runs/one.jsonl"), steps)
     states = {path: (file["state"], file["outside"]) for path, file in files(cli, "--repo", repository()).items()}
@@ -124,7 +124,7 @@ def test_the_repository_of_the_current_folder_is_the_default(cli: Cli, monkeypat
     assert cli("files", runs, "--json").data["files"][0]["state"] == "as written"
 
 
-def test_a_foreign_repository_is_not_looked_at(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_foreign_repository_is_not_read(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     write_session(Path("runs/one.jsonl"), [write(name, "one\n") for name in ("a.py", "b.py", "c.py")])
     runs = os.path.abspath("runs")
     monkeypatch.chdir(repository(a_py="another\n"))
@@ -141,7 +141,7 @@ def test_links_and_other_kinds_of_files_are_not_followed(cli: Cli) -> None:
     assert {file["state"] for file in files(cli, "--repo", repo).values()} == {"not looked at"}
 
 
-def test_projects_are_told_apart_by_absolute_paths(cli: Cli) -> None:
+def test_projects_are_distinguished_by_absolute_paths(cli: Cli) -> None:
     write_session(Path("runs/one.jsonl"), [write("a.py", "one\n")])
     write_session(Path("runs/two.jsonl"), [write("a.py", "one\n", root="/home/dev/till")], root="/home/dev/till")
     assert [*files(cli)] == ["/home/dev/shop/a.py", "/home/dev/till/a.py"]

@@ -40,9 +40,9 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
-        found = dict(attrs)
-        self.ids |= {found["id"] or ""} if "id" in found else set()
-        self.links |= {found["href"] or ""} if "href" in found else set()
+        attributes = dict(attrs)
+        self.ids |= {attributes["id"] or ""} if "id" in attributes else set()
+        self.links |= {attributes["href"] or ""} if "href" in attributes else set()
 
 
 # ---- exit statuses
@@ -111,7 +111,7 @@ def test_a_pass_rule_sets_the_outcomes(cli: Cli, monkeypatch: pytest.MonkeyPatch
 # ---- trials that do not count
 
 
-def test_what_is_not_compared_is_counted_in_one_sentence_each(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uncompared_tasks_are_counted_in_one_sentence_each(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch)
     tasks = {f"t{i}": "pp" for i in range(8)}
     write_scored("base", {**tasks, "once": "p", "open": "p?", "old": "pp", "later": "??"})
@@ -128,7 +128,7 @@ def test_what_is_not_compared_is_counted_in_one_sentence_each(cli: Cli, monkeypa
         "1 task only in the candidate, not compared",
         "1 task without a scored trial in one set, not compared",
     ]
-    assert result.err.splitlines()[: len(sentences)] == [f"tracetui: {one}" for one in sentences]
+    assert result.err.splitlines()[: len(sentences)] == [f"tracetui: {sentence}" for sentence in sentences]
     rows = [line.split() for line in result.text.splitlines()[-3:]]
     assert rows == [["only", "in", "base", "old"], ["only", "in", "candidate", "new"], ["not", "scored", "later"]]
     saved = json.loads(Path("out.json").read_bytes())
@@ -172,7 +172,7 @@ def test_documents_lead_to_the_first_difference_of_every_changed_task(cli: Cli) 
     page = Page(Path("out.html").read_text())
     anchors = {f"lower-{i}" for i in range(1, 8)}
     assert page.ids == anchors
-    assert page.links == {f"#{one}" for one in anchors}
+    assert page.links == {f"#{anchor}" for anchor in anchors}
     assert not page.tags & {"img", "link", "iframe"}
     assert Path("out.html").read_text().count("<script") == 1, "the script of the page"
     assert "default-src 'none'" in Path("out.html").read_text()
@@ -207,7 +207,7 @@ def test_junit_fails_for_the_verdict_and_for_tasks_beyond_chance_only(cli: Cli) 
         assert sorted(case.attrib["name"] for case in cases[1:]) == [f"t{i}" for i in range(8)]
         assert len([*suite.iter("failure")]) == failures
         assert len([*suite.iter("skipped")]) == skipped
-        stated = {one.attrib["name"]: one.attrib["value"] for one in suite.iter("property")}
+        stated = {element.attrib["name"]: element.attrib["value"] for element in suite.iter("property")}
         assert stated["verdict"] == verdict["verdict"]
         assert float(stated["p"]) == pytest.approx(verdict["p"], rel=1e-5)
         ends = verdict["interval"]

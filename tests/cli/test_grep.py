@@ -51,7 +51,7 @@ def test_the_last_line_of_data_counts(cli: Cli) -> None:
 
 
 def test_runs_and_counts(cli: Cli) -> None:
-    data = [one for one in lines_of(cli("grep", "e", "traces", "--json").out) if one["event"] == "hit"]
+    data = [event for event in lines_of(cli("grep", "e", "traces", "--json").out) if event["event"] == "hit"]
     runs = list(dict.fromkeys(hit["run"] for hit in data))
 
     assert cli("grep", "-l", "e", "traces").text.split("\n") == [*runs, ""]
@@ -63,29 +63,29 @@ def test_runs_and_counts(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("-i", "timeout", "traces"), ("timeout", "-i", "traces"), ("timeout", "traces", "-i")]
+    "arguments", [("-i", "timeout", "traces"), ("timeout", "-i", "traces"), ("timeout", "traces", "-i")]
 )
-def test_options_may_stand_anywhere(cli: Cli, words: tuple[str, ...]) -> None:
-    assert cli("grep", "-l", *words).out == cli("grep", "-i", "-l", "timeout", "traces").out != b""
+def test_options_may_stand_anywhere(cli: Cli, arguments: tuple[str, ...]) -> None:
+    assert cli("grep", "-l", *arguments).out == cli("grep", "-i", "-l", "timeout", "traces").out != b""
 
 
 def test_status_is_that_of_grep(cli: Cli) -> None:
     assert cli("grep", "no such words", "traces").status == 1
     assert cli("grep", "limit", "traces").status == 0
-    for words, said in (
+    for arguments, message in (
         (["-e", "(", "traces"], "invalid regular expression"),
         (["", "traces"], "empty"),
         (["limit", "nowhere"], "No such file"),
     ):
-        result = cli("grep", *words)
+        result = cli("grep", *arguments)
         assert (result.status, result.out) == (2, b"")
-        assert said in result.err
+        assert message in result.err
         assert result.err.count("\n") == 1
 
 
-def test_trouble_is_told_and_the_rest_is_searched(cli: Cli) -> None:
-    whole = paprika(Path("traces/whole.json"), "whole")
-    Path("traces/torn.json").write_bytes(whole[:-30])
+def test_problems_are_printed_and_the_rest_is_searched(cli: Cli) -> None:
+    complete = paprika(Path("traces/whole.json"), "whole")
+    Path("traces/torn.json").write_bytes(complete[:-30])
     Path("notes.json").write_text("found 1 in something else")
 
     result = cli("grep", "found 1", "traces", "notes.json")
@@ -95,15 +95,15 @@ def test_trouble_is_told_and_the_rest_is_searched(cli: Cli) -> None:
     assert result.text.count("\n") == 1
     assert "torn.json" in result.err
     assert "skipped 1 file that isn't a trace" in result.err
-    assert [one["path"] for one in data if one["event"] == "problem"] == ["traces/torn.json"]
+    assert [event["path"] for event in data if event["event"] == "problem"] == ["traces/torn.json"]
 
 
 def test_nothing_reaches_the_terminal_that_it_may_act_upon(cli: Cli) -> None:
     session = Session(Path("traces/hostile.ccpa-trace.jsonl"))
     session.step("\x1b]0;owned\x07 needle \u202egnp.exe\r\x1b[2J")
 
-    for words in (["grep", "needle", "traces"], ["grep", "needle", "traces", "--json"]):
-        out = cli(*words).out.decode()
+    for arguments in (["grep", "needle", "traces"], ["grep", "needle", "traces", "--json"]):
+        out = cli(*arguments).out.decode()
         assert "needle" in out
         assert not {"\x1b", "\x07", "\u202e", "\r"} & set(out)
 
@@ -139,7 +139,7 @@ def test_secrets_are_masked_for_people_and_exact_as_data(cli: Cli) -> None:
     session = Session(Path("traces/made/a.ccpa-trace.jsonl"))
     session.answer(session.call("login", api_key="hunter2-correct-horse"), "done")
 
-    for words, shown in (([], False), (["--json"], True), (["--json", "--redact"], False)):
-        result = cli("grep", "correct-horse", "traces/made", *words)
-        assert result.status == int("--redact" in words)  # masked text is searched there
+    for options, shown in (([], False), (["--json"], True), (["--json", "--redact"], False)):
+        result = cli("grep", "correct-horse", "traces/made", *options)
+        assert result.status == int("--redact" in options)  # masked text is searched there
         assert ("hunter2" in result.text) == shown

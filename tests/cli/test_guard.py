@@ -119,14 +119,14 @@ class Plugged(Odd):
 
 
 def _raise(failure: Callable[[], BaseException]) -> Callable[[], Any]:
-    def how() -> Any:
+    def raise_failure() -> Any:
         raise failure()
 
-    return how
+    return raise_failure
 
 
 HOW: Final[dict[str, Callable[[], Any]]] = {
-    **{f"raises {one!a}": _raise(one) for one in FAILURES},
+    **{f"raises {failure!a}": _raise(failure) for failure in FAILURES},
     **{f"returns {value!a}": partial(copy, value) for value in WRONG},
 }
 
@@ -161,29 +161,29 @@ def _forget() -> None:
 
 
 def by_name(folder: Path) -> dict[str, Found]:
-    return {Path(one.path).name: one for one in scan(LocalSource(), [str(folder)], deep=True)}
+    return {Path(entry.path).name: entry for entry in scan(LocalSource(), [str(folder)], deep=True)}
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_whatever_a_plug_in_does_ends_in_a_problem_of_its_file(folder: Path, odd: type[Odd], method: str) -> None:
-    for name, how in HOW.items():
-        odd.misbehaves, odd.how = method, staticmethod(how)
+def test_every_fault_of_a_plug_in_is_a_problem_of_its_file(folder: Path, odd: type[Odd], method: str) -> None:
+    for name, behavior in HOW.items():
+        odd.misbehaves, odd.how = method, staticmethod(behavior)
         try:
-            _check_all_uses(folder, method, how)
+            _check_all_uses(folder, method, behavior)
         except Exception as error:
             error.add_note(f"where {method} {name}")
             raise
 
 
-def _check_all_uses(folder: Path, method: str, how: Callable[[], Any]) -> None:
-    right = _is_right(method, how)
+def _check_all_uses(folder: Path, method: str, behavior: Callable[[], Any]) -> None:
+    right = _is_right(method, behavior)
 
-    found = by_name(folder)
+    entries = by_name(folder)
 
-    assert [one.kind for one in found.values() if one.path.endswith("good.jsonl")] == ["listed"]
-    bad = found["bad.odd"]
+    assert [entry.kind for entry in entries.values() if entry.path.endswith("good.jsonl")] == ["listed"]
+    bad = entries["bad.odd"]
     if method in ("sniff", "summarize", "whole_of"):
-        assert right or (bad.kind == "problem" and all(one.reason for one in bad.problems))
+        assert right or (bad.kind == "problem" and all(problem.reason for problem in bad.problems))
     else:
         assert len(bad.runs) == 1
         assert bool(bad.problems) == (method in ("half", "parts_in") and not right)
@@ -204,18 +204,18 @@ def _check_all_uses(folder: Path, method: str, how: Callable[[], Any]) -> None:
                 assert fork(run, 0) is None or right or fork(run, 0) == "code"
         part_folders_of(run.summary.ref.path, run.summary.ref.format)
     refs = [run.summary.ref for run in runs]
-    assert any(isinstance(one, Outcome) for one in grep_runs(LocalSource(), refs, Needle("needle")))
+    assert any(isinstance(result, Outcome) for result in grep_runs(LocalSource(), refs, Needle("needle")))
 
     programs.variables()
     programs.homes(LocalSource(), {}, folder)
-    told = programs.fault(registry.load(NAME), {}, folder)
-    assert right or bool(told) == (method in ("homes", "home_variables"))
+    fault = programs.fault(registry.load(NAME), {}, folder)
+    assert right or bool(fault) == (method in ("homes", "home_variables"))
 
 
-def _is_right(method: str, how: Callable[[], Any]) -> bool:
+def _is_right(method: str, behavior: Callable[[], Any]) -> bool:
     """Whether what is returned is what that method may return."""
     try:
-        value = how()
+        value = behavior()
     except BaseException:
         return False
     if method in ("whole_of", "fork"):
@@ -226,7 +226,7 @@ def _is_right(method: str, how: Callable[[], Any]) -> bool:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_commands_say_it_and_go_on(
+def test_commands_report_a_fault_and_continue(
     cli: Cli, folder: Path, odd: type[Odd], method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     odd.misbehaves, odd.how = method, staticmethod(_raise(lambda: ValueError("odd\x1b[31m thing")))
@@ -251,16 +251,16 @@ def test_a_format_that_fails_to_sniff_hides_no_file_of_another(cli: Cli, folder:
 
     assert by_name(folder)["good.jsonl"].kind == "listed"
     assert by_name(folder)["notes.txt"].kind == "problem"
-    told = {Path(one["path"]).name: one for one in cli("doctor", str(folder), "--json").data["files"]}
-    assert told["good.jsonl"]["class"] == "listed"
-    assert "ZeroDivisionError" in told["good.jsonl"]["problems"][0]["reason"]
+    files = {Path(file["path"]).name: file for file in cli("doctor", str(folder), "--json").data["files"]}
+    assert files["good.jsonl"]["class"] == "listed"
+    assert "ZeroDivisionError" in files["good.jsonl"]["problems"][0]["reason"]
 
 
 @pytest.mark.parametrize("value", ["name", 5], ids=str)
 def test_a_run_of_a_plug_in_has_fields_of_the_right_types(folder: Path, odd: type[Odd], value: Any) -> None:
     spans = [Span(id=value, name="step")]
     odd.more = lambda *_: Chunk(spans=spans)  # type: ignore[method-assign]
-    (run,) = [one for one in tracetui.load_all(folder) if one.summary.ref.format == NAME]
+    (run,) = [run for run in tracetui.load_all(folder) if run.summary.ref.format == NAME]
     assert bool(run.problems) == (value == 5)
 
 
@@ -272,7 +272,7 @@ def test_a_plug_in_that_ends_the_program_when_it_is_loaded_is_left_out(monkeypat
     monkeypatch.setattr(registry, "_plugins", lambda: {NAME: EntryPoint(NAME, "x:y", registry.GROUP)})
     _forget()
     try:
-        assert NAME not in [one.name for one in registry.formats()]
+        assert NAME not in [known.name for known in registry.formats()]
     finally:
         _forget()
 
@@ -332,8 +332,8 @@ def test_an_id_that_is_no_name_of_a_file_ends_nothing(cli: Cli, tmp_path: Path, 
         result = cli(*command.split(), str(tmp_path))
         assert result.status == (1 if command.startswith("grep") else 0), (command, result)
     assert any(run.summary.ref.path.endswith("good.jsonl") for run in tracetui.load_all(tmp_path))
-    for one in scan(LocalSource(), [str(tmp_path)], deep=False):
-        assert one.kind in ("listed", "ignored"), one
+    for entry in scan(LocalSource(), [str(tmp_path)], deep=False):
+        assert entry.kind in ("listed", "ignored"), entry
 
 
 def test_a_part_larger_than_memory_is_a_problem_of_its_run(cli: Cli, tmp_path: Path) -> None:
@@ -344,9 +344,9 @@ def test_a_part_larger_than_memory_is_a_problem_of_its_run(cli: Cli, tmp_path: P
         file.truncate(1 << 60 if _is_sparse(file) else 1 << 20)
     result = cli("doctor", str(tmp_path), "--json")
     assert result.status == 0
-    told = {Path(one["path"]).name: one for one in result.data["files"]}
-    assert told["good.jsonl"]["class"] == "listed"
-    assert told["prt_1.json"]["class"] == "problem"
+    files = {Path(file["path"]).name: file for file in result.data["files"]}
+    assert files["good.jsonl"]["class"] == "listed"
+    assert files["prt_1.json"]["class"] == "problem"
 
 
 def _is_sparse(file: Any) -> bool:

@@ -39,7 +39,9 @@ def tracetui(*arguments: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([sys.executable, "-m", "tracetui", *arguments], capture_output=True, timeout=120, check=False)
 
 
-def test_every_case_is_judged_right(corpus: Path, listed: subprocess.CompletedProcess[bytes], tmp_path: Path) -> None:
+def test_every_case_is_classified_correctly(
+    corpus: Path, listed: subprocess.CompletedProcess[bytes], tmp_path: Path
+) -> None:
     report = tmp_path / "report.json"
     report.write_bytes(listed.stdout)
     verdict = tool("--judge", str(corpus), str(report))
@@ -50,9 +52,13 @@ def test_every_case_is_judged_right(corpus: Path, listed: subprocess.CompletedPr
 
 
 def test_every_file_is_in_one_class(corpus: Path) -> None:
-    found = json.loads(tracetui("doctor", str(corpus / "traces"), "--json").stdout)
+    diagnosis = json.loads(tracetui("doctor", str(corpus / "traces"), "--json").stdout)
 
-    assert found["listed"] + found["problem"] + found["ignored"] == found["seen"] == len(found["files"])
+    assert (
+        diagnosis["listed"] + diagnosis["problem"] + diagnosis["ignored"]
+        == diagnosis["seen"]
+        == len(diagnosis["files"])
+    )
 
 
 def test_nothing_that_a_terminal_acts_upon_is_printed(corpus: Path, listed: subprocess.CompletedProcess[bytes]) -> None:

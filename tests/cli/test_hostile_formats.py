@@ -23,8 +23,8 @@ LEAST: Final = 3
 
 def harmless(out: bytes) -> str:
     """The output as text, when nothing in it acts."""
-    found = CONTROLS.search(out)
-    assert found is None, out[max(0, found.start() - 80) : found.end() + 80]
+    match = CONTROLS.search(out)
+    assert match is None, out[max(0, match.start() - 80) : match.end() + 80]
     text = out.decode("utf-8")
     unsafe = UNSAFE.search(text.replace("\n", ""))
     assert unsafe is None, unsafe
@@ -40,7 +40,7 @@ def test_commands_print_only_text(cli: Cli, tmp_path: Path, name: str) -> None:
         runs: list[dict[str, Any]] = json.loads(listed.out)["runs"] if listed.status == 0 else []
         for arguments in (["ls", str(folder)], ["doctor", str(folder)], ["grep", "owned", str(folder)]):
             everything += harmless(cli(*arguments).out)
-        for run in [one for one in runs if one["format"] == name][:6]:
+        for run in [run for run in runs if run["format"] == name][:6]:
             address = run["address"]
             shown = cli("show", address)
             assert shown.status == 0, shown.err
@@ -48,7 +48,7 @@ def test_commands_print_only_text(cli: Cli, tmp_path: Path, name: str) -> None:
             harmless(cli("show", address, "--json").out)
             harmless(cli("export", address).out)
             seen += 1
-        for one, other in pairwise(runs[:3]):
-            everything += harmless(cli("diff", one["address"], other["address"]).out)
+        for run, other in pairwise(runs[:3]):
+            everything += harmless(cli("diff", run["address"], other["address"]).out)
     assert seen, f"no run of {name} can be read any more"
     assert sum(word in everything for word in ("owned", "[red]", "[bold [/bold", "passwd", "<202E>")) >= LEAST

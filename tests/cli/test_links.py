@@ -50,9 +50,9 @@ def test_a_passed_run_is_not_compared_with_trials(cli: Cli, tmp_path: Path) -> N
 
 def test_origin_of_a_value(cli: Cli, tmp_path: Path) -> None:
     run = str(write_desk(tmp_path))
-    found = cli("show", f"{run}/4.1", "--origin", "1250", "--json").data
-    assert found["link"]["match"] == "same number"
-    assert [(end["span"], end["quote"]) for end in found["places"]] == [("1", "1,250.00"), ("4.1", "1250")]
+    origin = cli("show", f"{run}/4.1", "--origin", "1250", "--json").data
+    assert origin["link"]["match"] == "same number"
+    assert [(end["span"], end["quote"]) for end in origin["places"]] == [("1", "1,250.00"), ("4.1", "1250")]
     assert cli("show", f"{run}/4.1", "--origin", "1250").text.startswith(
         "1250 first in [1] user (same number: 1,250.00)"
     )
@@ -67,8 +67,8 @@ def test_origin_needs_a_step(cli: Cli, tmp_path: Path) -> None:
 
 def test_quotes_of_links_are_masked(cli: Cli, tmp_path: Path) -> None:
     taken = ("update_key", {"key": SECRET, "id": "K-2417"}, "done")
-    again = ("update_key", {"key": SECRET, "id": "K-2417"}, f"Error: {SECRET} of K-2417 is in use")
-    run = str(write_trial(tmp_path, "t__0", (LOOKUP, taken, again), passed=False))
+    repeated = ("update_key", {"key": SECRET, "id": "K-2417"}, f"Error: {SECRET} of K-2417 is in use")
+    run = str(write_trial(tmp_path, "t__0", (LOOKUP, taken, repeated), passed=False))
     assert SECRET in cli("show", f"{run}/links", "--json").text
     masked = cli("show", f"{run}/links", "--json", "--redact")
     assert SECRET not in masked.text

@@ -47,11 +47,11 @@ def in_process(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixt
     """Servers in this process run commands in it, too. That they start programs is tested with the other fixtures."""
     cli = Cli(capsysbinary)
 
-    async def run(commands: Commands, command: str, words: Sequence[str]) -> tuple[bytes, bytes]:
+    async def run(commands: Commands, command: str, arguments: Sequence[str]) -> tuple[bytes, bytes]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(local.WITHIN, commands._environment[local.WITHIN])
             local._allowed.cache_clear()
-            result = cli(command, *words)
+            result = cli(command, *arguments)
         local._allowed.cache_clear()
         return result.out, result.err.encode()
 
@@ -60,11 +60,11 @@ def in_process(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixt
 
 
 @asynccontextmanager
-async def program(*words: str) -> AsyncIterator[ClientSession]:
+async def program(*arguments: str) -> AsyncIterator[ClientSession]:
     """A session with the real program."""
     from mcp import ClientSession, StdioServerParameters, stdio_client
 
-    server = StdioServerParameters(command=sys.executable, args=["-m", "tracetui", "mcp", *words])
+    server = StdioServerParameters(command=sys.executable, args=["-m", "tracetui", "mcp", *arguments])
     streams = stdio_client(server, errlog=sys.__stderr__ or sys.stderr)  # pytest captures the other
     async with streams as (read, write), ClientSession(read, write) as session:
         await session.initialize()
@@ -90,7 +90,7 @@ async def call(session: ClientSession, tool: str, **arguments: Any) -> dict[str,
 async def failure(session: ClientSession, tool: str, **arguments: Any) -> str:
     result = await session.call_tool(tool, arguments)
     assert result.is_error
-    return "".join(getattr(one, "text", "") for one in result.content)
+    return "".join(getattr(part, "text", "") for part in result.content)
 
 
 async def test_every_tool_answers_with_the_json_of_its_command(traces: Path, in_process: Cli) -> None:
@@ -106,7 +106,7 @@ async def test_every_tool_answers_with_the_json_of_its_command(traces: Path, in_
         assert "instructions" in listed["notice"]
         failed = (await call(session, "list", query="status:error"))["data"]["runs"]
         assert failed
-        assert {one["status"] for one in failed} == {"error"}
+        assert {run["status"] for run in failed} == {"error"}
         shown = await call(session, "show", address=run)
         assert shown["data"] == cli("show", run, "--json", "--redact").data
         assert (await call(session, "show", address="plan-7-a"))["data"]["run"]["id"].startswith("plan-7-a")
@@ -125,15 +125,15 @@ async def test_every_tool_answers_with_the_json_of_its_command(traces: Path, in_
 async def test_answers_are_pages(traces: Path) -> None:
     async with server(traces) as session:
         everything = (await call(session, "list", size=400_000))["data"]["runs"]
-        found: list[Any] = []
+        runs: list[Any] = []
         offset: int | None = 0
         while offset is not None:
             answer = await call(session, "list", size=10_000, offset=offset)
             assert len(json.dumps(answer, separators=(",", ":"))) < 20_000
-            found += answer["data"]["runs"]
+            runs += answer["data"]["runs"]
             offset = answer.get("more")
             assert offset is None or any("runs: items" in note for note in answer["cut"])
-        assert [run["address"] for run in found] == [run["address"] for run in everything]
+        assert [run["address"] for run in runs] == [run["address"] for run in everything]
 
 
 @pytest.mark.usefixtures("in_process")
@@ -173,8 +173,8 @@ async def test_no_tool_tells_a_secret_on_any_page(tmp_path: Path, in_process: Cl
     paths = served_paths([str(tmp_path / "runs")], "mcp")
     async with Client(make_server(paths, repo=str(repo))) as client:
         assert {tool.name for tool in (await client.session.list_tools()).tools} == calls.keys()
-        for tool, several in calls.items():
-            for arguments, size in product(several, (SMALLEST, 400_000)):
+        for tool, argument_sets in calls.items():
+            for arguments, size in product(argument_sets, (SMALLEST, 400_000)):
                 answer = json.dumps(await call(client.session, tool, size=size, **arguments))
                 assert not [part for part in (SECRET[:12], SECRET[-12:]) if part in answer], (tool, arguments, size)
     assert SECRET in in_process("show", f"{desk}/links", "--json").text
@@ -206,13 +206,13 @@ async def test_nothing_outside_of_the_paths_is_read(traces: Path, tmp_path: Path
         assert "did you mean `error`" in await failure(session, "list", query="status:eror")
 
 
-def test_what_cannot_be_served_is_refused(capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:
+def test_places_that_cannot_be_served_are_refused(capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:
     cli = Cli(capsysbinary)
     (tmp_path / "a:b").mkdir()
     assert "can't limit reading" in cli("mcp", str(tmp_path / "a:b")).err
-    for path, words in (("box:traces", "local files only"), ("-", "local files only"), ("nothing", "no such file")):
-        found = cli("mcp", path)
-        assert (found.status, words in found.err) == (2, True)
+    for path, message in (("box:traces", "local files only"), ("-", "local files only"), ("nothing", "no such file")):
+        result = cli("mcp", path)
+        assert (result.status, message in result.err) == (2, True)
 
 
 # ---- lines of standard input, as any program may send them
@@ -231,9 +231,9 @@ INITIALIZE = {
 
 def talk(folder: Path, *lines: bytes, waits: int) -> tuple[list[Any], str]:
     """Send lines and read `waits` answers; return them, and the errors printed until the server ends."""
-    words = [*TRACETUI, "mcp", str(folder)]
+    command = [*TRACETUI, "mcp", str(folder)]
     pipe = subprocess.PIPE
-    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(json.dumps(INITIALIZE).encode() + b"\n")
@@ -283,7 +283,7 @@ async def test_calls_at_once_are_limited(traces: Path, monkeypatch: pytest.Monke
     commands = Commands([str(traces)], exact=False)
     most, now = 0, 0
 
-    async def run(command: str, words: Any) -> tuple[bytes, bytes]:
+    async def run(command: str, arguments: Any) -> tuple[bytes, bytes]:
         nonlocal most, now
         now += 1
         most = max(most, now)

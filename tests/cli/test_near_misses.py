@@ -28,16 +28,16 @@ def folder(tmp_path: Path) -> Path:
 
 def test_ls_counts_ignored_files_and_names_near_misses(cli: Cli, tmp_path: Path) -> None:
     root = folder(tmp_path)
-    found = cli("ls", "traces", str(root), "--json")
+    result = cli("ls", "traces", str(root), "--json")
     alone = cli("ls", "traces", "--json")
-    assert found.status == 0
-    assert found.data["counts"] == alone.data["counts"] | {"ignored": alone.data["counts"]["ignored"] + 5}
-    assert found.data["near_misses"] == [
+    assert result.status == 0
+    assert result.data["counts"] == alone.data["counts"] | {"ignored": alone.data["counts"]["ignored"] + 5}
+    assert result.data["near_misses"] == [
         {"path": str(root / "agent.db"), "reason": "holds tables messages, sessions, but no format claims it"},
         {"path": str(root / "chat.json"), "reason": "holds chat messages, but no format claims it"},
         {"path": str(root / "printed.txt"), "reason": "holds agent events, but no format claims it"},
     ]
-    assert found.err.splitlines() == [
+    assert result.err.splitlines() == [
         "tracetui: 3 files look like traces, but no format claims them:",
         f"  {root / 'agent.db'} holds tables messages, sessions",
         f"  {root / 'chat.json'} holds chat messages",
@@ -53,19 +53,19 @@ def test_a_query_does_not_change_the_counts(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_without_a_run_near_misses_are_named_all_the_same(cli: Cli, tmp_path: Path) -> None:
-    found = cli("ls", str(folder(tmp_path)))
-    assert found.status == 1
-    assert "chat.json holds chat messages" in found.err
+    result = cli("ls", str(folder(tmp_path)))
+    assert result.status == 1
+    assert "chat.json holds chat messages" in result.err
 
 
 def test_doctor_marks_near_misses(cli: Cli, tmp_path: Path) -> None:
-    found = cli("doctor", str(folder(tmp_path)), "--json").data
-    assert {Path(one["path"]).name for one in found["files"] if one["near_miss"]} == {
+    diagnosis = cli("doctor", str(folder(tmp_path)), "--json").data
+    assert {Path(file["path"]).name for file in diagnosis["files"] if file["near_miss"]} == {
         "agent.db",
         "chat.json",
         "printed.txt",
     }
-    assert found["near_misses"] == 3
+    assert diagnosis["near_misses"] == 3
     assert "3 of the ignored files look like traces" in cli("doctor", str(folder(tmp_path / "x"))).text
 
 
@@ -82,7 +82,7 @@ def test_an_unread_store_is_named_once(cli: Cli, tmp_path: Path) -> None:
     assert listed["counts"]["ignored"] == 2
     diagnosis = cli("doctor", str(root), "--json").data
     assert diagnosis["near_misses"] == 1
-    assert [one["reason"] for one in diagnosis["files"]] == [
+    assert [file["reason"] for file in diagnosis["files"]] == [
         "holds Cline tasks, which no format reads",
         "belongs to the Cline tasks above",
     ]
@@ -100,9 +100,9 @@ def test_doctor_says_what_companions_of_a_session_are(cli: Cli, tmp_path: Path) 
     root.mkdir(parents=True)
     (root / "journal.jsonl").write_text('{"type":"started","key":"k"}\n')
     (root / "agent-1.meta.json").write_text("{}")
-    found = cli("doctor", str(root), "--json").data
-    assert [one["reason"] for one in found["files"]] == [
+    diagnosis = cli("doctor", str(root), "--json").data
+    assert [file["reason"] for file in diagnosis["files"]] == [
         "describes a sub-agent of Claude Code",
         "journal of a workflow of Claude Code",
     ]
-    assert (found["problem"], found["near_misses"]) == (0, 0)
+    assert (diagnosis["problem"], diagnosis["near_misses"]) == (0, 0)

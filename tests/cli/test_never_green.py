@@ -24,7 +24,7 @@ def test_a_value_outside_a_closed_set_is_wrong_usage(cli: Cli, name: str, comman
 
 
 @pytest.mark.parametrize(
-    ("words", "hint"),
+    ("arguments", "hint"),
     [
         (("ls", "traces", "-q", "status:eror"), "did you mean `error`?"),
         (("ls", "traces", "-q", "format:otl"), "did you mean `otlp`?"),
@@ -41,8 +41,8 @@ def test_a_value_outside_a_closed_set_is_wrong_usage(cli: Cli, name: str, comman
         (("--ascii", "dem"), "did you mean `tracetui demo`?"),
     ],
 )
-def test_what_was_probably_meant_is_suggested(cli: Cli, words: tuple[str, ...], hint: str) -> None:
-    result = cli(*words)
+def test_misspelled_names_get_a_suggestion(cli: Cli, arguments: tuple[str, ...], hint: str) -> None:
+    result = cli(*arguments)
 
     assert (result.status, result.out) == (2, b"")
     assert hint in result.err
@@ -59,7 +59,7 @@ def test_options_may_precede_the_command(cli: Cli) -> None:
     assert cli("--theme", "light", "ls", "traces").status == 2  # which has no such option
 
 
-def test_with_fail_on_what_could_not_be_read_is_told(cli: Cli) -> None:
+def test_fail_on_names_unreadable_files(cli: Cli) -> None:
     result = cli("ls", "traces", "-q", "status:ok", *FAIL_ON)
 
     assert result.status == 1

@@ -27,7 +27,7 @@ def runs(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     write_run(FOLDER, "again", replay_of="broke", relation="retry")
 
 
-def found(cli: Cli, *arguments: str) -> str:
+def matching_ids(cli: Cli, *arguments: str) -> str:
     """The ids of the runs that a query finds."""
     return " ".join(sorted(run["id"] for run in cli("ls", "scored", "--json", *arguments).data["runs"]))
 
@@ -95,7 +95,7 @@ def test_show_says_what_the_list_says(cli: Cli) -> None:
     ],
 )
 def test_queries(cli: Cli, query: str, ids: str) -> None:
-    assert found(cli, "-q", query) == ids
+    assert matching_ids(cli, "-q", query) == ids
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,8 @@ def test_wrong_queries_are_sentences(cli: Cli, query: str) -> None:
 
 
 def test_a_rule_turns_scores_into_outcomes(cli: Cli) -> None:
-    assert found(cli, "--pass", "reward>=0.5", "-q", "outcome:passed") == "half lucky right"
-    assert found(cli, "--pass", "reward>=1.5", "-q", "is:failed") == "broke half lucky right wrong"
+    assert matching_ids(cli, "--pass", "reward>=0.5", "-q", "outcome:passed") == "half lucky right"
+    assert matching_ids(cli, "--pass", "reward>=1.5", "-q", "is:failed") == "broke half lucky right wrong"
     shown = cli("show", "scored/half.json", "--pass", "Reward>=0.5", "--json").data["run"]
     assert (shown["outcome"], shown["scores"][0]["passed"]) == ("passed", True)
     assert shown["outcome_source"].endswith("(pass rule Reward>=0.5)")
@@ -132,8 +132,8 @@ def test_the_rule_may_be_a_setting(cli: Cli, tmp_path: Path, monkeypatch: pytest
     file = tmp_path / "config" / "tracetui" / "config.toml"
     file.parent.mkdir(parents=True)
     file.write_text('pass = "reward>=0.5"\n')
-    assert found(cli, "-q", "outcome:passed") == "half lucky right"
-    assert found(cli, "-q", "outcome:passed", "--pass", "reward>=1") == "lucky right"
+    assert matching_ids(cli, "-q", "outcome:passed") == "half lucky right"
+    assert matching_ids(cli, "-q", "outcome:passed", "--pass", "reward>=1") == "lucky right"
     assert cli("ls", "traces").status == 0
 
     file.write_text('pass = "reward"\n')
@@ -155,9 +155,9 @@ def test_the_rule_may_be_a_setting(cli: Cli, tmp_path: Path, monkeypatch: pytest
     ],
 )
 def test_exit_statuses(cli: Cli, query: str, flags: list[str], status: int) -> None:
-    given = [word for flag in flags for word in ("--fail-on", flag)]
-    assert cli("ls", "scored", "-q", query, *given).status == status
-    assert cli("show", query.replace("id:", "scored/") + ".json", *given).status == status
+    options = [word for flag in flags for word in ("--fail-on", flag)]
+    assert cli("ls", "scored", "-q", query, *options).status == status
+    assert cli("show", query.replace("id:", "scored/") + ".json", *options).status == status
 
 
 def test_conditions_that_there_are_not_yet(cli: Cli) -> None:

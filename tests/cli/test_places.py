@@ -14,7 +14,7 @@ def failed_run(cli: Cli) -> dict[str, str]:
 def test_an_address_means_one_run_wherever_places_are_taken(cli: Cli) -> None:
     run = failed_run(cli)
     for word in (run["address"], f"traces#{run['id']}"):
-        assert [one["address"] for one in cli("ls", word, "--json").data["runs"]] == [run["address"]]
+        assert [listed["address"] for listed in cli("ls", word, "--json").data["runs"]] == [run["address"]]
         triage = cli("triage", word, "--json").data
         counts = {"runs": 1, "failed": 1, "errors": 1, "wrong_answers": 0, "causes": 1, "signatures": 1}
         assert triage["counts"].items() >= counts.items()
@@ -27,11 +27,11 @@ def test_an_address_means_one_run_wherever_places_are_taken(cli: Cli) -> None:
 
 def test_a_run_stands_beside_places_and_ids_are_looked_for_in_the_trace_dir(cli: Cli) -> None:
     run = failed_run(cli)
-    one = cli("ls", run["id"], "--trace-dir", "traces", "--json").data["runs"]
+    runs = cli("ls", run["id"], "--trace-dir", "traces", "--json").data["runs"]
     both = cli("ls", run["address"], "traces/paprika", "--json").data["runs"]
 
-    assert [found["address"] for found in one] == [run["address"]]
-    assert run["address"] in {found["address"] for found in both}
+    assert [listed["address"] for listed in runs] == [run["address"]]
+    assert run["address"] in {listed["address"] for listed in both}
     assert len(both) == 1 + len(cli("ls", "traces/paprika", "--json").data["runs"])
 
 
@@ -53,7 +53,7 @@ def test_a_part_of_a_run_is_no_place(cli: Cli) -> None:
         assert f"use the whole run: {run['address']}" in result.err
 
 
-def test_what_is_neither_a_place_nor_a_run_is_told_as_unreadable(cli: Cli) -> None:
+def test_arguments_that_are_neither_place_nor_run_are_unreadable(cli: Cli) -> None:
     result = cli("ls", "traces", "nothere", "--json")
     assert result.status == 0
     assert "nothere" in {problem["path"] for problem in result.data["problems"]}
@@ -63,6 +63,6 @@ def test_what_is_neither_a_place_nor_a_run_is_told_as_unreadable(cli: Cli) -> No
 def test_a_query_may_begin_with_a_minus(cli: Cli) -> None:
     everything = cli("ls", "traces", "--json").data["runs"]
     others = [run["address"] for run in everything if run["status"] != "error"]
-    for words in (["-q", "-status:error"], ["--query", "-status:error"], ["--query=-status:error"]):
-        found = cli("ls", "traces", "--json", *words).data["runs"]
-        assert [run["address"] for run in found] == others
+    for options in (["-q", "-status:error"], ["--query", "-status:error"], ["--query=-status:error"]):
+        runs = cli("ls", "traces", "--json", *options).data["runs"]
+        assert [run["address"] for run in runs] == others

@@ -75,7 +75,7 @@ def test_a_closed_pipe_is_quiet(traces: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
-def test_a_full_disk_is_said(traces: Path) -> None:
+def test_a_full_disk_is_an_error(traces: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             [*TRACETUI, "ls", str(traces)], stdout=full, stderr=subprocess.PIPE, timeout=60, check=False
@@ -95,8 +95,8 @@ def test_a_plain_locale_is_no_obstacle(traces: Path, locale: str) -> None:
 
 def on_terminal(*arguments: str, no_input: bool = False) -> tuple[int, bytes]:
     """Exit status and output of the command on a terminal; with `no_input` it has no keys to read."""
-    words = ("/bin/sh", "-c", '"$@" < /dev/null', "sh") if no_input else ()
-    with Terminal(*words, *TRACETUI, *arguments) as terminal:
+    command = ("/bin/sh", "-c", '"$@" < /dev/null', "sh") if no_input else ()
+    with Terminal(*command, *TRACETUI, *arguments) as terminal:
         return terminal.wait_exit(), terminal.output
 
 

@@ -95,10 +95,10 @@ def listing(samples: Path) -> Listing:
 def diagnosis(samples: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> dict[str, Any]:
     """What ``doctor --json`` says of them."""
     assert main(["doctor", str(samples), "--json"]) == 0
-    found = capsysbinary.readouterr()
-    assert found.err == b""
-    told: dict[str, Any] = json.loads(found.out)
-    return told
+    captured = capsysbinary.readouterr()
+    assert captured.err == b""
+    report: dict[str, Any] = json.loads(captured.out)
+    return report
 
 
 def files_in(folder: Path) -> list[str]:
@@ -108,34 +108,34 @@ def files_in(folder: Path) -> list[str]:
 
 def test_every_file_is_accounted_for(samples: Path, diagnosis: dict[str, Any]) -> None:
     files = diagnosis["files"]
-    hidden = tuple(f"{one['path']}/" for one in files if one["reason"] == HIDDEN_FOLDER)
+    hidden = tuple(f"{file['path']}/" for file in files if file["reason"] == HIDDEN_FOLDER)
 
-    there = [path for path in files_in(samples) if not (hidden and path.startswith(hidden))]
-    assert sorted(one["path"] for one in files if one["reason"] != HIDDEN_FOLDER) == there
-    counts = Counter(one["class"] for one in files)
+    expected = [path for path in files_in(samples) if not (hidden and path.startswith(hidden))]
+    assert sorted(file["path"] for file in files if file["reason"] != HIDDEN_FOLDER) == expected
+    counts = Counter(file["class"] for file in files)
     assert {*counts} <= {"listed", "problem", "ignored"}
     assert {name: diagnosis[name] for name in counts} == counts
     assert diagnosis["seen"] == len(files)
-    for one in files:
-        assert (one["runs"] > 0) == (one["class"] == "listed"), one
-        assert one["class"] != "problem" or one["problems"], one
-        assert one["class"] != "ignored" or one["reason"], one
+    for file in files:
+        assert (file["runs"] > 0) == (file["class"] == "listed"), file
+        assert file["class"] != "problem" or file["problems"], file
+        assert file["class"] != "ignored" or file["reason"], file
 
 
 def test_no_format_takes_what_is_anothers(diagnosis: dict[str, Any]) -> None:
-    for one in diagnosis["files"]:
-        claims = {name for name, score in one["scores"].items() if score}
-        path = one["path"].removeprefix("samples/")
+    for file in diagnosis["files"]:
+        claims = {name for name, score in file["scores"].items() if score}
+        path = file["path"].removeprefix("samples/")
         if path.split("/")[0] in MIXED:
             continue
         alike = {name for start, name in ALIKE.items() if path.startswith(start)}
-        assert claims <= {OWN.get(path.split("/")[0]), *alike}, one
+        assert claims <= {OWN.get(path.split("/")[0]), *alike}, file
 
 
-def test_what_is_read_is_as_agreed(listing: Listing, diagnosis: dict[str, Any]) -> None:
-    lines = [told_of_file(one) for one in diagnosis["files"] if one["class"] != "listed"]
+def test_samples_are_read_as_agreed(listing: Listing, diagnosis: dict[str, Any]) -> None:
+    lines = [file_facts(file) for file in diagnosis["files"] if file["class"] != "listed"]
     relations = Relations(listing.runs)
-    lines += [told_of_run(run, relations) for run in listing.runs]
+    lines += [run_facts(run, relations) for run in listing.runs]
     lines.sort(key=lambda line: (line["file"], str(line.get("run")), line.get("id", "")))
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     if os.environ.get("TRACETUI_GOLDEN"):
@@ -150,25 +150,25 @@ def test_what_is_read_is_as_agreed(listing: Listing, diagnosis: dict[str, Any]) 
 def test_the_list_and_the_diagnosis_agree(listing: Listing, diagnosis: dict[str, Any]) -> None:
     runs = Counter(run.ref.path for run in listing.runs)
 
-    assert runs == {one["path"]: one["runs"] for one in diagnosis["files"] if one["runs"]}
+    assert runs == {file["path"]: file["runs"] for file in diagnosis["files"] if file["runs"]}
     assert all(run.deep for run in listing.runs)
-    assert sorted((one.path, one.where, one.reason) for one in listing.problems) == sorted(
+    assert sorted((problem.path, problem.where, problem.reason) for problem in listing.problems) == sorted(
         (problem["path"], problem["where"], problem["reason"])
-        for one in diagnosis["files"]
-        for problem in one["problems"]
+        for file in diagnosis["files"]
+        for problem in file["problems"]
     )
 
 
-def told_of_file(one: dict[str, Any]) -> dict[str, Any]:
+def file_facts(file: dict[str, Any]) -> dict[str, Any]:
     """A file in which no run was found."""
-    return {"file": one["path"], "class": one["class"], "reason": one["reason"] or one["problems"][0]["reason"]}
+    return {"file": file["path"], "class": file["class"], "reason": file["reason"] or file["problems"][0]["reason"]}
 
 
-def told_of_run(run: RunSummary, relations: Relations) -> dict[str, Any]:
+def run_facts(run: RunSummary, relations: Relations) -> dict[str, Any]:
     """What is agreed on of a run. What is None is left out."""
     used = run.usage
     original = relations.original(run.ref)
-    told = {
+    facts = {
         "file": run.ref.path,
         "format": run.ref.format,
         "run": run.ref.key,
@@ -190,4 +190,4 @@ def told_of_run(run: RunSummary, relations: Relations) -> dict[str, Any]:
         "original": None if original is None else original.address,
         "parent": run.parent,
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in facts.items() if value is not None}

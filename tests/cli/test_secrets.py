@@ -31,10 +31,10 @@ NOTE = f"ask ops: {SHAPED['aws']}, password={CANARY}1 or {SHAPED['url']}"
 
 
 def runs_in(folder: Path) -> list[RunSummary]:
-    return [run for found in scan(SOURCE, [str(folder)], deep=True) for run in found.runs]
+    return [run for entry in scan(SOURCE, [str(folder)], deep=True) for run in entry.runs]
 
 
-def told(folder: Path) -> Iterator[Event]:
+def events_of(folder: Path) -> Iterator[Event]:
     """What is told of all runs of a folder, until each of their spans was."""
     missing = {(run.ref, span.id) for run in runs_in(folder) for span in read_run(SOURCE, run.ref).spans}
     deadline = time.monotonic() + SECONDS
@@ -53,27 +53,27 @@ def test_tail_tells_no_secret(secrets: Path, capsysbinary: pytest.CaptureFixture
         "data": _write_json(Redactor()),
         "text": _write_text(Lines(), Redactor()),
     }
-    said = dict.fromkeys(ways, "")
+    outputs = dict.fromkeys(ways, "")
     formats = set()
-    for event in told(secrets):
+    for event in events_of(secrets):
         if isinstance(event, SpanChanged):
             formats.add(event.run.summary.ref.format)
         for name, write in ways.items():
             write(event)
-            said[name] += capsysbinary.readouterr().out.decode()
+            outputs[name] += capsysbinary.readouterr().out.decode()
     assert len(formats) >= 5
-    assert CANARY in said["exact"]
-    assert CANARY not in said["data"]
-    assert CANARY not in said["text"]
-    assert MASK in said["data"]
-    assert MASK in said["text"]
+    assert CANARY in outputs["exact"]
+    assert CANARY not in outputs["data"]
+    assert CANARY not in outputs["text"]
+    assert MASK in outputs["data"]
+    assert MASK in outputs["text"]
 
 
 @pytest.fixture
 def few(secrets: Path) -> Path:  # noqa: F811
     """Two files of each format are left."""
     for folder in [secrets, *(path for path in secrets.rglob("*") if path.is_dir())]:
-        for path in sorted(one for one in folder.iterdir() if one.is_file())[2:]:
+        for path in sorted(file for file in folder.iterdir() if file.is_file())[2:]:
             path.unlink()
     return secrets
 
@@ -87,12 +87,12 @@ def test_grep_tells_no_secret(cli: Cli, few: Path) -> None:  # noqa: F811
     ):
         search = "grep", "-m", "100", "-e", pattern, str(few)
         assert CANARY in cli(*search, "--json").text
-        for way in ways:
-            result = cli(*search, *way)
-            finds_secrets_only = "--redact" in way and pattern == CANARY  # what is masked is not searched
+        for options in ways:
+            result = cli(*search, *options)
+            finds_secrets_only = "--redact" in options and pattern == CANARY  # what is masked is not searched
             assert result.status == (1 if finds_secrets_only else 0)
-            assert CANARY not in result.text.replace(f'"pattern":"{CANARY}"', ""), way
-            assert CANARY not in result.err.replace(f"{CANARY!r}", ""), way
+            assert CANARY not in result.text.replace(f'"pattern":"{CANARY}"', ""), options
+            assert CANARY not in result.err.replace(f"{CANARY!r}", ""), options
 
 
 @pytest.fixture
@@ -100,15 +100,15 @@ def failed(secrets: Path) -> list[Group]:  # noqa: F811
     """The signatures of runs with secrets in their errors; somebody noted secrets about each, and about their runs."""
     sidecar = Sidecar(roots=[str(secrets)])
     runs = {run.ref: run for run in runs_in(secrets)}
-    found = groups(runs.values())
-    for group in found:
+    failures = groups(runs.values())
+    for group in failures:
         cause = CauseRef(group.digest, group.id, group.title.exact)
         subjects: list[RunSummary | CauseRef] = [cause, *(runs[ref] for ref in group.runs)]
         for subject in subjects:
             sidecar.judge(subject, Verdict.KNOWN)
             sidecar.note(subject, NOTE)
             sidecar.tag(subject, SHAPED["github"])
-    return found
+    return failures
 
 
 def test_triage_tells_no_secret(cli: Cli, secrets: Path, failed: list[Group]) -> None:  # noqa: F811
@@ -116,17 +116,17 @@ def test_triage_tells_no_secret(cli: Cli, secrets: Path, failed: list[Group]) ->
     exact = cli("triage", str(secrets), "--json")
     assert len(exact.data["causes"]) == len(failed)
     assert CANARY in exact.text
-    for way in ([], ["--json", "--redact"]):
-        result = cli("triage", str(secrets), *way)
+    for options in ([], ["--json", "--redact"]):
+        result = cli("triage", str(secrets), *options)
         assert MASK in result.text
-        assert CANARY not in result.text + result.err, way
+        assert CANARY not in result.text + result.err, options
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_export_of_a_triage_tells_no_secret(cli: Cli, secrets: Path, failed: list[Group], form: str) -> None:  # noqa: F811
     exact = cli("export", str(secrets), "--as", form, "--no-redact").text
     assert exact.count(CANARY) > 2 * len(failed)  # titles, and notes
-    made = cli("export", str(secrets), "--as", form).text
-    assert "ask ops: " in made
-    assert MASK in made
-    assert CANARY not in made
+    exported = cli("export", str(secrets), "--as", form).text
+    assert "ask ops: " in exported
+    assert MASK in exported
+    assert CANARY not in exported

@@ -14,22 +14,22 @@ from tests.formats.test_otlp import request, span
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A failed trace whose top span is in another file than its first ones."""
-    made = tmp_path / "split"
-    made.mkdir()
+    traces = tmp_path / "split"
+    traces.mkdir()
     wilted = {"status": {"code": 2, "message": "wilted"}}
     files = {
         "traces-1.jsonl": [span(3, 2, 2, 3), span(2, 1, 1, 4)],
         "traces.jsonl": [span(4, 1, 5, 6, **wilted), span(1, None, 0, 9, **wilted)],
     }
     for name, spans in files.items():
-        (made / name).write_text("".join(json.dumps(request(one)) + "\n" for one in spans))
-    return made
+        (traces / name).write_text("".join(json.dumps(request(span)) + "\n" for span in spans))
+    return traces
 
 
 def test_both_files_say_that_they_hold_a_part(cli: Cli, folder: Path) -> None:
     first, second = sorted(line for line in cli("ls", str(folder)).text.splitlines() if ".jsonl" in line)
-    said = {line[line.index("[part") :] for line in (first, second)}
-    assert said == {
+    notes = {line[line.index("[part") :] for line in (first, second)}
+    assert notes == {
         "[part 1 of 2 of its trace, also in traces-1.jsonl]",
         "[part 2 of 2 of its trace, also in traces.jsonl]",
     }

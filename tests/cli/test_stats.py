@@ -31,13 +31,13 @@ def test_a_folder_by_tool(cli: Cli) -> None:
 
 
 def test_one_run_and_some_runs(cli: Cli) -> None:
-    whole = cli("stats", "traces/daily.db", "--by", "node", "--json").data
-    one = cli("stats", "traces/daily.db#nightly-1", "--by", "node", "--json").data
-    some = cli("stats", "traces/daily.db", "--by", "node", "--json", "-q", "status:error").data
+    all_runs = cli("stats", "traces/daily.db", "--by", "node", "--json").data
+    single = cli("stats", "traces/daily.db#nightly-1", "--by", "node", "--json").data
+    failed = cli("stats", "traces/daily.db", "--by", "node", "--json", "-q", "status:error").data
 
-    assert whole["runs"] > one["runs"] == 1
-    assert 0 < some["runs"] < whole["runs"]
-    assert sum(row["count"] for row in one["rows"]) > 0
+    assert all_runs["runs"] > single["runs"] == 1
+    assert 0 < failed["runs"] < all_runs["runs"]
+    assert sum(row["count"] for row in single["rows"]) > 0
 
 
 def test_a_run_that_is_named_twice_counts_once(cli: Cli) -> None:
@@ -49,7 +49,7 @@ def test_a_run_that_is_named_twice_counts_once(cli: Cli) -> None:
     assert cli("stats", "traces/daily.db", "traces/daily.db", "--json").data == once
 
 
-def test_what_is_no_run_is_wrong_usage(cli: Cli) -> None:
+def test_parts_of_runs_and_wrong_queries_are_wrong_usage(cli: Cli) -> None:
     result = cli("stats", "traces/daily.db#nightly-1/1")
     assert (result.status, result.out) == (2, b"")
     assert "traces/daily.db#nightly-1" in result.err
@@ -65,7 +65,7 @@ def test_hostile_names_are_made_harmless(cli: Cli) -> None:
     assert not {"\x1b", "\u202e"} & set(cli("stats", "traces/made").text)
 
 
-def test_a_run_that_is_told_twice_counts_once(cli: Cli) -> None:
+def test_a_run_recorded_twice_counts_once(cli: Cli) -> None:
     folder = Path("traces/opencode")
     folder.mkdir()
     case = opencode_build.CASES / "database" / "input" / "opencode.db"

@@ -25,19 +25,19 @@ from tracetui.store.address import span_label, span_reference, span_title, step_
 CASES = Path(__file__).parents[1] / "formats"
 SAMPLES = Path(__file__).parents[2].parent / "shared/samples"
 SOURCE = LocalSource()
-FORMATS = sorted({one.parents[1].name for one in CASES.glob("*/*/input")})
+FORMATS = sorted({path.parents[1].name for path in CASES.glob("*/*/input")})
 MOST = 400
 """Spans of a run that are tried."""
 
 
 def opened(run: Run, place: str) -> Span | None:
-    found = target(run, [unquote(part) for part in place.split("/")])
-    return None if found.keys else found.span
+    result = target(run, [unquote(part) for part in place.split("/")])
+    return None if result.keys else result.span
 
 
 def runs_of(root: Path) -> Iterator[Run]:
-    for found in scan(SOURCE, [str(root)], deep=False):
-        yield from (read_run(SOURCE, run.ref) for run in found.runs)
+    for entry in scan(SOURCE, [str(root)], deep=False):
+        yield from (read_run(SOURCE, run.ref) for run in entry.runs)
 
 
 @pytest.mark.parametrize("root", FORMATS)
@@ -45,7 +45,7 @@ def test_every_reference_opens_its_span_in_the_cases(root: str) -> None:
     check(CASES / root)
 
 
-@pytest.mark.parametrize("root", sorted(one.name for one in SAMPLES.iterdir()) if SAMPLES.is_dir() else [])
+@pytest.mark.parametrize("root", sorted(path.name for path in SAMPLES.iterdir()) if SAMPLES.is_dir() else [])
 def test_every_reference_opens_its_span_in_the_samples(root: str) -> None:
     check(SAMPLES / root)
 
@@ -73,15 +73,15 @@ def check(root: Path) -> None:
             if not place:
                 assert span.step is None
                 continue
-            there = opened(run, place)
-            assert there is not None, (run.summary.ref.address, span.id, place)
+            opened_span = opened(run, place)
+            assert opened_span is not None, (run.summary.ref.address, span.id, place)
             if "/" in place or span.is_step or number is None:
-                assert there.id == span.id
+                assert opened_span.id == span.id
             else:
-                start = run.index[there.id]
+                start = run.index[opened_span.id]
                 within = start <= position < start + run.sizes[start]
-                assert there.is_step
-                assert there.step == span.step
+                assert opened_span.is_step
+                assert opened_span.step == span.step
                 assert within or not any(run.spans[i].is_step for i in above(run, position))
 
 
@@ -114,7 +114,7 @@ def test_a_nested_step_is_named_by_its_path() -> None:
     assert [step_number(run, span) for span in run.spans] == [4, 4, 4]
 
 
-def test_steps_side_by_side_are_told_apart_by_name() -> None:
+def test_parallel_steps_are_distinguished_by_name() -> None:
     run = make_run([span_of("a", "node a", 1), span_of("b", "node b", 1), span_of("c", "node c", 2)])
 
     assert [span_title(run, span) for span in run.spans] == ["step 1/node a", "step 1/node b", "step 2 node c"]
@@ -143,10 +143,10 @@ def test_a_difference_in_a_nested_graph_is_printed_as_an_address_that_opens(cli:
     row = data["rows"][data["first_divergence"]["row"]]
 
     assert place is not None, text
-    there = opened(run, place[1])
-    assert there is not None
-    assert row["b"] == f"{b}/{quote_key(there.id)}"
-    assert opened(run, str(row["step"])) is run.spans[run.index[there.parent_id or there.id]]
+    opened_span = opened(run, place[1])
+    assert opened_span is not None
+    assert row["b"] == f"{b}/{quote_key(opened_span.id)}"
+    assert opened(run, str(row["step"])) is run.spans[run.index[opened_span.parent_id or opened_span.id]]
     assert cli("show", f"{b}/{place[1]}").status == 0
 
 
@@ -156,9 +156,9 @@ def test_a_cause_in_a_nested_graph_is_printed_as_an_address_that_opens(cli: Cli,
     text = cli("show", address).text
     cause = re.search(r"^cause +step (\S+?)(?::|$)", text, re.MULTILINE)
     assert cause is not None, text
-    there = opened(outer, cause[1])
-    assert there is not None
+    opened_span = opened(outer, cause[1])
+    assert opened_span is not None
     assert outer.summary.first_error is not None
     shown = cli("show", f"{address}/{cause[1]}", "--json")
     assert shown.status == 0
-    assert there.id in str(shown.data)
+    assert opened_span.id in str(shown.data)

@@ -41,9 +41,9 @@ class Tailing:
         deadline = time.monotonic() + PATIENCE
         assert self.process.stdout is not None
         while b"\n" not in self._pending:
-            left = deadline - time.monotonic()
-            assert left > 0, self._pending
-            assert select.select([self.process.stdout], [], [], left)[0], "nothing was printed"
+            remaining = deadline - time.monotonic()
+            assert remaining > 0, self._pending
+            assert select.select([self.process.stdout], [], [], remaining)[0], "nothing was printed"
             data = os.read(self.process.stdout.fileno(), 65536)
             assert data, self.process.stderr and self.process.stderr.read()
             self._pending += data
@@ -71,7 +71,7 @@ def tailing(*arguments: str, **environment: str) -> Iterator[Tailing]:
 
 
 @pytest.mark.parametrize("mode", [[], ["--polling"]])
-def test_what_happens_is_printed_as_it_happens(tmp_path: Path, mode: list[str]) -> None:
+def test_events_are_printed_as_they_happen(tmp_path: Path, mode: list[str]) -> None:
     session = Session(tmp_path / "s.ccpa-trace.jsonl")
     with tailing(str(tmp_path), "--json", *mode) as tail:
         assert tail.greeting.startswith(f"tracetui: following {tmp_path} ({'polling' if mode else 'events'}")
@@ -97,12 +97,12 @@ def test_lines_for_people(tmp_path: Path) -> None:
 
 
 def test_one_run_from_its_start(tmp_path: Path) -> None:
-    one, other = Session(tmp_path / "a.ccpa-trace.jsonl", "aaa"), Session(tmp_path / "b.ccpa-trace.jsonl", "bbb")
+    first, other = Session(tmp_path / "a.ccpa-trace.jsonl", "aaa"), Session(tmp_path / "b.ccpa-trace.jsonl", "bbb")
     with tailing("aaa", "--trace-dir", str(tmp_path), "--json", "--from-start") as tail:
-        assert [tail.event()["run"] for _ in range(2)] == [str(one.path)] * 2
+        assert [tail.event()["run"] for _ in range(2)] == [str(first.path)] * 2
         other.step()
-        one.step()
-        assert tail.event()["run"] == str(one.path)
+        first.step()
+        assert tail.event()["run"] == str(first.path)
 
 
 def test_the_newest_run(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_nobody_reads(tmp_path: Path) -> None:
 
 
 def test_wrong_usage(cli: Cli) -> None:
-    for arguments, status, words in (
+    for arguments, status, message in (
         (["-"], 2, "standard input can't be followed"),
         (["nowhere/x.json"], 1, "nowhere/x.json"),
         (["traces/paprika/plan-7.json/2"], 2, "use the whole run"),
@@ -144,4 +144,4 @@ def test_wrong_usage(cli: Cli) -> None:
     ):
         result = cli("tail", *arguments)
         assert (result.status, result.out) == (status, b""), arguments
-        assert words in result.err
+        assert message in result.err

@@ -20,17 +20,17 @@ def write_set(folder: str, passed: dict[str, list[bool]]) -> None:
     sample: dict[str, Any] = json.loads(SAMPLE.read_text())
     for task, trials in passed.items():
         for i, good in enumerate(trials):
-            one = json.loads(json.dumps(sample))
-            one |= {"test_id": task, "goal_achieved": good, "status": "success" if good else "failure"}
-            one["goal_evaluation"]["all_criteria_met"] = good
-            for criterion in one["goal_evaluation"]["criteria_evaluations"]:
+            run = json.loads(json.dumps(sample))
+            run |= {"test_id": task, "goal_achieved": good, "status": "success" if good else "failure"}
+            run["goal_evaluation"]["all_criteria_met"] = good
+            for criterion in run["goal_evaluation"]["criteria_evaluations"]:
                 criterion["met"] = good
             if not good:
-                one["conversation_summary"][1]["penelope_message"] = "Something else."
-                one["history"][1]["assistant_message"]["content"] = "Something else."
+                run["conversation_summary"][1]["penelope_message"] = "Something else."
+                run["history"][1]["assistant_message"]["content"] = "Something else."
             path = Path(folder, f"{task}-{i}", "test_result.json")
             path.parent.mkdir(parents=True)
-            path.write_text(json.dumps(one))
+            path.write_text(json.dumps(run))
             os.utime(path, (LONG_AGO, LONG_AGO))
 
 
@@ -53,11 +53,11 @@ def test_people_get_a_table_and_sentences(cli: Cli) -> None:
 
 def test_scripts_get_the_first_fork_too(cli: Cli) -> None:
     write_set("runs", {"easy": [True, True], "mixed": [True, False, True, False]})
-    found = cli("tasks", "runs", "--json").data
-    assert found["schema"] == "tracetui/tasks/1"
-    assert found["pass_hat"] == {"1": 0.75, "2": pytest.approx(7 / 12), "3": 0, "4": 0}
-    assert found["pass_hat_tasks"] == {"1": 2, "2": 2, "3": 1, "4": 1}
-    mixed, easy = found["tasks"]
+    data = cli("tasks", "runs", "--json").data
+    assert data["schema"] == "tracetui/tasks/1"
+    assert data["pass_hat"] == {"1": 0.75, "2": pytest.approx(7 / 12), "3": 0, "4": 0}
+    assert data["pass_hat_tasks"] == {"1": 2, "2": 2, "3": 1, "4": 1}
+    mixed, easy = data["tasks"]
     assert (mixed["task"], mixed["source"], mixed["trials"], mixed["passed"], mixed["failed"]) == (
         "mixed",
         "trace",
@@ -68,7 +68,7 @@ def test_scripts_get_the_first_fork_too(cli: Cli) -> None:
     assert mixed["pass_rate"] == 0.5
     fork = mixed["first_fork"]
     assert fork["step"] == 2
-    assert sorted((len(one["runs"]), one["passed"], one["failed"]) for one in fork["branches"]) == [
+    assert sorted((len(branch["runs"]), branch["passed"], branch["failed"]) for branch in fork["branches"]) == [
         (2, 0, 2),
         (2, 2, 0),
     ]
@@ -84,7 +84,7 @@ def test_directories_are_compared_side_by_side(cli: Cli) -> None:
     assert lines[0].split()[:6] == ["TRIALS", "PASSED", "FAILED", "RATE", "old", "new"]
     assert lines[1].split()[:8] == ["4", "3", "1", "75%", "100%", "2/2", "50%", "1/2"]
     groups = cli("tasks", "old", "new", "--json").data["groups"]
-    assert [(one["directory"], one["pass_rate"]) for one in groups] == [("old", 2 / 3), ("new", 2 / 3)]
+    assert [(group["directory"], group["pass_rate"]) for group in groups] == [("old", 2 / 3), ("new", 2 / 3)]
     assert cli("tasks", "old", "--json").data["groups"][0]["directory"] is None
 
 
@@ -174,7 +174,7 @@ def test_secrets_in_names_of_tasks_are_masked(cli: Cli) -> None:
         path.write_text(path.read_text().replace('"plain"', f'"use {SHAPED["github"]}"'))
     assert CANARY in cli("tasks", "runs", "--json").text
     for arguments in (["tasks", "runs"], ["gate", "runs", "runs"]):
-        for way in ([], ["--json", "--redact"]):
-            result = cli(*arguments, *way)
+        for options in ([], ["--json", "--redact"]):
+            result = cli(*arguments, *options)
             assert result.text
             assert CANARY not in result.text + result.err

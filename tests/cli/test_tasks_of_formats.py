@@ -41,7 +41,7 @@ def rates(cli: Cli) -> dict[str, tuple[int, int, int]]:
 
 def groups(task: dict[str, Any]) -> dict[tuple[str | None, str | None], tuple[int, int]]:
     """Passed trials of how many, by agent and model."""
-    return {(one["agent"], one["model"]): (one["passed"], one["trials"]) for one in task["groups"]}
+    return {(group["agent"], group["model"]): (group["passed"], group["trials"]) for group in task["groups"]}
 
 
 # ---- formats that state tasks
@@ -90,13 +90,13 @@ def test_latticeflow_rows(cli: Cli) -> None:
 
     (RUNS / "monday.jsonl").write_text(row("geo/1", "Lima") + "\n" + row("geo/2", "Cusco") + "\n")
     (RUNS / "tuesday.jsonl").write_text(row("geo/1", "Lima") + "\n" + row("geo/1", "Quito") + "\n")
-    found = tasks(cli)
-    assert {name: (task["trials"], task["unscored"]) for name, task in found.items()} == {
+    by_name = tasks(cli)
+    assert {name: (task["trials"], task["unscored"]) for name, task in by_name.items()} == {
         "geo/1": (3, 3),
         "geo/2": (1, 1),
     }
-    assert found["geo/1"]["source"] == "trace"
-    assert found["geo/1"]["pass_rate"] is None
+    assert by_name["geo/1"]["source"] == "trace"
+    assert by_name["geo/1"]["pass_rate"] is None
 
 
 def test_swe_agent_runs_of_one_instance_by_configuration(cli: Cli) -> None:
@@ -130,8 +130,8 @@ def family(cli: Cli) -> dict[str, Any]:
     )
     assert task["source"] == "derived"
     assert [*task["excluded"]] == task["runs"]
-    found: dict[str, Any] = task
-    return found
+    family: dict[str, Any] = task
+    return family
 
 
 def test_paprika_replays(cli: Cli) -> None:

@@ -28,14 +28,14 @@ def test_people_get_a_table_and_a_sentence(cli: Cli) -> None:
 
 
 def test_scripts_get_the_whole_of_it(cli: Cli) -> None:
-    found = cli("triage", "traces", "--json").data
+    data = cli("triage", "traces", "--json").data
 
-    assert list(found) == ["schema", "counts", "causes", "new_causes", "signatures", "next"]
-    assert found["signatures"] == found["causes"]
-    assert found["schema"] == "tracetui/triage/1"
-    assert found["next"] == "tracetui show traces/penelope/refund/test_result.json"
+    assert list(data) == ["schema", "counts", "causes", "new_causes", "signatures", "next"]
+    assert data["signatures"] == data["causes"]
+    assert data["schema"] == "tracetui/triage/1"
+    assert data["next"] == "tracetui show traces/penelope/refund/test_result.json"
     assert (
-        found["causes"][1].items()
+        data["causes"][1].items()
         >= {
             "id": "F-9495",
             "title": TITLE,
@@ -62,15 +62,15 @@ def test_a_query_takes_the_id_and_the_text_of_a_cause(cli: Cli) -> None:
     assert len(cli("ls", "traces", "--json", "-q", "cause:*503*").data["runs"]) == 1
 
 
-def test_verdicts_are_told_and_the_next_undecided_one_is_named(cli: Cli) -> None:
+def test_verdicts_are_printed_and_the_next_undecided_cause_is_named(cli: Cli) -> None:
     first = cli("triage", "traces", "--json").data["causes"][0]
     sidecar = Sidecar()
     digest = digest_of(cli, first["id"])
     sidecar.judge(CauseRef(digest, first["id"], first["title"]), Verdict.FLAKY)
-    found = cli("triage", "traces", "--json").data
+    data = cli("triage", "traces", "--json").data
 
-    assert [one["verdict"] for one in found["causes"]] == ["flaky", None, None]
-    assert found["next"] == "tracetui show traces/paprika/stuck-9.json"
+    assert [cause["verdict"] for cause in data["causes"]] == ["flaky", None, None]
+    assert data["next"] == "tracetui show traces/paprika/stuck-9.json"
     assert "  flaky    " in cli("triage", "traces").text
 
 
@@ -80,11 +80,11 @@ def digest_of(cli: Cli, ident: str) -> str:
     from tracetui.live.scan import scan
     from tracetui.sources.local import LocalSource
 
-    runs = [run for found in scan(LocalSource(), ["traces"], deep=True) for run in found.runs]
+    runs = [run for entry in scan(LocalSource(), ["traces"], deep=True) for run in entry.runs]
     return next(group.digest for group in groups(runs) if group.id == ident)
 
 
-def test_a_line_of_the_sidecar_that_cannot_be_read_is_told(cli: Cli) -> None:
+def test_an_unreadable_line_of_the_sidecar_is_reported(cli: Cli) -> None:
     sidecar = Sidecar()
     Path(sidecar.path).parent.mkdir(parents=True)
     Path(sidecar.path).write_text("junk\n")
@@ -98,11 +98,11 @@ def test_a_text_of_a_trace_passes_the_gate_and_its_secrets_are_masked(cli: Cli) 
     path = Path("traces/paprika/stuck-9.json")
     key = "sk-proj-" + "abcdefghijklmnopqrstuvwxyzABCDEFGHIJ"
     path.write_text(path.read_text().replace("upstream is down", f"\\u001b[2J no key {key}"))
-    told = cli("triage", "traces").text
+    text = cli("triage", "traces").text
 
-    assert "\x1b" not in told
-    assert "no key" in told
-    assert key not in told
+    assert "\x1b" not in text
+    assert "no key" in text
+    assert key not in text
     assert key not in cli("triage", "traces", "--json", "--redact").text
 
 
@@ -142,7 +142,7 @@ def test_a_signature_is_the_same_wherever_the_traces_lie(cli: Cli) -> None:
     shutil.move("traces", "elsewhere")
     after = cli("triage", "elsewhere", "--json").data["causes"]
 
-    assert [one["id"] for one in after] == [one["id"] for one in before]
+    assert [cause["id"] for cause in after] == [cause["id"] for cause in before]
 
 
 def test_five_hundred_failures_fit_on_a_screen(cli: Cli, tmp_path: Path) -> None:
@@ -156,19 +156,19 @@ def test_five_hundred_failures_fit_on_a_screen(cli: Cli, tmp_path: Path) -> None
     assert json.loads(cli("triage", "night", "--json").out)["counts"]["failed"] == 500
 
 
-def test_what_the_runs_of_a_signature_share_is_told_with_an_example(cli: Cli) -> None:
+def test_shared_features_of_a_signature_have_an_example(cli: Cli) -> None:
     folder = Path("night")
     folder.mkdir()
     Night(folder, seed=3).fill(48, 20)
 
-    found = cli("triage", "night", "--json").data["causes"]
+    causes = cli("triage", "night", "--json").data["causes"]
     exported = cli("export", "night", "--as", "json").data["causes"]
     pages = [cli("export", "night", "--as", form).text for form in ("md", "html")]
 
-    assert [one["contrast"] for one in exported] == [one["contrast"] for one in found]
-    first = next(one for one in found if one["title"].startswith("KeyError") and one["title"].endswith(" · update"))[
-        "contrast"
-    ]["findings"][0]
+    assert [cause["contrast"] for cause in exported] == [cause["contrast"] for cause in causes]
+    first = next(
+        cause for cause in causes if cause["title"].startswith("KeyError") and cause["title"].endswith(" · update")
+    )["contrast"]["findings"][0]
     assert "tool update" in first["features"]
     assert (first["in"], first["of"], first["in_others"], first["of_others"]) == (4, 4, 0, 20)
     assert json.loads(cli("show", first["example"], "--json").out)["name"] == "update"
@@ -181,8 +181,8 @@ def test_the_next_command_holds_the_name_of_a_file_as_one_word(cli: Cli) -> None
     Path("odd").mkdir()
     name = "odd/a; touch $(echo pwned) 'b.json"
     Path("traces/paprika/stuck-9.json").rename(name)
-    for words in (["triage", "odd", "--json"], ["export", "odd", "--as", "json"]):
-        assert shlex.split(cli(*words).data["next"]) == ["tracetui", "show", name]
+    for arguments in (["triage", "odd", "--json"], ["export", "odd", "--as", "json"]):
+        assert shlex.split(cli(*arguments).data["next"]) == ["tracetui", "show", name]
 
 
 def test_a_build_fails_on_causes_without_a_verdict(cli: Cli, tmp_path: Path) -> None:
@@ -195,13 +195,13 @@ def test_a_build_fails_on_causes_without_a_verdict(cli: Cli, tmp_path: Path) -> 
 
     sidecar = Sidecar(file=file)
     causes = cli("triage", "traces", "--json").data["causes"]
-    for one in causes[1:]:
-        sidecar.judge(CauseRef(one["digest"], one["id"], one["title"]), Verdict.KNOWN)
+    for cause in causes[1:]:
+        sidecar.judge(CauseRef(cause["digest"], cause["id"], cause["title"]), Verdict.KNOWN)
     before = file.read_bytes()
-    found = cli("triage", "traces", "--json", "--verdicts", str(file), "--fail-on", "new")
-    assert (found.status, found.data["new_causes"]) == (3, [causes[0]["id"]])
-    assert [one["verdict"] for one in found.data["causes"]] == [None, "known", "known"]
-    assert [one["new"] for one in found.data["causes"]] == [True, False, False]
+    result = cli("triage", "traces", "--json", "--verdicts", str(file), "--fail-on", "new")
+    assert (result.status, result.data["new_causes"]) == (3, [causes[0]["id"]])
+    assert [cause["verdict"] for cause in result.data["causes"]] == [None, "known", "known"]
+    assert [cause["new"] for cause in result.data["causes"]] == [True, False, False]
 
     sidecar.judge(CauseRef(causes[0]["digest"]), Verdict.IGNORE)
     every = cli("triage", "traces", "--verdicts", str(file), "--fail-on", "new")
@@ -218,22 +218,22 @@ def test_a_list_fails_on_causes_of_its_runs_without_a_verdict(cli: Cli, tmp_path
     assert (missing.status, missing.out, unnamed.status, unnamed.out) == (2, b"", 2, b"")
     sidecar = Sidecar(file=file)
     causes = cli("triage", "traces", "--json").data["causes"]
-    for one in causes:
-        if one["title"] != TITLE:
-            sidecar.judge(CauseRef(one["digest"], one["id"], one["title"]), Verdict.KNOWN)
+    for cause in causes:
+        if cause["title"] != TITLE:
+            sidecar.judge(CauseRef(cause["digest"], cause["id"], cause["title"]), Verdict.KNOWN)
     before = file.read_bytes()
-    given = ("--verdicts", str(file), "--fail-on", "new")
+    options = ("--verdicts", str(file), "--fail-on", "new")
 
-    assert cli("ls", "traces", *given).status == 3
+    assert cli("ls", "traces", *options).status == 3
     assert cli("ls", "traces", "--verdicts", str(file)).status == 0
-    assert cli("ls", "traces/penelope", *given).status == 0
-    assert cli("ls", "traces", "-q", "verdict:known", *given).status == 1  # 1: a file is unreadable
-    undecided = cli("ls", "traces", "-q", "status:error verdict:none", "--json", *given)
+    assert cli("ls", "traces/penelope", *options).status == 0
+    assert cli("ls", "traces", "-q", "verdict:known", *options).status == 1  # 1: a file is unreadable
+    undecided = cli("ls", "traces", "-q", "status:error verdict:none", "--json", *options)
     assert (undecided.status, [run["id"] for run in undecided.data["runs"]]) == (3, ["stuck-9"])
     assert file.read_bytes() == before
 
-    sidecar.judge(CauseRef(next(one["digest"] for one in causes if one["title"] == TITLE)), Verdict.IGNORE)
-    assert cli("ls", "traces/paprika/stuck-9.json", *given).status == 0
+    sidecar.judge(CauseRef(next(cause["digest"] for cause in causes if cause["title"] == TITLE)), Verdict.IGNORE)
+    assert cli("ls", "traces/paprika/stuck-9.json", *options).status == 0
     shown = cli("show", "traces/paprika/stuck-9.json", "--fail-on", "new")
     assert (shown.status, "tracetui ls or triage" in shown.err) == (2, True)
 
@@ -241,14 +241,14 @@ def test_a_list_fails_on_causes_of_its_runs_without_a_verdict(cli: Cli, tmp_path
 def test_merged_and_split_causes_of_a_verdict_file_apply(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "verdicts.jsonl"
     sidecar = Sidecar(file=file)
-    one, other, third = (
-        CauseRef(each["digest"], each["id"]) for each in cli("triage", "traces", "--json").data["causes"]
+    first, other, third = (
+        CauseRef(cause["digest"], cause["id"]) for cause in cli("triage", "traces", "--json").data["causes"]
     )
-    sidecar.merge(one, other)
+    sidecar.merge(first, other)
     sidecar.split(third, "text")
-    found = cli("triage", "traces", "--json", "--verdicts", str(file)).data
+    data = cli("triage", "traces", "--json", "--verdicts", str(file)).data
 
-    assert found["counts"]["causes"] == 2
-    merged = next(each for each in found["causes"] if each["digest"] == other.digest)
-    assert (merged["count"], merged["merged"]) == (2, [one.digest])
+    assert data["counts"]["causes"] == 2
+    merged = next(cause for cause in data["causes"] if cause["digest"] == other.digest)
+    assert (merged["count"], merged["merged"]) == (2, [first.digest])
     assert len(merged["variants"]) == 2

@@ -85,8 +85,8 @@ def test_the_text_of_triage_has_ungraded_runs_below_the_failures(cli: Cli) -> No
     write_trial(Path("trials/b"), stdout="1 failed in 0.1s\n")
     lines = cli("triage", "trials").text.splitlines()
     wrong, heading, missing = (
-        next(number for number, line in enumerate(lines) if words in line)
-        for words in ("wrong answers", "ungraded: the grader", "uvx: command not found")
+        next(number for number, line in enumerate(lines) if text in line)
+        for text in ("wrong answers", "ungraded: the grader", "uvx: command not found")
     )
     assert wrong < heading < missing
 

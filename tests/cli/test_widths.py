@@ -34,11 +34,11 @@ class Shown:
         self._cli, self._patch = cli, patch
         patch.setenv("NO_COLOR", "1")
 
-    def __call__(self, columns: int, *words: str) -> list[str]:
+    def __call__(self, columns: int, *arguments: str) -> list[str]:
         with self._patch.context() as patch:
             patch.setattr(sys.stdout, "isatty", lambda: True)
             patch.setenv("COLUMNS", str(columns))
-            return self._cli(*words).text.splitlines()
+            return self._cli(*arguments).text.splitlines()
 
 
 @pytest.fixture
@@ -48,9 +48,9 @@ def shown(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Shown:
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120, 200])
-@pytest.mark.parametrize("words", TABLES, ids=" ".join)
-def test_no_row_is_wider_than_the_terminal(shown: Shown, words: tuple[str, ...], columns: int) -> None:
-    lines = shown(columns, *words)
+@pytest.mark.parametrize("arguments", TABLES, ids=" ".join)
+def test_no_row_is_wider_than_the_terminal(shown: Shown, arguments: tuple[str, ...], columns: int) -> None:
+    lines = shown(columns, *arguments)
 
     assert lines
     assert max(cells(Clean(line)) for line in lines) <= columns
@@ -64,10 +64,10 @@ def test_a_narrow_list_has_ids_that_show_takes_as_it_says(cli: Cli, shown: Shown
     assert usage
     assert "ADDRESS" not in heading
     column = heading.index("ID")
-    told = [row[column:].split("  ")[0] for row in rows[: len(runs)]]
-    assert len(told) == len(runs) > 5
-    for run, ident in zip(runs, told, strict=True):
-        if "…" not in ident and [one["id"] for one in runs].count(run["id"]) == 1:
+    idents = [row[column:].split("  ")[0] for row in rows[: len(runs)]]
+    assert len(idents) == len(runs) > 5
+    for run, ident in zip(runs, idents, strict=True):
+        if "…" not in ident and [other["id"] for other in runs].count(run["id"]) == 1:
             assert cli("show", usage[1] + ident, "--json").data["run"]["address"] == run["address"]
 
 
@@ -77,7 +77,7 @@ def test_a_wide_terminal_shows_the_addresses(shown: Shown) -> None:
     assert "ADDRESS" in heading
 
 
-def test_what_cannot_be_read_keeps_its_reason(shown: Shown) -> None:
+def test_unreadable_files_keep_their_reason(shown: Shown) -> None:
     name = "a" * 200
     Path(f"traces/{name}.json").write_bytes(paprika(Path("traces/whole.json"), "whole")[:-30])
 

@@ -30,8 +30,8 @@ def ccpa(folder: Path) -> Growing:
     rest = b"".join(_call_and_result(number, first) for number in range(1, STEPS))
     for start in range(0, len(rest), _BLOCK):
         session.write_bytes(rest[start : start + _BLOCK])
-        whole = rest[: start + _BLOCK].rpartition(b"\n")[0].decode()
-        yield f"Tool{whole.count('assistant_turn'):02}"
+        written = rest[: start + _BLOCK].rpartition(b"\n")[0].decode()
+        yield f"Tool{written.count('assistant_turn'):02}"
     session.end()
     yield f"Tool{STEPS - 1:02}"
 
@@ -61,11 +61,14 @@ def penelope(folder: Path) -> Growing:
     def state(turns: int) -> bytes:
         over = turns == STEPS
         head = {"status": "success" if over else "in_progress", "goal_achieved": over, "turns_used": turns}
-        given = {"goal": "Get a refund", "instructions": "Insist.", "max_turns": 20, "min_turns": 2}
+        configuration = {"goal": "Get a refund", "instructions": "Insist.", "max_turns": 20, "min_turns": 2}
         result = {"findings": [], "history": [_turn(number) for number in range(1, turns + 1)], "metrics": {}}
-        told = {"test_configuration": given, "model_info": {"model_name": "gemini-2.0-flash", "provider": "gemini"}}
+        header = {
+            "test_configuration": configuration,
+            "model_info": {"model_name": "gemini-2.0-flash", "provider": "gemini"},
+        }
         times = {"start_time": "2026-03-02T09:15:01.000000", "end_time": "2026-03-02T09:18:01.000000" if over else None}
-        return json.dumps(head | result | told | times, indent=2).encode()
+        return json.dumps(head | result | header | times, indent=2).encode()
 
     (folder / "refund").mkdir()
     return _in_halves(folder / "refund" / "test_result.json", state, lambda turns: f"tool_{turns:02}")
@@ -75,10 +78,10 @@ def _turn(number: int) -> Json:
     name, moment = f"tool_{number:02}", f"2026-03-02T09:15:{number + 1:02}.120339"
     function = {"name": name, "arguments": json.dumps({"message": f"Where is it? {number}"})}
     called = [{"id": f"call_{number}", "type": "function", "function": function}]
-    said = {"role": "assistant", "content": "Ask.", "tool_calls": called}
+    message = {"role": "assistant", "content": "Ask.", "tool_calls": called}
     answer = {"success": True, "output": {"response": "Soon."}, "error": None, "metadata": {}}
-    heard = {"role": "tool", "tool_call_id": f"call_{number}", "name": name, "content": json.dumps(answer)}
-    done = {"tool_name": name, "reasoning": "Ask.", "assistant_message": said, "tool_message": heard}
+    tool_message = {"role": "tool", "tool_call_id": f"call_{number}", "name": name, "content": json.dumps(answer)}
+    done = {"tool_name": name, "reasoning": "Ask.", "assistant_message": message, "tool_message": tool_message}
     execution = {**done, "timestamp": moment}
     return {"turn_number": number, "timestamp": moment, "executions": [execution], "target_interaction": execution,
             "evaluation": None}  # fmt: skip
@@ -112,7 +115,7 @@ def hypergraph(folder: Path) -> Growing:
 
 def latticeflow(folder: Path) -> Growing:
     """A trace with one call more each time, by way of a name that is moved over the old one."""
-    items: list[Json] = [_said("user", "input_text", "Plan a day.")]
+    items: list[Json] = [_message("user", "input_text", "Plan a day.")]
     for number in range(STEPS):
         name = f"lookup_{number:02}"
         items.append({"type": "function_call", "id": f"f{number}", "call_id": f"c{number}", "name": name})
@@ -122,7 +125,7 @@ def latticeflow(folder: Path) -> Growing:
         items.append({"type": "function_call_output", "call_id": f"c{number}", "output": "found", "id": f"o{number}"})
         _replace(folder / "trip.json", _trace("trip-1", items))
         yield ""
-    items.append(_said("assistant", "output_text", "The Kunsthaus."))
+    items.append(_message("assistant", "output_text", "The Kunsthaus."))
     _replace(folder / "trip.json", _trace("trip-1", items))
     yield name
 
@@ -131,7 +134,10 @@ def latticeflow_rows(folder: Path) -> Growing:
     """Rows that are appended to one file, each a run of its own, in two pieces; yields the tags of the newest."""
     with (folder / "rows.jsonl").open("ab", buffering=0) as file:
         for number in range(STEPS):
-            items = [_said("user", "input_text", f"Question {number}"), _said("assistant", "output_text", "Tokyo 東京")]
+            items = [
+                _message("user", "input_text", f"Question {number}"),
+                _message("assistant", "output_text", "Tokyo 東京"),
+            ]
             row = json.dumps(
                 {"task_id": f"geo/{number}", "trace": json.loads(_trace(f"qa-{number:02}", items))}
             ).encode()
@@ -141,7 +147,7 @@ def latticeflow_rows(folder: Path) -> Growing:
             yield f"Question {number}"
 
 
-def _said(role: str, kind: str, text: str) -> Json:
+def _message(role: str, kind: str, text: str) -> Json:
     return {"type": "message", "id": "", "role": role, "status": "completed", "content": [{"type": kind, "text": text}]}
 
 

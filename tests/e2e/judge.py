@@ -13,7 +13,7 @@ _SEQUENCE: Final = re.compile(
 )
 
 
-def left_behind(terminal: Terminal) -> list[str]:
+def leftovers(terminal: Terminal) -> list[str]:
     """What the program changed in the terminal and did not put back."""
     modes, kitty = {"25": True, "7": True}, 0
     for match in _MODE.finditer(terminal.output):

@@ -66,11 +66,11 @@ def apps(server: subprocess.Popen[str]) -> list[int]:
     return [int(pid) for pid, parent in map(str.split, table.splitlines()) if int(parent) == server.pid]
 
 
-async def until(condition: object, what: str) -> None:
+async def until(condition: object, description: str) -> None:
     async with asyncio.timeout(PATIENCE):
         while not condition():  # type: ignore[operator]
             await asyncio.sleep(0.05)
-    assert condition(), what  # type: ignore[operator]
+    assert condition(), description  # type: ignore[operator]
 
 
 async def test_only_the_page_with_the_token_gets_in(traces: Path) -> None:
@@ -181,18 +181,18 @@ def is_alive(pid: int) -> bool:
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="this system doesn't end processes with their parent")
 @pytest.mark.parametrize(
-    ("how", "stopped"), [(signal.SIGKILL, True), (signal.SIGTERM, False), (signal.SIGTERM, True), (None, True)]
+    ("exit_signal", "stopped"), [(signal.SIGKILL, True), (signal.SIGTERM, False), (signal.SIGTERM, True), (None, True)]
 )
 async def test_apps_end_with_the_server_and_with_their_page(
-    traces: Path, how: signal.Signals | None, stopped: bool
+    traces: Path, exit_signal: signal.Signals | None, stopped: bool
 ) -> None:
     with serving(traces) as (url, server):
         async with page(url):
             (app,) = apps(server)
             if stopped:
                 os.kill(app, signal.SIGSTOP)
-            if how is not None:
-                server.send_signal(how)
+            if exit_signal is not None:
+                server.send_signal(exit_signal)
                 await until(lambda: not is_alive(app), "the app outlives the server")
         await until(lambda: not is_alive(app), "the app outlives its page")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.crashing import PLACES
-from tests.e2e.judge import left_behind
+from tests.e2e.judge import leftovers
 from tests.terminal import TRACETUI, Terminal, plain
 
 pytestmark = pytest.mark.e2e
@@ -40,7 +40,7 @@ def test_a_key(runs: Path, key: str) -> None:
     with opened(runs) as terminal:
         terminal.type(key)
         assert terminal.wait_exit() == 0
-        assert left_behind(terminal) == []
+        assert leftovers(terminal) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
@@ -48,7 +48,7 @@ def test_a_signal(runs: Path, number: signal.Signals) -> None:
     with opened(runs) as terminal:
         terminal.signal(number)
         assert terminal.wait_exit() == 128 + number
-        assert left_behind(terminal) == []
+        assert leftovers(terminal) == []
         assert b"Traceback" not in terminal.output
 
 
@@ -57,14 +57,14 @@ def test_suspending_gives_the_terminal_back_and_continuing_takes_it_again(runs: 
         terminal.signal(signal.SIGTSTP)
         terminal.wait_stopped()
         terminal.wait_quiet()
-        assert left_behind(terminal) == []
+        assert leftovers(terminal) == []
         terminal.forget()
         terminal.signal(signal.SIGCONT)
-        terminal.wait_until(lambda _: {"mode 1049", "termios"} <= set(left_behind(terminal)), what="it takes it again")
+        terminal.wait_until(lambda _: {"mode 1049", "termios"} <= set(leftovers(terminal)), what="it takes it again")
         terminal.wait_until(lambda _: READY in plain(terminal.output), what="it paints all of it")
         terminal.type("q")
         assert terminal.wait_exit() == 0
-        assert left_behind(terminal) == []
+        assert leftovers(terminal) == []
 
 
 @pytest.mark.parametrize("controlling", [True, False], ids=["hang-up signal", "no signal"])
@@ -89,13 +89,13 @@ def test_a_crash(runs: Path, tmp_path: Path, place: str) -> None:
             terminal.expect(READY)
             terminal.type("q")
         assert terminal.wait_exit() == 70
-        assert left_behind(terminal) == []
+        assert leftovers(terminal) == []
         assert b"Traceback" not in terminal.output
         assert b"SECRET" not in terminal.output
         last = terminal.output.decode().split("\x1b")[-1]
-    told = re.search(r"tracetui: internal error \(ValueError\); crash log: (.+)\r\n$", last)
-    assert told, last
-    log = Path(told[1])
+    match = re.search(r"tracetui: internal error \(ValueError\); crash log: (.+)\r\n$", last)
+    assert match, last
+    log = Path(match[1])
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
     assert "crashing.py" in log.read_text()
     if place in ("key", "timer"):
@@ -108,7 +108,7 @@ def test_quitting_while_a_scan_waits_for_ever() -> None:
         terminal.expect("scanning 24 files")
         terminal.type("q")
         assert terminal.wait_exit() == 0
-        assert left_behind(terminal) == []
+        assert leftovers(terminal) == []
 
 
 def test_a_pipe_among_the_traces_holds_nothing_up(samples: Path, tmp_path: Path) -> None:

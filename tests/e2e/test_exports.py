@@ -83,9 +83,9 @@ async def visit(page: Page, path: Path, fragment: str = "") -> None:
 async def colors(page: Page, scheme: str) -> str:
     """The background in a color scheme."""
     await page.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-    found = await page.value("getComputedStyle(document.body).backgroundColor")
-    assert isinstance(found, str)
-    return found
+    color = await page.value("getComputedStyle(document.body).backgroundColor")
+    assert isinstance(color, str)
+    return color
 
 
 async def test_pages_fit_at_every_width_in_both_themes(page: Page, site: Path) -> None:
@@ -164,8 +164,8 @@ async def test_nothing_in_a_trace_acts_in_a_page(page: Page, tmp_path: Path) -> 
     hostile.prefix(tmp_path / "markup", CANARY)
     seen = 0
     for name, every in (("corpus", 12), ("markup", 1)):  # no text of the corpus is markup
-        made = export(tmp_path / name, tmp_path / f"{name}-site", "--no-redact")
-        for path in sorted(made.rglob("*.html"))[::every]:
+        site = export(tmp_path / name, tmp_path / f"{name}-site", "--no-redact")
+        for path in sorted(site.rglob("*.html"))[::every]:
             page.requests.clear()
             await page.open(path.as_uri())
             assert await page.value("typeof window.canary") == "undefined", path.name

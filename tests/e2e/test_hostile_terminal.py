@@ -69,12 +69,12 @@ def test_the_shared_corpus(tmp_path: Path) -> None:
     tools = SHARED / "tools"
     subprocess.run([sys.executable, str(tools / "hostile.py"), str(corpus)], check=True, capture_output=True)
     home = {"PATH": os.environ.get("PATH", ""), "HOME": str(tmp_path)}
-    found = findings(tools / "ptycheck.py", corpus, CLASSES, home)
-    assert len(found) == 6
-    again = [name for name in CLASSES if found.get(name)]
-    if again:  # what leaks does so each time; on a busy machine what was read may end within a sequence
-        found |= findings(tools / "ptycheck.py", corpus, again, home)
-    assert {name: one for name, one in found.items() if one} == {}
+    leaks = findings(tools / "ptycheck.py", corpus, CLASSES, home)
+    assert len(leaks) == 6
+    leaking = [name for name in CLASSES if leaks.get(name)]
+    if leaking:  # what leaks does so each time; on a busy machine what was read may end within a sequence
+        leaks |= findings(tools / "ptycheck.py", corpus, leaking, home)
+    assert {name: lines for name, lines in leaks.items() if lines} == {}
 
 
 CLASSES = ("escape", "unicode", "markup", "ids", "whole")

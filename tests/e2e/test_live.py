@@ -60,9 +60,9 @@ def test_rows_that_are_appended(tmp_path: Path) -> None:
     next(agent)
     next(agent)
     with opened(tmp_path) as terminal:
-        for words in agent:
-            if words:
-                terminal.wait_for(words)
+        for parts in agent:
+            if parts:
+                terminal.wait_for(parts)
             else:
                 terminal.read(0.02)
         terminal.wait_for(f"{growing.STEPS} runs")
@@ -90,8 +90,8 @@ def test_rows_that_are_appended(tmp_path: Path) -> None:
 def test_beside_the_shared_generator(tmp_path: Path, name: str, options: tuple[str, ...]) -> None:
     assert SHARED is not None
     tool = [sys.executable, str(SHARED / "tools" / "gen_traces.py"), name, str(tmp_path)]
-    how = ["--live", "--rate", "100", "--runs", "1", "--steps", "14", "--payload", "200", *options]
-    with opened(tmp_path) as terminal, subprocess.Popen([*tool, *how, "--replay", "0", "--nest", "0"]) as generator:
+    flags = ["--live", "--rate", "100", "--runs", "1", "--steps", "14", "--payload", "200", *options]
+    with opened(tmp_path) as terminal, subprocess.Popen([*tool, *flags, "--replay", "0", "--nest", "0"]) as generator:
         try:
             terminal.wait_for(r"^.[◐✓✗?] ")
             terminal.send("g")
@@ -126,8 +126,8 @@ def follow(terminal: Terminal) -> None:
 
 def view(text: str) -> str:
     """The view of the steps, by the title of their pane: a session starts as its story, another run as its timeline."""
-    found = re.search(r"━ 2 (Story|Steps|Spans)\b", text)
-    return found[1] if found else ""
+    match = re.search(r"━ 2 (Story|Steps|Spans)\b", text)
+    return match[1] if match else ""
 
 
 def expect_all(terminal: Terminal, address: str) -> None:
@@ -140,10 +140,12 @@ def expect_all(terminal: Terminal, address: str) -> None:
 
     def equal(text: str) -> bool:
         rows = tree_rows(text)
-        same = len(rows) == len(expected) and all(one.match(row) for one, row in zip(expected, rows, strict=True))
+        same = len(rows) == len(expected) and all(
+            pattern.match(row) for pattern, row in zip(expected, rows, strict=True)
+        )
         return same and f" {status} " in text.split("\n")[0].replace("(", " ")
 
-    wanted = "\n".join(one.pattern for one in expected)
+    wanted = "\n".join(pattern.pattern for pattern in expected)
     terminal.wait_until(equal, what=f"{status}, and all of\n{wanted}")
 
 

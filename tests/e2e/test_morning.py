@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.judge import left_behind
+from tests.e2e.judge import leftovers
 from tests.terminal import TRACETUI, Terminal
 
 pytestmark = pytest.mark.e2e
@@ -28,7 +28,7 @@ def opened(folder: Path, state: Path) -> Terminal:
     return terminal
 
 
-def said(state: Path) -> list[dict[str, Any]]:
+def verdict_lines(state: Path) -> list[dict[str, Any]]:
     """What the file of verdicts says, line by line."""
     return [json.loads(line) for line in (state / "tracetui" / "verdicts.jsonl").read_text().splitlines()]
 
@@ -36,9 +36,9 @@ def said(state: Path) -> list[dict[str, Any]]:
 def decided(terminal: Terminal) -> tuple[int, int]:
     """How many causes are decided, of how many."""
     terminal.expect(" reviewed")
-    found = DECIDED.search(terminal.text())
-    assert found is not None
-    return int(found[1]), int(found[2])
+    match = DECIDED.search(terminal.text())
+    assert match is not None
+    return int(match[1]), int(match[2])
 
 
 def judge_all(terminal: Terminal) -> int:
@@ -70,7 +70,7 @@ def judge_all(terminal: Terminal) -> int:
     return count
 
 
-def test_every_failure_is_judged_by_keys_and_still_is_the_next_day(samples: Path, tmp_path: Path) -> None:
+def test_verdicts_given_by_keys_last_until_the_next_day(samples: Path, tmp_path: Path) -> None:
     state, exports = tmp_path / "state", {"triage.md", "triage.html", "triage.json"}
     before = {path: path.stat().st_mtime_ns for path in samples.rglob("*")}
     with opened(samples, state) as terminal:
@@ -81,15 +81,15 @@ def test_every_failure_is_judged_by_keys_and_still_is_the_next_day(samples: Path
             terminal.wait_until(lambda text, target=target: "wrote " in text and target.exists(), what=name)  # type: ignore[misc]
         terminal.type("q", "q")
         assert terminal.wait_exit() == 0
-        assert left_behind(terminal) == []
+        assert leftovers(terminal) == []
 
-    verdicts = [line for line in said(state) if line["do"] == "verdict"]
-    undone = {line["undoes"] for line in said(state) if line["do"] == "undo"}
+    verdicts = [line for line in verdict_lines(state) if line["do"] == "verdict"]
+    undone = {line["undoes"] for line in verdict_lines(state) if line["do"] == "undo"}
     held = {line["signature"]: line["verdict"] for line in verdicts if line["event"] not in undone}
     assert len(held) == count
     assert set(held.values()) == set(VERDICTS.values())
     assert len(undone) == 1
-    assert [line["note"] for line in said(state) if line["do"] == "note"] == ["ask Ana"]
+    assert [line["note"] for line in verdict_lines(state) if line["do"] == "note"] == ["ask Ana"]
     assert stat.S_IMODE(os.stat(state / "tracetui" / "verdicts.jsonl").st_mode) == 0o600
     assert {path: path.stat().st_mtime_ns for path in samples.rglob("*")} == before
 
@@ -101,18 +101,18 @@ def test_every_failure_is_judged_by_keys_and_still_is_the_next_day(samples: Path
         terminal.type("escape", "q")
         assert terminal.wait_exit() == 0
 
-    told = subprocess.run(
+    done = subprocess.run(
         [*TRACETUI, "triage", "--json", str(samples)],
         capture_output=True,
         check=True,
         env={**os.environ, "XDG_STATE_HOME": str(state)},
     )
-    signatures = json.loads(told.stdout)["causes"]
+    signatures = json.loads(done.stdout)["causes"]
     assert len(signatures) == count
-    assert {one["verdict"] for one in signatures} == set(VERDICTS.values())
+    assert {cause["verdict"] for cause in signatures} == set(VERDICTS.values())
     assert {path.name for path in tmp_path.iterdir() if path.is_file()} == exports  # nothing half written beside them
     for name in exports:
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
         page = (tmp_path / name).read_text()
         assert "ask Ana" in page
-        assert all(one["id"] in page for one in signatures)
+        assert all(cause["id"] in page for cause in signatures)

@@ -33,12 +33,12 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("way", "size"),
+    ("route", "size"),
     [("palette", (80, 24)), ("search", (200, 60))],
     ids=lambda value: value if isinstance(value, str) else f"{value[0]}x{value[1]}",
 )
-def test_the_session_its_cost_and_the_tool_that_failed_most(way: str, size: tuple[int, int], sessions: Path) -> None:
-    to_session, to_tools = WAYS[way]
+def test_the_session_its_cost_and_the_tool_that_failed_most(route: str, size: tuple[int, int], sessions: Path) -> None:
+    to_session, to_tools = WAYS[route]
     assert len(to_session) + len(to_tools) <= MOST_KEYS
     with Terminal(*TRACETUI, str(sessions), size=size) as terminal:
         terminal.expect("350 runs")
@@ -65,7 +65,7 @@ def test_the_session_its_cost_and_the_tool_that_failed_most(way: str, size: tupl
         terminal.type("q", "q", "q", "q")
 
 
-def _row(words: list[str]) -> tuple[str, int, int]:
+def _row(tokens: list[str]) -> tuple[str, int, int]:
     """Name, calls and errors of a row of the statistics."""
-    words = [word for word in words if word != "▌"]
-    return words[0].lstrip("▌"), int(words[1]), int(words[2].replace("·", "0"))
+    tokens = [word for word in tokens if word != "▌"]
+    return tokens[0].lstrip("▌"), int(tokens[1]), int(tokens[2].replace("·", "0"))

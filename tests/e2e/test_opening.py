@@ -18,7 +18,7 @@ IDLE_SECONDS = 2.5
 """Longer than from one tick of the program to the next."""
 
 
-def test_it_opens_with_at_most_two_whole_frames(samples: Path) -> None:
+def test_the_app_opens_with_at_most_two_full_frames(samples: Path) -> None:
     with Terminal(*TRACETUI, str(samples), answers=True) as terminal:
         terminal.expect("first failure")
         terminal.wait_for(WATCHES)
@@ -29,8 +29,8 @@ def test_it_opens_with_at_most_two_whole_frames(samples: Path) -> None:
         terminal.forget()
         terminal.resize(120, 40)
         terminal.wait_quiet()
-        whole = max(frames(terminal))
-        assert len([size for size in opening if size > 0.8 * whole]) <= 2
+        full = max(frames(terminal))
+        assert len([size for size in opening if size > 0.8 * full]) <= 2
 
 
 def frames(terminal: Terminal) -> list[int]:

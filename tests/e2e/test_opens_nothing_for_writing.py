@@ -45,21 +45,21 @@ class Inotify:
     def __init__(self, folder: Path) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-        for each in [folder, *(path for path in folder.rglob("*") if path.is_dir())]:
-            assert self._libc.inotify_add_watch(self._fd, os.fsencode(each), sum(_EVENTS)) >= 0
+        for directory in [folder, *(path for path in folder.rglob("*") if path.is_dir())]:
+            assert self._libc.inotify_add_watch(self._fd, os.fsencode(directory), sum(_EVENTS)) >= 0
 
     def writes(self) -> list[str]:
-        found = []
+        written = []
         try:
             data = os.read(self._fd, 1 << 20)
         except BlockingIOError:
             data = b""
         while data:
             _, mask, _, size = struct.unpack_from("iIII", data)
-            found.append(f"{_EVENTS.get(mask & 0xFFF, mask)}: {os.fsdecode(data[16 : 16 + size].rstrip(bytes(1)))}")
+            written.append(f"{_EVENTS.get(mask & 0xFFF, mask)}: {os.fsdecode(data[16 : 16 + size].rstrip(bytes(1)))}")
             data = data[16 + size :]
         os.close(self._fd)
-        return found
+        return written
 
 
 class Strace:
@@ -74,16 +74,16 @@ class Strace:
         return ["strace", "-D", "-f", "-s", "4096", "-e", "trace=%file", "-o", f"{self._logs}/{self._count}", *argv]
 
     def writes(self) -> list[str]:
-        found, seen = [], 0
+        lines, seen = [], 0
         for log in self._logs.iterdir():
             for line in log.read_text(errors="replace").splitlines():
                 call = _CALL.match(line)
                 if call and f'"{self._folder}' in call["arguments"]:
                     seen += 1
                     if not _READING.match(f"{call['name']}({call['arguments']}"):
-                        found.append(line)
+                        lines.append(line)
         assert seen, "strace saw no file among the traces"
-        return found
+        return lines
 
 
 @cache
@@ -143,14 +143,14 @@ def write(writer: sqlite3.Connection, name: str) -> None:
 
 
 def test_commands(traces: Path, writer: sqlite3.Connection, observer: Observer) -> None:
-    for number, words in enumerate(
+    for number, arguments in enumerate(
         (["ls"], ["show", f"{traces}/live.db#fresh-0"], ["grep", "embed"], ["stats", "--by", "node"], ["doctor"])
     ):
         write(writer, f"fresh-{number}")
-        argv = observer.command(*TRACETUI, *words, *([] if words[0] == "show" else [str(traces)]))
+        argv = observer.command(*TRACETUI, *arguments, *([] if arguments[0] == "show" else [str(traces)]))
         done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
         assert done.returncode == 0, done.stderr
-        assert "fresh-0" in done.stdout or words[0] in ("stats", "doctor")
+        assert "fresh-0" in done.stdout or arguments[0] in ("stats", "doctor")
     assert observer.writes() == []
 
 

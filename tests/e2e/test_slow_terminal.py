@@ -80,7 +80,7 @@ def test_a_terminal_that_grew_while_it_was_stalled_is_painted_whole(ended: Path)
         assert comes_to_the_top(terminal, ended), terminal.text()
 
 
-def test_a_stalled_terminal_can_be_left(ended: Path) -> None:
+def test_the_app_quits_on_a_stalled_terminal(ended: Path) -> None:
     with opened(ended) as terminal:
         terminal.stall()
         terminal.send("q")
@@ -116,11 +116,11 @@ class SlowLine:
             if self._way:
                 busy_at = now
 
-    def expect(self, words: str) -> None:
+    def expect(self, text: str) -> None:
         """Pass on what comes until the screen shows these words."""
         end = time.monotonic() + PATIENCE
-        while words not in self.terminal.text():
-            assert time.monotonic() < end, words
+        while text not in self.terminal.text():
+            assert time.monotonic() < end, text
             self.run(0.1)
 
     def _show(self, size: int) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.judge import left_behind
+from tests.e2e.judge import leftovers
 from tests.sessions import home as sessions
 from tests.terminal import TRACETUI, Terminal
 
@@ -32,7 +32,7 @@ def test_today_opens_over_the_homes_and_a_run_of_it_is_read(tmp_path: Path) -> N
         terminal.wait_quiet()
         terminal.type("q")
         assert terminal.wait_exit() == 0
-        assert left_behind(terminal) == []
+        assert leftovers(terminal) == []
 
 
 def test_a_setting_comes_first(tmp_path: Path) -> None:

@@ -68,5 +68,5 @@ def test_forty_failures_of_four_formats_are_reviewed_in_twelve_keys(tmp_path: Pa
     )
     causes = json.loads(checked.stdout)["causes"]
     assert sorted(cause["count"] for cause in causes) == [10, 10, 10, 10]
-    said = {cause["verdict"] for cause in causes}
-    assert said == {*VERDICTS.values()}
+    verdicts = {cause["verdict"] for cause in causes}
+    assert verdicts == {*VERDICTS.values()}

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from tests.bench import data, formats
-from tests.bench.data import Words
+from tests.bench.data import TextGenerator
 from tracetui.formats.agent_log import SpanRow
 from tracetui.live.load import Reader, read_run
 from tracetui.live.scan import scan
@@ -22,13 +22,13 @@ SOURCE = LocalSource()
 
 
 def codex() -> tuple[str, list[bytes]]:
-    lines = list(formats.rollout(Words("late", 60), CALLS))
+    lines = list(formats.rollout(TextGenerator("late", 60), CALLS))
     late = [line for line in lines if b'"call_3"' in line or b'"id":"msg_3"' in line]
     return "rollout-2026-03-02T09-15-00-019cadd4-5620-7001-8000-000000000001.jsonl", [*lines[:-1], *late, lines[-1]]
 
 
 def claude_code() -> tuple[str, list[bytes]]:
-    lines = list(formats.session(Words("late", 60), CALLS))
+    lines = list(formats.session(TextGenerator("late", 60), CALLS))
     later = [b'"id":"msg_3"', b'"tool_use_id":"toolu_3"', b'"id":"toolu_4"', b'"tool_use_id":"toolu_5"']
     late = [orjson.loads(line) | {"uuid": f"late-{i}"} for i, line in enumerate(_with(lines, later))]
     late[0]["message"]["content"] = [{"type": "text", "text": "One more thing"}]
@@ -40,7 +40,7 @@ def claude_code() -> tuple[str, list[bytes]]:
 
 
 def pi() -> tuple[str, list[bytes]]:
-    lines = list(formats._entries(Words("late", 60), CALLS))
+    lines = list(formats._entries(TextGenerator("late", 60), CALLS))
     late = _with(lines, [b'"toolCallId":"call_3"', b'"id":"call_4"', b'"toolCallId":"call_5"'])
     entries = [orjson.loads(line) | {"id": f"late-{i}"} for i, line in enumerate(late)]
     back = entries[0] | {"id": "late-back", "parentId": orjson.loads(lines[20])["id"]}
@@ -48,13 +48,13 @@ def pi() -> tuple[str, list[bytes]]:
 
 
 def copilot() -> tuple[str, list[bytes]]:
-    lines = list(formats._events(Words("late", 60), CALLS))
+    lines = list(formats._events(TextGenerator("late", 60), CALLS))
     late = [line for line in lines if b'"call_3"' in line]
     return "events.jsonl", [*lines[:-1], *reversed(late), lines[-1]]
 
 
 def ccpa() -> tuple[str, list[bytes]]:
-    lines = list(data.session_lines(Words("late", 60), CALLS, 60))
+    lines = list(data.session_lines(TextGenerator("late", 60), CALLS, 60))
     hook = {"v": 1, "kind": "hook_event", "turn": 7, "tool_use_id": "toolu_3", "decision": "block", "event": "Stop"}
     late = _with(lines, [b'"tool_use_id":"toolu_3"', b'"id":"toolu_4"', b'"tool_use_id":"toolu_4"'])
     return "s.ccpa-trace.jsonl", [*lines[:-1], _line(hook), *late, lines[-1]]

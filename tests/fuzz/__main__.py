@@ -68,26 +68,26 @@ def main() -> int:
     if options.mode == "cases":
         return fuzz_cases(options.seed, options.seconds, options.format)
     if options.mode in surfaces.SURFACES:
-        found = surfaces.fuzz(options.mode, seed=options.seed, seconds=options.seconds, number=options.number)
-        return 1 if found else 0
+        findings = surfaces.fuzz(options.mode, seed=options.seed, seconds=options.seconds, number=options.number)
+        return 1 if findings else 0
     keep = options.keep or Path(tempfile.gettempdir()) / "tracetui-fuzz"
     if options.number is not None:
         root = keep / f"{options.mode}-{options.seed}-{options.number}" / "traces"
         print(make(root, options.mode, options.seed, options.number, options.format), f"in {root}", sep="\n")
-        found = list(judge.findings(root, commands=True))
-        print(*found, sep="\n")
-        return 1 if found else 0
+        findings = list(judge.findings(root, commands=True))
+        print(*findings, sep="\n")
+        return 1 if findings else 0
     report = fuzz(
         options.mode,
         seed=options.seed,
         seconds=options.seconds,
         only=options.format,
         keep=keep,
-        say=lambda words: print(words, flush=True),
+        say=lambda text: print(text, flush=True),
     )
     print(f"{report.tried} directories, {len(report.findings)} findings")
-    for one in report.findings.values():
-        print(f"{one.count:5}  {one.words}")
+    for finding in report.findings.values():
+        print(f"{finding.count:5}  {finding.text}")
     return 1 if report.findings else 0
 
 

@@ -23,7 +23,7 @@ COMMANDS_EVERY: Final = 6
 class Finding(msgspec.Struct):
     """What is wrong, and how to see it."""
 
-    words: str
+    text: str
     change: str
     number: int
     """Of the directory, with which the seed makes it again."""
@@ -47,7 +47,7 @@ def fuzz(
     keep: Path | None = None,
     first: int = 0,
     most: int | None = None,
-    say: Callable[[str], None] = lambda words: None,
+    say: Callable[[str], None] = lambda text: None,
 ) -> Report:
     """Try directories until `seconds` of processor time, or `most` of them, are over.
 
@@ -62,19 +62,19 @@ def fuzz(
             change = make(root, mode, seed, number, only)
             report.tried += 1
             commands = number % COMMANDS_EVERY == 0
-            for words in dict.fromkeys(judge.findings(root, commands=commands)):
-                kind = judge.same_finding(words)
+            for text in dict.fromkeys(judge.findings(root, commands=commands)):
+                kind = judge.same_finding(text)
                 if kind in report.findings:
                     report.findings[kind].count += 1
                     continue
-                found = report.findings[kind] = Finding(words, change, number)
-                say(f"{number}: {words}\n    after {change}")
+                finding = report.findings[kind] = Finding(text, change, number)
+                say(f"{number}: {text}\n    after {change}")
                 if keep is not None:
-                    found.folder = keep / f"{mode}-{seed}-{number}-{len(report.findings)}"
+                    finding.folder = keep / f"{mode}-{seed}-{number}-{len(report.findings)}"
                     began = time.process_time()
-                    shrink(root, found.folder, kind, commands=commands)
+                    shrink(root, finding.folder, kind, commands=commands)
                     end += time.process_time() - began
-                    say(f"    kept in {found.folder}")
+                    say(f"    kept in {finding.folder}")
         number += 1
     return report
 
@@ -96,7 +96,7 @@ def shrink(root: Path, folder: Path, kind: str, *, commands: bool) -> None:
     end = time.process_time() + SHRINK_SECONDS
 
     def fails() -> bool:
-        return any(judge.same_finding(words) == kind for words in judge.findings(folder, commands=commands))
+        return any(judge.same_finding(text) == kind for text in judge.findings(folder, commands=commands))
 
     for path in mutate.files_below(folder):
         _without(path, None, fails)

@@ -48,8 +48,8 @@ MOST_BODIES: Final = 200
 COMMANDS: Final = ("ls", "ls --json", "doctor", "doctor --json", "triage --json", "stats --json")
 _EXCEPTIONS: Final = "|".join(
     name
-    for name, one in vars(builtins).items()
-    if isinstance(one, type) and issubclass(one, Exception) and not issubclass(one, OSError)
+    for name, kind in vars(builtins).items()
+    if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, OSError)
 )
 _CAUGHT: Final = re.compile(rf"(?:{_EXCEPTIONS}|ValidationError|DecodeError|EncodeError)\b|needs more memory")
 """How `guard.problem_of` words an exception that no format may raise."""
@@ -68,7 +68,7 @@ def findings(root: Path, *, commands: bool = False) -> Iterator[str]:
     before = _peak()
     steps: list[Callable[[], Iterator[str]]] = [lambda: _stages(root), lambda: _api(root)]
     if commands:
-        steps += [lambda words=words: _command((*words.split(), str(root))) for words in COMMANDS]  # type: ignore[misc]
+        steps += [lambda command=command: _command((*command.split(), str(root))) for command in COMMANDS]  # type: ignore[misc]
     for step in steps:
         try:
             with _limited():
@@ -102,7 +102,7 @@ def _peak() -> int:
 
 def _place(error: BaseException) -> str:
     """The innermost line of ours."""
-    frames = [one for one in traceback.extract_tb(error.__traceback__) if "tracetui" in one.filename]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "tracetui" in frame.filename]
     return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
 
 
@@ -112,21 +112,21 @@ def _place(error: BaseException) -> str:
 def _stages(root: Path) -> Iterator[str]:
     """The list stage, the count and the full read of every file."""
     source = LocalSource()
-    quick = {one.path: one for one in scan(source, [str(root)], deep=False)}
-    deep = {one.path: one for one in scan(source, [str(root)], deep=True)}
+    quick = {entry.path: entry for entry in scan(source, [str(root)], deep=False)}
+    deep = {entry.path: entry for entry in scan(source, [str(root)], deep=True)}
     if quick.keys() != deep.keys():
         yield f"files: {quick.keys() ^ deep.keys()} in one stage only"
     for path, counted in deep.items():
         listed, name = quick.get(path, counted), Path(path).name
         if not _is_sound(path):
             continue
-        yield from (f"{name}: {words}" for words in _found(listed, counted, deep))
+        yield from (f"{name}: {text}" for text in _listing_findings(listed, counted, deep))
         for first, second in zip(listed.runs, counted.runs, strict=False):
-            yield from (f"{name} ({second.ref.format}): {words}" for words in _summaries(first, second))
+            yield from (f"{name} ({second.ref.format}): {text}" for text in _summaries(first, second))
         for summary in counted.runs[:MOST_RUNS]:
-            yield from (f"{name} ({summary.ref.format}): {words}" for words in _full_read(summary))
+            yield from (f"{name} ({summary.ref.format}): {text}" for text in _full_read(summary))
         with source.open(path) as file, suppress(OSError):
-            yield from (f"{name}: {words}" for words in ([] if counted.skipped else registry.scores(file)[1]))
+            yield from (f"{name}: {text}" for text in ([] if counted.skipped else registry.scores(file)[1]))
 
 
 def _is_sound(path: str) -> bool:
@@ -143,13 +143,13 @@ def _is_sound(path: str) -> bool:
         return False
 
 
-def _found(listed: Found, counted: Found, every: dict[str, Found]) -> Iterator[str]:
+def _listing_findings(listed: Found, counted: Found, every: dict[str, Found]) -> Iterator[str]:
     yield from _caught((*listed.problems, *counted.problems))
     if counted.kind == "problem" and listed.kind == "listed":
         return  # what is damaged lies between the parts that the list stage reads
     if (listed.format, listed.kind, listed.part_of) != (counted.format, counted.kind, counted.part_of):
         yield f"the list says {_class(listed)}, the count {_class(counted)}"
-    refs = [one.ref for one in listed.runs], [one.ref for one in counted.runs]
+    refs = [run.ref for run in listed.runs], [run.ref for run in counted.runs]
     if refs[0] != refs[1]:
         yield f"the list has the runs {_keys(refs[0])}, the count {_keys(refs[1])}"
     if len(set(refs[1])) != len(refs[1]):
@@ -162,8 +162,8 @@ def _found(listed: Found, counted: Found, every: dict[str, Found]) -> Iterator[s
         yield f"ledger: {ledger}"
 
 
-def _class(found: Found) -> str:
-    return f"{found.kind} {found.format} {found.reason or [one.reason for one in found.problems]}"[:200]
+def _class(entry: Found) -> str:
+    return f"{entry.kind} {entry.format} {entry.reason or [problem.reason for problem in entry.problems]}"[:200]
 
 
 def _keys(refs: list[RunRef]) -> str:
@@ -208,12 +208,12 @@ def _full_read(summary: RunSummary) -> Iterator[str]:
 
 def _unread(run: Run) -> Iterator[str]:
     """What is not understood is counted, and is no more than there is (of hostile values the place may be unknown)."""
-    size, found = run.summary.size, run.summary.unread or Unread()
+    size, unread = run.summary.size, run.summary.unread or Unread()
     unknown = [span.name[:NAME_LENGTH] for span in run.spans if span.operation is Operation.UNKNOWN]
-    if found.kinds != kinds_of((name, 1) for name in unknown):
-        yield f"{len(unknown)} spans of unknown kinds, and in the ledger {found.kinds!a:.200}"
-    if size is not None and found.size > size:
-        yield f"{found.size} of {size} bytes are lost"
+    if unread.kinds != kinds_of((name, 1) for name in unknown):
+        yield f"{len(unknown)} spans of unknown kinds, and in the ledger {unread.kinds!a:.200}"
+    if size is not None and unread.size > size:
+        yield f"{unread.size} of {size} bytes are lost"
 
 
 def _bodies(run: Run) -> Iterator[str]:
@@ -241,15 +241,15 @@ def _api(root: Path) -> Iterator[str]:
     yield from ()
 
 
-def _command(words: tuple[str, ...]) -> Iterator[str]:
+def _command(arguments: tuple[str, ...]) -> Iterator[str]:
     old = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in old)
     try:
-        status = cli.main(words)
+        status = cli.main(arguments)
     finally:
         sys.stdout, sys.stderr = old
     if status not in (0, 1):
-        yield f"`tracetui {' '.join(words[:-1])}` ends with {status}"
+        yield f"`tracetui {' '.join(arguments[:-1])}` ends with {status}"
 
 
 _VARYING: Final = (
@@ -260,8 +260,8 @@ _VARYING: Final = (
 )
 
 
-def same_finding(words: str) -> str:
+def same_finding(text: str) -> str:
     """What findings of one cause have in common."""
     for pattern, short in _VARYING:
-        words = pattern.sub(short, words)
-    return words[:120]
+        text = pattern.sub(short, text)
+    return text[:120]

@@ -37,8 +37,8 @@ def build(root: Path, random: Random, only: str | None) -> list[str]:
     names = [only] if only else [random.choice([*registry.BUILT_IN])]
     if not only and random.random() < 0.2:
         names.append(random.choice([*registry.BUILT_IN]))
-    there = [case for name in names for case in cases_of(name)]
-    chosen = random.sample(there, min(len(there), random.randint(1, MOST_CASES)))
+    cases = [case for name in names for case in cases_of(name)]
+    chosen = random.sample(cases, min(len(cases), random.randint(1, MOST_CASES)))
     together = random.random() < 0.6
     for case in chosen:
         has_log = any(case.rglob("*-wal"))  # which would be taken for that of another database of the same name
@@ -74,13 +74,13 @@ def change_bytes(root: Path, random: Random) -> str:
     """Change values, records or bytes of one file."""
     path = random.choice(files_below(root))
     if random.random() < 0.3:
-        words = _change_raw(path, random)
+        description = _change_raw(path, random)
     else:
         file = TraceFile(path)
-        words = "; ".join(_change_value(file, random) for _ in range(random.randint(1, MOST_CHANGES)))
+        description = "; ".join(_change_value(file, random) for _ in range(random.randint(1, MOST_CHANGES)))
         file.save()
     _make_old(root)
-    return f"{path.relative_to(root)}: {words}"
+    return f"{path.relative_to(root)}: {description}"
 
 
 def _change_value(file: TraceFile, random: Random) -> str:
@@ -118,19 +118,19 @@ def _change_raw(path: Path, random: Random) -> str:
     begin = random.randrange(len(data) + 1)
     match random.choice(("cut", "junk", "zeros", "cut out", "twice")):
         case "cut":
-            changed, words = data[:begin], f"cut at {begin}"
+            changed, description = data[:begin], f"cut at {begin}"
         case "junk":
             junk = random.choice((b"\xff\xfe", b"\xc3(", b"\xed\xa0\x80", b'"', b"}", b"\\", b"\n", b"\0", b",", b"{}"))
-            changed, words = data[:begin] + junk + data[begin + random.randint(0, 3) :], f"{junk!r} at {begin}"
+            changed, description = data[:begin] + junk + data[begin + random.randint(0, 3) :], f"{junk!r} at {begin}"
         case "zeros":
-            changed, words = data[:begin] + bytes(512) + data[begin:], f"zeros at {begin}"
+            changed, description = data[:begin] + bytes(512) + data[begin:], f"zeros at {begin}"
         case "cut out":
             end = begin + random.randint(1, 4096)
-            changed, words = data[:begin] + data[end:], f"bytes {begin} to {end} cut out"
+            changed, description = data[:begin] + data[end:], f"bytes {begin} to {end} cut out"
         case _:
-            changed, words = data + data, "twice"
+            changed, description = data + data, "twice"
     path.write_bytes(changed)
-    return words
+    return description
 
 
 # ---- ids and names, among all files
@@ -138,7 +138,7 @@ def _change_raw(path: Path, random: Random) -> str:
 
 def change_ids(root: Path, random: Random) -> str:
     """Exchange, repeat and replace ids, references and names of files, within and among the files."""
-    words = [_change_name(root, random) for _ in range(random.choice((0, 0, 1, 2)))]
+    descriptions = [_change_name(root, random) for _ in range(random.choice((0, 0, 1, 2)))]
     files = {path: TraceFile(path) for path in files_below(root)}
     ids = {path: [value for value in file.values() if _may_be_id(value)] for path, file in files.items()}
     ids = {path: values for path, values in ids.items() if values}
@@ -149,24 +149,24 @@ def change_ids(root: Path, random: Random) -> str:
         path = random.choice([*ids])
         value = random.choice(ids[path])
         new = random.choice(HOSTILE_IDS) if random.random() < 0.4 else random.choice(pool)
-        same = [one for one in ids[path] if one.value == value.value and type(one.value) is type(value.value)]
+        same = [other for other in ids[path] if other.value == value.value and type(other.value) is type(value.value)]
         match random.choice(("one", "field", "all", "everywhere", "parent")):
             case "one":
                 same = [value]
             case "field":
-                same = [one for one in same if one.name == value.name]
+                same = [other for other in same if other.name == value.name]
             case "everywhere":
-                same = [one for values in ids.values() for one in values if one.value == value.value]
+                same = [other for values in ids.values() for other in values if other.value == value.value]
             case "parent":  # an id of the same file: circles, and parents that come later
                 same, new = [value], random.choice(ids[path]).value
-        for one in same:
-            one.replace(new)
-        touched.update(path for path, values in ids.items() if any(one in same for one in values))
-        words.append(f"{path.relative_to(root)}: {len(same)} of {value.name}: {value.value!a:.60} = {new!a:.60}")
+        for occurrence in same:
+            occurrence.replace(new)
+        touched.update(path for path, values in ids.items() if any(other in same for other in values))
+        descriptions.append(f"{path.relative_to(root)}: {len(same)} of {value.name}: {value.value!a:.60} = {new!a:.60}")
     for path in touched:
         files[path].save()
     _make_old(root)
-    return "; ".join(words)
+    return "; ".join(descriptions)
 
 
 def _may_be_id(value: Value) -> bool:
@@ -176,25 +176,25 @@ def _may_be_id(value: Value) -> bool:
 def _change_name(root: Path, random: Random) -> str:
     """Exchange the names of two files, repeat a file under another name, move it, or remove it."""
     paths = files_below(root)
-    one, other = random.choice(paths), random.choice(paths)
-    relative = one.relative_to(root)
+    first, other = random.choice(paths), random.choice(paths)
+    relative = first.relative_to(root)
     match random.choice(("exchange", "repeat", "move", "remove")):
         case "exchange":
-            data, others = one.read_bytes(), other.read_bytes()
-            one.write_bytes(others)
+            data, others = first.read_bytes(), other.read_bytes()
+            first.write_bytes(others)
             other.write_bytes(data)
             return f"{relative} and {other.relative_to(root)} exchanged"
         case "repeat":
-            copy = other.with_name(random.choice(("a-", "z-")) + one.name)
-            shutil.copyfile(one, copy)
+            copy = other.with_name(random.choice(("a-", "z-")) + first.name)
+            shutil.copyfile(first, copy)
             return f"{relative} repeated as {copy.relative_to(root)}"
         case "move":
-            moved = other.parent / one.name
+            moved = other.parent / first.name
             if not moved.exists():
-                one.rename(moved)
+                first.rename(moved)
             return f"{relative} moved to {moved.relative_to(root)}"
     if len(paths) > 1:
-        one.unlink()
+        first.unlink()
     return f"{relative} removed"
 
 

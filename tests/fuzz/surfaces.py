@@ -153,10 +153,10 @@ def verdicts(random: Random, folder: Path) -> Iterator[str]:
         first.of_causes("0" * 16)
         with suppress(TracetuiError):
             first.undo()
-        again = Sidecar()
-        for sidecar in (first, again):
+        second = Sidecar()
+        for sidecar in (first, second):
             sidecar.refresh()
-        texts = [[str(problem) for problem in sidecar.problems] for sidecar in (first, again)]
+        texts = [[str(problem) for problem in sidecar.problems] for sidecar in (first, second)]
         if texts[0][:5] != texts[1][:5]:
             yield f"problems differ when the file is read again: {texts!a:.300}"
 
@@ -377,10 +377,10 @@ def _bucket(random: Random, folder: Path) -> None:
     from tracetui.sources.objects import ObjectSource
 
     cloud = Cloud("s3", objects={"runs/a.json": b'{"a": 1}\n', "runs/b/c.jsonl": b"{}\n"})
-    whole = _Handler._contents
+    original = _Handler._contents
 
     def contents(handler: _Handler, asked: dict[str, str]) -> bytes:
-        data = whole(handler, asked)
+        data = original(handler, asked)
         return mutated_bytes(random, data) if random.random() < 0.8 else data
 
     retries, bucket._RETRIES = bucket._RETRIES, 0  # type: ignore[misc]
@@ -398,14 +398,14 @@ def _bucket(random: Random, folder: Path) -> None:
             source.close()
     finally:
         bucket._RETRIES = retries  # type: ignore[misc]
-        _Handler._contents = whole  # type: ignore[method-assign]
+        _Handler._contents = original  # type: ignore[method-assign]
         cloud.stop()
 
 
 def _read_all(source: Source, root: str) -> None:
     for deep in (False, True):
-        for found in scan(source, [root], deep=deep):
-            for run in found.runs:
+        for entry in scan(source, [root], deep=deep):
+            for run in entry.runs:
                 read_run(source, run.ref)
 
 
@@ -430,16 +430,16 @@ def fuzz(name: str, *, seed: int, seconds: float, number: int | None = None, mos
             break
         tried += 1
         with tempfile.TemporaryDirectory(prefix="tracetui-fuzz-") as folder:
-            for words in _judged(SURFACES[name], Random(f"{name} {seed} {i}"), Path(folder)):
-                kind = judge.same_finding(words[:80])
+            for text in _findings(SURFACES[name], Random(f"{name} {seed} {i}"), Path(folder)):
+                kind = judge.same_finding(text[:80])
                 if kind not in findings:
-                    print(f"{i}: {words}", flush=True)
-                    findings[kind] = f"{i}: {words}"
+                    print(f"{i}: {text}", flush=True)
+                    findings[kind] = f"{i}: {text}"
     print(f"{tried} inputs, {len(findings)} findings")
     return [*findings.values()]
 
 
-def _judged(surface: Callable[[Random, Path], Iterator[str]], random: Random, folder: Path) -> list[str]:
+def _findings(surface: Callable[[Random, Path], Iterator[str]], random: Random, folder: Path) -> list[str]:
     try:
         with judge._limited():
             return [*surface(random, folder)]

@@ -34,7 +34,7 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_is_found(mode: str, tmp_path: Path) -> None:
     report = fuzz(mode, seed=11, seconds=SECONDS, most=40, keep=tmp_path)
     assert report.tried
-    assert not report.findings, [one.words for one in report.findings.values()]
+    assert not report.findings, [finding.text for finding in report.findings.values()]
 
 
 @pytest.mark.parametrize("name", [*surfaces.SURFACES])
@@ -65,14 +65,17 @@ def test_there_are_ids_to_change_in_every_format_and_the_judge_is_content_before
 
 @pytest.mark.parametrize("mode", [*mutate.CHANGES])
 def test_a_seed_makes_the_same_directories(mode: str, tmp_path: Path) -> None:
-    made = []
+    trees = []
     for name in ("one", "other"):
-        words = [make(tmp_path / name / str(number), mode, 5, number, None) for number in range(8)]
-        made.append(
-            (words, {str(p.relative_to(tmp_path / name)): p.read_bytes() for p in mutate.files_below(tmp_path / name)})
+        descriptions = [make(tmp_path / name / str(number), mode, 5, number, None) for number in range(8)]
+        trees.append(
+            (
+                descriptions,
+                {str(p.relative_to(tmp_path / name)): p.read_bytes() for p in mutate.files_below(tmp_path / name)},
+            )
         )
-    assert made[0] == made[1]
-    assert len(set(made[0][0])) == 8
+    assert trees[0] == trees[1]
+    assert len(set(trees[0][0])) == 8
 
 
 # ---- the fuzzers would fail
@@ -116,7 +119,7 @@ class _LosesFiles(_Planted):
     """Each of its files is a part of another one, unless asked whether that is one itself."""
 
     def whole_of(self, file: File) -> str | None:
-        others = (one.path for one in file.folder().entries if one.path != file.path)
+        others = (entry.path for entry in file.folder().entries if entry.path != file.path)
         return next(others, None) if SHARED in file.memo else None
 
 
@@ -145,17 +148,17 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[type[_Planted
     forget()
 
 
-@pytest.mark.parametrize(("bug", "words"), BUGS.items(), ids=[bug.__name__.strip("_") for bug in BUGS])
+@pytest.mark.parametrize(("bug", "text"), BUGS.items(), ids=[bug.__name__.strip("_") for bug in BUGS])
 def test_a_planted_bug_is_found(
     bug: type[_Planted],
-    words: str,
+    text: str,
     planted: Callable[[type[_Planted]], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     planted(bug)
     monkeypatch.setattr(judge, "MOST_SECONDS", 0.3 if bug is _Hangs else judge.MOST_SECONDS)
     tries = (fuzz("ids", seed=SEED, seconds=60.0, most=1, only="claude-code", first=number) for number in range(1, 300))
-    assert any(words in one.words for report in tries for one in report.findings.values())
+    assert any(text in finding.text for report in tries for finding in report.findings.values())
 
 
 def test_a_finding_is_kept_as_small_as_it_gets(planted: Callable[[type[_Planted]], None], tmp_path: Path) -> None:
@@ -165,6 +168,6 @@ def test_a_finding_is_kept_as_small_as_it_gets(planted: Callable[[type[_Planted]
         mutate.copy(case, root / case.name)
     before = sum(path.stat().st_size for path in mutate.files_below(root))
     shrink(root, tmp_path / "kept", judge.same_finding(next(judge.findings(root))), commands=False)
-    assert any("spans" in words for words in judge.findings(tmp_path / "kept"))
+    assert any("spans" in text for text in judge.findings(tmp_path / "kept"))
     assert len(mutate.files_below(tmp_path / "kept")) == 1
     assert sum(path.stat().st_size for path in mutate.files_below(tmp_path / "kept")) < before

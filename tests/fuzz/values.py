@@ -71,10 +71,10 @@ class TraceFile:
 
     def values(self) -> list[Value]:
         """Every value in the file that can be changed."""
-        found = [value for records, _ in self._members.values() for value in _values(records)]
+        values = [value for records, _ in self._members.values() for value in _values(records)]
         for row in self._rows:
-            found += row.values()
-        return found
+            values += row.values()
+        return values
 
     def save(self) -> None:
         """Write the file, as old as the files of the conformance suite."""
@@ -185,9 +185,9 @@ def _rows(path: Path) -> Iterator[_Row]:
         for (table,) in connection.execute(tables).fetchall():
             try:
                 rows = connection.execute(f'SELECT rowid, * FROM "{table}" LIMIT {DATABASE_ROWS}')
-                columns = [one[0] for one in rows.description][1:]
+                columns = [column[0] for column in rows.description][1:]
                 for rowid, *values in rows.fetchall():
-                    yield from (_Row(table, name, rowid, one) for name, one in zip(columns, values, strict=True))
+                    yield from (_Row(table, name, rowid, value) for name, value in zip(columns, values, strict=True))
             except sqlite3.Error:
                 continue  # a table without rowids, or with text that is no UTF-8
 

@@ -30,7 +30,7 @@ FIRST = 20
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[RunRef, RunRef]:
     """An original and its replay."""
-    original = data.record(data.Words("differ"), 1, steps=STEPS)
+    original = data.record(data.TextGenerator("differ"), 1, steps=STEPS)
     replay = copy.deepcopy(original)
     replay.update(record_id="replay", replay_of=original["record_id"])
     replay["steps"][FIRST]["output_data"] = {"text": "changed"}

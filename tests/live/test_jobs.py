@@ -208,7 +208,7 @@ def test_contrast_finds_the_planted_features(tmp_path: Path, engine: Engine) -> 
     found = told[-1].result
     assert isinstance(found, Contrast)
     first = found.findings[0]
-    assert (first.words, first.in_a, first.of_a, first.in_b, first.of_b) == (
+    assert (first.label, first.in_a, first.of_a, first.in_b, first.of_b) == (
         "search(q=q3), also search → search → search +1", 4, 4, 0, 7
     )  # fmt: skip
     assert first.example == (a[0], "s2")
@@ -228,7 +228,7 @@ def test_replays_that_first_differ_at_one_step_share_that(tmp_path: Path) -> Non
         replays[:10], replays[10:]
     )
 
-    words = [feature.words for finding in found.findings for feature in finding.features]
+    words = [feature.label for finding in found.findings for feature in finding.features]
     assert "first differs from its original at step 3 search (left out)" in words
 
 

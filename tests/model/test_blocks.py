@@ -14,15 +14,15 @@ sizes = st.integers(0, 3 * BLOCK)
 
 @given(sizes, st.integers(-4 * BLOCK, 4 * BLOCK), st.integers(-4 * BLOCK, 4 * BLOCK), st.sampled_from([1, 2, -1]))
 def test_blocks_read_as_a_tuple(size: int, start: int, stop: int, step: int) -> None:
-    whole = tuple(range(size))
-    blocks = Blocks(whole)
+    items = tuple(range(size))
+    blocks = Blocks(items)
 
-    assert blocks == whole
-    assert (len(blocks), list(blocks), list(reversed(blocks))) == (size, list(whole), list(whole[::-1]))
-    assert blocks[start:stop:step] == whole[start:stop:step]
+    assert blocks == items
+    assert (len(blocks), list(blocks), list(reversed(blocks))) == (size, list(items), list(items[::-1]))
+    assert blocks[start:stop:step] == items[start:stop:step]
     for at in (start, stop):
         try:
-            expected = whole[at]
+            expected = items[at]
         except IndexError:
             continue
         assert blocks[at] == expected

@@ -181,10 +181,10 @@ def test_exchanged_spans_count_as_if_they_had_always_been_there(
         kept = draw_from(counted[position], span, place)
         growing.exchange(position, counted[position], kept)
         counted[position] = kept
-        whole = Tally()
-        for one in counted:
-            whole.add(one)
-        assert counts(growing.of(counted)) == counts(whole)
+        total = Tally()
+        for counted_span in counted:
+            total.add(counted_span)
+        assert counts(growing.of(counted)) == counts(total)
 
 
 def counts(tally: Tally) -> str:
@@ -206,19 +206,19 @@ def test_the_names_of_a_run_are_sorted_and_it_matters_not_in_which_order_they_ca
     names: list[str], random: Any
 ) -> None:
     called = [Span(id=str(i), name=name, operation=TOOL) for i, name in enumerate(names)]
-    found = summary_of_spans(called)
+    tools = summary_of_spans(called)
     random.shuffle(called)
 
-    assert found == tuple(sorted(set(names)))[:MOST_NAMES]
-    assert summary_of_spans(called) is found
+    assert tools == tuple(sorted(set(names)))[:MOST_NAMES]
+    assert summary_of_spans(called) is tools
 
 
 def test_no_trace_fills_the_list_with_names() -> None:
     called = [Span(id=str(i), name=f"{i:06}" + "x" * 100_000, operation=TOOL) for i in range(200)]
-    found = summary_of_spans(called)
+    tools = summary_of_spans(called)
 
-    assert len(found) == MOST_NAMES
-    assert {len(name) for name in found} == {NAME_LENGTH}
+    assert len(tools) == MOST_NAMES
+    assert {len(name) for name in tools} == {NAME_LENGTH}
 
 
 def test_of_a_graph_the_nodes_are_known_and_not_the_tools() -> None:
@@ -234,9 +234,9 @@ def summary_of_spans(spans: list[Span]) -> tuple[str, ...]:
     """The tools of a run of these spans."""
     builder = RunBuilder(REF, lambda span: Body())
     builder.add(spans, header=Header(id="a", name="a"))
-    found = builder.summary().tools
-    assert found is not None
-    return found
+    tools = builder.summary().tools
+    assert tools is not None
+    return tools
 
 
 def test_a_failure_is_of_the_moment() -> None:
@@ -277,11 +277,11 @@ def test_a_tree_refuses_what_would_need_another_order(given_spans: list[Span], b
     known: dict[str, Span] = {}
     for span in given_spans:
         known[span.id] = span
-        whole = Tree(known, by_start=by_start)
+        tree = Tree(known, by_start=by_start)
         if not grown.put(span):
-            grown = whole
-        assert grown.shape() == whole.shape()
-        assert (grown.index, grown.problems("p")) == (whole.index, whole.problems("p"))
+            grown = tree
+        assert grown.shape() == tree.shape()
+        assert (grown.index, grown.problems("p")) == (tree.index, tree.problems("p"))
 
 
 def steps_of(work: Callable[[], object]) -> int:

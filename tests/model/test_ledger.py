@@ -40,10 +40,10 @@ class Place:
 
 def test_records_of_unknown_kinds_are_counted_with_their_bytes() -> None:
     spans = unknown("1", "gale", (40, 10)), unknown("2", "mist", Place()), unknown("3", "gale", None)
-    found = summary(*spans, Span(id="4", name="gale", at=(50, 100)), size=80, writer="2.1").ledger
-    assert found == Ledger(80, 17, (("gale", 2), ("mist", 1)), 0, ("2.1",))
-    assert found.understood == 63
-    assert found.share == pytest.approx(63 / 80)
+    ledger = summary(*spans, Span(id="4", name="gale", at=(50, 100)), size=80, writer="2.1").ledger
+    assert ledger == Ledger(80, 17, (("gale", 2), ("mist", 1)), 0, ("2.1",))
+    assert ledger.understood == 63
+    assert ledger.share == pytest.approx(63 / 80)
 
 
 def test_problems_say_what_is_lost_and_what_is_torn() -> None:
@@ -67,8 +67,8 @@ def test_a_line_that_is_being_written_is_not_torn() -> None:
 
 
 def test_nothing_is_lost_of_a_size_that_is_not_known() -> None:
-    found = summary(unknown("1", "gale", (0, 10))).ledger
-    assert (found.size, found.lost, found.share, found.kinds) == (None, 0, None, (("gale", 1),))
+    ledger = summary(unknown("1", "gale", (0, 10))).ledger
+    assert (ledger.size, ledger.lost, ledger.share, ledger.kinds) == (None, 0, None, (("gale", 1),))
 
 
 def test_an_empty_file_is_understood() -> None:
@@ -76,24 +76,24 @@ def test_an_empty_file_is_understood() -> None:
 
 
 @given(st.lists(ledgers, max_size=6))
-def test_a_sum_is_that_of_its_parts_in_any_order(found: list[Ledger]) -> None:
-    whole = total(found)
-    assert whole == total(reversed(found)) == sum(found, Ledger())
-    sizes = [one.size for one in found if one.size is not None]
-    assert whole.size == (sum(sizes) if sizes else None)
-    assert sum(count for _, count in whole.kinds) == sum(count for one in found for _, count in one.kinds)
-    assert whole.torn == sum(one.torn for one in found)
+def test_a_sum_is_that_of_its_parts_in_any_order(parts: list[Ledger]) -> None:
+    combined = total(parts)
+    assert combined == total(reversed(parts)) == sum(parts, Ledger())
+    sizes = [part.size for part in parts if part.size is not None]
+    assert combined.size == (sum(sizes) if sizes else None)
+    assert sum(count for _, count in combined.kinds) == sum(count for part in parts for _, count in part.kinds)
+    assert combined.torn == sum(part.torn for part in parts)
 
 
 def test_writers_are_in_the_order_of_their_numbers() -> None:
-    found = total(Ledger(writers=(version,)) for version in ("2.1.10", "schema 2", "2.1.9", "2.1.10-beta", "dev"))
-    assert found.writers == ("dev", "schema 2", "2.1.9", "2.1.10", "2.1.10-beta")
+    ledger = total(Ledger(writers=(version,)) for version in ("2.1.10", "schema 2", "2.1.9", "2.1.10-beta", "dev"))
+    assert ledger.writers == ("dev", "schema 2", "2.1.9", "2.1.10", "2.1.10-beta")
 
 
 def test_many_kinds_and_writers_are_bounded_and_no_record_is_forgotten() -> None:
     many = [Ledger(1, 1, ((f"kind {i:03}", 1),), 0, (f"1.{i}",)) for i in range(100)]
-    whole = total(many)
-    assert whole == sum(many, Ledger())
-    assert len(whole.kinds) == MOST_KINDS + 1
-    assert whole.kinds[-1] == (MORE_KINDS, 100 - MOST_KINDS)
-    assert whole.writers == tuple(f"1.{i}" for i in range(100 - MOST_WRITERS, 100))
+    combined = total(many)
+    assert combined == sum(many, Ledger())
+    assert len(combined.kinds) == MOST_KINDS + 1
+    assert combined.kinds[-1] == (MORE_KINDS, 100 - MOST_KINDS)
+    assert combined.writers == tuple(f"1.{i}" for i in range(100 - MOST_WRITERS, 100))

@@ -48,9 +48,9 @@ def run(*scores: Score, headline: str | None = None, status: Status = Status.OK,
 def test_an_outcome_follows_from_the_headline_else_from_all(
     scores: list[tuple[str, bool | None]], headline: str | None, outcome: Outcome | None
 ) -> None:
-    found = judge([score(name, passed) for name, passed in scores], headline)
-    assert found.outcome is outcome
-    assert bool(found.source) is (outcome is not None)
+    judgement = judge([score(name, passed) for name, passed in scores], headline)
+    assert judgement.outcome is outcome
+    assert bool(judgement.source) is (outcome is not None)
 
 
 def test_the_source_names_the_score_and_the_rule_that_decided() -> None:
@@ -93,7 +93,7 @@ def test_pass_rules_accept_and_refuse_values(
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("reward", "compares no score"),
         ("", "compares no score"),
@@ -103,8 +103,8 @@ def test_pass_rules_accept_and_refuse_values(
         ("reward<nan", "'nan' is not a number"),
     ],
 )
-def test_a_wrong_rule_is_a_sentence(text: str, words: str) -> None:
-    with pytest.raises(UsageError, match=words):
+def test_a_wrong_rule_is_a_sentence(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         PassRule.parse(text)
 
 
@@ -122,8 +122,8 @@ values = st.none() | st.booleans() | st.floats() | st.text(max_size=5)
 
 @given(values, st.floats(allow_nan=False))
 def test_a_rule_and_its_opposite_exclude_each_other(value: Any, bound: float) -> None:
-    for one, other in (("<", ">="), (">", "<="), ("=", "!=")):
-        a, b = (PassRule("a", compare, repr(bound)).accepts(value) for compare in (one, other))
+    for operator, other in (("<", ">="), (">", "<="), ("=", "!=")):
+        a, b = (PassRule("a", compare, repr(bound)).accepts(value) for compare in (operator, other))
         assert (a is None and b is None) or a is not b
 
 
@@ -136,7 +136,7 @@ def test_a_rule_decides_the_runs_that_have_its_score() -> None:
 
     assert (half.outcome, half.headline, half.failed) == (PASSED, "reward", False)
     assert half.outcome_source == "result.json reward (pass rule Reward>=0.5)"
-    assert [one.passed for one in half.scores] == [True, False]
+    assert [score.passed for score in half.scores] == [True, False]
     assert (low.outcome, low.is_wrong) == (FAILED, True)
     assert other.with_rule(rule) is other.with_rule(None) is other
     assert (text.outcome, text.outcome_source) == (FAILED, "result.json reward (recorded in the trace)")

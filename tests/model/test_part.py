@@ -50,8 +50,8 @@ def agent_span(**fields: object) -> Span:
 
 def load(span: Span) -> Body:
     if span.operation is Operation.MESSAGE:
-        said = (Message(span.name, (Text(f"{span.name} {span.id}"),)),)
-        return Body(input_messages=said) if span.name != "assistant" else Body(output_messages=said)
+        messages = (Message(span.name, (Text(f"{span.name} {span.id}"),)),)
+        return Body(input_messages=messages) if span.name != "assistant" else Body(output_messages=messages)
     if span.operation is Operation.EXECUTE_TOOL:
         return Body(input={"topic": "x"}, output="facts")
     return Body(attributes={"span_type": "agent"})

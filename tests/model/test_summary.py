@@ -45,7 +45,7 @@ def test_fields_read_as_they_were_given() -> None:
 def test_one_field_is_replaced(name: str) -> None:
     run = RunSummary.of(REF, id="b", name="b")
     changed = run.replace(**{name: FULL[name]})
-    assert {one for one in FIELDS if getattr(changed, one) != getattr(run, one)} == {name}
+    assert {field for field in FIELDS if getattr(changed, field) != getattr(run, field)} == {name}
     assert changed != run
     assert changed.replace(**{name: getattr(run, name)}) == run
 
@@ -59,12 +59,12 @@ def test_values_that_bytes_cannot_hold_stay_as_they_are(value: Any) -> None:
 
 
 def test_several_runs_read_in_turn() -> None:
-    one, other = (RunSummary.of(REF, id=ident, name="n", prompt=ident * 3) for ident in "ab")
-    assert [(run.id, run.prompt) for run in (one, other, one)] == [("a", "aaa"), ("b", "bbb"), ("a", "aaa")]
+    first, other = (RunSummary.of(REF, id=ident, name="n", prompt=ident * 3) for ident in "ab")
+    assert [(run.id, run.prompt) for run in (first, other, first)] == [("a", "aaa"), ("b", "bbb"), ("a", "aaa")]
 
 
 def test_a_listed_run_takes_few_bytes() -> None:
-    def made(count: int) -> list[RunSummary]:
+    def summaries(count: int) -> list[RunSummary]:
         return [
             RunSummary.of(
                 RunRef("any", f"/home/me/traces/{i:036}.json"), id=f"{i:036}", name="researcher", started_at=float(i),
@@ -74,9 +74,9 @@ def test_a_listed_run_takes_few_bytes() -> None:
             for i in range(count)
         ]  # fmt: skip
 
-    made(10)
+    summaries(10)
     tracemalloc.start()
-    runs = made(1000)
+    runs = summaries(1000)
     size = tracemalloc.get_traced_memory()[0] / len(runs)
     tracemalloc.stop()
     assert size < 560

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from tests import hostile
 from tests.canaries import CANARY
 from tests.cli.run import Cli
-from tests.cli.test_secrets import told as follow
+from tests.cli.test_secrets import events_of as follow
 from tests.export.test_document import FORMS, cli  # noqa: F401 - fixture
 from tests.ui.conftest import Opener, opened, press, settle, text_of, until  # noqa: F401 - fixture
 from tracetui.analysis.tasks import as_trials

@@ -147,7 +147,7 @@ def test_features_are_those_of_own_spans(tmp_path: Path) -> None:
 
     def nodes(*refs: RunRef) -> set[str]:
         runs = [read_run(SOURCE, ref) for ref in refs]
-        found = [{one.words for one in features(run, run.load, refs) if one.kind is Kind.NODE} for run in runs]
+        found = [{one.label for one in features(run, run.load, refs) if one.kind is Kind.NODE} for run in runs]
         return set.intersection(*found)
 
     assert nodes(outer) >= {f"node {name}" for name in nested}

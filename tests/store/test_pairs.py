@@ -30,7 +30,7 @@ def test_replays_of_one_original_come_together() -> None:
     ]
 
 
-def test_a_missing_original_is_said() -> None:
+def test_a_missing_original_is_an_error() -> None:
     (orphan,) = pairs_of([ORPHAN])
     (student,) = pairs_of([STUDENT])
 

@@ -337,7 +337,7 @@ async def test_the_state_of_graphs_is_compared(opened: Opener, samples: Path) ->
         assert "accumulated state after superstep" in text_of(app)
 
 
-async def test_a_missing_original_is_reported(opened: Opener, samples: Path, tmp_path: Path) -> None:
+async def test_a_missing_original_is_an_error(opened: Opener, samples: Path, tmp_path: Path) -> None:
     replay = next(path for path in (samples / "paprika").rglob("*.json") if path.name.startswith(MISMATCH))
     shutil.copy(replay, tmp_path)
     async with opened(tmp_path) as (app, pilot):

@@ -129,13 +129,13 @@ def arrange(
         ]
     if arrangement.group == "cause":
         return _by_cause(selected, broken, decisions)
-    above = parents(selected)
-    nested = _nest(selected, above)
+    parent_of = parents(selected)
+    nested = _nest(selected, parent_of)
     if arrangement.group == "none" or (arrangement.group == "day" and arrangement.sort != "newest"):
         return [*nested, *broken]
     group, moment = GROUPS[arrangement.group], _Moment(state, context, day_label(now))
     rated = group.rated and any(run.outcome is not None for run in nested)
-    return _grouped(nested, broken, above, lambda run: group.label(run, moment), rated=rated)
+    return _grouped(nested, broken, parent_of, lambda run: group.label(run, moment), rated=rated)
 
 
 def row_key_of(
@@ -166,25 +166,25 @@ def parents(runs: Collection[RunSummary]) -> dict[RunRef, RunRef]:
     started = [run for run in runs if run.parent is not None and run.parent != run.id]
     if not started:
         return {}
-    beside = {(run.ref.path, run.id): run.ref for run in runs}
+    by_id = {(run.ref.path, run.id): run.ref for run in runs}
     elsewhere = {(run.ref.format, run.id): run.ref for run in runs}
-    above: dict[RunRef, RunRef] = {}
+    parent_of: dict[RunRef, RunRef] = {}
     for run in started:
-        parent = beside.get((run.ref.path, run.parent or "")) or elsewhere.get((run.ref.format, run.parent or ""))
+        parent = by_id.get((run.ref.path, run.parent or "")) or elsewhere.get((run.ref.format, run.parent or ""))
         if parent is not None:
-            above[run.ref] = parent
-    return above
+            parent_of[run.ref] = parent
+    return parent_of
 
 
-def _nest(runs: list[RunSummary], above: Mapping[RunRef, RunRef]) -> list[RunSummary]:
+def _nest(runs: list[RunSummary], parent_of: Mapping[RunRef, RunRef]) -> list[RunSummary]:
     """Put children below their parent, by start time, if both are in the list."""
-    tops = [run for run in runs if run.ref not in above] if above else []
+    tops = [run for run in runs if run.ref not in parent_of] if parent_of else []
     if not tops:
         return runs
     children: dict[RunRef, list[RunSummary]] = {}
     for run in runs:
-        if run.ref in above:
-            children.setdefault(above[run.ref], []).append(run)
+        if run.ref in parent_of:
+            children.setdefault(parent_of[run.ref], []).append(run)
     nested: list[RunSummary] = []
     stack = list(reversed(tops))
     seen: set[RunRef] = set()
@@ -203,7 +203,7 @@ def _nest(runs: list[RunSummary], above: Mapping[RunRef, RunRef]) -> list[RunSum
 def _grouped(
     runs: list[RunSummary],
     problems: list[Problem],
-    above: Mapping[RunRef, RunRef],
+    parent_of: Mapping[RunRef, RunRef],
     label_of: Callable[[RunSummary], str],
     *,
     rated: bool,
@@ -212,7 +212,7 @@ def _grouped(
     children: Counter[str] = Counter()
     label, group = "", groups.setdefault("", [])
     for run in runs:
-        is_child = run.shared.parent is not None and run.ref in above
+        is_child = run.shared.parent is not None and run.ref in parent_of
         if is_child and group:
             children[label] += 1  # a child stays in its parent's group
         elif (own_label := label_of(run)) != label:
@@ -304,9 +304,9 @@ def _day_label(run: RunSummary, moment: _Moment) -> str:
 
 def day_label(now: float) -> Callable[[float], str]:
     """Label a time ``today`` (since 6:00), ``last night`` (18:00 to 6:00) or by date; local time."""
-    here = datetime.fromtimestamp(now)
-    morning = here.replace(hour=6, minute=0, second=0, microsecond=0)
-    if here < morning:
+    local_now = datetime.fromtimestamp(now)
+    morning = local_now.replace(hour=6, minute=0, second=0, microsecond=0)
+    if local_now < morning:
         morning -= timedelta(days=1)
     today, night = morning.timestamp(), (morning - timedelta(hours=12)).timestamp()
     begin, end, date = 1.0, 0.0, ""  # the previous day: most runs share it, and formatting a date is slow

@@ -132,13 +132,13 @@ def _stretches(keys: list[int]) -> Iterator[tuple[int, int, int]]:
 def loops_in(run: Run, candidate: Candidate, same: Callable[[Span, Span], Sameness]) -> list[Loop]:
     """The loops of a candidate; `same` compares each call with the one a round earlier."""
     calls, period = candidate.calls, candidate.period
-    how = [same(run.spans[calls[i]], run.spans[calls[i + period]]) for i in range(len(calls) - period)]
+    samenesses = [same(run.spans[calls[i]], run.spans[calls[i + period]]) for i in range(len(calls) - period)]
     loops, start = [], 0
-    for repeats, group in groupby(how, key=bool):
+    for repeats, group in groupby(samenesses, key=bool):
         count = sum(1 for _ in group)
         end = start + (count + period) // period * period
         if repeats and count >= period:
-            identical = min(how[start : end - period]) is Sameness.IDENTICAL
+            identical = min(samenesses[start : end - period]) is Sameness.IDENTICAL
             loops.append(Loop(calls[start:end], period, identical, *_wasted(run, calls[start + period : end])))
         start += count
     return loops
@@ -153,9 +153,9 @@ def _wasted(run: Run, calls: Sequence[int]) -> tuple[float | None, int | None]:
         if call < end:
             continue  # a descendant of the previous call
         end = call + run.sizes[call]
-        took = run.spans[call].duration_ms
-        if took is not None and 0 <= took < inf:
-            times.append(took)
+        duration_ms = run.spans[call].duration_ms
+        if duration_ms is not None and 0 <= duration_ms < inf:
+            times.append(duration_ms)
         used = (
             span.usage.all_tokens for span in run.spans[call:end] if span.usage and span.operation not in CONTAINERS
         )
@@ -183,21 +183,21 @@ def confirm(run: Run, candidate: Candidate, body_of: Callable[[Span], Body]) -> 
         return body_of(run.spans[run.index[ident]])
 
     def same(a: Span, b: Span) -> Sameness:
-        how = sameness(a, b, cached(a.id), cached(b.id))
-        above = (_asking(run, a), _asking(run, b)) if how else (None, None)
-        if above[0] is None or above[1] is None or above[0] is above[1]:
-            return how
-        return how if _same_question(cached(above[0].id), cached(above[1].id)) else Sameness.OTHER
+        result = sameness(a, b, cached(a.id), cached(b.id))
+        askers = (_asking(run, a), _asking(run, b)) if result else (None, None)
+        if askers[0] is None or askers[1] is None or askers[0] is askers[1]:
+            return result
+        return result if _same_question(cached(askers[0].id), cached(askers[1].id)) else Sameness.OTHER
 
     return loops_in(run, candidate, same)
 
 
 def _asking(run: Run, span: Span) -> Span | None:
     """The agent that made a call."""
-    above = run.parent(run.index[span.id])
-    while above is not None and run.spans[above].operation is not Operation.INVOKE_AGENT:
-        above = run.parent(above)
-    return None if above is None else run.spans[above]
+    ancestor = run.parent(run.index[span.id])
+    while ancestor is not None and run.spans[ancestor].operation is not Operation.INVOKE_AGENT:
+        ancestor = run.parent(ancestor)
+    return None if ancestor is None else run.spans[ancestor]
 
 
 def _same_question(a: Body, b: Body) -> bool:
@@ -213,9 +213,9 @@ def _same_question(a: Body, b: Body) -> bool:
 
 def _question(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The instructions and the last user message of a conversation."""
-    asked = [message for message in messages if any(isinstance(part, Text) for part in message.parts)]
-    instructions = next(([message] for message in asked if message.role in _INSTRUCTIONS), [])
-    return (*instructions, *[message for message in asked if message.role == _USER][-1:])
+    texts = [message for message in messages if any(isinstance(part, Text) for part in message.parts)]
+    instructions = next(([message] for message in texts if message.role in _INSTRUCTIONS), [])
+    return (*instructions, *[message for message in texts if message.role == _USER][-1:])
 
 
 def sameness(a: Span, b: Span, body_a: Body, body_b: Body) -> Sameness:
@@ -351,8 +351,8 @@ def _time(run: Run, limit: Limit) -> Iterator[tuple[int, float]]:
         if span.started_at is None or not 0 < span.started_at < inf or span.operation in CONTAINERS:
             continue
         begin = span.started_at if begin is None else begin
-        took = span.duration_ms if span.duration_ms is not None and 0 <= span.duration_ms < inf else 0.0
-        yield position, (span.started_at - begin + took / 1000) / unit
+        duration_ms = span.duration_ms if span.duration_ms is not None and 0 <= span.duration_ms < inf else 0.0
+        yield position, (span.started_at - begin + duration_ms / 1000) / unit
 
 
 _COUNTS: Final[dict[str, Callable[[Run, Limit], Iterator[tuple[int, float]]]]] = {
@@ -384,7 +384,7 @@ def _over_limit(run: Run, loops: Sequence[Loop], course: Trajectory, crossed: in
     work = [i for i in _work_positions(run) if i <= crossed]
     loop = next((candidate for candidate in loops if work and candidate.repeat <= work[-1] <= candidate.last), None)
     if loop is not None:
-        return _point(run, loop.repeat, f"{_repeats_words(loop)} until {name}")
+        return _point(run, loop.repeat, f"{_repeats_text(loop)} until {name}")
     return _point(run, crossed, f"exceeded {name}")
 
 
@@ -394,7 +394,7 @@ def _at_the_end(run: Run, loops: Sequence[Loop]) -> PointOfNoReturn | None:
         return None
     last = run.spans[work[-1]]
     if loops and loops[-1].last >= work[-1]:
-        return _point(run, loops[-1].repeat, f"{_repeats_words(loops[-1])} to the end")
+        return _point(run, loops[-1].repeat, f"{_repeats_text(loops[-1])} to the end")
     return _point(run, work[-1], "failed, and no step followed") if last.status is Status.ERROR else None
 
 
@@ -402,9 +402,9 @@ def _work_positions(run: Run) -> list[int]:
     return [i for i in calls_of(run) if run.spans[i].operation not in _NO_WORK]
 
 
-def _repeats_words(loop: Loop) -> str:
-    what = "same result" if loop.identical else "same call"
-    return f"{what} {quantity(loop.times - 1, 'more time')}"
+def _repeats_text(loop: Loop) -> str:
+    description = "same result" if loop.identical else "same call"
+    return f"{description} {quantity(loop.times - 1, 'more time')}"
 
 
 def _point(run: Run, position: int, why: str) -> PointOfNoReturn:

@@ -196,9 +196,9 @@ def _of_call(ref: RunRef, call: Call) -> Iterator[Finding]:
             )
     if call.outcome is Outcome.DENIED:
         target = command or next((effect.target for effect in call.effects), call.span.name)
-        whole = None if command is None else (0, len(command))
+        extent = None if command is None else (0, len(command))
         yield Finding(
-            RULES["denied"], ref, target, call.span.id, command, whole, outcome=Outcome.DENIED, mode=call.mode
+            RULES["denied"], ref, target, call.span.id, command, extent, outcome=Outcome.DENIED, mode=call.mode
         )
 
 

@@ -100,7 +100,7 @@ class _Entry(NamedTuple):
     is_added: bool
 
 
-class _Made(NamedTuple):
+class _SessionCommit(NamedTuple):
     """A commit in a log."""
 
     begin: float
@@ -117,7 +117,7 @@ class LineIndex:
         """`key` of the hashes of the lines that are added; None: a new one."""
         self.key = key or secrets.token_bytes(KEY_BYTES)
         self._entries: dict[bytes, list[_Entry]] = {}
-        self._made: dict[bytes, list[_Made]] = {}
+        self._commits: dict[bytes, list[_SessionCommit]] = {}
         """By subject."""
         self._changes: list[_Entry] = []
         """A change of a file each, whether or not its lines are recorded."""
@@ -160,8 +160,8 @@ class LineIndex:
             self.oldest = min(summary.started_at, self.oldest or summary.started_at)
         for commit in written.commits:
             if self._is_new(summary.ref, (commit.span, commit.begin, "")):
-                made = _Made(commit.begin, commit.end, session, commit.span, commit.name)
-                self._made.setdefault(commit.subject, []).append(made)
+                session_commit = _SessionCommit(commit.begin, commit.end, session, commit.span, commit.name)
+                self._commits.setdefault(commit.subject, []).append(session_commit)
         files = [self._file(file) for file in written.files]
         for move in written.moves:
             self._moves.append((files[move.source], files[move.target], move.at))
@@ -202,20 +202,20 @@ class LineIndex:
             ref = parent
         return ref
 
-    def step(self, entry: _Entry | _Made) -> Step:
+    def step(self, entry: _Entry | _SessionCommit) -> Step:
         """The step of an entry."""
         return Step(self._runs[entry.session], entry.span, entry.at if isinstance(entry, _Entry) else entry.begin)
 
-    def makers(self, commit: Commit) -> list[_Made]:
+    def makers(self, commit: Commit) -> list[_SessionCommit]:
         """The ``git commit`` calls that made a commit: the one with its hash, or those with its subject, then."""
         keys = self._hash(commit.hash), self._hash(commit.subject)
-        made = [candidate for key in keys for candidate in self._made.get(key, ())]
-        if same := [candidate for candidate in made if candidate.hash and commit.hash.startswith(candidate.hash)]:
+        candidates = [candidate for key in keys for candidate in self._commits.get(key, ())]
+        if same := [candidate for candidate in candidates if candidate.hash and commit.hash.startswith(candidate.hash)]:
             return same
         times = (commit.authored_at, commit.committed_at)
         return [
             candidate
-            for candidate in made
+            for candidate in candidates
             if any(candidate.begin - COMMIT_SECONDS <= time <= candidate.end + COMMIT_SECONDS for time in times)
         ]
 
@@ -362,23 +362,23 @@ class CommitBlame:
         commit = self.commit
         if commit is not None and commit.is_by_bot:
             return NOBODY
-        made = (
+        calls = (
             {}
             if commit is None
             else {self._index.conversation(call.session): call for call in self._index.makers(commit)}
         )
-        if len(made) == 1:
-            return Answer(self._index.step(*made.values()), Rung.COMMIT, weights=(1.0,))
+        if len(calls) == 1:
+            return Answer(self._index.step(*calls.values()), Rung.COMMIT, weights=(1.0,))
         by_lines = self._by_lines(removed)
         if by_lines.step is not None or commit is None:
             return by_lines
-        if len(made) > 1:
-            return Answer(candidates=tuple(self._index.step(call) for call in made.values()))
+        if len(calls) > 1:
+            return Answer(candidates=tuple(self._index.step(call) for call in calls.values()))
         by_file = self._by_file(commit, {line.path for line in (*added, *removed)})
         return by_file if by_file.step is not None and not by_lines.candidates else by_lines
 
     def _by_lines(self, removed: Sequence[CommitLine]) -> Answer:
-        gone = {
+        removed_by = {
             (line.path, text): self._index.removers(line.path, text, self._begin, self._end)
             for line in removed
             if has_information(text := normalize(line.text))
@@ -387,7 +387,7 @@ class CommitBlame:
         lines: Counter[RunRef] = Counter()
         steps: dict[RunRef, _Entry] = {}
         evidence = [(writers, 1.0 if is_path else 0.3) for writers, is_path in self._added.values()]
-        evidence += [(removers, 0.5) for removers in gone.values()]
+        evidence += [(removers, 0.5) for removers in removed_by.values()]
         for entries, factor in evidence:
             latest = self._latest(entries)
             for number, (conversation, entry) in enumerate(latest.items()):
@@ -398,7 +398,7 @@ class CommitBlame:
         if not weights:
             return NOBODY
         order = sorted(weights, key=lambda ref: weights[ref], reverse=True)[:2]
-        total = len(self._added) + len(gone)
+        total = len(self._added) + len(removed_by)
         parts = _weights([weights[ref] for ref in order])
         if lines[order[0]] / total >= LEAST_SHARE and parts[0] >= LEAST_MARGIN:
             return Answer(self._index.step(steps[order[0]]), Rung.LINES, weights=parts[:1])

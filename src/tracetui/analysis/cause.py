@@ -393,8 +393,8 @@ class Failure(msgspec.Struct, frozen=True, gc=False):
         """One of its texts, as a part of what the trace recorded: the text, and the names beside it."""
         cause, plain = self.cause, self.plain
         names = cause.type, plain.type, cause.name, plain.name, plain.frame, *(plain.part if plain.wrong else ())
-        words = names if cause is plain else (*names, cause.text)
-        return Excerpt(part, "\n".join(dict.fromkeys(filter(None, (*words, self.whole)))))
+        texts = names if cause is plain else (*names, cause.text)
+        return Excerpt(part, "\n".join(dict.fromkeys(filter(None, (*texts, self.whole)))))
 
     @property
     def text(self) -> str:
@@ -622,7 +622,7 @@ def _digest(key: tuple[object, ...]) -> str:
 def shared_cause(cause: Cause, failures: Sequence[Failure]) -> Cause:
     """`cause` as these failures of it share it, in any order: with a placeholder only where their texts differ."""
     plain = failures[0].plain
-    if any(each.plain is not each.cause for each in failures) and not _alike(failures):
+    if any(failure.plain is not failure.cause for failure in failures) and not _alike(failures):
         return cause
     return msgspec.structs.replace(plain, text=_shared_text(failures), part=cause.part)
 

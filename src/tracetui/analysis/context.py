@@ -525,31 +525,31 @@ class Chain:
 
     def _remove(self, leaving: Iterable[_Entry]) -> int:
         """Remove entries; return their tokens."""
-        gone = {id(entry): entry for entry in leaving}
-        if not gone:
+        removed = {id(entry): entry for entry in leaving}
+        if not removed:
             return 0
-        self.entries = [entry for entry in self.entries if id(entry) not in gone]
-        for entry in gone.values():
+        self.entries = [entry for entry in self.entries if id(entry) not in removed]
+        for entry in removed.values():
             self._hold((entry.content, entry.file), -entry.tokens)
-        return sum(entry.tokens for entry in gone.values())
+        return sum(entry.tokens for entry in removed.values())
 
     def _shrink(self, tokens: int) -> int:
         """Remove tokens that left without a record: first those in no text, then thinking, then the oldest results."""
-        left, changed = tokens, dict[int, _Entry]()
+        remaining, changed = tokens, dict[int, _Entry]()
         for group in _LEAVING:
             for entry in self.entries:
-                if left <= 0:
+                if remaining <= 0:
                     break
                 if id(entry) in changed or not entry.content.startswith(group):
                     continue
                 if entry.content == START and group != START:
                     continue
-                cut = min(left, entry.tokens)
-                left -= cut
+                cut = min(remaining, entry.tokens)
+                remaining -= cut
                 changed[id(entry)] = msgspec.structs.replace(entry, tokens=entry.tokens - cut, exact=False)
                 self._hold((entry.content, entry.file), -cut)
         self.entries = [shown for entry in self.entries if (shown := changed.get(id(entry), entry)).tokens]
-        return tokens - left
+        return tokens - remaining
 
     def _replace(self, entries: list[_Entry]) -> None:
         """Let exactly these entries be the context."""
@@ -595,11 +595,11 @@ class Chain:
             if not entry.tokens:
                 continue
             end = position + entry.tokens
-            extra, lost = costs.surcharge(position, end), costs.lost(position, end)
+            extra, loss = costs.surcharge(position, end), costs.lost(position, end)
             account = self._accounts[entry.content, entry.file]
             account.usd += extra
-            account.usd_breaks += lost
-            paid = 0.0 if entry.inherited else entry.tokens * costs.rates.read + extra - lost
+            account.usd_breaks += loss
+            paid = 0.0 if entry.inherited else entry.tokens * costs.rates.read + extra - loss
             account.usd_new += paid
             usd_new += paid
             position = end
@@ -615,10 +615,10 @@ class Chain:
         """Tokens by content and file at these positions of the prompt, at the cost of the smaller part."""
         size = self.held
         if 2 * (stop - start) > size:
-            whole = Counter({key: holding.tokens for key, holding in self.holdings.items() if holding.tokens})
-            whole.subtract(self._between(0, start))
-            whole.subtract(self._between(stop, size))
-            return whole
+            totals = Counter({key: holding.tokens for key, holding in self.holdings.items() if holding.tokens})
+            totals.subtract(self._between(0, start))
+            totals.subtract(self._between(stop, size))
+            return totals
         tokens, end = Counter[_Key](), 0
         is_late = start + stop >= size
         start, stop = (size - stop, size - start) if is_late else (start, stop)
@@ -644,16 +644,16 @@ class Chain:
         idle = self._idle(call, latest)
         cause, basis = self._cause(call, change, latest, idle, blocks)
         start = self.by[START]
-        where = MIDDLE
+        region = MIDDLE
         if not call.read:
-            where = EVERYTHING
+            region = EVERYTHING
         elif call.read == latest.read:
-            where = LAST_WRITE
+            region = LAST_WRITE
         elif call.read < start:
-            where = AFTER_START
+            region = AFTER_START
         at = next(iter(self._between(call.read, call.read + 1)), None)
         return Break(
-            call.number, cause, basis, missed, cached, call.read, where, at[0] if at else None, call.facts.reported,
+            call.number, cause, basis, missed, cached, call.read, region, at[0] if at else None, call.facts.reported,
             idle, latest.cache_seconds, latest.cache_known,
         )  # fmt: skip
 
@@ -869,10 +869,10 @@ def _largest_first(accounts: Iterable[Account]) -> list[Account]:
 
 def total(accounts: Iterable[Account]) -> Account:
     """The sum of accounts, as one without a name."""
-    whole = Account("")
+    combined = Account("")
     for account in accounts:
-        whole.add(account)
-    return whole
+        combined.add(account)
+    return combined
 
 
 def _sum(a: Any, b: Any) -> Any:

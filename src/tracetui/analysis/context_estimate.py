@@ -124,10 +124,10 @@ def apportion(total: int, weights: Sequence[float]) -> list[int]:
     """Integers in proportion to `weights` that sum to `total` (largest remainder)."""
     if len(weights) < 2:
         return [total] * len(weights)
-    whole = sum(weights)
-    if whole <= 0:
-        weights, whole = [1.0] * len(weights), float(len(weights))
-    exact = [total * weight / whole for weight in weights]
+    weight_sum = sum(weights)
+    if weight_sum <= 0:
+        weights, weight_sum = [1.0] * len(weights), float(len(weights))
+    exact = [total * weight / weight_sum for weight in weights]
     shares = [int(share) for share in exact]
     order = sorted(range(len(exact)), key=lambda i: shares[i] - exact[i])
     for i in order[: total - sum(shares)]:

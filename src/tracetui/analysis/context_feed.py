@@ -159,7 +159,7 @@ class _Frame(msgspec.Struct):
     before: Any = None
 
 
-class _Whole(msgspec.Struct):
+class _Conversation(msgspec.Struct):
     """A conversation of which each call holds its whole input."""
 
     chain: Chain
@@ -169,10 +169,10 @@ class _Whole(msgspec.Struct):
     """Messages that entered; makes the keys of their items unique."""
     keys: list[list[str]] = []
     """The keys of the items of each message."""
-    conversation: int = 0
+    number: int = 0
     """Tells apart the chains of one agent."""
 
-    def copy(self, chain: Chain) -> _Whole:
+    def copy(self, chain: Chain) -> _Conversation:
         """The conversation as it is now, in a copied ledger."""
         return replace(self, chain=chain, keys=[*self.keys])
 
@@ -187,7 +187,7 @@ class Feed:
         """The next span."""
         self._run = unmasked(run)
         self._format = contextual_format(run)
-        self._wholes: dict[str | None, list[_Whole]] = {}
+        self._conversations: dict[str | None, list[_Conversation]] = {}
         self._tools: dict[str, tuple[str, Any]] = {}
         """Name and arguments of tool calls by id; copies share it."""
         self._idents: set[str] = set()
@@ -202,9 +202,11 @@ class Feed:
             frame if frame.chain is None else replace(frame, chain=duplicate.ledger.chain(frame.chain.agent))
             for frame in self._frames
         ]
-        duplicate._wholes = {
-            agent: [whole.copy(duplicate.ledger.chain(agent, whole.conversation)) for whole in wholes]
-            for agent, wholes in self._wholes.items()
+        duplicate._conversations = {
+            agent: [
+                conversation.copy(duplicate.ledger.chain(agent, conversation.number)) for conversation in conversations
+            ]
+            for agent, conversations in self._conversations.items()
         }
         return duplicate
 
@@ -281,9 +283,9 @@ class Feed:
             chain.take(facts, (), None)
             chain.answer_more(parts, span.id, inherited=inherited)
             return
-        whole = self._continue(agent, body.input_messages) if body.input_messages else None
-        if whole is not None:
-            chain = whole.chain
+        conversation = self._continue(agent, body.input_messages) if body.input_messages else None
+        if conversation is not None:
+            chain = conversation.chain
             chain.pending_at = span.started_at
         ident = next((message.id for message in body.output_messages if message.id), None) or span.id
         if ident in self._idents:  # one message, several calls
@@ -310,49 +312,49 @@ class Feed:
             ),
         )
         output = None if facts.partial_output else usage.output_tokens
-        if whole is not None:
-            whole.output = output
+        if conversation is not None:
+            conversation.output = output
         elif facts.compacts:
             chain.take(ContextFacts(compacts=True), (), None)
             chain.answer([replace(item, content=SUMMARY) for item in answer], output, span.id)
         else:
             chain.answer(answer, output, span.id)
 
-    def _continue(self, agent: str | None, messages: tuple[Message, ...]) -> _Whole:
+    def _continue(self, agent: str | None, messages: tuple[Message, ...]) -> _Conversation:
         """The conversation that a call with these messages continues; takes those that are new in it."""
-        wholes = self._wholes.setdefault(agent, [])
-        shared, whole = max(
-            ((_common(whole.messages, messages), whole) for whole in wholes),
+        conversations = self._conversations.setdefault(agent, [])
+        shared, conversation = max(
+            ((_common(conversation.messages, messages), conversation) for conversation in conversations),
             key=lambda pair: pair[0],
             default=(0, None),
         )
         leading = next((i for i, message in enumerate(messages) if message.role not in _SYSTEM), len(messages))
-        if whole is None or (shared <= leading and len(messages) > leading):
-            number = wholes[-1].conversation + 1 if wholes else 0
-            whole = _Whole(self.ledger.chain(agent, number), keys=[], conversation=number)
-            wholes.append(whole)
-            del wholes[:-_CONVERSATIONS]
+        if conversation is None or (shared <= leading and len(messages) > leading):
+            number = conversations[-1].number + 1 if conversations else 0
+            conversation = _Conversation(self.ledger.chain(agent, number), keys=[], number=number)
+            conversations.append(conversation)
+            del conversations[:-_CONVERSATIONS]
             shared = 0
-        chain = whole.chain
-        if gone := [key for keys in whole.keys[shared:] for key in keys]:
-            chain.cleared.update(gone)
+        chain = conversation.chain
+        if removed := [key for keys in conversation.keys[shared:] for key in keys]:
+            chain.cleared.update(removed)
             chain.went_back = True
-        del whole.keys[shared:]
+        del conversation.keys[shared:]
         chain.pending.clear()
         for message in messages[shared:]:
-            whole.serial += 1
+            conversation.serial += 1
             items = [
-                replace(item, key=f"{whole.serial}.{number}")
+                replace(item, key=f"{conversation.serial}.{number}")
                 for number, item in enumerate(self._placed(chain, self._of_message(message)))
             ]
-            whole.keys.append([item.key for item in items if item.key is not None])
+            conversation.keys.append([item.key for item in items if item.key is not None])
             if message.role == "assistant":
-                chain.answer(items, whole.output)
-                whole.output = None
+                chain.answer(items, conversation.output)
+                conversation.output = None
             else:
                 chain.take(NO_FACTS, items, None)
-        whole.messages = messages
-        return whole
+        conversation.messages = messages
+        return conversation
 
     # ---- texts
 

@@ -153,10 +153,10 @@ class ContextSums:
             runs.update(names)
             if run.totals.usd is not None:
                 priced |= names
-        whole = self.input
+        total = self.input
         for label, sum_ in sums.items():
             costs = (sum_.usd, sum_.usd_new, sum_.usd_carry, sum_.usd_breaks) if label in priced else (None,) * 4
-            share = sum_.carried / whole if whole else None
+            share = sum_.carried / total if total else None
             yield ContextRow(label, runs[label], sum_.times, sum_.entered, sum_.carried, None, share, *costs)
 
     def _causes(self) -> Iterator[ContextRow]:
@@ -166,7 +166,7 @@ class ContextSums:
                 runs, breaks, missed, usd = sums.get(cause.cause, (0, 0, 0, None))
                 usd = usd if cause.usd is None else cause.usd + (usd or 0.0)
                 sums[cause.cause] = runs + 1, breaks + cause.breaks, missed + cause.missed, usd
-        whole = sum(missed for _, _, missed, _ in sums.values())
+        total = sum(missed for _, _, missed, _ in sums.values())
         for name, (runs, breaks, missed, usd) in sums.items():
-            share = missed / whole if whole else None
+            share = missed / total if total else None
             yield ContextRow(name, runs, breaks, missed=missed, share=share, usd=usd, usd_breaks=usd)

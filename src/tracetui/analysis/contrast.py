@@ -205,10 +205,10 @@ class Kind(IntEnum):
 
 
 class Feature(msgspec.Struct, frozen=True, gc=False, order=True):
-    """A feature of a run. `words` is not cleaned."""
+    """A feature of a run. `label` is not cleaned."""
 
     kind: Kind
-    words: str
+    label: str
     """``tool search``, ``search(query=q7)``, ``search → fetch`` …"""
 
 
@@ -231,9 +231,9 @@ class Finding(msgspec.Struct, frozen=True):
     """The first run of A that has the feature, and the span in it; None for a feature of the whole run."""
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """The finding on one line, not cleaned: ``search(query=q7), also fetch(id=7) +2``."""
-        first, *others = [feature.words for feature in self.features]
+        first, *others = [feature.label for feature in self.features]
         also = f", also {others[0]}" if others else ""
         return first + also + (f" +{len(others) - 1}" if len(others) > 1 else "")
 
@@ -282,12 +282,12 @@ def features(run: Run, body_of: Callable[[Span], Body], listed: Container[RunRef
 def _features(
     run: Run, spans: Sequence[Span], body_of: Callable[[Span], Body]
 ) -> Iterator[tuple[Kind, str, str | None]]:
-    whole = run.summary
-    if whole.agent is not None:
-        yield Kind.AGENT, f"agent {whole.agent}", None
-    if whole.model is not None:
-        yield Kind.MODEL, f"model {whole.model}", None
-    for tag in whole.tags or ():
+    summary = run.summary
+    if summary.agent is not None:
+        yield Kind.AGENT, f"agent {summary.agent}", None
+    if summary.model is not None:
+        yield Kind.MODEL, f"model {summary.model}", None
+    for tag in summary.tags or ():
         if (stable := without_noise(tag)) is not None:
             yield Kind.TAG, f"tag {stable}", None
     steps = len(run.steps)
@@ -310,11 +310,11 @@ def _features(
     yield from _sequences(spans)
 
 
-def _arguments(given: Any) -> Iterator[tuple[str, str]]:
+def _arguments(arguments: Any) -> Iterator[tuple[str, str]]:
     """The short arguments of a call without their noise; `contrast` leaves out numbers that vary."""
-    if not isinstance(given, dict):
+    if not isinstance(arguments, dict):
         return
-    for name, value in given.items():
+    for name, value in arguments.items():
         if isinstance(value, bool) or value is None:
             yield str(name), {True: "true", False: "false", None: "null"}[value]
         elif isinstance(value, str | float) or (isinstance(value, int) and abs(value) < 1 << 64):
@@ -406,8 +406,8 @@ def contrast(a: Sequence[tuple[RunRef, Features]], b: Sequence[tuple[RunRef, Fea
         if p * (len(tested) - i) >= MAX_P:
             break
         same.sort()
-        ref, its = a[(of_a & -of_a).bit_length() - 1]
-        findings.append(Finding(tuple(same), *counts, p, (ref, its[same[0]])))
+        ref, run_features = a[(of_a & -of_a).bit_length() - 1]
+        findings.append(Finding(tuple(same), *counts, p, (ref, run_features[same[0]])))
     return sorted(findings, key=lambda finding: (-finding.weight, finding.features))[:MAX_FINDINGS]
 
 
@@ -416,7 +416,7 @@ def _without_varying_numbers(all_features: Iterable[Feature]) -> list[Feature]:
     numbers: dict[str, list[Feature]] = {}
     others = []
     for feature in all_features:
-        name, _, value = feature.words.partition("=")
+        name, _, value = feature.label.partition("=")
         if feature.kind is Kind.ARGUMENT and _NUMBER.fullmatch(value[:-1]):
             numbers.setdefault(name, []).append(feature)
         else:
@@ -435,7 +435,7 @@ def fisher(in_a: int, of_a: int, in_b: int, of_b: int) -> float:
 def _holders(side: Sequence[tuple[RunRef, Features]]) -> dict[Feature, int]:
     """The runs of each feature, as a bit set."""
     holders: dict[Feature, int] = {}
-    for i, (_, its) in enumerate(side):
-        for feature in its:
+    for i, (_, run_features) in enumerate(side):
+        for feature in run_features:
             holders[feature] = holders.get(feature, 0) | 1 << i
     return holders

@@ -98,16 +98,16 @@ def describe(diff: Diff, changes: Changes) -> DiffWords:
     following = rest = 0
     for number, index in enumerate(_differing(diff)):
         row = diff.rows[index]
-        made = list(_row_phrases(diff, row, changes)) if number < MAX_ROWS else []
-        for phrase in made:
+        described = list(_row_phrases(diff, row, changes)) if number < MAX_ROWS else []
+        for phrase in described:
             key = (phrase.kind, phrase.many or phrase.one)
             before = phrases.get(key)
             if before is None and len(phrases) < MAX_PHRASES:
                 phrases[key] = replace(phrase, rows=(index,))
             elif before is not None and index not in before.rows:
                 phrases[key] = replace(before, rows=(*before.rows, index), detail=before.detail or phrase.detail)
-        following += not made and row.downstream
-        rest += not made and not row.downstream
+        following += not described and row.downstream
+        rest += not described and not row.downstream
     ends = list(_ends(diff)) if diff.complete else []
     return DiffWords((*phrases.values(), *ends), following, rest)
 
@@ -205,8 +205,8 @@ def _status(a: Span, b: Span, changes: Sequence[Change]) -> Phrase:
         error = (b if failed[1] else a).error
         sentence = f"{name} failed only in {side}"
         return Phrase(Kind.STATUS, Clean(sentence), detail=Clean("") if error is None else one_line(error.words, 120))
-    what = "error" if all(failed) else "status"
-    return Phrase(Kind.STATUS, Clean(f"{what} of {name} differs"), detail=_values(changes[0]))
+    noun = "error" if all(failed) else "status"
+    return Phrase(Kind.STATUS, Clean(f"{noun} of {name} differs"), detail=_values(changes[0]))
 
 
 def _inputs(a: Span, b: Span, body_a: Body, body_b: Body, changes: Sequence[Change]) -> Iterator[Phrase]:
@@ -296,7 +296,7 @@ def _message_phrases(
     """The messages of an input: changed, added, removed."""
     places = {match.group(1) for change in changes if (match := _MESSAGE.match(change.path))}
     new: list[Message] = []
-    gone: list[Message] = []
+    removed: list[Message] = []
     moved = False
     for pair in _replaced(message_pairs(a, b), a, b):
         left, right = (None if pair.a is None else a[pair.a]), (None if pair.b is None else b[pair.b])
@@ -308,8 +308,8 @@ def _message_phrases(
         elif right is not None:
             new.append(right)
         elif left is not None:
-            gone.append(left)
-    for messages, more, verb in ((new, "more", "added"), (gone, "fewer", "removed")):
+            removed.append(left)
+    for messages, more, verb in ((new, "more", "added"), (removed, "fewer", "removed")):
         prompts = [message for message in messages if _noun(message) == "system prompt"]
         rest = [message for message in messages if message not in prompts]
         if prompts:
@@ -323,9 +323,9 @@ def _message_phrases(
 
 def _replaced(pairs: Sequence[MessagePair], a: Sequence[Message], b: Sequence[Message]) -> Iterator[MessagePair]:
     """Pair the only dropped message of a role with the only new one: all of it was edited."""
-    gone = Counter(_noun(a[pair.a]) for pair in pairs if pair.a is not None and pair.b is None)
+    removed = Counter(_noun(a[pair.a]) for pair in pairs if pair.a is not None and pair.b is None)
     new = Counter(_noun(b[pair.b]) for pair in pairs if pair.b is not None and pair.a is None)
-    single = {noun for noun in gone if gone[noun] == 1 == new[noun]}
+    single = {noun for noun in removed if removed[noun] == 1 == new[noun]}
     dropped = {_noun(a[pair.a]): pair.a for pair in pairs if pair.a is not None and pair.b is None}
     for pair in pairs:
         if pair.b is None and pair.a is not None and _noun(a[pair.a]) in single:
@@ -352,11 +352,11 @@ def _answer_phrases(a: Body, b: Body, changes: Sequence[Change]) -> Iterator[Phr
     """The answer of a model: its calls, then its text."""
     left, right = _calls(a.output_messages), _calls(b.output_messages)
     names = Counter(call.name for call in left), Counter(call.name for call in right)
-    gone, new = [*(names[0] - names[1])], [*(names[1] - names[0])]
-    listed = [", ".join(one_line(name, _NAME) for name in some[:3]) for some in (gone, new)]
-    if gone and new:
+    removed, new = [*(names[0] - names[1])], [*(names[1] - names[0])]
+    listed = [", ".join(one_line(name, _NAME) for name in group[:3]) for group in (removed, new)]
+    if removed and new:
         yield Phrase(Kind.OUTPUT, Clean(f"model calls {listed[1]} instead of {listed[0]}"))
-    elif gone or new:
+    elif removed or new:
         yield Phrase(Kind.OUTPUT, Clean(f"model {'also calls' if new else 'does not call'} {listed[bool(new)]}"))
     else:
         yield from _called_otherwise(left, right)
@@ -411,14 +411,14 @@ def text_change(a: str, b: str) -> Clean:
         return Clean(f"{count(len(a))} and {count(len(b))} characters")
     secrets = secret_note(a, b)
     a, b = (_MASKED.sub(MASK, text) for text in (a, b))
-    gone: list[str] = []
+    removed: list[str] = []
     new: list[str] = []
     for hunk in text_diff(a, b).hunks:
         if not hunk.same:
             (before, kept_a), (after, kept_b) = _changed(hunk.a), _changed(hunk.b)
-            gone.append(before or kept_b)
+            removed.append(before or kept_b)
             new.append(after or kept_a)
-    pairs = [(left, right) for left, right in zip(gone, new, strict=True) if left or right]
+    pairs = [(left, right) for left, right in zip(removed, new, strict=True) if left or right]
     if not pairs:
         return Clean(secrets)
     left, right = pairs[0]

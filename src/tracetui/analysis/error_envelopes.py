@@ -15,7 +15,7 @@ from typing import Final
 _Open = Callable[[re.Match[str]], str]
 
 
-def _said(match: re.Match[str]) -> str:
+def _text(match: re.Match[str]) -> str:
     return match["said"]
 
 
@@ -26,8 +26,8 @@ def _with_code(match: re.Match[str]) -> str:
 
 
 def _with_status(match: re.Match[str]) -> str:
-    said = match["said"]
-    return f"Error code: {match['status']} - {said}" if said.startswith("{") else f"code {match['status']}: {said}"
+    text = match["said"]
+    return f"Error code: {match['status']} - {text}" if text.startswith("{") else f"code {match['status']}: {text}"
 
 
 def _killed(match: re.Match[str]) -> str:
@@ -46,7 +46,7 @@ def _after_status(match: re.Match[str]) -> str:
 
 def _composed(match: re.Match[str]) -> str:
     """Without the environment: the last line of what Docker said."""
-    output = next((said for said in (match["stderr"], match["stdout"]) if said.strip() not in ("", "None")), "")
+    output = next((text for text in (match["stderr"], match["stdout"]) if text.strip() not in ("", "None")), "")
     last = output.strip().rpartition("\n")[2].strip()
     return ": ".join(filter(None, (f"docker compose failed with exit status {match['status']}", last)))
 
@@ -67,7 +67,7 @@ _ENVELOPES: Final[tuple[tuple[str, re.Pattern[str], _Open], ...]] = tuple(
             r"(?: \(reached max retries: \d+\))?: (?P<said>.*)",
             _with_code,
         ),
-        ("Exception - ", rf"{_TYPES}\w+Exception - (?P<said>.*)", _said),
+        ("Exception - ", rf"{_TYPES}\w+Exception - (?P<said>.*)", _text),
         (
             "Error fetching from ",
             r"\[\w+ Error\]: Error fetching from \S+: \[(?P<status>[45]\d\d) [^\]]*\] (?P<said>.*)",
@@ -82,49 +82,49 @@ _ENVELOPES: Final[tuple[tuple[str, re.Pattern[str], _Open], ...]] = tuple(
         (
             "from daemon: ",
             r"(?:[^\n]*\n)?(?:docker: |ERROR: )?Error response from daemon: (?P<said>.*)",
-            _said,
+            _text,
         ),
-        ("pull access denied", r"(?P<said>pull access denied for [^,\n]+),.*", _said),
-        ("rror: ", r"(?:\w+(?:\.|::))+Error: (?P<said>.*)", _said),
+        ("pull access denied", r"(?P<said>pull access denied for [^,\n]+),.*", _text),
+        ("rror: ", r"(?:\w+(?:\.|::))+Error: (?P<said>.*)", _text),
         ("rror [", r"(?P<said>\w*Error) \[(?:ERR_[A-Z_]+|\w+Error)\](?P<rest>: .*)", lambda m: m["said"] + m["rest"]),
-        ("suite failed to run", r"\s*(?:● )?Test suite failed to run\s+(?P<said>.*)", _said),
+        ("suite failed to run", r"\s*(?:● )?Test suite failed to run\s+(?P<said>.*)", _text),
         (": line ", _KILLED, _killed),
-        ("invalid character", r"(?:json|yaml|toml): (?P<said>.*)", _said),
-        ("sh: fork: ", r"-?\w*sh: fork: (?:retry: )?(?P<said>.*)", _said),
-        (".exceptions.", r"(?:\w+\.)+exceptions\.\w+: (?P<said>[45]\d\d .*)", _said),
-        ("tool_use_error>", r"<tool_use_error>(?P<said>.*)</tool_use_error>", _said),
-        ("FATAL:  ", r"(?:.*[:)] )?FATAL:  (?P<said>[^\n]*).*", _said),
-        ("from server (", r"Error from server \(\w+\): (?P<said>.*)", _said),
-        (".go:1", r"[EWIF]\d{4} [\d:.]+\s+\d+ \S+\.go:\d+\] (?P<said>.*)", _said),
-        ("CMake Error at ", r"CMake Error at \S+:\d+ \(\w+\):\s+(?P<said>.*)", _said),
-        ("Cloning into ", r"Cloning into [^\n]*\n(?P<said>.*)", _said),
-        ("CONFLICT (", r".*?(?P<said>CONFLICT \([^)\n]*\): [^\n]*?)(?: in [^\n]*)?(?:\n.*)?", _said),
-        ("FAILED ", r"(?s:.*?\n)?(?P<said>FAILED \S+::\S+ - [^\n]*)(?:\n\d+ failed.*)?", _said),
-        ("ERROR ", r"ERROR \S+\.py - (?P<said>ModuleNotFoundError: [^\n]*).*", _said),
-        ("E   ", r"(?:(?!E  ).*?\n)?E {2,}(?P<said>(?!assert)\S[^\n]*).*", _said),
+        ("invalid character", r"(?:json|yaml|toml): (?P<said>.*)", _text),
+        ("sh: fork: ", r"-?\w*sh: fork: (?:retry: )?(?P<said>.*)", _text),
+        (".exceptions.", r"(?:\w+\.)+exceptions\.\w+: (?P<said>[45]\d\d .*)", _text),
+        ("tool_use_error>", r"<tool_use_error>(?P<said>.*)</tool_use_error>", _text),
+        ("FATAL:  ", r"(?:.*[:)] )?FATAL:  (?P<said>[^\n]*).*", _text),
+        ("from server (", r"Error from server \(\w+\): (?P<said>.*)", _text),
+        (".go:1", r"[EWIF]\d{4} [\d:.]+\s+\d+ \S+\.go:\d+\] (?P<said>.*)", _text),
+        ("CMake Error at ", r"CMake Error at \S+:\d+ \(\w+\):\s+(?P<said>.*)", _text),
+        ("Cloning into ", r"Cloning into [^\n]*\n(?P<said>.*)", _text),
+        ("CONFLICT (", r".*?(?P<said>CONFLICT \([^)\n]*\): [^\n]*?)(?: in [^\n]*)?(?:\n.*)?", _text),
+        ("FAILED ", r"(?s:.*?\n)?(?P<said>FAILED \S+::\S+ - [^\n]*)(?:\n\d+ failed.*)?", _text),
+        ("ERROR ", r"ERROR \S+\.py - (?P<said>ModuleNotFoundError: [^\n]*).*", _text),
+        ("E   ", r"(?:(?!E  ).*?\n)?E {2,}(?P<said>(?!assert)\S[^\n]*).*", _text),
         ("Exit code 1", r"(?P<said>.*)\nExit code (?P<status>\d+)", _after_status),
-        ("Permission denied", r"(?:\S*/)?\w*sh: (?P<said>\S*/\S*: Permission denied)", _said),
+        ("Permission denied", r"(?:\S*/)?\w*sh: (?P<said>\S*/\S*: Permission denied)", _text),
         ("Docker compose command failed", _COMPOSE, _composed),
-        ("docker: ", r"docker: (?P<said>.*)", _said),
-        (":1", r"\S*:\d+:in [`'][^'\n]*': (?P<said>.*) \(\w+(?:::\w+)*\)(?:\n.*)?", _said),  # Ruby
-        ("rror in ", r"Error in [^\n]*? ?: +(?P<said>[^\n]*)(?:\n.*)?", _said),  # R
-        ("start container process: ", r".*start container process: (?P<said>.*?)(?:: unknown\.?)?", _said),
-        ("failed to solve: ", r"(?:ERROR: |error: )?(?:failed to \w+: )*failed to solve: (?P<said>.*)", _said),
+        ("docker: ", r"docker: (?P<said>.*)", _text),
+        (":1", r"\S*:\d+:in [`'][^'\n]*': (?P<said>.*) \(\w+(?:::\w+)*\)(?:\n.*)?", _text),  # Ruby
+        ("rror in ", r"Error in [^\n]*? ?: +(?P<said>[^\n]*)(?:\n.*)?", _text),  # R
+        ("start container process: ", r".*start container process: (?P<said>.*?)(?:: unknown\.?)?", _text),
+        ("failed to solve: ", r"(?:ERROR: |error: )?(?:failed to \w+: )*failed to solve: (?P<said>.*)", _text),
         (
             "Failed to execute goal ",
             r"\[ERROR\] Failed to execute goal [^\n]*?: (?P<said>(?:error: |Could not find artifact)[^\n]*)",
-            _said,
+            _text,
         ),
-        ("SQLITE_", r"(?:[\w.]+: )*SQLITE_[A-Z]+(?:_[A-Z]+)*: (?P<said>.*)", _said),
-        ("rror near line ", r"(?:Parse|Runtime) error near line \d+: (?P<said>.*)", _said),
-        ("in prepare, ", r"(?:Error: )?in prepare, (?P<said>.*)", _said),
-        ("MCP error -32000: ", r"(?:\w+: )?MCP error -32000: (?P<said>.*)", _said),
+        ("SQLITE_", r"(?:[\w.]+: )*SQLITE_[A-Z]+(?:_[A-Z]+)*: (?P<said>.*)", _text),
+        ("rror near line ", r"(?:Parse|Runtime) error near line \d+: (?P<said>.*)", _text),
+        ("in prepare, ", r"(?:Error: )?in prepare, (?P<said>.*)", _text),
+        ("MCP error -32000: ", r"(?:\w+: )?MCP error -32000: (?P<said>.*)", _text),
         (
             "line: ",
             r"(?:Error: )?Error\((?P<said>\"[^\n]*\"), line: \d+, column: \d+\)",
             lambda m: m["said"].strip('"'),
         ),
-        ("No matching distribution", r".*?(?P<said>No matching distribution found for [^\n]+).*", _said),
+        ("No matching distribution", r".*?(?P<said>No matching distribution found for [^\n]+).*", _text),
         (
             "Os { ",
             r"(?P<pre>.*?)Os \{ code: (?P<errno>\d+), kind: \w+, message: \"(?P<said>[^\"]*)\" \}.*",
@@ -335,14 +335,14 @@ _SENTENCE: Final = 4
 """Words of a message that says more than its status and codes."""
 
 
-def status_said(text: str) -> str | None:
+def status_text(text: str) -> str | None:
     """``code 404: The model …`` of a status, codes that only some SDKs show, and a message; else None."""
     match = _STATUS.fullmatch(text)
     if match is None:
         return None
-    said = match["said"]
-    if inner := _INNER.fullmatch(said):
-        said = inner["said"]
-    if len(said.split()) < _SENTENCE:
+    message = match["said"]
+    if inner := _INNER.fullmatch(message):
+        message = inner["said"]
+    if len(message.split()) < _SENTENCE:
         return None
-    return f"code {match['coded'] or match['plain']}: {_REASONS.sub('', said)}"
+    return f"code {match['coded'] or match['plain']}: {_REASONS.sub('', message)}"

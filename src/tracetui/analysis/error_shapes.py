@@ -26,7 +26,7 @@ from tracetui.analysis.error_envelopes import (
     cut_addition,
     masked,
     open_envelopes,
-    status_said,
+    status_text,
     system_error,
 )
 from tracetui.analysis.error_lines import statement, without_progress
@@ -60,7 +60,7 @@ def _read(kind: str | None, text: str, depth: int = 0) -> tuple[ErrorText, bool]
     error = _shaped(error, shape if error.text == whole else masked(error.text))
     if "\n" in error.text:
         error = error._replace(text=statement(error.text))
-    error = _said_with_status(error)
+    error = _message_with_status(error)
     if error.text.endswith((".", ";", ",")) and " " in error.text:
         error = error._replace(text=error.text.rstrip(".:;, "))
     if error.frame is not None:
@@ -71,12 +71,12 @@ def _read(kind: str | None, text: str, depth: int = 0) -> tuple[ErrorText, bool]
 def _shaped(error: ErrorText, shape: bytes) -> ErrorText:
     """The error of this masked text after all readers of its shape, in their order; one may make it fit for another."""
     is_of_database = error.type in _DB_API
-    left: Sequence[int] = _readers_in(shape, is_of_database)
-    while left:
-        number, *left = left
+    remaining: Sequence[int] = _readers_in(shape, is_of_database)
+    while remaining:
+        number, *remaining = remaining
         text, error = error.text, _READERS[number].read(error)
         if error.text != text:
-            left = [each for each in _readers_in(masked(error.text), is_of_database) if each > number]
+            remaining = [index for index in _readers_in(masked(error.text), is_of_database) if index > number]
     return error
 
 
@@ -128,9 +128,9 @@ def _system(error: ErrorText) -> ErrorText:
     return error if text is None else error._replace(type=None, text=text)
 
 
-def _said_with_status(error: ErrorText) -> ErrorText:
+def _message_with_status(error: ErrorText) -> ErrorText:
     """Status and message, without codes that only some SDKs show."""
-    text = status_said(error.text) if error.text[:1] in ("4", "5", "c") and _STATUS_BEGINS.match(error.text) else None
+    text = status_text(error.text) if error.text[:1] in ("4", "5", "c") and _STATUS_BEGINS.match(error.text) else None
     return error if text is None else error._replace(type=None, text=text)
 
 
@@ -720,8 +720,8 @@ _STATUS_LAST: Final = re.compile(r" \((?:status(?: code)?:? (?P<status>[45]\d\d)
 def _status_last(error: ErrorText) -> ErrorText:
     """No status of which the text says the phrase, and no code of SQL, which follows from it."""
     last = _STATUS_LAST.search(error.text)
-    said = last is not None and _phrase_of(last["status"] or "").lower() in error.text.lower()
-    return error._replace(text=error.text[: last.start()]) if last and said else error
+    is_stated = last is not None and _phrase_of(last["status"] or "").lower() in error.text.lower()
+    return error._replace(text=error.text[: last.start()]) if last and is_stated else error
 
 
 _ENTRY: Final = re.compile(r"""(['"])\w+\1: \[[^\[\]{}]*\]""")
@@ -748,8 +748,8 @@ def _untyped(error: ErrorText) -> ErrorText:
         what = f"No module named '{names[0]}'" if names[0] else f"Cannot find module '{names[1]}'"
         if missing.start() == 0 or re.fullmatch(r"\S*python[\d.]*: ", text[: missing.start()]):
             return error._replace(type=None, text=what, frame=None)
-    if text.startswith("Message: ") and (said := _SESSION.sub("", text[len("Message: ") :])):
-        kind, text = None, said
+    if text.startswith("Message: ") and (message := _SESSION.sub("", text[len("Message: ") :])):
+        kind, text = None, message
     text = _STATUS_FIRST.sub("code ", text)
     text = _SQL_CODE.sub(r"code \g<code>: ", text)
     if kind == "ImportError":

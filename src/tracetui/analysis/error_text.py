@@ -163,7 +163,7 @@ def normalize(text: str) -> Normalized:
     White space becomes single blanks. Normalizing is idempotent. The work is bounded, whatever the text; for a
     text like an earlier one, but for its ids and numbers, it is a lookup.
     """
-    whole, text = text, " ".join(ends(text, MAX_INPUT).split())
+    original, text = text, " ".join(ends(text, MAX_INPUT).split())
     shape = _NUMERAL.sub(_mask, text)
     template, values = _shaped(shape)
     if values:
@@ -172,7 +172,7 @@ def normalize(text: str) -> Normalized:
         template, _ = _shaped(shape, values)
     if template is None:
         shape, template = text, template_of(text)
-    return Normalized(text, shape if len(whole) <= MAX_INPUT else whole, template)
+    return Normalized(text, shape if len(original) <= MAX_INPUT else original, template)
 
 
 def _mask(match: re.Match[str]) -> str:
@@ -268,9 +268,9 @@ def _pass(text: str) -> Template:
     return Template(ends(_NOISE.sub(placeholder, text), MAX_TEXT), tuple(noise), tuple(codes))
 
 
-def contains_any(text: str, words: Iterable[str]) -> bool:
+def contains_any(text: str, parts: Iterable[str]) -> bool:
     """Return whether one of the words is in a text; faster than a regular expression."""
-    return any(map(text.__contains__, words))
+    return any(map(text.__contains__, parts))
 
 
 def _is_code(match: re.Match[str]) -> bool:

@@ -321,12 +321,12 @@ def net_of(before: str, after: str) -> dict[str, int]:
     return _net(Counter(after.split("\n")), Counter(before.split("\n")))
 
 
-def _common(one: str, other: str) -> int:
+def _common(text: str, other: str) -> int:
     """Number of equal characters at the beginning."""
-    low, high = 0, min(len(one), len(other))
+    low, high = 0, min(len(text), len(other))
     while low < high:
         middle = (low + high + 1) // 2
-        if one.startswith(other[low:middle], low):
+        if text.startswith(other[low:middle], low):
             low = middle
         else:
             high = middle - 1
@@ -430,9 +430,9 @@ def state_of(history: FileHistory, look: Look | None) -> FileState:
     if not _has_lines(history):
         return FileState(State.NOT_RECORDED)
     now = [text for line in data.decode("utf-8", "replace").split("\n") if (text := normalize(line))]
-    here, then = Counter(now), history.text
+    lines, then = Counter(now), history.text
     standing = sum(
-        min(number, here[text] or (number if text in then.fragments and any(text in line for line in here) else 0))
+        min(number, lines[text] or (number if text in then.fragments and any(text in line for line in lines) else 0))
         for text, number in then.lines.items()
     )
     total = then.lines.total()

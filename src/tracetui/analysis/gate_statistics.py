@@ -350,8 +350,8 @@ def trials_per_task(tasks: Sequence[TaskCounts], *, alpha: float, min_effect: fl
         none, loss, step = sqrt(at_none / trials), sqrt(at_loss / trials), 1 / (number * trials)
         total = 0.0
         for change in changes:
-            lost = _share(-change / min_effect)
-            error = (1 - lost) * none + lost * loss or NONZERO
+            lost_share = _share(-change / min_effect)
+            error = (1 - lost_share) * none + lost_share * loss or NONZERO
             regression = _NORMAL.cdf((-change - step - z * none) / error)
             exclusion = _NORMAL.cdf((change + min_effect - step - z * loss) / error)
             total += min(1.0, regression + exclusion)

@@ -76,6 +76,6 @@ class Histogram:
     def first_row(self, bar: int, step: int) -> int | None:
         """The first row of the bar that follows this one in the list, or precedes it (-1); None at the end."""
         rows = self.bars[bar].rows
-        here = bisect_right(self._firsts, (rows[0], bar)) - 1 if rows else -1
-        following = here + step
+        current = bisect_right(self._firsts, (rows[0], bar)) - 1 if rows else -1
+        following = current + step
         return self._firsts[following][0] if 0 <= following < len(self._firsts) else None

@@ -199,8 +199,8 @@ class _Reader:
         for end, text, numbers in reversed(self.near):
             if len(pairs := _pairs(number, numbers)) == 1:
                 match, *operands = pairs[0]
-                there = [Writings(plain_number(f"{operand:f}")).find(text) for operand in operands]
-                targets = tuple(msgspec.structs.replace(end, quote=one.quote) for one in there if one is not None)
+                hits = [Writings(plain_number(f"{operand:f}")).find(text) for operand in operands]
+                targets = tuple(msgspec.structs.replace(end, quote=hit.quote) for hit in hits if hit is not None)
                 if len(targets) == len(operands):
                     return StepLink(Kind.ORIGIN, source, targets, match)
         return None
@@ -225,19 +225,19 @@ def origin_of(run: Run, span_id: str, value: str, part: Part = Part.INPUT) -> Or
 
     Reads at most `MAX_SEARCHED` characters: too slow for the UI thread. Raises `KeyError` for an unknown step.
     """
-    writings, here = Writings(value), run.index[span_id]
+    writings, own = Writings(value), run.index[span_id]
     reader, number = _Reader(run, MAX_SEARCHED), number_of(writings.value)
     places: list[tuple[int, End, Match]] = []
     for position, span in enumerate(run.spans):
         if reader.left < 0 or len(places) >= MAX_PLACES:
             break
-        for where, text in reader.texts(position, run.load(span)):
+        for source_part, text in reader.texts(position, run.load(span)):
             if occurrence := writings.find(text):
-                places.append((position, End(span.id, where, occurrence.quote), occurrence.match))
-            if number is not None and position < here:
-                reader.remember(span, where, text)
-    source = next((end for at, end, _ in places if at == here and end.part is part), End(span_id, part, writings.value))
-    link = next((StepLink(Kind.ORIGIN, source, (end,), match) for at, end, match in places if at < here), None)
+                places.append((position, End(span.id, source_part, occurrence.quote), occurrence.match))
+            if number is not None and position < own:
+                reader.remember(span, source_part, text)
+    source = next((end for at, end, _ in places if at == own and end.part is part), End(span_id, part, writings.value))
+    link = next((StepLink(Kind.ORIGIN, source, (end,), match) for at, end, match in places if at < own), None)
     link = link or reader.made_of(source, number) or StepLink(Kind.NO_ORIGIN, source, (), Match.NONE)
     return Origin(writings.value, link, tuple(end for _, end, _ in places), tuple(reader.hidden()))
 
@@ -256,8 +256,8 @@ def links_of(run: Run) -> list[StepLink]:
         if reader.left < 0 or len(links) >= MAX_LINKS:
             break
         body = run.load(span)
-        if span.status is Status.ERROR and (called := _call_of_sub_agent(run, position)) is not None:
-            source, target = End(span.id, Part.NAME, span.name), End(called.id, Part.NAME, called.name)
+        if span.status is Status.ERROR and (call := _call_of_sub_agent(run, position)) is not None:
+            source, target = End(span.id, Part.NAME, span.name), End(call.id, Part.NAME, call.name)
             links.append(StepLink(Kind.SUB_AGENT, source, (target,), Match.PARENT))
         if span.operation in CALLS:
             links += calls.links(span, body)
@@ -348,13 +348,13 @@ def _arguments(value: Any) -> Iterator[tuple[str, str]]:
 
 def _call_of_sub_agent(run: Run, position: int) -> Span | None:
     """The call, in the parent, of the sub-agent that a step belongs to; None outside of sub-agents."""
-    above = run.parent(position)
-    while above is not None and not (run.spans[above].operation is Operation.INVOKE_AGENT and is_lane(run, above)):
-        above = run.parent(above)
-    if above is None:
+    parent = run.parent(position)
+    while parent is not None and not (run.spans[parent].operation is Operation.INVOKE_AGENT and is_lane(run, parent)):
+        parent = run.parent(parent)
+    if parent is None:
         return None
-    call = run.parent(above)
-    return run.spans[call if call is not None and run.spans[call].operation in CALLS else above]
+    call = run.parent(parent)
+    return run.spans[call if call is not None and run.spans[call].operation in CALLS else parent]
 
 
 # ---- trials of one task
@@ -408,14 +408,14 @@ def _steps(path: Path) -> dict[tuple[Header, bytes], tuple[int, bool]]:
 
 def _instead(run: Run, unshared: Sequence[int], places: Sequence[tuple[Run, int]]) -> StepLink:
     """The link from a call that no passed trial made, of the same tool if there is one."""
-    other, there = places[0]
-    name = other.spans[there].name
+    other, other_position = places[0]
+    name = other.spans[other_position].name
     same = [at for at in unshared if run.spans[at].name == name]
-    here = run.spans[(same or unshared)[0]]
-    quotes = _differing(other.load(other.spans[there]).input, run.load(here).input) if same else None
-    part, (before, now) = (Part.NAME, (name, here.name)) if quotes is None else (Part.INPUT, quotes)
+    own = run.spans[(same or unshared)[0]]
+    quotes = _differing(other.load(other.spans[other_position]).input, run.load(own).input) if same else None
+    part, (before, now) = (Part.NAME, (name, own.name)) if quotes is None else (Part.INPUT, quotes)
     targets = tuple(End(trial.spans[at].id, part, before, trial.summary.ref) for trial, at in places)
-    return StepLink(Kind.TRIALS, End(here.id, part, now), targets, Match.ARGUMENT if same else Match.CALL)
+    return StepLink(Kind.TRIALS, End(own.id, part, now), targets, Match.ARGUMENT if same else Match.CALL)
 
 
 def _differing(a: Any, b: Any) -> tuple[str, str] | None:

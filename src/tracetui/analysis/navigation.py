@@ -24,7 +24,7 @@ BOOKKEEPING: Final = frozenset({Operation.HOOK, Operation.META})
 """Operations of the program itself, not of its agent."""
 CALLS: Final = frozenset({Operation.EXECUTE_TOOL, Operation.RETRIEVAL, Operation.EMBEDDINGS})
 WORK: Final = CALLS | {Operation.CHAT}
-_SEVERAL: Final = 2
+_MIN_PROMPTS: Final = 2
 _LATEST: Final = 1e12
 
 
@@ -87,11 +87,11 @@ def _extend(turns: list[Turn], run: Run, position: int, stop: int, first: int) -
 
 def _prompts(run: Run, position: int, stop: int, first: int) -> Iterator[int]:
     """Positions of the prompts outside lanes."""
-    above: int | None = run.parent(position) if position < stop else None
-    while above is not None and above >= first:
-        if is_lane(run, above):
-            position = max(position, above + run.sizes[above])
-        above = run.parent(above)
+    ancestor: int | None = run.parent(position) if position < stop else None
+    while ancestor is not None and ancestor >= first:
+        if is_lane(run, ancestor):
+            position = max(position, ancestor + run.sizes[ancestor])
+        ancestor = run.parent(ancestor)
     spans = run.spans
     while position < stop:
         if is_prompt(spans[position]):
@@ -101,11 +101,11 @@ def _prompts(run: Run, position: int, stop: int, first: int) -> Iterator[int]:
 
 def _begin(run: Run, prompt: int, after: int) -> int:
     """Where the turn of a prompt begins: at the outermost turn span that contains no earlier prompt."""
-    begin, above = prompt, run.parent(prompt)
-    while above is not None and above > after:
-        if run.spans[above].operation is Operation.TURN:
-            begin = above
-        above = run.parent(above)
+    begin, ancestor = prompt, run.parent(prompt)
+    while ancestor is not None and ancestor > after:
+        if run.spans[ancestor].operation is Operation.TURN:
+            begin = ancestor
+        ancestor = run.parent(ancestor)
     return begin
 
 
@@ -133,7 +133,7 @@ def is_session(run: Run) -> bool:
     operations = {span.operation for span in run.spans}
     if not prompted or not operations & CALLS:
         return False
-    if prompted >= _SEVERAL or operations & BOOKKEEPING:
+    if prompted >= _MIN_PROMPTS or operations & BOOKKEEPING:
         return True
     return Operation.INVOKE_AGENT in operations and any(is_lane(run, i) for i in range(len(run.spans)))
 
@@ -198,10 +198,10 @@ def _copy(before: Digest, stop: int) -> Digest:
 
 def _lane_until(run: Run, start: int, position: int) -> int:
     """Where the outermost lane from `start` on ends that contains a span before `position` and goes on there."""
-    until, above = position, position if start < position < len(run.spans) else None
-    while above is not None and (above := run.parent(above)) is not None and above >= start:
-        if is_lane(run, above):
-            until = above + run.sizes[above]
+    until, ancestor = position, position if start < position < len(run.spans) else None
+    while ancestor is not None and (ancestor := run.parent(ancestor)) is not None and ancestor >= start:
+        if is_lane(run, ancestor):
+            until = ancestor + run.sizes[ancestor]
     return until
 
 
@@ -321,11 +321,11 @@ class WorkTime:
         last = self._periods[-1]
         if min(periods)[0] < last[0]:
             return WorkTime([*self._periods, *periods])
-        made = WorkTime(())
-        made._periods, made._worked = self._periods[:-1], self._worked[:-1]
-        made.longest_gaps = self.longest_gaps
-        made._append(joined([last, *periods]))
-        return made
+        work_time = WorkTime(())
+        work_time._periods, work_time._worked = self._periods[:-1], self._worked[:-1]
+        work_time.longest_gaps = self.longest_gaps
+        work_time._append(joined([last, *periods]))
+        return work_time
 
     @property
     def worked(self) -> float:
@@ -455,30 +455,30 @@ def _first_prompt(run: Run) -> str | None:
     return None
 
 
-def next_similar(run: Run, span_id: str, what: Literal["tool", "sibling", "model"], direction: int) -> str | None:
+def next_similar(run: Run, span_id: str, kind: Literal["tool", "sibling", "model"], direction: int) -> str | None:
     """The next (`direction` 1) or previous (-1) span with the same name, the same parent, or of a model call."""
     position = run.index.get(span_id)
     if position is None:
         return None
-    test = _TESTS[what]
-    here = run.spans[position]
+    test = _TESTS[kind]
+    current = run.spans[position]
     stop = len(run.spans) if direction > 0 else -1
     for i in range(position + direction, stop, direction):
-        if test(here, run.spans[i]):
+        if test(current, run.spans[i]):
             return run.spans[i].id
     return None
 
 
 def next_of(run: Run, span_id: str, ids: Collection[str], direction: int) -> str | None:
     """The next (`direction` 1) or previous (-1) of some spans; None past the last."""
-    here = run.index.get(span_id)
+    start = run.index.get(span_id)
     places = sorted(run.index[known_id] for known_id in ids if known_id in run.index)
-    target = next((place for place in places[::direction] if here is not None and (place - here) * direction > 0), None)
+    target = next((at for at in places[::direction] if start is not None and (at - start) * direction > 0), None)
     return None if target is None else run.spans[target].id
 
 
 _TESTS: Final[dict[str, Callable[[Span, Span], bool]]] = {
-    "tool": lambda here, there: there.name == here.name and there.operation is here.operation,
-    "sibling": lambda here, there: there.parent_id == here.parent_id,
-    "model": lambda here, there: there.operation is Operation.CHAT,
+    "tool": lambda a, b: b.name == a.name and b.operation is a.operation,
+    "sibling": lambda a, b: b.parent_id == a.parent_id,
+    "model": lambda a, b: b.operation is Operation.CHAT,
 }

@@ -131,8 +131,8 @@ def _rates(model: str, size: int, hour: int | None) -> Rates | None:
     )
     if plain is None:
         return None
-    each, read, write, hourly = ((plain if cost is None else cost) / size for cost in (plain, read, write, hourly))
-    return Rates(each, read, write, hourly, 0.0 if answered is None else (answered - plain) / _MILLION)
+    uncached, read, write, hourly = ((plain if cost is None else cost) / size for cost in (plain, read, write, hourly))
+    return Rates(uncached, read, write, hourly, 0.0 if answered is None else (answered - plain) / _MILLION)
 
 
 def takes_reading(run: RunSummary) -> bool:

@@ -311,8 +311,8 @@ class Path:
             return None if span.step is None else (span.parent_id, span.step)
         if span.operation is _CHAT or span.operation is _MESSAGE:
             return None
-        above = self.run.parent(i)
-        if above is not None and self.run.spans[above].operation is _CHAT:
+        parent = self.run.parent(i)
+        if parent is not None and self.run.spans[parent].operation is _CHAT:
             return span.parent_id
         return issuers.get(span.parent_id)
 

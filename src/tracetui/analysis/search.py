@@ -101,8 +101,8 @@ class _Escaped:
     def _find(self) -> Callable[[str], Iterator[Match]]:
         fold = bool(self._flags & re.IGNORECASE)
         forms = (_case_forms(c) if fold else [c] for c in self._pattern)
-        ways = (dict.fromkeys(way for c in same for way in (re.escape(c), *_escapes(c))) for same in forms)
-        return re.compile("".join(f"(?:{'|'.join(some)})" for some in ways), self._flags).finditer
+        ways = (dict.fromkeys(writing for c in same for writing in (re.escape(c), *_escapes(c))) for same in forms)
+        return re.compile("".join(f"(?:{'|'.join(writings)})" for writings in ways), self._flags).finditer
 
     def matches(self, text: str) -> Iterator[Match]:
         if "\\" in text and (self._has_short or "\\u" in text):
@@ -199,7 +199,7 @@ def _forms(c: str, *, plain: bool = False) -> bytes:
     raw = re.escape(c.encode("utf-8", "surrogatepass"))
     if plain and c.isascii():
         return raw
-    ways = [raw, *(way.encode() for way in _escapes(c))]
+    ways = [raw, *(writing.encode() for writing in _escapes(c))]
     if c == "\ufffd" or "\ud800" <= c <= "\udfff":
         ways.append(rb"[\x80-\xff]{1,4}")  # bytes that are not UTF-8, or half a character
     return b"(?:" + b"|".join(ways) + b")"
@@ -408,20 +408,20 @@ def _hits(
     Each text is reported once per span. Repeated inputs and texts are reported at their first occurrence, unless
     `repeats` is set.
     """
-    here: set[str] = set()
+    span_texts: set[str] = set()
     redactor = options.redactor
     for field in fields:
-        value = field.value if options.repeats or not field.given else seen.new(field.value)
+        value = field.value if options.repeats or not field.is_repeated else seen.new(field.value)
         for keys, text in leaves(value, field.keys, names=options.names):
             if next(needle.matches(text), None) is None:
                 continue
-            again = text in here or (text in seen.texts and (field.given or span is None))
+            is_repeat = text in span_texts or (text in seen.texts and (field.is_repeated or span is None))
             if field.kind is Kind.ATTRIBUTE and span is not None:  # every record has the envelope of its session
-                again = again or (keys, text) in seen.attributes
+                is_repeat = is_repeat or (keys, text) in seen.attributes
                 seen.attributes.add((keys, text))
-            if again and not options.repeats:
+            if is_repeat and not options.repeats:
                 continue
-            here.add(text)
+            span_texts.add(text)
             visible = text
             if redactor is not None and options.names and text == keys[-1]:
                 visible = redactor.text(text)
@@ -441,7 +441,7 @@ def _hits(
                     match=line.match,
                     after=line.after,
                 )
-    seen.texts |= here
+    seen.texts |= span_texts
 
 
 class _SearchedTexts:
@@ -454,12 +454,12 @@ class _SearchedTexts:
         """Attributes of spans with hits."""
         self._given: tuple[Any, ...] = ()
 
-    def new(self, given: Any) -> Any:
+    def new(self, values: Any) -> Any:
         """Return the inputs of a call, with None for messages identical to those of the previous call."""
-        if not isinstance(given, tuple):
-            return given
-        before, self._given = {id(one) for one in self._given}, given or self._given
-        return tuple(None if id(one) in before else one for one in given)
+        if not isinstance(values, tuple):
+            return values
+        before, self._given = {id(value) for value in self._given}, values or self._given
+        return tuple(None if id(value) in before else value for value in values)
 
 
 class _Line(NamedTuple):
@@ -490,12 +490,12 @@ def _lines(text: str, needle: Needle) -> Iterator[_Line]:
 
 
 class Field(NamedTuple):
-    """One field of a span or run; `given` if it mostly repeats earlier content, like the context of a model call."""
+    """One field of a span or run; `is_repeated`: mostly repeats earlier content, like the context of a model call."""
 
     kind: Kind
     keys: Keys
     value: Any
-    given: bool = False
+    is_repeated: bool = False
 
 
 def span_fields(span: Span, body: Body) -> Iterator[Field]:
@@ -505,10 +505,10 @@ def span_fields(span: Span, body: Body) -> Iterator[Field]:
     yield Field(Kind.ERROR, ("attributes", "tracetui.traceback"), body.traceback)
     yield Field(Kind.INPUT, ("input",), body.input, passed_on)
     yield Field(Kind.OUTPUT, ("output",), body.output)
-    given: Keys = ("input",) if body.input is None else ("attributes", "gen_ai.input.messages")
-    made: Keys = ("output",) if body.output is None else ("attributes", "gen_ai.output.messages")
-    yield Field(Kind.MESSAGE, given, body.input_messages, passed_on)
-    yield Field(Kind.MESSAGE, made, body.output_messages)
+    input_keys: Keys = ("input",) if body.input is None else ("attributes", "gen_ai.input.messages")
+    output_keys: Keys = ("output",) if body.output is None else ("attributes", "gen_ai.output.messages")
+    yield Field(Kind.MESSAGE, input_keys, body.input_messages, passed_on)
+    yield Field(Kind.MESSAGE, output_keys, body.output_messages)
     yield Field(Kind.ATTRIBUTE, ("attributes",), body.attributes)
 
 

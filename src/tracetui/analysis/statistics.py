@@ -106,8 +106,9 @@ class Statistics:
 
     def add(self, run: Run) -> None:
         """Add a whole run, in which what other runs count is marked (`tracetui.store.claims`); none that is a copy."""
-        whole = run.summary
-        if whole.identity is not None and whole.counts_in and not (whole.usage or whole.llm_calls or whole.tool_calls):
+        summary = run.summary
+        has_counts = summary.usage or summary.llm_calls or summary.tool_calls
+        if summary.identity is not None and summary.counts_in and not has_counts:
             return
         self.runs += 1
         seen: set[str] = set()
@@ -122,15 +123,15 @@ class Statistics:
                 seen.add(call.name)
                 totals.outcomes.add(run.summary)
         if seen:
-            self._outcomes.add(whole)
+            self._outcomes.add(summary)
 
     def rows(self) -> list[Row]:
         """One row per name: longest total first, then by count and name; of days the last one first."""
         rated = any(totals.outcomes.evaluated for totals in self._totals.values())
-        made = [totals.row(name, rated=rated) for name, totals in self._totals.items()]
+        rows = [totals.row(name, rated=rated) for name, totals in self._totals.items()]
         if self.by is By.DAY:
-            return sorted(made, key=lambda row: row.name, reverse=True)
-        return sorted(made, key=lambda row: (-(row.total_ms or 0.0), -row.count, row.name))
+            return sorted(rows, key=lambda row: row.name, reverse=True)
+        return sorted(rows, key=lambda row: (-(row.total_ms or 0.0), -row.count, row.name))
 
     def total(self) -> Row:
         """All calls together, without a name. Its time is None where calls of one row contain those of others."""
@@ -177,11 +178,11 @@ class _Totals:
         self.count += call.counts
         self.errors += call.failed
         self.repeated += call.repeats
-        took = call.took
-        if took is not None and 0 <= took < inf:
-            self.durations.append(took)
+        duration_ms = call.took
+        if duration_ms is not None and 0 <= duration_ms < inf:
+            self.durations.append(duration_ms)
             if not call.nested:
-                self.total = (self.total or 0.0) + took
+                self.total = (self.total or 0.0) + duration_ms
         if call.usage is not None:
             self.usage = self.usage + call.usage
             cost = prices.of_call(call.model, call.usage, call.at, call.tier)
@@ -261,27 +262,27 @@ def _calls(run: Run, by: By, listed: Container[RunRef], task: TaskKey | None) ->
     What a run records beyond its spans counts for the run as a whole; a cost is shared among its calls without a
     recorded one, as an estimate weighs them.
     """
-    whole = run.summary
+    summary = run.summary
     calls = _contributions(run, by, listed, task)
-    if whole.usage is None:
+    if summary.usage is None:
         yield from calls
         return
-    rest = _rest_of(run, whole.usage)
+    rest = _rest_of(run, summary.usage)
     has_calls = any(span.usage for span in run.spans)
-    root = _root(whole, by, task)
+    root = _root(summary, by, task)
     if has_calls and root is not None and (rest.all_tokens or rest.cache_read_tokens):
         tokens = msgspec.structs.replace(rest, cost_usd=None)
-        calls = chain(calls, (_Call(root, usage=tokens, model=whole.model, at=whole.started_at),))
+        calls = chain(calls, (_Call(root, usage=tokens, model=summary.model, at=summary.started_at),))
     yield from _shared_cost(list(calls), rest.cost_usd) if has_calls and rest.cost_usd else calls
 
 
-def _rest_of(run: Run, whole: Usage) -> Usage:
+def _rest_of(run: Run, usage: Usage) -> Usage:
     """What the usage of a run has beyond that of its spans."""
     spans = sum((span.usage for span in run.spans if span.usage and span.operation not in CONTAINERS), Usage())
-    rest = whole.minus(spans)
+    rest = usage.minus(spans)
     total = None
-    if whole.total_tokens is not None and rest.input_tokens is None and rest.output_tokens is None:
-        total = max(0, whole.total_tokens - (spans.all_tokens or 0)) or None
+    if usage.total_tokens is not None and rest.input_tokens is None and rest.output_tokens is None:
+        total = max(0, usage.total_tokens - (spans.all_tokens or 0)) or None
     return msgspec.structs.replace(rest, total_tokens=total)
 
 
@@ -301,27 +302,27 @@ def _shared_cost(calls: list[_Call], cost: float) -> Iterator[_Call]:
 
 def _contributions(run: Run, by: By, listed: Container[RunRef], task: TaskKey | None) -> Iterator[_Call]:
     """The calls, and the usage of unnamed spans: usage counts for the innermost call with a name, and for no other."""
-    whole = run.summary
-    root = _root(whole, by, task)
+    summary = run.summary
+    root = _root(summary, by, task)
     if by is By.AGENT or by in WHOLE_RUNS:
-        within = whole.parent is not None  # its parent waited meanwhile
-        yield _Call(root or UNNAMED, True, whole.status is Status.ERROR, whole.duration_ms, within)
+        is_child = summary.parent is not None  # its parent waited meanwhile
+        yield _Call(root or UNNAMED, True, summary.status is Status.ERROR, summary.duration_ms, is_child)
     with_usage = [0, *accumulate(bool(span.usage) for span in run.spans)]
-    if not with_usage[-1] and root is not None and whole.usage:
-        yield _Call(root, usage=whole.usage, model=whole.model, at=whole.started_at)
-    above: list[tuple[int, str]] = []
+    if not with_usage[-1] and root is not None and summary.usage:
+        yield _Call(root, usage=summary.usage, model=summary.model, at=summary.started_at)
+    open_names: list[tuple[int, str]] = []
     names: dict[str, list[bool]] = defaultdict(list)
     """By name: whether each enclosing call adds its time to the row here."""
     for i, (span, kind) in enumerate(zip(run.spans, ownership(run, listed), strict=True)):
-        while above and above[-1][0] <= i:
-            names[above.pop()[1]].pop()
+        while open_names and open_names[-1][0] <= i:
+            names[open_names.pop()[1]].pop()
         end = i + run.sizes[i]
-        name, model, at, tier = _name(span, by), span.model or whole.model, span.started_at, span.tier
+        name, model, at, tier = _name(span, by), span.model or summary.model, span.started_at, span.tier
         if kind is not Ownership.OWN:
             if name is not None and kind is Ownership.LISTED:
                 if names[name] and names[name][-1] and 0 <= (span.duration_ms or 0.0) < inf:
                     yield _Call(name, repeats=span.duration_ms or 0.0)
-                above.append((end, name))
+                open_names.append((end, name))
                 names[name].append(False)
             continue
         usage = span.usage if span.operation not in CONTAINERS or with_usage[end] == with_usage[i + 1] else None
@@ -329,11 +330,11 @@ def _contributions(run: Run, by: By, listed: Container[RunRef], task: TaskKey | 
             yield _Call(
                 name, True, span.status is Status.ERROR, span.duration_ms, bool(names[name]), usage, model, at, tier
             )
-            above.append((end, name))
+            open_names.append((end, name))
             names[name].append(span.duration_ms is not None)
         elif usage and by is By.DAY:
-            yield _Call(_day(whole.started_at if at is None else at), usage=usage, model=model, at=at, tier=tier)
-        elif usage and (owner := above[-1][1] if above else root) is not None:
+            yield _Call(_day(summary.started_at if at is None else at), usage=usage, model=model, at=at, tier=tier)
+        elif usage and (owner := open_names[-1][1] if open_names else root) is not None:
             yield _Call(owner, usage=usage, model=model, at=at, tier=tier)
 
 

@@ -146,19 +146,19 @@ def step_sections(a: Body | None, b: Body | None, difference: Difference, *, raw
         a, b = (None if body is None else _without_messages(body) for body in (a, b))
     if a is None or b is None:
         return list(_one_sided(a, b))
-    given = _by_side(difference.changes, INPUT)
-    made = _by_side(difference.changes, OUTPUT)
-    ended = [change for change in difference.changes if change not in given and change not in made]
-    sections = [*_side(INPUT, (a.input, b.input), (a.input_messages, b.input_messages), given)]
-    sections += _side(OUTPUT, (a.output, b.output), (a.output_messages, b.output_messages), made)
+    input_changes = _by_side(difference.changes, INPUT)
+    output_changes = _by_side(difference.changes, OUTPUT)
+    ended = [change for change in difference.changes if change not in input_changes and change not in output_changes]
+    sections = [*_side(INPUT, (a.input, b.input), (a.input_messages, b.input_messages), input_changes)]
+    sections += _side(OUTPUT, (a.output, b.output), (a.output_messages, b.output_messages), output_changes)
     return sections + [_changed(change) for change in ended]
 
 
 def _without_messages(body: Body) -> Body:
     """A body with values as recorded; messages only where nothing else is recorded."""
-    given = body.input_messages if body.input is None else ()
-    made = body.output_messages if body.output is None else ()
-    return replace(body, input_messages=given, output_messages=made)
+    input_messages = body.input_messages if body.input is None else ()
+    output_messages = body.output_messages if body.output is None else ()
+    return replace(body, input_messages=input_messages, output_messages=output_messages)
 
 
 def _by_side(changes: Iterable[Change], side: str) -> list[Change]:
@@ -221,8 +221,8 @@ def _changed(change: Change) -> Section:
     if change.noise:
         note = f"{note} · usually ignored: {change.noise}".removeprefix(" · ")
     sign = Sign.EDITED if change.path_a is None and change.path_b is None else _SIGNS[change.word]
-    whole = not change.path or change.side == STATUS
-    if sign is Sign.EDITED and whole and (change.a is None or change.b is None):
+    is_whole = not change.path or change.side == STATUS
+    if sign is Sign.EDITED and is_whole and (change.a is None or change.b is None):
         sign = Sign.ADDED if change.a is None else Sign.REMOVED  # not recorded on the other side
 
     def texts() -> Texts:

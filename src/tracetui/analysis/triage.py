@@ -85,8 +85,8 @@ def _deciding(text: str) -> str:
     ended.
     """
     if of_command := _OF_COMMAND.match(text):
-        how = _EXIT_STATUS.sub(r"exit \1", of_command["how"])
-        return f"{of_command['command']} · {how}"
+        ending = _EXIT_STATUS.sub(r"exit \1", of_command["how"])
+        return f"{of_command['command']} · {ending}"
     return _ERRNO.sub("", text)
 
 
@@ -230,11 +230,11 @@ def groups(runs: Iterable[RunSummary], decisions: Sidecar | None = None) -> list
     ids = short_ids([*merged])
     has_old = decisions is not None and decisions.has_old_digests
     has_previous = decisions is not None and decisions.has_causes
-    made = [
+    merged_groups = [
         _group(digest, name, causes, waste, tasks, has_old, has_previous)
         for name, (digest, causes) in zip(ids, merged.items(), strict=True)
     ]
-    return sorted(made, key=biggest_first)
+    return sorted(merged_groups, key=biggest_first)
 
 
 def _regroup(failed: Iterable[_Member], decisions: Sidecar | None) -> dict[str, list[_Members]]:
@@ -347,18 +347,18 @@ def _newest_first(runs: Iterable[RunSummary]) -> list[RunSummary]:
 
 def _tasks(counted: list[RunSummary], failed: Iterable[_Member], waste: dict[RunRef, Waste]) -> dict[str, list[Task]]:
     """The rows of wrong answers, by the digest of their heading."""
-    wrong: dict[str, tuple[Cause, list[RunSummary]]] = {}
+    wrong_answers: dict[str, tuple[Cause, list[RunSummary]]] = {}
     for run, failure in failed:
         if failure.cause.wrong:
-            wrong.setdefault(failure.cause.digest, (failure.cause, []))[1].append(run)
+            wrong_answers.setdefault(failure.cause.digest, (failure.cause, []))[1].append(run)
     passed: Counter[str] = Counter()
     trials: Counter[str] = Counter()
-    for run in counted if wrong else ():
+    for run in counted if wrong_answers else ():
         if run.task and run.rated is not None:
             trials[run.task] += 1
             passed[run.task] += run.rated is Outcome.PASSED
     rows: dict[str, list[Task]] = {}
-    for name, (digest, (cause, runs)) in zip(short_ids([*wrong], "T-"), wrong.items(), strict=True):
+    for name, (digest, (cause, runs)) in zip(short_ids([*wrong_answers], "T-"), wrong_answers.items(), strict=True):
         runs = _newest_first(runs)
         (task,) = cause.part
         reasons = dict.fromkeys(score.reason for run in runs if (score := deciding_score(run)).reason)
@@ -376,8 +376,8 @@ def _tasks(counted: list[RunSummary], failed: Iterable[_Member], waste: dict[Run
             plain=of_wrong_answer(cause)[-1],
         )
         rows.setdefault(msgspec.structs.replace(cause, part=()).digest, []).append(row)
-    for each in rows.values():
-        each.sort(key=lambda row: (-len(row.runs), row.name))
+    for task_rows in rows.values():
+        task_rows.sort(key=lambda row: (-len(row.runs), row.name))
     return rows
 
 
@@ -452,11 +452,11 @@ class CauseVerdicts:
 
     def unjudged(self, group: Group) -> list[Task]:
         """The tasks of a heading without a verdict."""
-        judged = {*self.decisions.judged_causes}  # few of very many tasks
+        causes = {*self.decisions.judged_causes}  # few of very many tasks
         return [
             task
             for task in group.tasks
-            if judged.isdisjoint((task.digest, task.plain)) or self.of_task(task).verdict is None
+            if causes.isdisjoint((task.digest, task.plain)) or self.of_task(task).verdict is None
         ]
 
 
@@ -472,7 +472,7 @@ def _waste(runs: list[RunSummary], failed: list[RunSummary]) -> dict[RunRef, Was
     below: dict[RunRef, list[Waste]] = {}
     for ref, parent in parents.items():
         below.setdefault(parent, []).append(spent[ref])
-    return {ref: _less(spent[ref], theirs) for ref, theirs in below.items()}
+    return {ref: _less(spent[ref], inner) for ref, inner in below.items()}
 
 
 def _wasted(runs: Iterable[RunSummary], waste: dict[RunRef, Waste]) -> list[Waste]:
@@ -488,11 +488,11 @@ def _spent(run: RunSummary) -> Waste:
     return run.duration_ms, run.usage.all_tokens if run.usage is not None else None
 
 
-def _less(spent: Waste, theirs: list[Waste]) -> Waste:
+def _less(spent: Waste, inner: list[Waste]) -> Waste:
     ms, tokens = spent
     return (
-        None if ms is None else max(0.0, ms - fsum(part or 0.0 for part, _ in theirs)),
-        None if tokens is None else max(0, tokens - sum(part or 0 for _, part in theirs)),
+        None if ms is None else max(0.0, ms - fsum(part or 0.0 for part, _ in inner)),
+        None if tokens is None else max(0, tokens - sum(part or 0 for _, part in inner)),
     )
 
 
@@ -504,9 +504,9 @@ def _parents(runs: list[RunSummary], failed: list[RunSummary]) -> dict[RunRef, R
     refs = {run.ref for run in failed}
     started, named = [*involved], {run.parent for run in involved.values()}
     while named:
-        above = [run for run in runs if run.id in named and run.ref not in involved]
-        involved |= {run.ref: run for run in above}
-        named = {run.parent for run in above if run.parent is not None}
+        parents = [run for run in runs if run.id in named and run.ref not in involved]
+        involved |= {run.ref: run for run in parents}
+        named = {run.parent for run in parents if run.parent is not None}
     relations = Relations(involved.values())
     nearest = {}
     for ref in started:
@@ -523,7 +523,7 @@ def _parents(runs: list[RunSummary], failed: list[RunSummary]) -> dict[RunRef, R
 
 
 _ERROR: Final = Status.ERROR
-_JUDGED: Final = (Outcome.FAILED, Outcome.UNGRADED)
+_NOT_PASSED: Final = (Outcome.FAILED, Outcome.UNGRADED)
 
 
 class QueryContext(TraceContext):
@@ -580,7 +580,7 @@ class QueryContext(TraceContext):
 
     def _judgement(self, run: RunSummary) -> Judgement:
         shared, decisions = run.shared, self._sidecar
-        unmarked = shared.status is not _ERROR and shared.outcome not in _JUDGED
+        unmarked = shared.status is not _ERROR and shared.outcome not in _NOT_PASSED
         if unmarked and start_of(run) not in decisions.starts:
             return NOTHING  # nearly all runs
         return decisions.of(run, *digests_of(run, decisions))

@@ -116,9 +116,9 @@ def _decimal(text: str) -> Decimal | None:
 
 
 def _number_pattern(number: Decimal) -> str:
-    whole, _, fraction = f"{abs(number):f}".partition(".")
+    integer, _, fraction = f"{abs(number):f}".partition(".")
     fraction = fraction.rstrip("0")
-    groups = [whole[max(0, end - 3) : end] for end in range(len(whole), 0, -3)][::-1]
+    groups = [integer[max(0, end - 3) : end] for end in range(len(integer), 0, -3)][::-1]
     end = rf"\.{fraction}0*" if fraction else r"(?:\.0+)?"
     sign = "-" if number < 0 else ""
     return rf"(?<![\w.]){sign}" + f"{_SEPARATORS}?".join(groups) + end + r"(?!\w|[.,]\d)"
@@ -173,6 +173,6 @@ def value_in(text: str) -> str | None:
     if 0 < len(text) <= MAX_VALUE and not any(map(str.isspace, text)):
         candidates = [text.strip("\"'“”,;()[]{}")]
         return candidates[0] or None
-    whole = next((match[0] for pattern in _DATES[1:] if (match := pattern.search(text))), None)
+    date = next((match[0] for pattern in _DATES[1:] if (match := pattern.search(text))), None)
     candidates = [match[0].rstrip(".,:'") for match in _TOKEN.finditer(text)]
-    return next((word for word in candidates if is_value(word)), None) if whole is None else whole
+    return next((word for word in candidates if is_value(word)), None) if date is None else date

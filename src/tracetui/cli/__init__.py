@@ -26,10 +26,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     end_with_parent()
     try:
-        words = without_passwords(sys.argv[1:] if argv is None else argv)
-        if argv is None and words != sys.argv[1:]:
-            _restart(words)
-        args = parse(words)
+        arguments = without_passwords(sys.argv[1:] if argv is None else argv)
+        if argv is None and arguments != sys.argv[1:]:
+            _restart(arguments)
+        args = parse(arguments)
         _check_settings()
         status: int = args.run(args)
         sys.stdout.flush()
@@ -62,11 +62,11 @@ def _check_settings() -> None:
         config.bind_keys(config.load())
 
 
-def _restart(words: Sequence[str]) -> None:
+def _restart(arguments: Sequence[str]) -> None:
     """Replace this process by one with these arguments: those that it was started with have a password, and everyone
     on the machine may read them.
     """
     from tracetui.sources.clickhouse import HANDOVER, hand_over
 
     before = sys.orig_argv[: len(sys.orig_argv) - len(sys.argv) + 1]
-    os.execve(sys.executable, [*before, *words], {**os.environ, HANDOVER: hand_over()})  # noqa: S606
+    os.execve(sys.executable, [*before, *arguments], {**os.environ, HANDOVER: hand_over()})  # noqa: S606

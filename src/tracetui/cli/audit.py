@@ -93,8 +93,8 @@ def run(args: argparse.Namespace) -> int:
         problems = [*listing.problems]
         runs = (wanted(listing, source) if wanted else listing).runs
         with ProgressLine(len(runs)) as progress:
-            for summary_of_run, effects in effects_of_runs(source, runs, problems):
-                audit.add(summary_of_run, effects, allows)
+            for run_summary, effects in effects_of_runs(source, runs, problems):
+                audit.add(run_summary, effects, allows)
                 progress.advance()
         lines = record_lines(source, audit.findings) if "sarif" in forms.values() else {}
     report = AuditReport(audit, rules, problems, tracetui.__version__, lines)

@@ -149,8 +149,8 @@ def target_of(text: str, repo: str | None) -> Target:
 
 def _file_in(name: str, repo: str | None) -> tuple[str, str] | None:
     """(The root of the repository, the path in it) of a file that exists."""
-    here = [name] if repo is None else [os.path.join(repo, name), name]
-    for path in here:
+    candidates = [name] if repo is None else [os.path.join(repo, name), name]
+    for path in candidates:
         if not os.path.lexists(path) or os.path.isdir(path):
             continue
         folder = os.path.realpath(os.path.dirname(path) or os.curdir)

@@ -49,6 +49,6 @@ def _lines(usage: Usage, limit: int) -> Iterator[Clean]:
     yield exact(f"path    {usage.path}")
     yield Clean(f"size    {usage.size / 1e6:,.1f} MB of at most {limit / 1e6:,.0f} MB")
     yield Clean(f"files   {usage.rows:,}")
-    asked = usage.hits + usage.misses
-    share = f" ({usage.hits / asked:.0%} of {asked:,} lookups)" if asked else ""
+    lookups = usage.hits + usage.misses
+    share = f" ({usage.hits / lookups:.0%} of {lookups:,} lookups)" if lookups else ""
     yield Clean(f"hits    {usage.hits:,}{share}")

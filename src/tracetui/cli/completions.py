@@ -99,7 +99,7 @@ def _helps() -> dict[str, str]:
 
 
 def _bash() -> str:
-    def words(name: str | None) -> str:
+    def choices(name: str | None) -> str:
         return " ".join(word for argument in _arguments_of(name) for word in (argument.flags or argument.choices))
 
     helps = _helps()
@@ -109,8 +109,8 @@ def _bash() -> str:
             if argument.flags and argument.choices:
                 pattern = "|".join(f"'{name or ''} {flag}'" for flag in argument.flags)
                 values.append(f"    {pattern}) words='{' '.join(argument.choices)}' ;;")
-    commands = "\n".join(f"    {name}) words='{words(name)}' ;;" for name in helps)
-    return _BASH.format(commands=commands, values="\n".join(values), app=words(None), names=" ".join(helps))
+    commands = "\n".join(f"    {name}) words='{choices(name)}' ;;" for name in helps)
+    return _BASH.format(commands=commands, values="\n".join(values), app=choices(None), names=" ".join(helps))
 
 
 def _zsh() -> str:

@@ -67,8 +67,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _print(opened: Run, ledger: Ledger, by: str) -> None:
     redactor, width = Redactor(), terminal_width()
-    said = [*sentences(ledger, redactor)]
-    write_lines([title(opened.summary, ledger, redactor), *said])
+    lines = [*sentences(ledger, redactor)]
+    write_lines([title(opened.summary, ledger, redactor), *lines])
     if not ledger.calls:
         return
 
@@ -77,7 +77,7 @@ def _print(opened: Run, ledger: Ledger, by: str) -> None:
         return None if span is None else step_number(opened, span)
 
     if by == "break" and not ledger.breaks:
-        write_lines({no_breaks(ledger)} - {*said})
+        write_lines({no_breaks(ledger)} - {*lines})
         return
     write_lines([Clean("")])
     if by == "file" and not ledger.files():

@@ -145,8 +145,8 @@ def _lines(diagnoses: Iterable[Diagnosis], total: Total) -> Iterator[Clean]:
         yield clean(f"{file.kind:<8} {file.path}  {result.get(file.kind, file.reason)}")
         for problem in diagnosis.problems:
             yield Clean(" " * 9 + one_line(f"{problem.where}: {problem.reason}" if problem.where else problem.reason))
-    words = " + ".join(f"{total.counts[name]} {name}" for name in CLASSES)
-    yield Clean(f"{total.counts.total()} files: {words}")
+    counts = " + ".join(f"{total.counts[name]} {name}" for name in CLASSES)
+    yield Clean(f"{total.counts.total()} files: {counts}")
     if total.near_misses:
         look = "looks like a trace" if total.near_misses == 1 else "look like traces"
         yield Clean(f"{total.near_misses} of the ignored files {look}")

@@ -110,20 +110,20 @@ def _report(source: Source, args: argparse.Namespace) -> GateReport:
         sets.append(tasks)
         unreadable = len({problem.path for problem in listing.problems})
         sentences += [f"{path}: {note}" for note in notes(tasks, unreadable)]
-    made = gate(*sets, alpha=args.alpha, min_effect=args.min_effect / 100)
-    sentences += _unpaired(made)
+    result = gate(*sets, alpha=args.alpha, min_effect=args.min_effect / 100)
+    sentences += _unpaired(result)
     read = reader(source)
-    changed = {pair.base.key: first_divergence(pair, read) for _, pairs in made.changes for pair in pairs}
+    changed = {pair.base.key: first_divergence(pair, read) for _, pairs in result.changes for pair in pairs}
     divergences = {key: divergence for key, divergence in changed.items() if divergence is not None}
     base, candidate = args.paths
-    return GateReport(made, base, candidate, divergences, sentences)
+    return GateReport(result, base, candidate, divergences, sentences)
 
 
-def _unpaired(made: Gate) -> list[str]:
+def _unpaired(result: Gate) -> list[str]:
     """One sentence about each kind of task that is not compared."""
     kinds = (
-        (len(made.only_base), "only in the base"),
-        (len(made.only_candidate), "only in the candidate"),
-        (len(made.unscored), "without a scored trial in one set"),
+        (len(result.only_base), "only in the base"),
+        (len(result.only_candidate), "only in the candidate"),
+        (len(result.unscored), "without a scored trial in one set"),
     )
     return [f"{quantity(number, 'task')} {why}, not compared" for number, why in kinds if number]

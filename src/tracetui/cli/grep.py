@@ -52,10 +52,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--repeats", action="store_true", help="include hits in text repeated from earlier steps")
     parser.add_argument("-q", "--query", metavar="QUERY", help="search only runs that match QUERY, see docs/query.md")
     add_redact(parser)
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument("-l", "--runs", action="store_true", help="print only the addresses of matching runs")
-    how.add_argument("-c", "--count", action="store_true", help="print only the number of hits per run")
-    how.add_argument("--json", action="store_true", help="JSON lines, one per hit: tracetui/grep/1, see docs/grep.md")
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("-l", "--runs", action="store_true", help="print only the addresses of matching runs")
+    group.add_argument("-c", "--count", action="store_true", help="print only the number of hits per run")
+    group.add_argument("--json", action="store_true", help="JSON lines, one per hit: tracetui/grep/1, see docs/grep.md")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -96,39 +96,39 @@ def print_listing(args: argparse.Namespace, decisions: Sidecar | None = None) ->
     with sources_at(places, args) as source:
         aim = aim_of(source, args)
         note = narrow(source, args.query, args)
-        everything = listing_at(source, aim, args, rule=rule)
-        check_rule(args, everything.runs)
-        matching = everything if wanted is None else wanted(everything, source)
+        unfiltered = listing_at(source, aim, args, rule=rule)
+        check_rule(args, unfiltered.runs)
+        matching = unfiltered if wanted is None else wanted(unfiltered, source)
         shown = _masked(matching) if args.redact or not args.json else matching
         if args.json:
             from tracetui.export.json import runs_document
 
             with outlines(source, aim.places, args) as cache:
                 inside, estimates = _inside(cache, matching)
-            relations = Relations(everything.runs)
+            relations = Relations(unfiltered.runs)
             tasks = relations.inherited_tasks
             if args.redact:
                 redactor = Redactor()
                 inside = [masked_problem(problem, redactor) for problem in inside]
                 tasks = {ref: masked_task(task, redactor) for ref, task in tasks.items()}
-            replays, files = relations.replay_addresses(), everything.files.fields
+            replays, files = relations.replay_addresses(), unfiltered.files.fields
             problems = [*shown.problems, *inside]
             write_bytes(runs_document(shown.runs, problems, replays, estimates, tasks, files, now=time.time()))
         elif matching.runs or matching.problems:
-            screen = screen_for(aim.places, everything.runs)
-            notes = part_notes(everything.runs)
+            screen = screen_for(aim.places, unfiltered.runs)
+            notes = part_notes(unfiltered.runs)
             write_lines(listing(shown.runs, shown.problems, screen, notes, now=time.time()))
     if note:
         complain(note)
-    if sentence := everything.files.near_miss_sentence:
+    if sentence := unfiltered.files.near_miss_sentence:
         complain(sentence)
-    if not everything.runs and not everything.problems and args.query and source.has_database:
+    if not unfiltered.runs and not unfiltered.problems and args.query and source.has_database:
         complain(f"no run in {', '.join(places)} matches {args.query}")
         return matching
-    if not everything.runs:
+    if not unfiltered.runs:
         raise nothing(places, matching.problems)
     if not matching.runs:
-        complain(f"0 of {len(everything.runs)} runs match {args.query}")
+        complain(f"0 of {len(unfiltered.runs)} runs match {args.query}")
     return matching
 
 

@@ -80,12 +80,12 @@ def nothing(places: Iterable[str], problems: Sequence[Problem]) -> NothingReadab
     """The error for a search that found no run: where it looked, for which formats, and the next step."""
     from tracetui.formats import registry
 
-    where = ", ".join(places)
+    names = ", ".join(places)
     if problems:
         first = problems[0].reason if len(problems) == 1 else f"{len(problems)} files are unreadable"
-        return NothingReadable(f"no readable run in {where}: {first}; `tracetui doctor` lists each file")
+        return NothingReadable(f"no readable run in {names}: {first}; `tracetui doctor` lists each file")
     count = len(registry.formats())
-    return NothingReadable(f"no traces in {where} ({count} formats; `tracetui formats`); `tracetui demo` opens samples")
+    return NothingReadable(f"no traces in {names} ({count} formats; `tracetui formats`); `tracetui demo` opens samples")
 
 
 def check_new(path: str, *, force: bool) -> None:

@@ -108,8 +108,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments of a command, or of the app if `argv` names none; ``args.run(args)`` executes it."""
     name, argv = _command(argv)
     module = _module(name or "app")
-    parser, words = parser_of(name), _queries_joined(_addresses_last(argv))
-    args = parser.parse_args(words) if "--" in words else parser.parse_intermixed_args(words)  # which drops the `--`
+    parser, argv = parser_of(name), _queries_joined(_addresses_last(argv))
+    args = parser.parse_args(argv) if "--" in argv else parser.parse_intermixed_args(argv)  # which drops the `--`
     args.run = module.run
     return args
 
@@ -158,13 +158,13 @@ def _addresses_last(argv: Sequence[str]) -> list[str]:
 
 def _queries_joined(argv: Sequence[str]) -> list[str]:
     """Join ``-q`` and its value: a query that begins with ``-`` (``-tag:known``) isn't an option then."""
-    words: list[str] = []
+    joined: list[str] = []
     for word in argv:
-        if words and words[-1] in _QUERY and "--" not in words and not word.startswith("--"):
-            words[-1] = f"--query={word}"
+        if joined and joined[-1] in _QUERY and "--" not in joined and not word.startswith("--"):
+            joined[-1] = f"--query={word}"
         else:
-            words.append(word)
-    return words
+            joined.append(word)
+    return joined
 
 
 def parser_of(name: str | None) -> Parser:

@@ -67,10 +67,10 @@ class FileCounts(msgspec.Struct, frozen=True):
         if not self.near_misses:
             return ""
         count, named = len(self.near_misses), self.near_misses[:NAMED]
-        words = "1 file looks like a trace" if count == 1 else f"{count} files look like traces"
+        subject = "1 file looks like a trace" if count == 1 else f"{count} files look like traces"
         names = "".join(f"\n  {file.path} holds {file.near_miss}" for file in named)
         more = "\n  …" if count > NAMED else ""
-        return f"{words}, but no format claims {'it' if count == 1 else 'them'}:{names}{more}"
+        return f"{subject}, but no format claims {'it' if count == 1 else 'them'}:{names}{more}"
 
 
 class Listing(msgspec.Struct, frozen=True):
@@ -122,8 +122,8 @@ def served_paths(paths: Sequence[str], command: str) -> list[str]:
         if not os.path.exists(local):
             raise UsageError(f"no such file or directory: {local}")
         real_paths.append(scheme + os.path.realpath(local))
-    if wrong := next((path for path in real_paths if os.pathsep in path.removeprefix(CHECKPOINTS)), None):
-        raise UsageError(f"{command} can't limit reading to a path with {os.pathsep!r} in it: {wrong}")
+    if wrong_path := next((path for path in real_paths if os.pathsep in path.removeprefix(CHECKPOINTS)), None):
+        raise UsageError(f"{command} can't limit reading to a path with {os.pathsep!r} in it: {wrong_path}")
     return real_paths
 
 
@@ -251,8 +251,8 @@ def aim_of(source: Source, args: argparse.Namespace, *, strict: bool = False) ->
             aim.places.append(word)
         else:
             aim.chosen.setdefault(ref.path, set()).add(ref)
-    beside = aim.chosen or args.trace_dir  # with a run, --trace-dir is where to search for it
-    aim.places += [path for path in beside if path not in aim.places]
+    extra = aim.chosen or args.trace_dir  # with a run, --trace-dir is where to search for it
+    aim.places += [path for path in extra if path not in aim.places]
     return aim
 
 

@@ -87,9 +87,9 @@ class ServedApp(AppService):
         if not self._is_ending:
             assert self._process is not None
             status = await self._process.wait()
-            how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
+            end = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
             with suppress(ConnectionError):
-                await self.remote_write_bytes(f"{_RESET}tracetui {how}; reload the page to start it again\r\n".encode())
+                await self.remote_write_bytes(f"{_RESET}tracetui {end}; reload the page to start it again\r\n".encode())
                 await self.remote_close()
 
     async def stop(self) -> None:
@@ -181,8 +181,8 @@ class GuardedServer(Server):
         origin = request.headers.get("Origin")
         if origin != f"http://{request.host}" and (is_socket or origin is not None):
             raise web.HTTPForbidden(text="wrong origin")
-        given = request.query.get("token", "")
-        if request.path == "/" and compare_digest(given.encode(), self.token.encode()):
+        token = request.query.get("token", "")
+        if request.path == "/" and compare_digest(token.encode(), self.token.encode()):
             redirect = web.HTTPFound(f"http://{HOST}:{self.port}/")  # the token must not stay in the history
             redirect.set_cookie(self._cookie, self.token, httponly=True, samesite="Strict")
             raise redirect

@@ -67,9 +67,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``show``."""
     parser.add_argument("address", metavar="ADDRESS", help="address from ls, run id, or the beginning of one")
     add_place(parser)
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument("--json", action="store_true", help="print JSON (tracetui/run/1, see docs/json.md)")
-    how.add_argument("--raw", action="store_true", help="print the exact bytes of the source record")
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--json", action="store_true", help="print JSON (tracetui/run/1, see docs/json.md)")
+    group.add_argument("--raw", action="store_true", help="print the exact bytes of the source record")
     add_redact(parser)
     add_pass(parser)
     add_fail_on(parser)
@@ -170,8 +170,8 @@ def _run_value(run: Run) -> dict[str, Any]:
     return json.read_run_value(run, None)
 
 
-def _value(value: Any, keys: tuple[str, ...], what: str, args: argparse.Namespace) -> None:
-    part = lookup(value, keys, what)
+def _value(value: Any, keys: tuple[str, ...], noun: str, args: argparse.Namespace) -> None:
+    part = lookup(value, keys, noun)
     if args.json:
         write_bytes([json.encode(part), b"\n"])
     else:

@@ -158,12 +158,12 @@ def run(args: argparse.Namespace) -> int:
 def _groupings(text: str) -> tuple[By | ContextBy, ...]:
     """Parse ``--by``: names separated by commas."""
     names, groupings = dict.fromkeys(text.split(",")), {by.value: by for by in _NAMES}
-    wrong = next((name for name in names if name not in groupings), None)
-    if wrong is None:
+    unknown = next((name for name in names if name not in groupings), None)
+    if unknown is None:
         return tuple(groupings[name] for name in names)
-    like = nearest(wrong, [*groupings])
+    like = nearest(unknown, [*groupings])
     hint = f" (did you mean {like!r}?)" if like else ""
-    raise argparse.ArgumentTypeError(f"invalid choice: {wrong!r}{hint}; choose from {', '.join(groupings)}")
+    raise argparse.ArgumentTypeError(f"invalid choice: {unknown!r}{hint}; choose from {', '.join(groupings)}")
 
 
 def _contexts(

@@ -122,14 +122,14 @@ def _print(source: Source, aim: Aim, args: argparse.Namespace) -> None:
 
 
 def _follow(tail: Tail, write: Callable[[Event], None]) -> None:
-    lost = ""
+    reason = ""
     while True:
         for event in tail.events(_LOOK_UP_SECONDS):
             write(event)
         sys.stdout.flush()
-        if tail.watch.lost != lost:
-            lost = tail.watch.lost
-            complain(f"{lost}; retrying" if lost else "reconnected")
+        if tail.watch.lost != reason:
+            reason = tail.watch.lost
+            complain(f"{reason}; retrying" if reason else "reconnected")
         if _reader_is_gone():
             raise BrokenPipeError
 

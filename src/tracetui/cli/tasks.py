@@ -49,10 +49,10 @@ def run(args: argparse.Namespace) -> int:
     places = roots(args)
     wanted = asked(args.query, args) if args.query else None
     with sources_at(places, args) as source:
-        everything = list_runs(source, places, args)
-        check_found(everything, places)
-        listing = everything if wanted is None else wanted(everything, source)
-        tasks = matrix(listing.runs, among=everything.runs, directories=compared_directories(places))
+        unfiltered = list_runs(source, places, args)
+        check_found(unfiltered, places)
+        listing = unfiltered if wanted is None else wanted(unfiltered, source)
+        tasks = matrix(listing.runs, among=unfiltered.runs, directories=compared_directories(places))
         if args.json:
             read = reader(source)
             trees = {task.key: run_tree(task.trials, read) for task in tasks.tasks if len(task.trials) > 1}

@@ -65,22 +65,22 @@ def run(args: argparse.Namespace) -> int:
         check_rule(args, listing.runs)
         check_found(listing, places)
         redactor = Redactor() if args.redact or not args.json else None
-        made = triage_of(listing.runs, verdicts, redactor, source.unlisted())
-        shared = shared_by(source, listing.runs, made.groups) if args.json else {}
+        triage = triage_of(listing.runs, verdicts, redactor, source.unlisted())
+        shared = shared_by(source, listing.runs, triage.groups) if args.json else {}
     if args.json:
-        write_bytes(json_lines(triage_value(made, shared, redactor, next_command=next_command(made, places))))
+        write_bytes(json_lines(triage_value(triage, shared, redactor, next_command=next_command(triage, places))))
     else:
-        if made.entries:
-            write_lines(cause_table(made, screen_for(aim.places, listing.runs)))
+        if triage.entries:
+            write_lines(cause_table(triage, screen_for(aim.places, listing.runs)))
         sys.stdout.flush()
-        if more := sum(entry.unread for entry in made.entries):
+        if more := sum(entry.unread for entry in triage.entries):
             complain(
                 f"{grouped(more)} more runs failed with the same errors; only the newest {MOST} of each were read:"
             )
         elif source.has_database:
             complain("databases returned only runs that may have failed:")
-        complain(sentence(listing, len(made.entries)))
-    return status_of(args, listing.runs, listing.problems, listing.read, new=bool(made.new_causes))
+        complain(sentence(listing, len(triage.entries)))
+    return status_of(args, listing.runs, listing.problems, listing.read, new=bool(triage.new_causes))
 
 
 def sentence(listing: Listing, causes: int) -> str:

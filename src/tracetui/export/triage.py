@@ -256,7 +256,7 @@ def _shared(shared: Contrast, redactor: Redactor | None) -> Iterator[Block]:
     """The features that the runs have in common, with counts in them and in the passed runs."""
     rows = [
         (
-            masked_line(finding.words, redactor, 160),
+            masked_line(finding.label, redactor, 160),
             Clean(f"{finding.in_a}/{finding.of_a}"),
             Clean(f"{finding.in_b}/{finding.of_b}"),
             exact(address_of(finding)),
@@ -372,7 +372,7 @@ def contrast_value(contrast: Contrast, redactor: Redactor | None = None) -> dict
 
 
 def _finding(finding: Finding, redactor: Redactor | None) -> dict[str, Any]:
-    labels = [feature.words for feature in finding.features]
+    labels = [feature.label for feature in finding.features]
     return {
         "features": labels if redactor is None else [redactor.header(text) for text in labels],
         "in": finding.in_a,

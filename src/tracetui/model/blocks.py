@@ -23,15 +23,15 @@ class Blocks(Sequence[T]):
     __slots__ = ("_blocks", "_count")
 
     def __init__(self, elements: Iterable[T] = ()) -> None:
-        whole = tuple(elements)
-        self._count = len(whole)
-        self._blocks: tuple[Sequence[T], ...] = tuple([whole[at : at + BLOCK] for at in range(0, len(whole), BLOCK)])
+        items = tuple(elements)
+        self._count = len(items)
+        self._blocks: tuple[Sequence[T], ...] = tuple([items[at : at + BLOCK] for at in range(0, len(items), BLOCK)])
 
     @classmethod
     def _of(cls, blocks: tuple[Sequence[T], ...], count: int) -> Blocks[T]:
-        made = cls()
-        made._blocks, made._count = blocks, count
-        return made
+        result = cls()
+        result._blocks, result._count = blocks, count
+        return result
 
     def updated(self, current: Sequence[T], changed: Iterable[int] = ()) -> Blocks[T]:
         """The newer version `current`, which may be longer, with other elements at `changed`. Copies those blocks."""

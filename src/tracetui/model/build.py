@@ -66,11 +66,11 @@ class Tree:
         for position, span in enumerate(by_id.values()):
             parent, depth = span.parent_id, 0
             if parent is not None:
-                above = index.get(parent)
-                if above is None:
+                parent_position = index.get(parent)
+                if parent_position is None:
                     return False
-                depth = depths[above] + 1
-                if depth > len(open_positions) or open_positions[depth - 1] != above:
+                depth = depths[parent_position] + 1
+                if depth > len(open_positions) or open_positions[depth - 1] != parent_position:
                     return False
             while len(open_positions) > depth:
                 closed = open_positions.pop()
@@ -135,12 +135,12 @@ class Tree:
             return False
         depth = 0
         if parent is not None:
-            above = self.index.get(parent)
-            if above is None:
+            parent_position = self.index.get(parent)
+            if parent_position is None:
                 self._orphan(parent)
             else:
-                depth = self.depths[above] + 1
-                if depth > len(self._open) or self._open[depth - 1] != above:
+                depth = self.depths[parent_position] + 1
+                if depth > len(self._open) or self._open[depth - 1] != parent_position:
                     return False
         if self._by_start and depth < len(self._open) and _began(self.spans[self._open[depth]]) > _began(span):
             return False
@@ -430,8 +430,8 @@ def part_of(run: Run, position: int) -> Run:
     (from the calling agent) is a step. Loads the bodies of its messages.
     """
     span, begin, end = run.spans[position], position + 1, position + run.sizes[position]
-    above = run.depths[position] + 1
-    depths = tuple(depth - above for depth in run.depths[begin:end])
+    base = run.depths[position] + 1
+    depths = tuple(depth - base for depth in run.depths[begin:end])
     spans = _own_steps(run.spans[begin:end], depths)
     body = _body(run, position, spans, depths)
     return Run(
@@ -452,14 +452,14 @@ def part_of(run: Run, position: int) -> Run:
 def _own_steps(spans: Sequence[Span], depths: Sequence[int]) -> tuple[Span, ...]:
     """The spans without parents at the top, and with steps of their own if they have none."""
     counted = any(span.is_step for span in spans)
-    made, number = [], 0
+    steps, number = [], 0
     for span, depth in zip(spans, depths, strict=True):
-        asked = not counted and depth == 0 and _has_role(span, "user")
-        number += asked
+        begins_step = not counted and depth == 0 and _has_role(span, "user")
+        number += begins_step
         step = span.step if counted else number or None
         parent = None if depth == 0 else span.parent_id
-        made.append(replace(span, parent_id=parent, step=step, is_step=asked or span.is_step))
-    return tuple(made)
+        steps.append(replace(span, parent_id=parent, step=step, is_step=begins_step or span.is_step))
+    return tuple(steps)
 
 
 def _has_role(span: Span, role: str) -> bool:
@@ -470,7 +470,7 @@ def _summary(run: Run, span: Span, spans: Sequence[Span], body: RunBody) -> RunS
     tally = Tally()
     for own in spans:
         tally.add(own)
-    whole = run.summary
+    run_summary = run.summary
     ended = span.status_source is StatusSource.DERIVED and span.duration_ms is not None
     # in the whole run the error belongs to its span; here it is the end of the run
     failed = ended and span.status is Status.UNKNOWN and tally.ends_in_error
@@ -483,29 +483,29 @@ def _summary(run: Run, span: Span, spans: Sequence[Span], body: RunBody) -> RunS
         status_word=span.status_word,
         status_source=span.status_source,
         started_at=span.started_at,
-        time_zone=whole.time_zone,
+        time_zone=run_summary.time_zone,
         duration_ms=span.duration_ms,
         usage=span.usage,
-        parent=whole.id,
+        parent=run_summary.id,
         prompt=(body.last_user or "")[:PREVIEW],
     )
-    summary = summary_of(replace(whole.ref, span=span.id), header, tally)
-    return replace(summary, modified_at=whole.modified_at)
+    summary = summary_of(replace(run_summary.ref, span=span.id), header, tally)
+    return replace(summary, modified_at=run_summary.modified_at)
 
 
 def _body(run: Run, position: int, spans: Sequence[Span], depths: Sequence[int]) -> RunBody:
     """Input and output of a sub-agent: from its messages, else from the call that started it."""
     turns = {span.id for span in spans if span.operation is Operation.TURN}
     messages = [span for span, depth in zip(spans, depths, strict=True) if depth == 0 or span.parent_id in turns]
-    asked, answered, system = (_texts(run, messages, role) for role in ("user", "assistant", "system"))
+    questions, answered, system = (_texts(run, messages, role) for role in ("user", "assistant", "system"))
     caller = _caller(run, position)
-    given, made = (None, None) if caller is None else (caller.input, caller.output)
+    caller_input, caller_output = (None, None) if caller is None else (caller.input, caller.output)
     return RunBody(
-        input=asked[0] if asked else given,
-        output=answered[-1] if answered else made,
+        input=questions[0] if questions else caller_input,
+        output=answered[-1] if answered else caller_output,
         error=run.spans[position].error,
         system_prompt=system[0] if system else None,
-        last_user=asked[-1] if asked else None,
+        last_user=questions[-1] if questions else None,
         last_assistant=answered[-1] if answered else None,
         attributes=run.load(run.spans[position]).attributes,
     )
@@ -513,10 +513,10 @@ def _body(run: Run, position: int, spans: Sequence[Span], depths: Sequence[int])
 
 def _caller(run: Run, position: int) -> Body | None:
     """The body of the call that started it."""
-    above = run.parent(position)
-    if above is None or run.spans[above].operation is not Operation.EXECUTE_TOOL:
+    parent_position = run.parent(position)
+    if parent_position is None or run.spans[parent_position].operation is not Operation.EXECUTE_TOOL:
         return None
-    return run.load(run.spans[above])
+    return run.load(run.spans[parent_position])
 
 
 def _texts(run: Run, spans: Sequence[Span], role: str) -> list[str]:
@@ -560,8 +560,8 @@ def ownership(run: Run, listed: Container[RunRef] = ()) -> list[Ownership]:
             elif i >= taken_over_end and is_taken_over(span):
                 taken_over_end = i + run.sizes[i]
         is_own = i >= taken_over_end or (span.claim is not None and not is_taken_over(span))
-        here = Ownership.OWN if is_own else Ownership.TAKEN_OVER
-        owners.append(Ownership.LISTED if i < listed_end else here)
+        kind = Ownership.OWN if is_own else Ownership.TAKEN_OVER
+        owners.append(Ownership.LISTED if i < listed_end else kind)
     return owners
 
 

@@ -68,26 +68,26 @@ def ledger(size: int | None, unread: Unread | None = None, writer: str | None = 
     writers = () if writer is None else (writer,)
     if unread is None:
         return Ledger(size, writers=writers)
-    lost = 0 if size is None else min(size, unread.size)
-    return Ledger(size, lost, unread.kinds, unread.torn, writers, unread.fields)
+    lost_bytes = 0 if size is None else min(size, unread.size)
+    return Ledger(size, lost_bytes, unread.kinds, unread.torn, writers, unread.fields)
 
 
 def total(ledgers: Iterable[Ledger]) -> Ledger:
     """The sum of all ledgers, in one pass."""
     size: int | None = None
-    lost = torn = 0
+    lost_bytes = torn = 0
     kinds: list[tuple[str, int]] = []
     fields: list[tuple[str, int]] = []
     writers: set[str] = set()
     for ledger in ledgers:
         if ledger.size is not None:
             size = ledger.size + (size or 0)
-        lost, torn = lost + ledger.lost, torn + ledger.torn
+        lost_bytes, torn = lost_bytes + ledger.lost, torn + ledger.torn
         kinds += ledger.kinds
         fields += ledger.fields
         writers.update(ledger.writers)
     latest = tuple(sorted(writers, key=_by_number)[-MOST_WRITERS:])
-    return Ledger(size, lost, kinds_of(kinds), torn, latest, kinds_of(fields))
+    return Ledger(size, lost_bytes, kinds_of(kinds), torn, latest, kinds_of(fields))
 
 
 def unread(kinds: Mapping[str, int], torn: int, size: int, fields: Kinds = ()) -> Unread | None:

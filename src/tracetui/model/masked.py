@@ -97,22 +97,22 @@ def unmasked(run: Run) -> Run:
 
 def masked_body(body: Body, redactor: Redactor) -> Body:
     """A body with every secret masked; the same object if it has none."""
-    made, record = masked_values(body, redactor), redactor.raw(body.raw)
-    return made if record is body.raw else replace(made, raw=record)
+    masked, record = masked_values(body, redactor), redactor.raw(body.raw)
+    return masked if record is body.raw else replace(masked, raw=record)
 
 
 def masked_values(body: Body, redactor: Redactor) -> Body:
     """As `masked_body`, without the source record."""
     values = replace(body, raw=b"")
-    made = redactor.value(values)
-    return body if made is values else replace(made, raw=body.raw)
+    masked = redactor.value(values)
+    return body if masked is values else replace(masked, raw=body.raw)
 
 
 def masked_run_body(body: RunBody, redactor: Redactor) -> RunBody:
     """As `masked_body`, for the body of a run."""
     record, values = body.raw, replace(body, raw=b"")
-    raw, made = redactor.raw(record), redactor.value(values)
-    return body if made is values and raw is record else replace(made, raw=raw)
+    raw, masked = redactor.raw(record), redactor.value(values)
+    return body if masked is values and raw is record else replace(masked, raw=raw)
 
 
 def masked_summary(run: RunSummary, redactor: Redactor) -> RunSummary:
@@ -127,8 +127,8 @@ def masked_summary(run: RunSummary, redactor: Redactor) -> RunSummary:
         "headline": run.headline,
         "outcome_source": run.outcome_source,
     }
-    made = {name: mask(text) for name, text in texts.items() if text}
-    changed = {name: text for name, text in made.items() if text is not texts[name]}
+    masked = {name: mask(text) for name, text in texts.items() if text}
+    changed = {name: text for name, text in masked.items() if text is not texts[name]}
     lists = {"tools": run.tools, "models": run.models, "nodes": run.nodes, "tags": run.tags}
     masked_lists = {name: tuple(map(mask, values)) for name, values in lists.items() if values}
     changed_lists = {name: values for name, values in masked_lists.items() if values != lists[name]}
@@ -152,8 +152,8 @@ def masked_task(task: TaskKey, redactor: Redactor) -> TaskKey:
 def _masked_score(score: Score, redactor: Redactor) -> Score:
     """A score; its name, value and reason may quote anything."""
     texts = {"name": score.name, "value": score.value, "source": score.source, "reason": score.reason}
-    made = {name: redactor.header(text) for name, text in texts.items() if isinstance(text, str) and text}
-    changed: dict[str, Any] = {name: text for name, text in made.items() if text is not texts[name]}
+    masked_texts = {name: redactor.header(text) for name, text in texts.items() if isinstance(text, str) and text}
+    changed: dict[str, Any] = {name: text for name, text in masked_texts.items() if text is not texts[name]}
     evidence = score.evidence
     if evidence is not None:
         parts = {"text": evidence.text, "place": evidence.place, "check": evidence.check, "type": evidence.type}
@@ -187,8 +187,8 @@ def masked_span(span: Span, redactor: Redactor) -> Span:
     mask = redactor.header
     texts: dict[str, str | None] = {"name": span.name, "preview": span.preview, "note": span.note}
     texts |= {"model": span.model, "status_word": span.status_word}
-    made = {name: mask(text) for name, text in texts.items() if text}
-    changed = {name: text for name, text in made.items() if text is not texts[name]}
+    masked = {name: mask(text) for name, text in texts.items() if text}
+    changed = {name: text for name, text in masked.items() if text is not texts[name]}
     error = None if span.error is None else masked_error(span.error, redactor)
     return span if error is span.error and not changed else replace(span, error=error, **changed)
 

@@ -119,10 +119,10 @@ def judge(scores: Sequence[Score], headline: str | None = None) -> Judgment:
     if not failed and (not chosen or any(score.passed is None for score in chosen)):
         return Judgment()
     first = failed[0] if failed else chosen[0]
-    how = first.rule or "recorded in the trace"
+    rule = first.rule or "recorded in the trace"
     if len(chosen) > 1:
-        how = f"{how}; all {len(chosen)} scores must pass"
-    return Judgment(Outcome.FAILED if failed else Outcome.PASSED, f"{first.source or first.name} ({how})")
+        rule = f"{rule}; all {len(chosen)} scores must pass"
+    return Judgment(Outcome.FAILED if failed else Outcome.PASSED, f"{first.source or first.name} ({rule})")
 
 
 def number_of(value: float | bool | str | None) -> float | None:

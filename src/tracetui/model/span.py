@@ -225,23 +225,23 @@ class Usage(msgspec.Struct, frozen=True, gc=False, array_like=True):
         """These counts, with missing ones from `other`."""
         at_least = other.output_at_least if self.output_tokens is None else self.output_at_least
         *ours, _ = _values(self)
-        *theirs, _ = _values(other)
-        counts: list[Any] = [b if a is None else a for a, b in zip(ours, theirs, strict=True)]
+        *others, _ = _values(other)
+        counts: list[Any] = [b if a is None else a for a, b in zip(ours, others, strict=True)]
         return Usage(*counts, *[at_least])
 
     def largest(self, other: Usage) -> Usage:
         """The larger of each count, for two records of the same call."""
         *ours, at_least = _values(self)
-        *theirs, other_at_least = _values(other)
-        pairs = zip(ours, theirs, strict=True)
+        *others, other_at_least = _values(other)
+        pairs = zip(ours, others, strict=True)
         counts: list[Any] = [b if a is None else a if b is None else max(a, b) for a, b in pairs]
         return Usage(*counts, *[at_least and other_at_least])
 
     def minus(self, other: Usage) -> Usage:
         """What these counts have beyond `other`: no count is negative, and one that is not positive is None."""
         *ours, _ = _values(self)
-        *theirs, _ = _values(other)
-        rest = [None if a is None else a - (b or 0) for a, b in zip(ours, theirs, strict=True)]
+        *others, _ = _values(other)
+        rest = [None if a is None else a - (b or 0) for a, b in zip(ours, others, strict=True)]
         counts: list[Any] = [None if count is None or count <= 0 else count for count in rest]
         return Usage(*counts)
 

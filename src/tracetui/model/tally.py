@@ -157,15 +157,15 @@ class Tally(msgspec.Struct, kw_only=True):
     def _add_usage(self, usages: list[Usage], by_model: dict[_Kind, list[Usage]]) -> None:
         """Add usages in their order, on which sums of costs depend."""
         total = None
-        for (model, size, tier), some in by_model.items():
+        for (model, size, tier), grouped in by_model.items():
             key = model[:NAME_LENGTH], size, tier
             before = self.by_model.get(key)
             if before is None and len(self.by_model) >= MOST_NAMES:
                 continue
             calls, usage = (0, NO_USAGE) if before is None else (before.calls, before.usage)
-            added = sum(some, usage)
-            self.by_model[key] = ModelUsage(key[0], calls + len(some), added, size, tier)
-            if len(some) == len(usages) and usage == self.usage:
+            added = sum(grouped, usage)
+            self.by_model[key] = ModelUsage(key[0], calls + len(grouped), added, size, tier)
+            if len(grouped) == len(usages) and usage == self.usage:
                 total = added
         self.usage = sum(usages, self.usage) if total is None else total
 
@@ -179,19 +179,19 @@ class Tally(msgspec.Struct, kw_only=True):
         """Replace `old` with `new`, another version of it; return False, without a change, if that takes a recount."""
         if _weight(old) != _weight(new):
             return False
-        gone, come = _extent(old), _extent(new)
-        if gone is not None and self.first_start is not None and self.last_end is not None:
-            start, end = come or (inf, -inf)
-            if gone[0] <= self.first_start < start or gone[1] >= self.last_end > end:
+        before, after = _extent(old), _extent(new)
+        if before is not None and self.first_start is not None and self.last_end is not None:
+            start, end = after or (inf, -inf)
+            if before[0] <= self.first_start < start or before[1] >= self.last_end > end:
                 return False
         self.steps += new.is_step - old.is_step
         for span, by in ((new, 1), (old, -1)):
             if not counts_elsewhere(span):
                 self.llm_calls += by * (span.operation is Operation.CHAT)
                 self.tool_calls += by * (span.operation is Operation.EXECUTE_TOOL)
-        if come is not None:
-            self.first_start = come[0] if self.first_start is None else min(self.first_start, come[0])
-            self.last_end = come[1] if self.last_end is None else max(self.last_end, come[1])
+        if after is not None:
+            self.first_start = after[0] if self.first_start is None else min(self.first_start, after[0])
+            self.last_end = after[1] if self.last_end is None else max(self.last_end, after[1])
         return True
 
 
@@ -381,7 +381,7 @@ def _duration(header: Header, tally: Tally | None, *, has_ended: bool) -> tuple[
 def _model_usage(tally: Tally) -> tuple[ModelUsage, ...]:
     """Usage by price; nothing if the run's own model and usage say the same."""
     usages = tuple(tally.by_model.values())
-    return usages if len(usages) > 1 or any(each.tier for each in usages) else ()
+    return usages if len(usages) > 1 or any(usage.tier for usage in usages) else ()
 
 
 def _unread(header: Header, tally: Tally, *, moving: bool) -> Unread | None:

@@ -117,9 +117,9 @@ def _directory(file: File) -> Iterator[Member]:
 
 def _end(file: File) -> tuple[int, int, int]:
     """Return member count, size and offset of the central directory. Raises `FormatError`."""
-    whole = file.stat.size
-    begin = max(0, whole - _END.size - _COMMENT - _LOCATOR.size)
-    tail = file.read(begin, whole - begin)
+    file_size = file.stat.size
+    begin = max(0, file_size - _END.size - _COMMENT - _LOCATOR.size)
+    tail = file.read(begin, file_size - begin)
     at = tail.rfind(b"PK\5\6")
     if at < 0 or len(tail) < at + _END.size:
         raise FormatError("truncated: the archive has no central directory")

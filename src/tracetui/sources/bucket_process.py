@@ -56,7 +56,7 @@ class Settings(msgspec.Struct):
 
 
 class Request(msgspec.Struct):
-    """What is to be done. A `listing` is the id of the request that began it; those in `left` go on no more."""
+    """What is to be done. A `listing` is the id of the request that began it; `ended_listings` go on no more."""
 
     id: int
     method: str
@@ -64,7 +64,7 @@ class Request(msgspec.Struct):
     start: int = 0
     end: int = 0
     listing: int = 0
-    left: list[int] = []
+    ended_listings: list[int] = []
 
 
 class Answer(msgspec.Struct):
@@ -129,7 +129,7 @@ class BucketProcess:
             place = self.bucket.path(prefix)
             raise OSError(f"more than {MAX_PAGES * requests.PAGE:,} objects below {place}; name a longer prefix")
         finally:
-            process.left.append(begin.id)  # sends nothing: this may run anywhere, as a finalizer
+            process.ended_listings.append(begin.id)  # sends nothing: this may run anywhere, as a finalizer
 
     def folder(self, prefix: str) -> tuple[Sequence[Object], Sequence[str]]:
         """Return the objects directly below a prefix, and the prefixes of deeper ones. Raises `ValueError` as above."""
@@ -165,7 +165,7 @@ class _Process:
         self._waiting: dict[int, Future[Answer]] = {}
         self._reason = ""
         """Why the process was ended."""
-        self.left = deque[int]()
+        self.ended_listings = deque[int]()
         """Listings that are asked for no more."""
         self.ended = False
         command = own_command(__name__)
@@ -200,7 +200,7 @@ class _Process:
     def _send(self, message: Request | Settings) -> None:
         """Send a request. If the process has ended, the thread that reads its answers notices."""
         if isinstance(message, Request):
-            message.left = [self.left.popleft() for _ in range(len(self.left))]
+            message.ended_listings = [self.ended_listings.popleft() for _ in range(len(self.ended_listings))]
         with self._sending, suppress(OSError, ValueError):
             _write(self._input, message)
 
@@ -293,7 +293,7 @@ class _Server:
 
     def _result(self, request: Request) -> Any:
         client = self._client
-        for listing in request.left:
+        for listing in request.ended_listings:
             self._listings.pop(listing, None)
         match request.method:
             case "head":

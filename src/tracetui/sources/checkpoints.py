@@ -169,16 +169,16 @@ class Objects(Closable):
         with self._lock:
             self._end()
 
-    def output(self, *words: str) -> bytes:
+    def output(self, *arguments: str) -> bytes:
         """Return what a command prints, at most `MAX_OUTPUT` bytes."""
-        with self._started(words) as process, _ended_in_time(process):
+        with self._started(arguments) as process, _ended_in_time(process):
             assert process.stdout is not None
             data = process.stdout.read(MAX_OUTPUT + 1)
             if len(data) > MAX_OUTPUT:
                 process.kill()
-                raise OSError(f"git {words[0]} prints more than {MAX_OUTPUT >> 20} MiB")
+                raise OSError(f"git {arguments[0]} prints more than {MAX_OUTPUT >> 20} MiB")
             if process.wait():
-                raise OSError(f"git {words[0]} failed, or took more than {SECONDS} s")
+                raise OSError(f"git {arguments[0]} failed, or took more than {SECONDS} s")
         return data
 
     def read(self, name: str, most: int) -> bytes:
@@ -210,10 +210,10 @@ class Objects(Closable):
                 raise
         return data[:-1]
 
-    def _started(self, words: Sequence[str]) -> subprocess.Popen[bytes]:
+    def _started(self, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
         ceiling = {"GIT_CEILING_DIRECTORIES": os.path.dirname(self._root)}  # no repository above this one
         return subprocess.Popen(  # noqa: S603 — no shell, fixed flags, in the repository that the user named
-            command(*words),
+            command(*arguments),
             cwd=self._root,
             env=environment() | ceiling,
             stdin=subprocess.PIPE,
@@ -368,10 +368,10 @@ class CheckpointSource(Closable):
     def _commits(self, copies: Sequence[_Copy]) -> Mapping[str, Sequence[str]]:
         """The commits of each checkpoint, oldest first. Those made long before the first of these can have none."""
         since = min((copy.created for copy in copies), default=0.0) - 7 * 86_400
-        words = (f"--since=@{max(0, int(since))}", "--branches", "--remotes", "--no-notes", "--no-color")
+        options = (f"--since=@{max(0, int(since))}", "--branches", "--remotes", "--no-notes", "--no-color")
         grep = ("--extended-regexp", "--grep=^Entire-Checkpoint: [0-9a-f]{12}")
         try:
-            log = self._objects.output("log", "--reverse", "-z", "--format=%H%n%B", *words, *grep)
+            log = self._objects.output("log", "--reverse", "-z", "--format=%H%n%B", *options, *grep)
         except OSError as error:
             self._report(self.folder, f"the commits of the checkpoints aren't known: {reason_of(error)}")
             return {}

@@ -185,7 +185,7 @@ def _unpack(file: File) -> bytes:
     if size > most:
         raise OSError(f"not read: {size} bytes, more than {most >> 20} MiB")
     spend(file.memo, size)
-    affordable = left(file.memo, most)
+    affordable = remaining_budget(file.memo, most)
     data = _unpacked(file.read(0, size), affordable + 1)
     spend(file.memo, len(data))
     if len(data) > most:
@@ -234,19 +234,19 @@ class Budget:
     """The rest of a budget. `spent` stays True after a refusal, whoever caught `BudgetSpent`."""
 
     def __init__(self, size: int) -> None:
-        self.left = size
+        self.remaining = size
         self.ops = LIST_OPS
         self.spent = False
 
     def spend(self, size: int) -> None:
-        """Spend `size` bytes. Raises `BudgetSpent` if fewer are left."""
-        if size > self.left:
+        """Spend `size` bytes. Raises `BudgetSpent` if fewer remain."""
+        if size > self.remaining:
             self.spent = True
             raise BudgetSpent
-        self.left -= size
+        self.remaining -= size
 
     def spend_ops(self) -> bool:
-        """Spend some SQLite steps; return True if fewer are left."""
+        """Spend some SQLite steps; return True if fewer remain."""
         self.ops -= PROGRESS_OPS
         self.spent = self.spent or self.ops < 0
         return self.ops < 0
@@ -259,10 +259,10 @@ def spend(memo: dict[str, Any], size: int) -> None:
         budget.spend(size)
 
 
-def left(memo: dict[str, Any], most: int) -> int:
-    """Return the bytes left in the budget of the file with that `memo`, at most `most`."""
+def remaining_budget(memo: dict[str, Any], most: int) -> int:
+    """Return the bytes that remain in the budget of the file with that `memo`, at most `most`."""
     budget: Budget | None = memo.get(BUDGET)
-    return most if budget is None else min(most, budget.left)
+    return most if budget is None else min(most, budget.remaining)
 
 
 def is_spent(file: File) -> bool:
@@ -323,7 +323,7 @@ class BudgetedFile(FileView):
 
     def _refuse_copy(self) -> None:
         """Refuse a large database with a log: reading it copies all of it."""
-        if self.stat.size <= self._budget.left or not self.head.startswith(SQLITE_MAGIC):
+        if self.stat.size <= self._budget.remaining or not self.head.startswith(SQLITE_MAGIC):
             return
         for log in ("-wal", "-journal"):
             if self.sibling(self.name + log) is not None:

@@ -98,11 +98,11 @@ class Git:
         output = self._output("blame", "--line-porcelain", *moved, "--no-textconv", "HEAD", "--", path)
         return [*_blamed_lines(output or b"")]
 
-    def _output(self, *words: str) -> bytes | None:
+    def _output(self, *arguments: str) -> bytes | None:
         """Run a command; None if it fails. Raises `UsageError` if git is missing, slow, or refuses the repository."""
         try:
             result = subprocess.run(  # noqa: S603 — no shell, fixed flags, in the repository that the user named
-                command(*words),
+                command(*arguments),
                 cwd=self.root,
                 env=environment(),
                 stdin=subprocess.DEVNULL,
@@ -111,18 +111,18 @@ class Git:
                 timeout=SECONDS,
             )
         except subprocess.TimeoutExpired:
-            raise UsageError(f"git {words[0]} gave no answer within {SECONDS} s") from None
+            raise UsageError(f"git {arguments[0]} gave no answer within {SECONDS} s") from None
         if b"dubious ownership" in result.stderr:
             raise UsageError(f"git refuses the repository {self.root}: another user owns it (see safe.directory)")
         return result.stdout if result.returncode == 0 else None
 
 
-def command(*words: str) -> list[str]:
+def command(*arguments: str) -> list[str]:
     """Return the words that run a git command read-only. Raises `UsageError` if git is missing."""
     git = program_path("git")
     if git is None:
         raise UsageError("this needs git, which isn't installed")
-    return [git, *_SAFE, *words]
+    return [git, *_SAFE, *arguments]
 
 
 def environment() -> dict[str, str]:

@@ -172,14 +172,14 @@ class Client:
 
     def _data(self, number: int, size: int) -> bytes:
         fields = self._reply(number, _DATA, "", end=True)
-        data = fields.string() if fields.left else b""
+        data = fields.string() if fields.remaining else b""
         if len(data) > size:
             raise self.channel.fail("not an SFTP server: more data than requested")
         return data
 
     def _names(self, number: int, path: str) -> list[tuple[str, Attributes]]:
         fields = self._reply(number, _NAME, path, end=True)
-        return fields.names() if fields.left else []
+        return fields.names() if fields.remaining else []
 
     def _reply(self, number: int, expected: int, path: str, *, end: bool = False) -> _Fields:
         """Return the fields of an answer; empty if `end` is acceptable and was reached."""
@@ -192,7 +192,7 @@ class Client:
         code = fields.number()
         if code == _EOF and end:
             return _Fields(b"", self.channel)
-        raise _error(code, fields.string().decode("utf-8", "replace") if fields.left else "", path)
+        raise _error(code, fields.string().decode("utf-8", "replace") if fields.remaining else "", path)
 
 
 class _Fields:
@@ -204,11 +204,11 @@ class _Fields:
         self._channel = channel
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         return len(self._body) - self._at
 
     def _take(self, size: int) -> bytes:
-        if size > self.left:
+        if size > self.remaining:
             raise self._channel.fail("not an SFTP server: a packet ends too early")
         self._at += size
         return self._body[self._at - size : self._at]

@@ -290,17 +290,17 @@ def _end(process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGTERM)
             os.killpg(process.pid, signal.SIGCONT)
 
 
-def explain_failure(host: Host, reason: str, words: str) -> str:
+def explain_failure(host: Host, reason: str, output: str) -> str:
     """Explain why `host` cannot be read from the failure and ssh's output, with the next step."""
-    lines = [line for line in words.replace("\r", "\n").split("\n") if not _NOISE.match(line)]
+    lines = [line for line in output.replace("\r", "\n").split("\n") if not _NOISE.match(line)]
     answer = one_line(Redactor().text(lines[-1] if lines else reason), _REASON_CELLS)
     hand = host.manual_command()
-    if "IDENTIFICATION HAS CHANGED" in words:
+    if "IDENTIFICATION HAS CHANGED" in output:
         return f"the host key of {host} has changed; run `{hand}` and see why before you trust it"
-    if "host key is known for" in words:
+    if "host key is known for" in output:
         return f"{host} is not a known host; run `{hand}` once and check its key"
-    if "Permission denied" in words:
+    if "Permission denied" in output:
         return f"cannot log in to {host} without a prompt ({answer}); run `{hand}`, or load your key with ssh-add"
-    if "subsystem request failed" in words:
+    if "subsystem request failed" in output:
         return f"{host} does not offer SFTP; its sshd_config needs a line `Subsystem sftp internal-sftp`"
     return f"cannot read from {host}: {answer}; run `{hand}` to see more"

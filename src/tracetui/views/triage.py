@@ -692,7 +692,7 @@ def finding_line(finding: Finding, width: int, glyphs: Glyphs = UNICODE) -> Line
     """One finding, with its share on both sides."""
     telling = finding.in_a * (finding.of_b or 1) > 2 * finding.in_b * finding.of_a
     room = max(8, width - 2 * (_bar(width) + _COUNTS + 2))
-    name = fill([Piece(one_line(finding.words, 200), "text" if telling else "sec")], room)
+    name = fill([Piece(one_line(finding.label, 200), "text" if telling else "sec")], room)
     return (
         *name,
         *_share(finding.in_a, finding.of_a, _bar(width), "bar.error" if telling else "bar.model", glyphs),

@@ -152,26 +152,26 @@ def _action_of(span: Span, body: Body | None) -> Action:
         return Action(word, _short(", ".join(map(last_part, paths))), added, removed)
     if tool in (Tool.SHELL, Tool.POWERSHELL):
         command = command_text(arguments)
-        given = command[1] if command is not None else _object_in(preview, tool)
+        text = command[1] if command is not None else _object_in(preview, tool)
         exit_code = _exit_code(body, output) if code is None else code
-        return Action(word, _short(_ENTER.sub("", given)), exit_code=exit_code, result=_result_of(output))
+        return Action(word, _short(_ENTER.sub("", text)), exit_code=exit_code, result=_result_of(output))
     if tool in (Tool.PLAN, Tool.ASK):
         todos = tuple(_todos_in(fields))
         is_list = tool is Tool.PLAN and len(todos) > 0
-        given = "" if is_list else next((todo.text for todo in todos), text_of(fields, _TITLE) or "")
-        return Action(word, _short(given), todos=todos if is_list else ())
+        title = "" if is_list else next((todo.text for todo in todos), text_of(fields, _TITLE) or "")
+        return Action(word, _short(title), todos=todos if is_list else ())
     if tool is Tool.SEARCH:
         matches = _MATCHES.match(output)
         return Action(
             word, _short(text_of(fields, _PATTERN) or _object_in(preview, tool)), result=matches[1] if matches else ""
         )
-    given = _object_in(preview, tool) or _values_in(fields)
-    return Action(word, _short(given), exit_code=code)
+    target = _object_in(preview, tool) or _values_in(fields)
+    return Action(word, _short(target), exit_code=code)
 
 
-def plain_error(words: str) -> str:
+def plain_error(text: str) -> str:
     """The words of an error without ``Exit code 1`` at their beginning and the tags of Claude Code around them."""
-    return _EXIT.sub("", _ERROR_TAG.sub("", words))
+    return _EXIT.sub("", _ERROR_TAG.sub("", text))
 
 
 def last_part(path: str) -> str:

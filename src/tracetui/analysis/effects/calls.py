@@ -133,10 +133,10 @@ def _call(span: Span, body: Body, place: Place, mode: str | None, opened: str | 
 def _masked_calls(calls: Sequence[Call]) -> Iterator[Call]:
     """Mask the targets of calls. Most have no secret: that is looked for in many of them at once."""
     for at in range(0, len(calls), _TOGETHER):
-        some = calls[at : at + _TOGETHER]
-        arguments = [_without_texts(call.arguments) for call in some]
+        batch = calls[at : at + _TOGETHER]
+        arguments = [_without_texts(call.arguments) for call in batch]
         is_plain = Redactor().value(arguments) is arguments
-        yield from some if is_plain else map(_masked, some)
+        yield from batch if is_plain else map(_masked, batch)
 
 
 def _without_texts(arguments: Any) -> Any:

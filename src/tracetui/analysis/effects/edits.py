@@ -32,9 +32,9 @@ def edits_of(arguments: Any) -> list[Edit]:
     if not isinstance(arguments, Mapping):
         return []
     path = text_of(arguments, PATH) or ""
-    several = next((arguments[name] for name in _EDITS if _is_list(arguments.get(name))), None)
-    if several is not None:
-        pairs = [_pair(item) for item in several if isinstance(item, Mapping)]
+    edits = next((arguments[name] for name in _EDITS if _is_list(arguments.get(name))), None)
+    if edits is not None:
+        pairs = [_pair(item) for item in edits if isinstance(item, Mapping)]
         return [_replacement(path, *pair) for pair in pairs if pair is not None]
     pair = _pair(arguments)
     if pair is not None:

@@ -318,8 +318,8 @@ def _move(name: str, arguments: Mapping[Any, Any], place: Place, certainty: Cert
 
 def _net(name: str, arguments: Mapping[Any, Any], place: Place, certainty: Certainty) -> Iterator[Effect]:
     urls = arguments.get("urls")
-    several = [url for url in urls if isinstance(url, str)] if isinstance(urls, list) else []
-    for target in several or [text_of(arguments, URL) or text_of(arguments, QUERY) or name]:
+    targets = [url for url in urls if isinstance(url, str)] if isinstance(urls, list) else []
+    for target in targets or [text_of(arguments, URL) or text_of(arguments, QUERY) or name]:
         flags = frozenset({Flag.LOCAL} if LOCAL.match(target) else ())
         yield Effect(Kind.NET, target, flags, argument="url", certainty=certainty)
 

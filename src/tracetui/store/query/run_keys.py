@@ -338,38 +338,15 @@ _NUMBERS: Final[tuple[RunKey, ...]] = (
     Key("problems", Kind.NUMBER, recorded("problems"), "parts of it that could not be read", (), ("0",)),
 )  # fmt: skip
 _EFFECTS: Final[tuple[RunKey, ...]] = (
-    Key(
-        "touched",
-        Kind.TEXT,
-        _effects("changed"),
-        "the path of a file that it changed in any way",
-        unique=True,
-        offered=_effects("changed"),
-    ),
-    Key(
-        "wrote",
-        Kind.TEXT,
-        _effects("written"),
-        "the path of a file that it wrote or edited",
-        unique=True,
-        offered=_effects("written"),
-    ),
-    Key("read", Kind.TEXT, _effects("read"), "the path of a file that it read", unique=True, offered=_effects("read")),
-    Key(
-        "deleted",
-        Kind.TEXT,
-        _effects("deleted"),
-        "the path of a file that it deleted",
-        unique=True,
-        offered=_effects("deleted"),
-    ),
-    Key(
-        "net",
-        Kind.TEXT,
-        _effects("hosts"),
-        "a host, URL or remote that it connected to",
-        unique=True,
-        offered=_effects("hosts"),
+    *(
+        Key(name, Kind.TEXT, _effects(field), about, unique=True, offered=_effects(field))
+        for name, field, about in (
+            ("touched", "changed", "the path of a file that it changed in any way"),
+            ("wrote", "written", "the path of a file that it wrote or edited"),
+            ("read", "read", "the path of a file that it read"),
+            ("deleted", "deleted", "the path of a file that it deleted"),
+            ("net", "hosts", "a host, URL or remote that it connected to"),
+        )
     ),
     Key("cmd", Kind.TEXT, _effects("commands"), "a shell command that it ran", unique=True),
     Key("does", Kind.NAME, _effects("rules"), "a rule of the audit that it matches", choices=AUDIT_RULES, unique=True),
