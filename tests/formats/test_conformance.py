@@ -22,9 +22,9 @@ def there_are(name: str) -> list[Path]:
     module = registry.BUILT_IN[name].partition(":")[0]
     if not find_spec(module):
         return []
-    found = testing.cases(HERE / name.replace("-", "_"))
-    assert found, f"{name} has no cases"
-    return found
+    cases = testing.cases(HERE / name.replace("-", "_"))
+    assert cases, f"{name} has no cases"
+    return cases
 
 
 CASES = [pytest.param(name, case, id=f"{name}-{case.name}") for name in registry.BUILT_IN for case in there_are(name)]

@@ -83,9 +83,9 @@ def case(name: str) -> Run:
 
 def summary(path: Path, *, deep: bool) -> RunSummary:
     with SOURCE.open(str(path)) as file:
-        (found,) = FORMAT.summarize(file, deep=deep)
-    assert isinstance(found, RunSummary)
-    return found
+        (summary,) = FORMAT.summarize(file, deep=deep)
+    assert isinstance(summary, RunSummary)
+    return summary
 
 
 def written(folder: Path, *records: Record) -> Path:
@@ -96,7 +96,7 @@ def written(folder: Path, *records: Record) -> Path:
     return path
 
 
-def told(folder: Path, *records: Record) -> Run:
+def read_records(folder: Path, *records: Record) -> Run:
     return read(written(folder, *records))
 
 
@@ -110,24 +110,24 @@ def only(run: Run, operation: Operation) -> Span:
 
 
 def above(run: Run, span: Span) -> Span | None:
-    found = run.parent(run.index[span.id])
-    return None if found is None else run.spans[found]
+    parent_index = run.parent(run.index[span.id])
+    return None if parent_index is None else run.spans[parent_index]
 
 
 # ------------------------------------------------------------------------------------------------------- what is a what
 
 
 def test_a_run_has_the_names_that_people_know_it_by() -> None:
-    found = case("agents").summary
-    assert (found.id, found.name, found.agent, found.model) == (SESSION, "orchard", "copilot", "gpt-5")
-    assert (found.prompt, found.label) == ("Count the ripe pears and prune the rest", "The pears' day")
-    assert (found.tags, found.source, found.writer) == (("pears",), "/home/ada/orchard", "1.0.102")
+    summary = case("agents").summary
+    assert (summary.id, summary.name, summary.agent, summary.model) == (SESSION, "orchard", "copilot", "gpt-5")
+    assert (summary.prompt, summary.label) == ("Count the ripe pears and prune the rest", "The pears' day")
+    assert (summary.tags, summary.source, summary.writer) == (("pears",), "/home/ada/orchard", "1.0.102")
 
 
 def test_workspace_completes_the_first_event() -> None:
-    found = case("live")
-    assert (found.summary.name, found.summary.tags, found.summary.label) == ("bed", ("main",), None)
-    assert found.body.attributes["workspace.yaml"]["name"] == "Dig over"
+    run = case("live")
+    assert (run.summary.name, run.summary.tags, run.summary.label) == ("bed", ("main",), None)
+    assert run.body.attributes["workspace.yaml"]["name"] == "Dig over"
 
 
 def test_turns_are_the_steps_and_stand_as_they_ended() -> None:
@@ -265,7 +265,7 @@ def test_unfinished_call_waits() -> None:
 @pytest.mark.parametrize("last", [event("session.resume"), shutdown()], ids=["resumed", "shut down"])
 def test_after_the_end_nothing_runs_any_more(tmp_path: Path, last: Record) -> None:
     lines = [json.loads(line) for line in file_of("live").read_bytes().split(b"\n")[:-1]]
-    run = told(tmp_path, *lines, last)
+    run = read_records(tmp_path, *lines, last)
     assert not any(span.status in (Status.RUNNING, Status.PAUSED) for span in run.spans)
 
 
@@ -292,7 +292,7 @@ def test_after_the_end_nothing_runs_any_more(tmp_path: Path, last: Record) -> No
 def test_how_a_session_stands_is_in_its_last_events(
     tmp_path: Path, records: list[Record], status: Status, word: str | None, *, long: bool
 ) -> None:
-    filling = [one for n in range(60) for one in (begins(f"c{n}"), ends(f"c{n}", "x" * 2000))] if long else []
+    filling = [record for n in range(60) for record in (begins(f"c{n}"), ends(f"c{n}", "x" * 2000))] if long else []
     path = written(tmp_path, start(), user("Prune"), turn(), *filling, says("So be it"), *records)
     assert (path.stat().st_size > HEAD_SIZE) == long
     quick, deep = summary(path, deep=False), summary(path, deep=True)
@@ -303,7 +303,7 @@ def test_how_a_session_stands_is_in_its_last_events(
 
 def test_a_failed_run_names_what_failed(tmp_path: Path) -> None:
     error = event("session.error", errorType="quota", message="no requests left")
-    run = told(tmp_path, start(), user("Prune"), turn(), ends("lost"), error, turn_end(), shutdown())
+    run = read_records(tmp_path, start(), user("Prune"), turn(), ends("lost"), error, turn_end(), shutdown())
     cause = run.summary.first_error
     assert cause is not None
     assert (cause.words, cause.name, run.index.get(cause.span or "")) == ("quota: no requests left", "session.error", 3)
@@ -339,7 +339,9 @@ def test_how_a_call_went(tmp_path: Path, data: Record, status: Status, source: S
 
 def test_a_call_is_counted_once_however_often_it_is_told(tmp_path: Path) -> None:
     said = says("Hi", apiCallId="a", outputTokens=85)
-    run = told(tmp_path, start(), turn(), said, used("a", 1), used("a", 1), used("b", 1), turn_end(), shutdown(1))
+    run = read_records(
+        tmp_path, start(), turn(), said, used("a", 1), used("a", 1), used("b", 1), turn_end(), shutdown(1)
+    )
     assert run.summary.usage == Usage(1200, 85, None, 900, 0, 30)
     assert not any(total.differs for total in run.body.totals)
     assert [span.preview for span in of(run, Operation.META)[:2]] == ["counted before", "counted before"]
@@ -350,17 +352,17 @@ def test_old_sessions_have_the_tokens_that_each_shutdown_tells(tmp_path: Path) -
     assert run.summary.usage == Usage(1157, 31, None, 850, 7)
     assert Total("output_tokens", 6, 6) in run.body.totals
     mixed = [start(), says("Hi", outputTokens=3), shutdown(2), event("session.resume"), turn(), used("c", 1)]
-    assert told(tmp_path, *mixed, says("Ho", apiCallId="c", outputTokens=85)).summary.usage == Usage(
+    assert read_records(tmp_path, *mixed, says("Ho", apiCallId="c", outputTokens=85)).summary.usage == Usage(
         3600, 255, None, 2700, 0, 90
     )
-    cumulative = told(tmp_path, *mixed, shutdown(1)).body.totals
+    cumulative = read_records(tmp_path, *mixed, shutdown(1)).body.totals
     assert not any(total.differs for total in cumulative)
 
 
 def test_a_shutdown_that_tells_of_all_or_only_of_the_last_part_is_right_and_another_is_not(tmp_path: Path) -> None:
     parts = [start(), turn(), used("a", 1), turn_end(), shutdown(1), event("session.resume"), turn(), used("b", 2)]
     for calls, right in ((1, True), (2, True), (3, False)):
-        totals = told(tmp_path, *parts, turn_end(), shutdown(calls)).body.totals
+        totals = read_records(tmp_path, *parts, turn_end(), shutdown(calls)).body.totals
         assert {total.differs for total in totals if total.declared} == {not right}
 
 
@@ -368,10 +370,10 @@ def test_usage_of_a_compaction_counts_with_or_without_a_record(tmp_path: Path) -
     done = event(
         "session.compaction_complete", success=True, compactionTokensUsed={"inputTokens": 9, "outputTokens": 1}
     )
-    alone = told(tmp_path, start(), event("session.compaction_start"), done)
+    alone = read_records(tmp_path, start(), event("session.compaction_start"), done)
     assert alone.summary.usage == Usage(9, 1)
     record = used("a", 1, interactionType="conversation-compaction")
-    both = told(tmp_path, start(), event("session.compaction_start"), record, done, shutdown(1))
+    both = read_records(tmp_path, start(), event("session.compaction_start"), record, done, shutdown(1))
     assert both.summary.usage == Usage(1200, 85, None, 900, 0, 30)
     assert both.summary.llm_calls == 0
 
@@ -384,8 +386,8 @@ def sessions() -> list[Path]:
 @pytest.mark.parametrize("path", sessions(), ids=lambda path: f"{path.parent.name[:8]}-{path.stem}")
 def test_tokens_are_those_of_the_raw_lines(path: Path) -> None:
     usage = read(path).summary.usage or Usage()
-    found = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_creation_tokens)
-    counted = dict(zip(NAMES, [one or 0 for one in (*found, usage.reasoning_tokens)], strict=True))
+    counts = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_creation_tokens)
+    counted = dict(zip(NAMES, [count or 0 for count in (*counts, usage.reasoning_tokens)], strict=True))
     assert counted == tokens(path)
     assert summary(path, deep=True).usage == read(path).summary.usage
 
@@ -404,7 +406,9 @@ def test_real_sessions_declare_what_is_counted(ident: str) -> None:
 
 
 def test_unknown_kinds_are_rows_of_their_own_and_no_problem(tmp_path: Path) -> None:
-    run = told(tmp_path, start(), event("session.gust", strength=7), {"type": "weather", "sky": "grey"}, shutdown())
+    run = read_records(
+        tmp_path, start(), event("session.gust", strength=7), {"type": "weather", "sky": "grey"}, shutdown()
+    )
     unknown = of(run, Operation.UNKNOWN)
     assert [span.name for span in unknown] == ["session.gust", "weather"]
     assert [run.load(span).attributes.get(name) for span, name in zip(unknown, ("strength", "sky"), strict=True)] == [
@@ -446,12 +450,12 @@ def test_a_changed_file_has_no_bodies_of_what_was_there(tmp_path: Path) -> None:
 
 def test_events_beyond_the_first_thousand_of_a_row_have_rows_of_their_own(tmp_path: Path) -> None:
     progress = [event("tool.execution_progress", toolCallId="c", progressMessage=f"{n} done") for n in range(1002)]
-    run = told(tmp_path, start(), turn(), says("", asks("c")), begins("c"), *progress, ends("c"))
+    run = read_records(tmp_path, start(), turn(), says("", asks("c")), begins("c"), *progress, ends("c"))
     call = only(run, Operation.EXECUTE_TOOL)
     assert (call.status, SpanRef.of(call.at).size) == (Status.OK, len(run.load(call).raw) - 999)
     assert run.load(call).attributes["tool.execution_progress 999"]["progressMessage"] == "998 done"
     alone = [run.load(span).attributes for span in run.spans if span.name == "tool.execution_progress"]
-    assert [one["progressMessage"] for one in alone] == ["999 done", "1000 done", "1001 done"]
+    assert [attributes["progressMessage"] for attributes in alone] == ["999 done", "1000 done", "1001 done"]
     assert any(span.name == "tool.execution_complete" for span in run.spans)
 
 
@@ -466,10 +470,10 @@ def test_a_strange_workspace_is_no_problem(tmp_path: Path, text: str) -> None:
 
 def test_other_files_of_a_session_folder_are_ignored(tmp_path: Path) -> None:
     shutil.copytree(CASES / "agents" / "input", tmp_path / "in")
-    found = {Path(one.path).name: one for one in scan(SOURCE, [str(tmp_path)], deep=True)}
-    assert {name: one.format for name, one in found.items() if one.runs} == {"events.jsonl": "copilot"}
-    rest = [one for name, one in found.items() if name != "events.jsonl"]
-    assert [(bool(one.problems), bool(one.reason)) for one in rest] == [(False, True)] * len(rest)
+    files = {Path(file.path).name: file for file in scan(SOURCE, [str(tmp_path)], deep=True)}
+    assert {name: file.format for name, file in files.items() if file.runs} == {"events.jsonl": "copilot"}
+    rest = [file for name, file in files.items() if name != "events.jsonl"]
+    assert [(bool(file.problems), bool(file.reason)) for file in rest] == [(False, True)] * len(rest)
 
 
 # ----------------------------------------------------------------------------------------------------- ways to the same
@@ -489,24 +493,24 @@ def histories(draw: st.DrawFn) -> list[Record]:
             number += 1
             asked.append(f"c{number}")
         records.append(used(f"api-{step}", step, finishReason=random.choice(["stop", "length", None])))
-        records.append(says("So", *[asks(one) for one in asked], apiCallId=f"api-{step}", model="gpt-5"))
-        records += [begins(one) for one in asked]
+        records.append(says("So", *[asks(call) for call in asked], apiCallId=f"api-{step}", model="gpt-5"))
+        records += [begins(call) for call in asked]
         if asked and random.random() < 0.5:
             agent = f"agent-{step}"
             ended = random.choice(["completed", "failed"])
             records.append(event("subagent.started", agent, toolCallId=asked[0], agentName="scout"))
             records += [turn(0, agent), says("There", agent=agent, outputTokens=3), turn_end(0, agent)]
             records.append(event(f"subagent.{ended}", agent, toolCallId=asked[0], error="lost", durationMs=5))
-        records += [ends(one, success=random.random() < 0.7) for one in asked]
+        records += [ends(call, success=random.random() < 0.7) for call in asked]
         records.append(random.choice([event("session.error", message="no"), event("abort"), event("session.info")]))
         records += random.choice([[turn_end(step)], [], [turn_end(step), shutdown(step), event("session.resume")]])
     records.append(random.choice([shutdown(1), event("session.info", message="still there")]))
-    mixed = [one for one in records[1:] if random.random() >= odd]
+    mixed = [record for record in records[1:] if random.random() >= odd]
     if random.random() < odd:
         random.shuffle(mixed)
     return [
-        one | {"timestamp": f"2026-03-02T09:{place // 60:02d}:{place % 60:02d}.000Z"}
-        for place, one in enumerate([records[0], *mixed])
+        record | {"timestamp": f"2026-03-02T09:{place // 60:02d}:{place % 60:02d}.000Z"}
+        for place, record in enumerate([records[0], *mixed])
     ]
 
 
@@ -549,20 +553,24 @@ def test_sessions_are_followed(tmp_path: Path, name: str, seed: int) -> None:
 def test_a_search_finds_what_is_shown(text: str) -> None:
     path = str(file_of("agents"))
     ways = grep(SOURCE, [path], Needle(text)), grep_runs(SOURCE, [RunRef("copilot", path)], Needle(text))
-    hits = [[one for one in found if isinstance(one, Hit)] for found in ways]
+    hits = [[hit for hit in results if isinstance(hit, Hit)] for results in ways]
     assert hits[0]
-    assert [one.span for one in hits[0]] == [one.span for one in hits[1]]
+    assert [hit.span for hit in hits[0]] == [hit.span for hit in hits[1]]
 
 
 def test_two_sessions_are_compared_from_where_they_part(tmp_path: Path) -> None:
     begin = [start(), user("Prune"), turn(), says("First", asks("c")), begins("c")]
-    a = told(tmp_path / "a", *begin, ends("c", "9 pears"), turn_end(), turn(1), says("Nine"), turn_end(1), shutdown())
-    b = told(tmp_path / "b", *begin, ends("c", "7 pears"), turn_end(), turn(1), says("Seven"), turn_end(1), shutdown())
-    found = compare(a, b)
-    assert found.first is not None
-    row = found.rows[found.first.row]
+    a = read_records(
+        tmp_path / "a", *begin, ends("c", "9 pears"), turn_end(), turn(1), says("Nine"), turn_end(1), shutdown()
+    )
+    b = read_records(
+        tmp_path / "b", *begin, ends("c", "7 pears"), turn_end(), turn(1), says("Seven"), turn_end(1), shutdown()
+    )
+    diff = compare(a, b)
+    assert diff.first is not None
+    row = diff.rows[diff.first.row]
     assert row.a is not None
-    assert found.a.spans[row.a].name == "bash"
+    assert diff.a.spans[row.a].name == "bash"
 
 
 # -------------------------------------------------------------------------------------------------------------- samples

@@ -43,7 +43,7 @@ def touch(folder: Path, ago: float) -> None:
 
 
 def runs_of(folder: Path) -> list[Run]:
-    refs = [run.ref for found in scan(SOURCE, [str(folder)], deep=True) for run in found.runs]
+    refs = [run.ref for file in scan(SOURCE, [str(folder)], deep=True) for run in file.runs]
     return [read_run(SOURCE, ref) for ref in refs]
 
 
@@ -67,21 +67,21 @@ def test_spans_stand_as_their_run_does(tmp_path: Path, name: str) -> None:
         for position in run.unended:
             assert run.spans[position].status is Status.UNKNOWN
             assert run.spans[position].status_source is StatusSource.DERIVED
-        again = live[run.summary.ref]
-        if again.summary.status is Status.RUNNING:
-            assert going(again) == {again.spans[i].id for i in again.unended}
+        later = live[run.summary.ref]
+        if later.summary.status is Status.RUNNING:
+            assert going(later) == {later.spans[i].id for i in later.unended}
         else:
-            assert not going(again)
+            assert not going(later)
         if run.summary.status is Status.UNKNOWN and name != "opencode":
-            assert {run.spans[i].id for i in run.unended} <= {again.spans[i].id for i in again.unended}
+            assert {run.spans[i].id for i in run.unended} <= {later.spans[i].id for i in later.unended}
 
 
 def test_the_state_comes_back_when_the_run_goes_on(tmp_path: Path) -> None:
     shutil.copytree(CASES / "ccpa/live/input", tmp_path / "live")
     (path,) = (path for path in (tmp_path / "live").rglob("*.jsonl"))
     touch(tmp_path, 86_400)
-    (found,) = (run for found in scan(SOURCE, [str(path)], deep=True) for run in found.runs)
-    reader = Reader(SOURCE, found.ref)
+    (summary,) = (run for file in scan(SOURCE, [str(path)], deep=True) for run in file.runs)
+    reader = Reader(SOURCE, summary.ref)
     reader.catch_up()
     dead = reader.build()
     assert dead.unended

@@ -86,6 +86,6 @@ def test_the_samples_have_the_values_of_the_specification(name: str, steps: int,
 def test_a_file_of_pi_stays_one() -> None:
     with LocalFile(str(sample("hf-sts", "pi-with-harness.jsonl"))) as file:
         assert FORMAT.sniff(file) == 0
-        found = registry.detect(file)
-    assert found is not None
-    assert found.name == "pi"
+        detected = registry.detect(file)
+    assert detected is not None
+    assert detected.name == "pi"

@@ -277,10 +277,10 @@ def test_other_databases_with_these_tables_are_no_threads(tmp_path: Path) -> Non
 @pytest.mark.parametrize("name", ["checkpoints.sqlite", "checkpoints-2024.sqlite", "checkpoints-pickle.sqlite"])
 def test_the_samples_have_the_values_of_the_framework(name: str) -> None:
     folder = sample("langgraph")
-    words = {"ok": Status.OK, "error": Status.ERROR, "waiting": Status.PAUSED, "stopped": Status.UNKNOWN}
+    statuses = {"ok": Status.OK, "error": Status.ERROR, "waiting": Status.PAUSED, "stopped": Status.UNKNOWN}
     for key, facts in json.loads((folder / "facts.json").read_text())[name].items():
         run = read(key, folder / name)
-        assert run.summary.status is words[facts["status"]], key
+        assert run.summary.status is statuses[facts["status"]], key
         usage, spans = run.summary.usage or Usage(), run.spans
         assert (usage.input_tokens or 0) == facts.get("input_tokens", 0), key
         assert (usage.output_tokens or 0) == facts.get("output_tokens", 0), key

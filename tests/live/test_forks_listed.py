@@ -26,7 +26,7 @@ def test_a_fork_counts_differently_when_its_original_comes_or_goes(tmp_path: Pat
     fork = str(tmp_path / next(FORKS.glob("f1*.jsonl")).name)
 
     def take(mail: Mail) -> None:
-        found.update({one.path: one.runs for one in mail.found if not one.runs or one.runs[0].deep})
+        found.update({one.path: one.runs for one in mail.files if not one.runs or one.runs[0].deep})
 
     def net() -> RunSummary:
         claims = Claims(run for runs in found.values() for run in runs)
@@ -38,7 +38,7 @@ def test_a_fork_counts_differently_when_its_original_comes_or_goes(tmp_path: Pat
 
     def changed(mail: Mail) -> bool:
         take(mail)
-        return str(tmp_path / original.name) in {one.path for one in mail.found}
+        return str(tmp_path / original.name) in {one.path for one in mail.files}
 
     if comes:
         (tmp_path / original.name).unlink()

@@ -15,7 +15,7 @@ from zstandard import ZstdCompressor
 from tests.formats.inspect_build import archive
 from tests.live.test_lister import collect, listing
 from tests.shared import PATIENCE, ROOT
-from tracetui.live.scan import Found, Scanner, entries
+from tracetui.live.scan import ScannedFile, Scanner, entries
 from tracetui.sources.base import HEAD_SIZE, File, FileView, Stat
 from tracetui.sources.file_views import LIST_BUDGET, Budget, unpacked
 from tracetui.sources.local import LocalSource
@@ -64,7 +64,7 @@ class Counting(LocalSource):
         return unpacked(Counted(getattr(file, "_file", file), self)) if path.endswith(".zst") else Counted(file, self)
 
 
-def looked(source: LocalSource, path: Path, *, budget: Budget | None = None) -> Found:
+def looked(source: LocalSource, path: Path, *, budget: Budget | None = None) -> ScannedFile:
     folder = str(path.parent)
     entry = next(one for one in entries(source, [folder]) if one.path == str(path))
     return Scanner(source, [folder]).look(entry, deep=budget is None, budget=budget)
@@ -269,21 +269,21 @@ def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
 def test_a_large_file_delays_no_other(tmp_path: Path, pair: tuple[Path, Path]) -> None:
     source = Slow("large.jsonl")
     with listing(tmp_path, source) as (_, mailbox):
-        counted: dict[str, Found] = {}
+        counted: dict[str, ScannedFile] = {}
 
         def deep(path: Path) -> bool:
             return any(run.deep for run in counted[str(path)].runs) if str(path) in counted else False
 
-        mails = collect(mailbox, lambda mail: counted.update({one.path: one for one in mail.found}) or deep(pair[1]))
+        mails = collect(mailbox, lambda mail: counted.update({one.path: one for one in mail.files}) or deep(pair[1]))
         assert any(mail.listed for mail in mails)
         listed = counted[str(pair[0])]
         assert (listed.unread, [run.deep for run in listed.runs]) == (True, [False])
 
         pair[1].write_bytes(pair[1].read_bytes() * 2)  # neither are changes of others delayed
-        collect(mailbox, lambda mail: any(one.path == str(pair[1]) for one in mail.found))
+        collect(mailbox, lambda mail: any(one.path == str(pair[1]) for one in mail.files))
 
         source.gate.set()
-        mails = collect(mailbox, lambda mail: counted.update({one.path: one for one in mail.found}) or deep(pair[0]))
+        mails = collect(mailbox, lambda mail: counted.update({one.path: one for one in mail.files}) or deep(pair[0]))
         assert counted[str(pair[0])].runs[0].spans == 1_500
         if mails[-1].stage:
             collect(mailbox, lambda mail: not mail.stage)
@@ -293,11 +293,11 @@ def test_a_large_file_that_changes_is_read_again_and_one_that_goes_is_forgotten(
     tmp_path: Path, pair: tuple[Path, Path]
 ) -> None:
     with listing(tmp_path, LocalSource()) as (_, mailbox):
-        collect(mailbox, lambda mail: any(run.spans == 1_500 for one in mail.found for run in one.runs))
+        collect(mailbox, lambda mail: any(run.spans == 1_500 for one in mail.files for run in one.runs))
         with pair[0].open("ab") as writer:
             writer.write(pair[0].read_bytes().splitlines(keepends=True)[0].replace(b"0" * 16, b"9" * 16, 2))
         collect(
-            mailbox, lambda mail: any(one.path == str(pair[0]) and run.deep for one in mail.found for run in one.runs)
+            mailbox, lambda mail: any(one.path == str(pair[0]) and run.deep for one in mail.files for run in one.runs)
         )
         pair[0].unlink()
-        collect(mailbox, lambda mail: any(one.path == str(pair[0]) and not one.runs for one in mail.found))
+        collect(mailbox, lambda mail: any(one.path == str(pair[0]) and not one.runs for one in mail.files))

@@ -149,7 +149,7 @@ class Steps:
 
     def update(self) -> None:
         self._lister.recheck(self._watch.sweep())
-        for found in self._mailbox.collect().found:
+        for found in self._mailbox.collect().files:
             self.known[found.path] = {run.ref.address for run in found.runs}
             self.runs[found.path] = found.runs
 
@@ -281,7 +281,7 @@ def test_a_file_that_was_no_main_file_for_a_moment_lists_its_parts_again(tmp_pat
 
 def take(mailbox: Mailbox, known: dict[str, set[str]]) -> bool:
     mail = mailbox.collect()
-    for found in mail.found:
+    for found in mail.files:
         known[found.path] = {run.ref.address for run in found.runs}
     return mail.watching is not None
 

@@ -47,7 +47,7 @@ class Reader:
             return
         mail = self._engine.collect()
         assert mail.failure is None
-        self.store.apply(mail.found, time.time())
+        self.store.apply(mail.files, time.time())
         self.runs.update(mail.runs)
         if self.open is None and (mine := [ref for ref in self.store.runs if ref.path == self._path]):
             self.open = mine[0]

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 from tracetui.errors import FormatError
 from tracetui.formats.unclaimed import explain_unclaimed
-from tracetui.live.scan import Found, scan
+from tracetui.live.scan import ScannedFile, scan
 from tracetui.sources.local import LocalFile, LocalSource
 
 TRACE = Path(__file__).parents[1] / "cli" / "traces" / "paprika" / "plan-7.json"
 TURNS = Path(__file__).parents[1] / "formats" / "codex_exec" / "turns"
 
 
-def found_in(*roots: Path) -> dict[str, Found]:
+def found_in(*roots: Path) -> dict[str, ScannedFile]:
     found = list(scan(LocalSource(), map(str, roots), deep=True))
     by_name = {os.path.relpath(one.path, roots[0]): one for one in found}
     assert len(by_name) == len(found)

@@ -22,7 +22,7 @@ from tests.shared import ROOT
 from tests.sources.s3 import KEYS, S3, missing, upload
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.live.load import Reader, read_run
-from tracetui.live.scan import Found, scan
+from tracetui.live.scan import ScannedFile, scan
 from tracetui.live.watch import Watch
 from tracetui.model import RunRef
 from tracetui.sources.base import LinkLost, Source, Stat
@@ -57,7 +57,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.Ca
     return Cli(capsysbinary)
 
 
-def scanned(source: Source, root: str) -> dict[str, Found]:
+def scanned(source: Source, root: str) -> dict[str, ScannedFile]:
     return {found.path.removeprefix(root): found for found in scan(source, [root], deep=True)}
 
 

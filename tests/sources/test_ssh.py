@@ -19,7 +19,7 @@ from tests.sources.sshd import SlowLine, Sshd, missing, until
 from tests.terminal import TRACETUI, Terminal
 from tracetui.formats import registry
 from tracetui.live.load import Reader, read_run
-from tracetui.live.scan import Found, scan
+from tracetui.live.scan import ScannedFile, scan
 from tracetui.live.scan_cache import open_cache
 from tracetui.model import RunRef
 from tracetui.sources.base import LinkLost
@@ -107,7 +107,7 @@ def test_everything_is_listed_and_read_as_it_is_here(there: Sshd, traces: Path) 
 def test_files_elsewhere_are_cached_by_what_sftp_reports(there: Sshd, traces: Path) -> None:
     place = f"there:{traces}"
 
-    def listed() -> tuple[list[Found], int, int]:
+    def listed() -> tuple[list[ScannedFile], int, int]:
         with source_for([place]) as source:
             cache = open_cache(source, [place], None, 1 << 20)
             found = sorted(scan(source, [place], deep=True, cache=cache), key=lambda one: one.path)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.shared import seeds
-from tracetui.live.scan import Found, scan
+from tracetui.live.scan import ScannedFile, scan
 from tracetui.model import RunSummary
 from tracetui.sources.local import LocalSource
 from tracetui.store.store import Store
@@ -216,11 +216,11 @@ class CodexHome(Home):
                     file.write(json.dumps({"timestamp": _time(number), "type": kind, "payload": payload}) + "\n")
 
 
-def _scanned(root: Path) -> dict[str, Found]:
+def _scanned(root: Path) -> dict[str, ScannedFile]:
     return {found.path: found for found in scan(LocalSource(), [str(root)], deep=True)}
 
 
-def _fresh(files: dict[str, Found]) -> dict[str, RunSummary]:
+def _fresh(files: dict[str, ScannedFile]) -> dict[str, RunSummary]:
     store = Store()
     store.apply(files.values(), 0.0)
     return {ref.address: run for ref, run in store.runs.items()}
@@ -231,11 +231,11 @@ def _fresh(files: dict[str, Found]) -> dict[str, RunSummary]:
 def test_the_followed_list_equals_a_fresh_one_and_counts_each_response_once(
     tmp_path: Path, seed: int, home_of: type[Home]
 ) -> None:
-    home, store, before = home_of(tmp_path, Random(seed)), Store(), dict[str, Found]()
+    home, store, before = home_of(tmp_path, Random(seed)), Store(), dict[str, ScannedFile]()
     for _ in range(STEPS):
         home.change()
         after = _scanned(tmp_path)
-        gone = [Found(path=path) for path in before.keys() - after.keys()]
+        gone = [ScannedFile(path=path) for path in before.keys() - after.keys()]
         store.apply([*gone, *(found for path, found in after.items() if found != before.get(path))], 0.0)
         before = after
         listed = {ref.address: run for ref, run in store.runs.items()}

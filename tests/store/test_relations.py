@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.shared import examples
-from tracetui.live.scan import Found
+from tracetui.live.scan import ScannedFile
 from tracetui.model import RunRef, RunSummary, Status, StatusSource
 from tracetui.store.relations import MAX_REPEATS, Relations
 from tracetui.store.store import Store
@@ -221,7 +221,7 @@ def test_relations_that_follow_changes_are_those_of_all_runs(files: list[Any]) -
             )
             for i, fields in enumerate(rows[:1] if alone else rows)
         ]
-        store.apply([Found(path=path, format="any", runs=tuple(runs), skipped=not runs)], 0.0)
+        store.apply([ScannedFile(path=path, format="any", runs=tuple(runs), skipped=not runs)], 0.0)
         if asked:
             found = every_answer(store.relations, store.runs)
             assert found == every_answer(Relations([*store.runs.values()]), store.runs)
@@ -232,7 +232,7 @@ def test_a_new_run_costs_the_same_among_few_and_many() -> None:
         """Functions called to relate one more run."""
         store, called = Store(), 0
         runs = [run(f"{i:05}", str(i), repeats=str(i // 3), parent=str(i // 7 * 7 + 1)) for i in range(count)]
-        store.apply([Found(path=one.ref.path, runs=(one,)) for one in runs], 0.0)
+        store.apply([ScannedFile(path=one.ref.path, runs=(one,)) for one in runs], 0.0)
         new = run("new", "new", repeats="1", replay_of="5", parent="8")
         assert store.relations.named(runs[0].ref, "-") is None
 
@@ -242,7 +242,7 @@ def test_a_new_run_costs_the_same_among_few_and_many() -> None:
 
         sys.setprofile(count_call)
         try:
-            store.apply([Found(path="new", runs=(new,))], 0.0)
+            store.apply([ScannedFile(path="new", runs=(new,))], 0.0)
             found = store.relations.original(new.ref), store.relations.parent(new.ref)
         finally:
             sys.setprofile(None)

@@ -28,7 +28,7 @@ from tests.shared import ROOT, examples
 from tracetui.analysis import prices
 from tracetui.analysis.statistics import By, Statistics
 from tracetui.live.engine import Engine
-from tracetui.live.scan import Found, scan
+from tracetui.live.scan import ScannedFile, scan
 from tracetui.live.scan_cache import Outlines, ScanCache, version
 from tracetui.model import Status
 from tracetui.sources.base import File, FileView, Stat
@@ -82,7 +82,7 @@ class _ReadFile(FileView):
         return self._file.read_all()
 
 
-def listed(root: Path, *, cached: bool = True, source: LocalSource | None = None) -> list[Found]:
+def listed(root: Path, *, cached: bool = True, source: LocalSource | None = None) -> list[ScannedFile]:
     """What a deep pass finds below `root`."""
     source, roots = source or LocalSource(), [str(root)]
     if not cached:
@@ -285,7 +285,7 @@ def shown(root: Path, source: LocalSource, limit: int) -> dict[str, Any]:
             mail = engine.collect()
             assert mail.failure is None
             listed |= mail.listed
-            found |= {one.path: (one.runs, one.problems, one.reason, one.part_of) for one in mail.found if one.whole}
+            found |= {one.path: (one.runs, one.problems, one.reason, one.part_of) for one in mail.files if one.whole}
             if listed and mail.stage == "":
                 return found
     finally:

@@ -138,7 +138,7 @@ def test_narrowing_never_loses_a_run(emptied: Store, request_: dict[str, Any], q
 
 
 @pytest.mark.parametrize(
-    ("text", "left"),
+    ("text", "rest"),
     [
         ("status:error dur>5s since:2h agent:planner tool:pay model:fern-1 error:timed", ()),
         ("status:ok model:fern-1", ("status:ok",)),
@@ -147,8 +147,8 @@ def test_narrowing_never_loses_a_run(emptied: Store, request_: dict[str, Any], q
         ("status:error or tokens>10", ("status:error or tokens>10",)),
     ],
 )
-def test_what_a_store_cannot_test_is_named(text: str, left: tuple[str, ...]) -> None:
-    assert candidates(text).left == left
+def test_untestable_parts_of_a_query_are_named(text: str, rest: tuple[str, ...]) -> None:
+    assert candidates(text).rest == rest
 
 
 def test_the_store_is_asked_for_failed_runs_only(map_store: Store, cli: Cli) -> None:

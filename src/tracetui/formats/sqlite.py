@@ -196,16 +196,16 @@ def changed(before: Sequence[Span], now: Sequence[Span]) -> Sequence[Span] | Non
     ranks = {span.id: (rank, span) for rank, span in enumerate(before)}
     given: list[Span] = []
     last: dict[str | None, int] = {}
-    left = len(ranks)
+    remaining = len(ranks)
     for span in now:
         rank, old = ranks.get(span.id, (len(ranks), None))
         if old is not span:
             given.append(span)
         if rank < last.get(span.parent_id, 0) or (old is not None and old.parent_id != span.parent_id):
             return None
-        left -= old is not None
+        remaining -= old is not None
         last[span.parent_id] = rank
-    return None if left else given
+    return None if remaining else given
 
 
 def as_before(before: Sequence[Span], now: Iterable[Span]) -> list[Span]:

@@ -298,9 +298,9 @@ class Agent(BranchedConversation):
         if not uuid or parent not in self.nodes or parent == self.leaf.ident:
             return
         path = self.path_to(parent)
-        if parent == ROOT and all(node.parent == ROOT for node in path.left):
+        if parent == ROOT and all(node.parent == ROOT for node in path.abandoned):
             return
-        if any(row.name == "user" for row in self.rows_left(path)):
+        if any(row.name == "user" for row in self.abandoned_rows(path)):
             self.go(path, f"{self.prefix}branch:{uuid}", uuid, line)
 
 

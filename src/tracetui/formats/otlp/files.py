@@ -456,9 +456,9 @@ def summary_of_listed(file: File, ref: RunRef) -> RunSummary:
         writer=None,
         fields=(),
     )
-    made = summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)
+    summary = summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)
     calls = row.calls if row.plain_calls and is_unique else None
-    return made.replace(
+    return summary.replace(
         spans=row.ids if is_unique else None,
         steps=calls,
         llm_calls=calls,

@@ -324,7 +324,7 @@ class Candidates(NamedTuple):
     """The runs to request from a store."""
 
     condition: Condition
-    left: tuple[str, ...]
+    rest: tuple[str, ...]
     """Parts of the query that the condition leaves out."""
 
 
