@@ -264,7 +264,7 @@ def test_sub_agents_are_below_the_calls_that_started_them(case: Path) -> None:
     assert run.load(span(run, "bee")).attributes["agent"]["name"] == "bee"
 
 
-def test_a_reference_to_nothing_is_told(tmp_path: Path) -> None:
+def test_a_reference_to_nothing_is_reported(tmp_path: Path) -> None:
     refs = [{"trajectory_id": "nobody"}, {"session_id": "twins"}]
     step = {"source": "system", "message": "", "observation": {"results": [{"subagent_trajectory_ref": refs}]}}
     twins = [trajectory({"source": "agent", "message": "I"}, session_id="twins") for _ in range(2)]

@@ -321,7 +321,7 @@ def test_a_sub_agent_without_its_session_is_a_run(case: Path) -> None:
 
 
 @with_case(["old"])
-def test_sub_agents_within_the_session_are_told_by_their_task(case: Path) -> None:
+def test_sub_agents_within_the_session_are_identified_by_their_task(case: Path) -> None:
     run = read(session(case))
     within = next(span for span in run.spans if span.operation is Operation.INVOKE_AGENT)
     assert within.parent_id == "toolu_task"

@@ -180,7 +180,7 @@ def test_calls_stand_below_the_response_that_asked_for_them_and_say_how_they_wen
     assert (body.input, body.output) == ({"command": "wc -l pears.csv"}, "9 pears.csv")
 
 
-def test_sub_agents_are_told_apart_and_stand_below_their_calls() -> None:
+def test_sub_agents_are_distinguished_and_below_their_calls() -> None:
     run = case("agents")
     agents = of(run, Operation.INVOKE_AGENT)
     assert [(span.name, span.preview, span.note, span.status, span.duration_ms) for span in agents] == [
@@ -209,7 +209,7 @@ def test_sub_agents_of_old_versions_are_known_by_their_call_alone() -> None:
     assert run.index[view.id] in range(begin, begin + run.sizes[begin])
 
 
-def test_a_call_that_began_before_its_response_was_told_is_below_it() -> None:
+def test_a_call_that_began_before_its_response_was_recorded_is_below_it() -> None:
     run = case("old")
     call = of(run, Operation.EXECUTE_TOOL)[0]
     assert (call.name, getattr(above(run, call), "operation", None)) == ("bash", Operation.CHAT)
@@ -337,7 +337,7 @@ def test_how_a_call_went(tmp_path: Path, data: Record, status: Status, source: S
 # --------------------------------------------------------------------------------------------------------------- tokens
 
 
-def test_a_call_is_counted_once_however_often_it_is_told(tmp_path: Path) -> None:
+def test_a_repeated_call_is_counted_once(tmp_path: Path) -> None:
     said = says("Hi", apiCallId="a", outputTokens=85)
     run = read_records(
         tmp_path, start(), turn(), said, used("a", 1), used("a", 1), used("b", 1), turn_end(), shutdown(1)

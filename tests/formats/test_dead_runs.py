@@ -98,7 +98,7 @@ def test_the_state_comes_back_when_the_run_goes_on(tmp_path: Path) -> None:
     assert [span.status for span in reader.build().spans] == [span.status for span in dead.spans]
 
 
-def test_a_run_stands_as_it_is_told_to(tmp_path: Path) -> None:
+def test_standing_depends_on_whether_a_run_goes_on(tmp_path: Path) -> None:
     shutil.copytree(CASES / "ccpa/live/input", tmp_path / "live")
     touch(tmp_path, 86_400)
     (run,) = runs_of(tmp_path)

@@ -236,7 +236,7 @@ def test_a_table_and_a_column_more_lose_nothing(tmp_path: Path) -> None:
     assert {run.writer for run in runs} == {"schema 6"}
 
 
-def test_torn_lines_of_otlp_are_told_of_the_file(tmp_path: Path) -> None:
+def test_torn_lines_of_otlp_are_counted_for_the_file(tmp_path: Path) -> None:
     folder = copied(tmp_path, "otlp/dialects")
     path = max(folder.rglob("*.jsonl"), key=lambda path: path.stat().st_size)
     (before,) = (file for file in scan(LocalSource(), [str(folder)], deep=True) if file.path == str(path))

@@ -98,7 +98,7 @@ def test_a_compaction_is_a_model_call_but_no_step() -> None:
     assert run.summary.status is Status.OK  # that of the reply before
 
 
-def test_sessions_of_one_id_are_told_apart_by_their_user() -> None:
+def test_sessions_of_one_id_are_distinguished_by_their_user() -> None:
     runs, _ = listed(SQLITE)
     assert runs["tools"].source == "ada"
     assert runs["tools@bob@orchard"].source == "bob"

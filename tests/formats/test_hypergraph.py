@@ -344,7 +344,7 @@ def test_both_stages_agree_and_the_grouped_counts_equal_reading() -> None:
             assert listed(case(name), deep=False)[run_id].first_error in (None, full.first_error)
 
 
-def test_what_changes_is_read_again_and_what_does_not_is_not(copy: tuple[Path, sqlite3.Connection]) -> None:
+def test_only_changed_rows_are_read_again(copy: tuple[Path, sqlite3.Connection]) -> None:
     path, writer = copy
     more = reading(path, "outer-1")
     more()

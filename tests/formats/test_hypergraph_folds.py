@@ -102,7 +102,7 @@ def test_a_comparison_decodes_each_step_a_few_times_however_many_there_are(
     assert len(decoded) <= 2 * 2 * count, "two runs, each step once before and once after its superstep"
 
 
-def test_what_was_folded_does_not_outlive_a_change(tmp_path: Path, decoded: list[Any]) -> None:
+def test_cached_folds_end_with_a_change(tmp_path: Path, decoded: list[Any]) -> None:
     path = tmp_path / "workflows.db"
     make(path, [(0, 1, {"x": 1}), (1, 2, {"y": 2})])
     run = load(path)

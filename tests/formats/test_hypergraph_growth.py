@@ -174,7 +174,7 @@ def test_only_the_latest_steps_are_held_and_a_new_one_is_given_alone(tmp_path: P
             with LocalSource().open(writer.ref.path) as now:
                 chunk = reader.more(now)
             assert (len(chunk.spans), chunk.reset) == (1, False)
-            assert len(reader._reader._found.spans) < 16
+            assert len(reader._reader._last_state.spans) < 16
 
 
 def test_an_early_step_that_changes_is_read_again_soon(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def test_a_message_that_gets_its_id_after_its_write_counts_once() -> None:
     assert sum(span.operation is Operation.OTHER for span in run.spans) == 0
 
 
-def test_messages_without_ids_are_told_apart_by_their_number() -> None:
+def test_messages_without_ids_are_distinguished_by_their_number() -> None:
     assert read("b3-noid", AGENTS).summary.usage == Usage(6, 2, 8)
 
 

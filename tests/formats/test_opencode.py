@@ -126,7 +126,7 @@ def test_a_call_that_is_completed_failed_by_its_exit_code() -> None:
     assert (tried.preview, tried.duration_ms) == ("ls trees", 500)
 
 
-def test_what_went_wrong_is_told_where_it_did() -> None:
+def test_errors_are_shown_at_the_steps_that_failed() -> None:
     run = read(CASE, "ses_bad")
     spans = {span.name: span for span in run.spans}
     assert (spans["edit"].status, spans["edit"].preview) == (Status.ERROR, "/home/ada/oak")
@@ -166,7 +166,7 @@ def test_compaction_is_no_prompt() -> None:
     assert (run.summary.steps, run.summary.prompt) == (1, "Fell the oak")
 
 
-def test_what_was_taken_back_is_below_a_row_of_its_own_and_no_step() -> None:
+def test_reverted_messages_are_below_a_row_of_their_own_and_no_step() -> None:
     run = read(CASE, "ses_back")
     assert outline(run)[3:] == ["reverted", "  turn", "    user", "    acorn-2"]
     assert run.summary.steps == 1
@@ -174,7 +174,7 @@ def test_what_was_taken_back_is_below_a_row_of_its_own_and_no_step() -> None:
     assert run.load(run.spans[3]).attributes == {"messageID": "msg_r3", "snapshot": "beef"}
 
 
-def test_what_is_synthetic_is_told_but_is_not_what_was_asked() -> None:
+def test_synthetic_parts_are_shown_but_are_no_prompt() -> None:
     run = read(CASE, "ses_a")
     body = run.load(named(run, "user"))
     assert body.input == "Count the trees"
@@ -400,7 +400,7 @@ def check_diff(first: Run, other: Run, *asked: str) -> None:
     assert diff.relation == "fork"
 
 
-def test_what_was_said_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+def test_grep_finds_message_texts_in_every_store(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["grep", "Seven rows", str(CASES)]) == 0
     names = {line.split("  ")[0].rpartition("/input/")[2] for line in capsys.readouterr().out.splitlines()}
     places = ("opencode.db#ses_a/prt_0012", "opencode.db#ses_a/msg_s2", "storage/session/p1/ses_a.json/msg_s2")
@@ -456,7 +456,7 @@ def loose(folder: Path, name: str) -> dict[str, ScannedFile]:
     return {Path(file.path).name: file for file in scan(LocalSource(), [str(folder)], deep=True, only=FORMAT)}
 
 
-def test_what_belongs_to_nothing_stands_for_itself(tmp_path: Path) -> None:
+def test_orphaned_files_are_runs_of_their_own(tmp_path: Path) -> None:
     files = loose(tmp_path / "a", "session/p1/ses_a.json")
     assert files["ses_sub.json"].runs[0].parent == "ses_a"
     assert files["msg_a1.json"].runs[0].prompt == "Count the trees"
@@ -656,9 +656,7 @@ def test_who_follows_a_directory_keeps_what_was_counted(tmp_path: Path) -> None:
     assert [run.result for run in second.runs] == ["kept"] * len(counted) + [""]
 
 
-def test_what_is_read_in_pieces_is_the_same_as_what_is_read_at_once(
-    written: tuple[Path, Writer], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reading_in_pieces_equals_one_full_read(written: tuple[Path, Writer], monkeypatch: pytest.MonkeyPatch) -> None:
     path, write = written
     stories(write)
     write.session("ses_1", 200, "A call without an end, and a response after it")

@@ -403,7 +403,7 @@ def test_links_lead_to_spans_and_to_other_traces() -> None:
 # ------------------------------------------------------------------------------------------------- files
 
 
-def test_logs_and_metrics_between_are_told_once(tmp_path: Path) -> None:
+def test_logs_and_metrics_between_are_reported_once(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     lines = [{"resourceLogs": []}, request(span(1, None, 0, 5)), {"resourceMetrics": [1]}, {"other": 1}, [2]]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -416,7 +416,7 @@ def test_logs_and_metrics_between_are_told_once(tmp_path: Path) -> None:
     ]
 
 
-def test_a_span_that_is_written_again_is_there_once_and_told_if_it_differs(tmp_path: Path) -> None:
+def test_a_repeated_span_is_shown_once_and_reported_if_it_differs(tmp_path: Path) -> None:
     short, other = span(1, None, 0, 5), span(1, None, 0, 7)
     assert run_of(tmp_path, request(short), request(short)).problems == ()
     run = run_of(tmp_path, request(short), request(other))

@@ -94,7 +94,7 @@ def test_changed_cases_are_counted_as_they_are_read(path: Path, tmp_path: Path) 
     "place",
     ["name", "kind", "traceState", "unheardOf", "links", "events", "value", "key", "scope", "resource", "schemaUrl"],
 )
-def test_damaged_text_is_told_wherever_it_is(place: str, tmp_path: Path) -> None:
+def test_damaged_text_is_reported_wherever_it_is(place: str, tmp_path: Path) -> None:
     bad: Any = "a¤b"
     attribute = {"key": bad if place == "key" else "k", "value": {"stringValue": bad if place == "value" else "v"}}
     span = {"traceId": "1" * 32, "spanId": "2" * 16, "name": "x", "attributes": [attribute]}

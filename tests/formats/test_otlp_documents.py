@@ -67,7 +67,7 @@ def test_one_document_is_one_however_it_is_indented(tmp_path: Path, text: str) -
     assert (line.offset, line.number, line.data, line.whole) == (0, 1, text.encode(), True)
 
 
-def test_documents_are_told_apart_wherever_they_are_cut_while_they_are_read(
+def test_documents_are_separated_wherever_the_chunks_of_a_read_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "\n".join(json.dumps(request, indent=2) for request in REQUESTS)
@@ -82,7 +82,7 @@ def test_documents_are_told_apart_wherever_they_are_cut_while_they_are_read(
             assert line.number == text[: line.offset].count("\n") + 1
 
 
-def test_a_document_that_is_broken_is_a_problem_with_its_place(tmp_path: Path) -> None:
+def test_a_broken_document_is_a_problem_with_its_place(tmp_path: Path) -> None:
     texts = [json.dumps(request, indent=2) for request in REQUESTS]
     broken = texts[1].replace('"name":', '"name"')
     runs, problems = listed(put(tmp_path / "pretty.json", "\n".join([texts[0], broken, *texts[2:]])))

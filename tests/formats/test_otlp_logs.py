@@ -114,7 +114,7 @@ def test_an_event_that_is_no_message_is_shown_with_its_span(tmp_path: Path) -> N
     )
 
 
-def test_a_span_that_is_told_again_keeps_what_logs_tell_of_it(tmp_path: Path) -> None:
+def test_a_repeated_span_keeps_the_events_of_logs(tmp_path: Path) -> None:
     run = run_of(tmp_path, request(TOP, CALL), logs(log(*EVENTS[1])), request(TOP, CALL | {"kind": 3}))
     assert run.load(run.spans[1]).input_messages == (Message("user", (Text("Is the fern thirsty?"),)),)
 
@@ -131,7 +131,7 @@ def test_a_call_that_wraps_another_one_keeps_its_events(tmp_path: Path, order: t
     assert run.load(run.spans[1]).input_messages == (Message("user", (Text("Is the fern thirsty?"),)),)
 
 
-def test_other_logs_and_events_of_no_span_are_told(tmp_path: Path) -> None:
+def test_other_logs_and_events_of_no_span_are_reported(tmp_path: Path) -> None:
     plain = {"traceId": TRACE, "spanId": f"{2:016x}", "body": {"stringValue": "watered"}}
     run_of(tmp_path, request(TOP, CALL), logs(plain, log(*EVENTS[1])), logs(log(*EVENTS[1], 7)))
     (run,), problems = listed(tmp_path / "x.jsonl")

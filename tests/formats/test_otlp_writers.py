@@ -152,9 +152,9 @@ def test_two_turns_of_a_conversation_are_neither_of_one_name_nor_repetitions(tmp
     turns = [turn("system", "Be brief."), turn("user", "Sow?"), turn("assistant", "Yes."), turn("user", "Rake?")]
     prompts = []
     for system, count in (("", 2), ("", 4), ("New. ", 4)):
-        told_ = [turn("system", system), *turns[1:count]]
+        messages = [turn("system", system), *turns[1:count]]
         run = run_of(
-            tmp_path, request(span(1, None, 0, 5, attributes=CHAT | {"gen_ai.input.messages": json.dumps(told_)}))
+            tmp_path, request(span(1, None, 0, 5, attributes=CHAT | {"gen_ai.input.messages": json.dumps(messages)}))
         )
         prompts.append((run.summary.prompt, run.summary.repeats))
     assert [prompt for prompt, _ in prompts] == ["Sow?", "Rake?", "Rake?"]
@@ -194,7 +194,7 @@ def test_of_several_spans_at_the_top_the_one_that_ended_last_says_how_it_went(tm
     assert (healed_run.summary.status, healed_run.summary.errors) == (Status.OK, 1)
 
 
-def test_a_span_at_the_top_that_is_told_again_is_as_it_was_told_last(tmp_path: Path) -> None:
+def test_the_last_version_of_a_repeated_root_span_counts(tmp_path: Path) -> None:
     open_ = span(1, None, 0, None, attributes=AGENT)
     run = run_of(tmp_path, request(open_))
     assert (run.summary.status, run.summary.duration_ms) == (Status.UNKNOWN, None)

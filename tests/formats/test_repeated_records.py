@@ -104,7 +104,7 @@ def test_a_copy_is_a_pair_only_where_repetitions_are_asked_for(sessions: Path) -
     assert (pair.replay.id, pair.original.ref.key) == ("ses_a", "ses_a")
 
 
-def test_a_fork_told_elsewhere_is_a_pair_with_its_original(tmp_path: Path) -> None:
+def test_a_fork_recorded_elsewhere_is_a_pair_with_its_original(tmp_path: Path) -> None:
     forks = [run for run in listed(DATABASE) if run.relation == "fork"]
     fork = next(run for run in forks if run.replay_of is not None)
     assert fork.replay_of is not None

@@ -66,7 +66,7 @@ class Counting(LocalSource):
 
 def looked(source: LocalSource, path: Path, *, budget: Budget | None = None) -> ScannedFile:
     folder = str(path.parent)
-    entry = next(one for one in entries(source, [folder]) if one.path == str(path))
+    entry = next(entry for entry in entries(source, [folder]) if entry.path == str(path))
     return Scanner(source, [folder]).look(entry, deep=budget is None, budget=budget)
 
 
@@ -106,8 +106,8 @@ def case_with(shape: str, name: str) -> str:
     """The first case that has such a file."""
     folder, _, wanted = shape.partition("/")
     cases = sorted((CASES / folder).glob(wanted.replace("{}", "*")))
-    found = next(case for case in cases if any(path.is_file() for path in (case / "input").rglob(name)))
-    return found.relative_to(CASES).as_posix()
+    match = next(case for case in cases if any(path.is_file() for path in (case / "input").rglob(name)))
+    return match.relative_to(CASES).as_posix()
 
 
 @pytest.mark.parametrize(("shape", "name"), SHAPES, ids=" ".join)
@@ -160,10 +160,10 @@ def test_the_list_stage_reads_no_more_of_a_long_file_than_its_budget(tmp_path: P
     long.write_bytes(first + middle * (3 * budget // 2 // len(middle)) + (rest[-1] if rest else b""))
     source = Counting()
 
-    found = looked(source, long, budget=Budget(budget))
-    assert found.kind == "listed"
+    file = looked(source, long, budget=Budget(budget))
+    assert file.kind == "listed"
     assert source.count <= budget + HEAD_SIZE
-    assert all(not run.deep for run in found.runs)
+    assert all(not run.deep for run in file.runs)
     counted = looked(source, long)
     assert counted.kind == "listed"
     assert not counted.unread
@@ -175,8 +175,8 @@ def test_a_long_session_without_a_prompt_in_its_head_is_listed_by_its_ends(tmp_p
     turn = b'{"v":1,"kind":"assistant_turn","turn":1,"blocks":[{"type":"text","text":"t"}],"stop_reason":"end_turn"}\n'
     path.write_bytes(start + turn * 100_000 + b'{"v":1,"kind":"session_end","stop_reason":"end_turn","elapsed_ms":5}\n')
 
-    found = looked(source, path, budget=Budget(LIST_BUDGET))
-    assert (found.unread, found.runs[0].id, found.runs[0].duration_ms) == (False, "s", 5)
+    file = looked(source, path, budget=Budget(LIST_BUDGET))
+    assert (file.unread, file.runs[0].id, file.runs[0].duration_ms) == (False, "s", 5)
     assert source.count < 5 << 20
 
 
@@ -274,16 +274,16 @@ def test_a_large_file_delays_no_other(tmp_path: Path, pair: tuple[Path, Path]) -
         def deep(path: Path) -> bool:
             return any(run.deep for run in counted[str(path)].runs) if str(path) in counted else False
 
-        mails = collect(mailbox, lambda mail: counted.update({one.path: one for one in mail.files}) or deep(pair[1]))
+        mails = collect(mailbox, lambda mail: counted.update({file.path: file for file in mail.files}) or deep(pair[1]))
         assert any(mail.listed for mail in mails)
         listed = counted[str(pair[0])]
         assert (listed.unread, [run.deep for run in listed.runs]) == (True, [False])
 
         pair[1].write_bytes(pair[1].read_bytes() * 2)  # neither are changes of others delayed
-        collect(mailbox, lambda mail: any(one.path == str(pair[1]) for one in mail.files))
+        collect(mailbox, lambda mail: any(file.path == str(pair[1]) for file in mail.files))
 
         source.gate.set()
-        mails = collect(mailbox, lambda mail: counted.update({one.path: one for one in mail.files}) or deep(pair[0]))
+        mails = collect(mailbox, lambda mail: counted.update({file.path: file for file in mail.files}) or deep(pair[0]))
         assert counted[str(pair[0])].runs[0].spans == 1_500
         if mails[-1].stage:
             collect(mailbox, lambda mail: not mail.stage)
@@ -293,11 +293,12 @@ def test_a_large_file_that_changes_is_read_again_and_one_that_goes_is_forgotten(
     tmp_path: Path, pair: tuple[Path, Path]
 ) -> None:
     with listing(tmp_path, LocalSource()) as (_, mailbox):
-        collect(mailbox, lambda mail: any(run.spans == 1_500 for one in mail.files for run in one.runs))
+        collect(mailbox, lambda mail: any(run.spans == 1_500 for file in mail.files for run in file.runs))
         with pair[0].open("ab") as writer:
             writer.write(pair[0].read_bytes().splitlines(keepends=True)[0].replace(b"0" * 16, b"9" * 16, 2))
         collect(
-            mailbox, lambda mail: any(one.path == str(pair[0]) and run.deep for one in mail.files for run in one.runs)
+            mailbox,
+            lambda mail: any(file.path == str(pair[0]) and run.deep for file in mail.files for run in file.runs),
         )
         pair[0].unlink()
-        collect(mailbox, lambda mail: any(one.path == str(pair[0]) and not one.runs for one in mail.files))
+        collect(mailbox, lambda mail: any(file.path == str(pair[0]) and not file.runs for file in mail.files))

@@ -26,8 +26,8 @@ def record(turn: int, text: str = "hello") -> dict[str, Any]:
     return {"v": 1, "kind": "assistant_turn", "turn": turn, "blocks": [block], "stop_reason": "end_turn"}
 
 
-def line(one: dict[str, Any]) -> bytes:
-    return json.dumps(one).encode() + b"\n"
+def line(record: dict[str, Any]) -> bytes:
+    return json.dumps(record).encode() + b"\n"
 
 
 def append(path: Path, data: bytes) -> None:

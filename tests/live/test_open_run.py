@@ -88,7 +88,7 @@ def test_a_run_is_read_once_for_its_panes_and_the_list(session: Session) -> None
     third = lister.read_changed(entry_of(session.path))
 
     assert source.readings == 1
-    assert [found.runs[0].steps for found in (first, second, third)] == [1, 2, 3]
+    assert [file.runs[0].steps for file in (first, second, third)] == [1, 2, 3]
     assert third.runs == deep(session.path).runs
     assert reader.build().spans == read_run(LocalSource(), reader.ref).spans
 

@@ -87,11 +87,11 @@ def test_many_names_are_listed(client: Client, tmp_path: Path) -> None:
         (tmp_path / name).touch()
     (tmp_path / "below").mkdir()
 
-    found = dict(names_in(client, str(tmp_path)))
+    entries = dict(names_in(client, str(tmp_path)))
 
-    assert set(found) == names | {"below"}
-    assert found["below"].is_folder
-    assert all(found[name].is_file for name in names)
+    assert set(entries) == names | {"below"}
+    assert entries["below"].is_folder
+    assert all(entries[name].is_file for name in names)
 
 
 @needs_server

@@ -58,7 +58,7 @@ def test_the_part_that_counts_is_found_again_once_one_ends() -> None:
         ScannedFile(path=path, format="otlp", runs=(part(path, Status.RUNNING),)) for path in ("a.jsonl", "b.jsonl")
     ]
     store.apply(files, 0.0)
-    first, second = (found.runs[0].ref for found in files)
+    first, second = (file.runs[0].ref for file in files)
     assert [*store.relations.parts(first)] == [first, second]
     store.apply([ScannedFile(path="b.jsonl", format="otlp", runs=(part("b.jsonl", Status.OK),))], 1.0)
     assert [*store.relations.parts(first)] == [second, first]

@@ -108,11 +108,11 @@ class Handler(BaseHTTPRequestHandler):
             code, text = ERRORS[STATE.fault]
             self.answer(text.encode(), code)
             return
-        found = FORMAT.search(sql)
-        output = found[1] if found else asked.get("default_format", ["TabSeparated"])[0]
+        match = FORMAT.search(sql)
+        output = match[1] if match else asked.get("default_format", ["TabSeparated"])[0]
         limits = [f"{name}='{asked[name][0]}'" for name in LIMITS if name in asked]
-        if limits and found and "SETTINGS" not in sql:
-            sql = f"{sql[: found.start()]} SETTINGS {', '.join(limits)} {found[0]}"
+        if limits and match and "SETTINGS" not in sql:
+            sql = f"{sql[: match.start()]} SETTINGS {', '.join(limits)} {match[0]}"
         began = time.perf_counter()
         try:
             data = STATE.query(sql, output, asked)

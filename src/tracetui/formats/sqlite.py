@@ -68,14 +68,14 @@ class DatabaseReader:
 
     def __init__(self, read: Callable[[Connection, str, ReadState | None], ReadState | None]) -> None:
         self._read = read
-        self._found: ReadState | None = None
+        self._last_state: ReadState | None = None
         self._version: object = None
         """The version of the database that was read, if its state is of one version."""
         self._read_at = -inf
         self._waits_since = inf
 
     def more(self, file: File) -> Chunk:
-        before = self._found
+        before = self._last_state
         try:
             with file.database() as connection:
                 connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
@@ -91,7 +91,7 @@ class DatabaseReader:
             return Chunk(done=before.done)  # keep the last state
         self._waits_since = inf
         whole = state.done and (before is None or before.done)  # else its pieces may be of several versions
-        self._found = state.compact()
+        self._last_state = state.compact()
         self._version, self._read_at = version if whole else None, monotonic()
         return chunk
 
@@ -102,7 +102,7 @@ class DatabaseReader:
 
     def _advance(self, connection: Connection, path: str) -> tuple[ReadState, Chunk]:
         """The current state, and what is new in it."""
-        before = self._found
+        before = self._last_state
         state = self._read(connection, path, before)
         if state is not None:
             chunk = chunk_of(before, state)

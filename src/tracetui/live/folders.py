@@ -174,7 +174,7 @@ class Tree:
 
     def drop(self, path: str) -> None:
         """Remove a folder and everything below."""
-        for below in self.below(path):
+        for below in self.descendants(path):
             state = self._states.pop(below)
             self.folders -= state.is_folder
             self.files -= state.files
@@ -183,7 +183,7 @@ class Tree:
             for name in state.entries:
                 self.changes[name] = Change(name, None)
 
-    def below(self, path: str) -> list[str]:
+    def descendants(self, path: str) -> list[str]:
         """Return the folder and all folders below it."""
         paths: list[str] = []
         pending = [path]

@@ -310,7 +310,7 @@ class Contrasts:
         self._source, self._original, self._most = source, original, most
         self._cache: dict[RunRef, _RunFeatures] = {}
 
-    def of(self, a: Sequence[RunRef], b: Sequence[RunRef]) -> Contrast:
+    def compute(self, a: Sequence[RunRef], b: Sequence[RunRef]) -> Contrast:
         """Return the features of A that B doesn't have. Unreadable runs count on neither side. Raises `LinkLost`."""
         sides = _Sides(a, b, self._most, self._cache, original=self._original)
         for _ in sides.work(self._source):
@@ -324,7 +324,7 @@ class _RunFeatures(NamedTuple):
     nested: frozenset[RunRef]
     features: dict[frozenset[RunRef], Features]
 
-    def of(self, listed: Set[RunRef]) -> Features | None:
+    def get(self, listed: Set[RunRef]) -> Features | None:
         """Return the features if the runs of `listed` are compared as well; None if not computed."""
         return self.features.get(self.nested & listed)
 
@@ -360,7 +360,7 @@ class _Sides:
             for ref, read, shared in zip(pair, self._read, sides, strict=True):
                 if ref is None:
                     continue
-                values = self._cache[ref].of(self._listed) if ref in self._cache else None
+                values = self._cache[ref].get(self._listed) if ref in self._cache else None
                 if values is None:
                     run = yield from read_steps(source, ref, shared.for_run(ref))
                     if run is not None:
@@ -425,7 +425,7 @@ def shared_by(source: Source, runs: Sequence[RunSummary], groups: Iterable[Group
     """
     contrasts = Contrasts(source, original=Relations(runs).original, most=MAX_RUNS_OF_CAUSE)
     several = [group for group in groups if len(group.runs) > 1]
-    return {group.id: contrasts.of(group.runs, comparable(runs, set(group.runs))) for group in several}
+    return {group.id: contrasts.compute(group.runs, comparable(runs, set(group.runs))) for group in several}
 
 
 # ---- reading

@@ -227,7 +227,7 @@ class Watch:
         for folder in [folder for folder in self._hinted if self._tree.listable_at(folder) <= now]:
             other = self._hinted.pop(folder)
             if other and self._notify is not None:
-                for below in self._tree.below(folder):
+                for below in self._tree.descendants(folder):
                     self._notify.remove(below)
             self._visit(folder, deep=other)
 

@@ -209,7 +209,7 @@ class Agent(BranchedConversation):
         self.answer, self.closed = None, False
         if response is not None and response.operation is CHAT:
             if isinstance(response, Span):
-                response = Response.of(response)
+                response = Response.from_span(response)
                 response.has_text = bool(response.preview)
                 self.rows[response.id] = response
             response.add_line(line)

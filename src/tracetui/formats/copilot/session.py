@@ -431,7 +431,7 @@ class Session(PackedRows):
             return None
         call = self.calls.get(key)
         if isinstance(call, Span):
-            row = Row.of(call)
+            row = Row.from_span(call)
             row.key = key
             call = self.calls[key] = Call(call.name, row=row, requested=True, done=True)
         return call

@@ -81,7 +81,7 @@ class Messages:
     def __init__(self) -> None:
         self._by_item: dict[bytes, Placed] = {}
 
-    def of(self, blob: bytes) -> Placed:
+    def find(self, blob: bytes) -> Placed:
         """The messages in a value, in order."""
         return tuple(pair for item in items_of(blob) for pair in self._in(item))
 
@@ -343,7 +343,7 @@ def _value(fields: Mapping[str, bytes], name: str) -> Any:
 
 def _messages(values: Mapping[str, bytes], messages: Messages) -> tuple[tuple[str, Placed], ...]:
     kept = [(name, blob) for name, blob in values.items() if name not in _WITHOUT_MESSAGES]
-    return tuple((name, placed) for name, blob in kept if (placed := messages.of(blob)))
+    return tuple((name, placed) for name, blob in kept if (placed := messages.find(blob)))
 
 
 def asked_in(value: Any) -> str:

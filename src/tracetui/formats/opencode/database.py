@@ -143,7 +143,7 @@ class Database(Tables):
         matches = self.sessions("WHERE id IN ({keys})", [ident])
         return next((info for info in matches or self.sessions() if info.id == ident), None)
 
-    def below(self, info: Info, tasks: Iterable[str]) -> list[Info]:
+    def children(self, info: Info, tasks: Iterable[str]) -> list[Info]:
         """The sessions that a session started: they name it as their parent, or a call of it names them."""
         children = self.sessions("WHERE parent_id IN ({keys})", [info.id])
         named = dict.fromkeys(tasks).keys() - {child.id for child in children}
@@ -418,7 +418,7 @@ class Originals:
         """By the time of the first message, and by title."""
         self._first, self._prompt = cached(self._find_first), cached(self._find_prompt)
 
-    def of(self, info: Info) -> str | None:
+    def find(self, info: Info) -> str | None:
         """Id of the original, None if there is none."""
         if info.fork is not None:
             return info.fork if self._database.sessions("WHERE id IN ({keys})", [info.fork]) else None

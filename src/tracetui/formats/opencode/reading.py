@@ -169,7 +169,7 @@ class RunReader:
                 break
             if not session.is_searched:
                 tasks = [named for message in session.messages for named, _ in message.tasks]
-                run.queue += [child for child in database.below(info, tasks) if child.id not in run.above]
+                run.queue += [child for child in database.children(info, tasks) if child.id not in run.above]
                 session.is_searched = True
 
     def _read(self, session: ReadSession, before: ReadSession | None) -> None:
@@ -306,7 +306,7 @@ def read(connection: Connection, path: str, before: ReadState | None, *, ref: Ru
     reader = RunReader(database, path, keeps=True)
     given: list[Span] | None = None
     if run is None:
-        run = reader.read(info, Originals(database).of(info))
+        run = reader.read(info, Originals(database).find(info))
         spans_of(run).give()
     elif not run.done:
         reader.read_on(run)
@@ -314,7 +314,7 @@ def read(connection: Connection, path: str, before: ReadState | None, *, ref: Ru
     elif run.later is not None:
         reader.read_on(run.later)
     else:
-        original = Originals(database).of(info)
+        original = Originals(database).find(info)
         given = reader.follow(run, info, original)
         if given is None and run.spans is None:
             return None

@@ -719,7 +719,7 @@ class SpanData:
         self.name = span.name if isinstance(span.name, str) else ""
         self.operation = operation_of(self.attrs, self.name)
         self.start, self.end = nanoseconds(span.start), nanoseconds(span.end)
-        self.names = NAMES.of(self.attrs)
+        self.names = NAMES.get(self.attrs)
         self.has_messages = bool(self.events) or self.names.has_messages
 
     @property

@@ -260,16 +260,16 @@ class NamesByShape:
     """The `Names` of attributes. Remembers only what follows from the names, so an instance can be a constant."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, ...], Names] = {}
+        self._names: dict[tuple[str, ...], Names] = {}
 
-    def of(self, attrs: Attributes) -> Names:
+    def get(self, attrs: Attributes) -> Names:
         """The names in `attrs`."""
         shape = tuple(attrs)
-        names = self._found.get(shape)
+        names = self._names.get(shape)
         if names is None:
-            if len(self._found) >= _SHAPES:
-                self._found.clear()
-            names = self._found[shape] = _names_in(attrs)
+            if len(self._names) >= _SHAPES:
+                self._names.clear()
+            names = self._names[shape] = _names_in(attrs)
         return names
 
 
