@@ -200,8 +200,7 @@ class Scanner:
 
         `on_partial` is called with the first runs of a file with many, while the rest is being read. `cache` is a dict,
         the same each time, for a file that is read again as it changes. A `budget` limits the bytes read;
-        `ScannedFile.unread` reports that it was spent. `observations` get all that the result depends on.
-        Raises `LinkLost`.
+        `unread` of the result reports that it was spent. `observations` get all that it depends on. Raises `LinkLost`.
         """
         if entry.skipped is not None:
             problems = (Problem(entry.path, "", entry.skipped),) if entry.failed else ()

@@ -69,9 +69,9 @@ def comparable(summary: RunSummary) -> RunSummary:
     return summary.replace(modified_at=0.0, size=None, unread=None, unfinished=False)
 
 
-def equal_but_for_time(summary: RunSummary, other: RunSummary) -> bool:
+def equal_but_for_time(run: RunSummary, other: RunSummary) -> bool:
     """Whether two summaries are equal apart from the time since the last change."""
-    return _without_time(summary) == _without_time(other)
+    return _without_time(run) == _without_time(other)
 
 
 def _without_time(summary: RunSummary) -> RunSummary:
@@ -453,13 +453,8 @@ def _relation(summary: RunSummary) -> tuple[str | None, ...]:
     return summary.id, summary.replay_of, summary.replay_of_path, summary.relation, summary.task, summary.repeats
 
 
-def _same_beginning(summary: RunSummary, other: RunSummary) -> bool:
-    return (summary.id, summary.name, summary.started_at, summary.prompt) == (
-        other.id,
-        other.name,
-        other.started_at,
-        other.prompt,
-    )
+def _same_beginning(run: RunSummary, other: RunSummary) -> bool:
+    return (run.id, run.name, run.started_at, run.prompt) == (other.id, other.name, other.started_at, other.prompt)
 
 
 READ_AHEAD: Final = 64 << 20

@@ -161,22 +161,14 @@ def finish_of(value: dict[str, Any]) -> str | None:
 
 def usage_of(counts: dict[str, Any]) -> Usage | None:
     """Usage of a model call: input includes what was read from or written to the cache, output includes reasoning."""
-    input_details, output_details = (
-        mapping(counts.get("input_token_details")),
-        mapping(counts.get("output_token_details")),
-    )
-    hour, short = (
-        natural(input_details.get("ephemeral_1h_input_tokens")),
-        natural(input_details.get("ephemeral_5m_input_tokens")),
-    )
-    written = natural(input_details.get("cache_creation"))
+    inputs, outputs = mapping(counts.get("input_token_details")), mapping(counts.get("output_token_details"))
+    hour, short = natural(inputs.get("ephemeral_1h_input_tokens")), natural(inputs.get("ephemeral_5m_input_tokens"))
+    written = natural(inputs.get("cache_creation"))
     if not written and (hour or short):
         written = (hour or 0) + (short or 0)
-    total, cached = natural(counts.get("total_tokens")), natural(input_details.get("cache_read"))
+    total, cached = natural(counts.get("total_tokens")), natural(inputs.get("cache_read"))
     read, wrote = natural(counts.get("input_tokens")), natural(counts.get("output_tokens"))
-    usage = Usage(
-        read, wrote, total, cached, written, natural(output_details.get("reasoning")), cache_write_1h_tokens=hour
-    )
+    usage = Usage(read, wrote, total, cached, written, natural(outputs.get("reasoning")), cache_write_1h_tokens=hour)
     return usage or None
 
 

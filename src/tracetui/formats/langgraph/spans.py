@@ -160,17 +160,11 @@ class Tree:
         self._owned: defaultdict[str | None, list[RecordedMessage]] = defaultdict(list)
         self._attribute()
         self._answers: defaultdict[str, list[RecordedMessage]] = defaultdict(list)
-        for owned_message in (
-            recorded for owned in self._owned.values() for recorded in owned if recorded.message.answers
-        ):
-            self._answers[owned_message.message.answers or ""].append(owned_message)
+        for entry in (entry for owned in self._owned.values() for entry in owned if entry.message.answers):
+            self._answers[entry.message.answers or ""].append(entry)
         self._answered: set[str] = set()
         self._calls: set[str] = {
-            ident
-            for owned in self._owned.values()
-            for recorded in owned
-            for ident, *_ in recorded.message.calls
-            if ident
+            ident for owned in self._owned.values() for entry in owned for ident, *_ in entry.message.calls if ident
         }
         self._emit_all()
 
@@ -227,8 +221,8 @@ class Tree:
             if before is not None and before.key not in done and row in self._results[before.key]:
                 done.add(before.key)
                 self._of_tasks(before.key, fresh)
-            for recorded in fresh.values():
-                self._own(self._owner(row, before), recorded, loose=True)
+            for entry in fresh.values():
+                self._own(self._owner(row, before), entry, loose=True)
         for key in sorted(self._writes.keys() - done, key=lambda key: (-key[0].count("|"), key[1])):
             self._of_tasks(key, {})
 
@@ -250,17 +244,15 @@ class Tree:
             for write in rows:
                 for channel, placed in write.messages:
                     for number, (place, message) in enumerate(placed):
-                        same = (
-                            ident for ident, recorded in fresh.items() if recorded.message.content == message.content
-                        )
+                        same = (ident for ident, entry in fresh.items() if entry.message.content == message.content)
                         ident = message.id or next(same, None)
                         if ident is None:
                             ident = f"{task}:{write.index}:{number}"
                             self._loose[message.content] += ident not in self._seen
                         applied = fresh.pop(ident, None)
                         time = applied.time if applied is not None else before.time if before is not None else None
-                        recorded = RecordedMessage(ident, write, channel, place, message, time)
-                        self._own(_node_id(key, task), recorded, loose=False)
+                        entry = RecordedMessage(ident, write, channel, place, message, time)
+                        self._own(_node_id(key, task), entry, loose=False)
 
     def _owner(self, row: Checkpoint, before: Checkpoint | None) -> str | None:
         """The span of a message that no write has."""
@@ -271,15 +263,15 @@ class Tree:
             return _node_id(before.key, next(iter(names)))
         return self._containers[row.key]
 
-    def _own(self, owner: str | None, recorded: RecordedMessage, *, loose: bool) -> None:
-        content = recorded.message.content
-        if recorded.key in self._seen:
+    def _own(self, owner: str | None, entry: RecordedMessage, *, loose: bool) -> None:
+        content = entry.message.content
+        if entry.key in self._seen:
             return
-        self._seen.add(recorded.key)
+        self._seen.add(entry.key)
         if loose and self._loose[content] > 0:
             self._loose[content] -= 1
         else:
-            self._owned[owner].append(recorded)
+            self._owned[owner].append(entry)
 
     # ---- spans
 
@@ -313,7 +305,7 @@ class Tree:
             outcome = outcome_of(last, self._writes[last.key], made_by, self._final)
             outcome = Outcome() if outcome.status is Status.PAUSED else outcome  # nobody will answer
         runs = last is self._live and outcome.status is None
-        said = (recorded.message for recorded in self._owned[ident] if recorded.message.role == "user")
+        said = (entry.message for entry in self._owned[ident] if entry.message.role == "user")
         asked = first.asked or next((message.text for message in said), "")
         self.spans.append(
             Span(ident, "turn", Operation.TURN, None, started_at=first.time,
@@ -417,33 +409,31 @@ class Tree:
     # ---- spans of messages
 
     def _messages(self, owner: str | None) -> None:
-        for recorded in self._owned[owner]:
-            message, ident = recorded.message, f"message:{recorded.key}"
-            at = At((recorded.row.ref,), recorded.channel, recorded.place)
+        for entry in self._owned[owner]:
+            message, ident = entry.message, f"message:{entry.key}"
+            at = At((entry.row.ref,), entry.channel, entry.place)
             if message.role == "assistant":
-                self._reply(recorded, ident, owner, at)
+                self._reply(entry, ident, owner, at)
             elif message.answers is None or message.answers not in self._calls:
                 operation = Operation.MESSAGE if message.role != "tool" else Operation.OTHER
                 name = (message.name if message.role == "tool" else None) or message.role
                 status, source, error = _result(message) if message.role == "tool" else (Status.UNKNOWN, None, None)
                 self.spans.append(
-                    Span(ident, name[:PREVIEW], operation, owner, None, False, status, None, source, recorded.time,
+                    Span(ident, name[:PREVIEW], operation, owner, None, False, status, None, source, entry.time,
                          error=error, preview=message.text[:PREVIEW], at=at)
                 )  # fmt: skip
 
-    def _reply(self, recorded: RecordedMessage, ident: str, owner: str | None, at: At) -> None:
-        message = recorded.message
+    def _reply(self, entry: RecordedMessage, ident: str, owner: str | None, at: At) -> None:
+        message = entry.message
         claim = message.id if message.id and UUID.search(message.id) else None
         note = message.finish if message.finish in _CUT and message.finish else ""
         self.spans.append(
             Span(ident, (message.model or message.name or "assistant")[:PREVIEW], Operation.CHAT, owner, None, False,
-                 Status.OK, message.finish, DERIVED, recorded.time, None, message.usage, model=message.model,
+                 Status.OK, message.finish, DERIVED, entry.time, None, message.usage, model=message.model,
                  preview=message.text[:PREVIEW], note=note, claim=claim, at=at)
         )  # fmt: skip
         for number, (call, name, preview) in enumerate(message.calls):
-            waiting = [
-                call_message for call_message in self._answers[call or ""] if call_message.key not in self._answered
-            ]
+            waiting = [entry for entry in self._answers[call or ""] if entry.key not in self._answered]
             answer = waiting[0] if call and waiting else None
             status, source, error = (Status.UNKNOWN, None, None) if answer is None else _result(answer.message)
             if answer is None and self._outcome.status is None:
@@ -455,7 +445,7 @@ class Tree:
                 place = replace(place, rows=rows, answer=(answer.channel, answer.place))
             self.spans.append(
                 Span(f"{ident}/{number}", name, Operation.EXECUTE_TOOL, owner, None, False, status, None, source,
-                     recorded.time, error=error, preview=preview, claim=claim_of_call(claim, call), at=place)
+                     entry.time, error=error, preview=preview, claim=claim_of_call(claim, call), at=place)
             )  # fmt: skip
 
 

@@ -282,16 +282,14 @@ def source_of(row: Row, parts: Iterable[Row]) -> tuple[SourceMessage, list[tuple
     data, beside, problem = decode_record(MESSAGES, value, unknown)
     if problem is not None:
         wrong.append((f"message {message}", problem))
-    source_parts: list[Part] = []
+    items: list[Part] = []
     for store_key, name, _, written, content in parts:
         ident = name if isinstance(name, str) and name else f"part row {store_key}"
         part, other, problem = decode_record(PARTS, content, unknown)
         if problem is not None:
             wrong.append((f"part {ident}", problem))
-        source_parts.append(Part(ident, part, store_key, content or b"", other, time_of(written)))
-    return SourceMessage(
-        message, data, key, value or b"", beside, time_of(created), tuple(source_parts), unknown
-    ), wrong
+        items.append(Part(ident, part, store_key, content or b"", other, time_of(written)))
+    return SourceMessage(message, data, key, value or b"", beside, time_of(created), tuple(items), unknown), wrong
 
 
 def _record_of(content: Any) -> tuple[Record, str | None]:
@@ -341,9 +339,7 @@ def _stored(database: Database, at: SpanRef) -> tuple[SourceMessage, Record]:
     source, _ = source_of(rows[0], [row for part_rows in database.parts(where, [key]).values() for row in part_rows])
     row = database.row("message", at.message)
     below = [database.row("part", part.store_key) for part in source.parts]
-    parts = [
-        replace(part, own=_beside(part_row) | part.own) for part, part_row in zip(source.parts, below, strict=True)
-    ]
+    parts = [replace(part, own=_beside(row) | part.own) for part, row in zip(source.parts, below, strict=True)]
     source = replace(source, parts=tuple(parts), own=_beside(row) | source.own)
     return source, {"message": _plain(row), "parts": list(map(_plain, below))}
 

@@ -372,7 +372,7 @@ class Part(Stored, frozen=True):
     def times(self) -> list[float]:
         """When it began and ended, as far as that is recorded."""
         both = (self.data.time, self.data.state.time) if isinstance(self.data, Tool) else (self.data.time,)
-        times = [one for times in both for one in (times.start, times.created, times.end) if one is not None]
+        times = [moment for time in both for moment in (time.start, time.created, time.end) if moment is not None]
         return times or ([] if self.created is None else [self.created])
 
 

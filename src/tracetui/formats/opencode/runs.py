@@ -318,9 +318,7 @@ class _SessionSpans:
 
     def exchange(self, old: Message, now: Message) -> None:
         """A message was read again."""
-        self._running = [
-            (at, now if message is old else message, placement) for at, message, placement in self._running
-        ]
+        self._running = [(at, now if entry is old else entry, placement) for at, entry, placement in self._running]
 
     def _change(self, turn: Turn, **fields: Any) -> None:
         self._entry.turns.append((turn, replace(turn)))

@@ -89,10 +89,7 @@ class _Files(Documents):
 
     def forget(self) -> None:
         """Keep only what tells whether files have changed."""
-        self.read = {
-            path: document and (replace(document, value=None) if document.value else document)
-            for path, document in self.read.items()
-        }
+        self.read = {path: doc and (replace(doc, value=None) if doc.value else doc) for path, doc in self.read.items()}
 
     def is_now(self, file: File) -> bool:
         """Whether nothing has changed since."""

@@ -449,9 +449,7 @@ def scores_of_span(span_id: str | None, attrs: Attributes, events: Sequence[Even
         scores += scores_of_event(span_id, Event(_EVENT, None, attrs, {}))
     if len(scores) < 2:
         return tuple(scores)
-    return tuple({(score.name, score.value, score.passed, score.reason): score for score in reversed(scores)}.values())[
-        ::-1
-    ]
+    return tuple({(item.name, item.value, item.passed, item.reason): item for item in reversed(scores)}.values())[::-1]
 
 
 def scores_of_event(span_id: str | None, event: Event) -> Iterator[Score]:

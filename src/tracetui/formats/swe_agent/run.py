@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final
 from msgspec import Raw, Struct
 
 from tracetui.errors import FormatError
-from tracetui.formats.bodies import content_parts, text_in
+from tracetui.formats.bodies import as_parts, text_in
 from tracetui.formats.decode import decode, decode_value
 from tracetui.formats.document import Outline, Record
 from tracetui.formats.grading import MOST_BYTES, is_environment, plain_name, why_no_test_ran
@@ -217,8 +217,8 @@ def calls_of(message: Message | None, step: Step | None) -> list[Call]:
     if message.extra.actions is not None:
         names = {string(call.get("id")): child(call, "function").get("name") for call in asked}
         commands = [
-            (string(action.get("command")) or "", action.get("tool_call_id"))
-            for action in map(mapping, message.extra.actions)
+            (string(call.get("command")) or "", call.get("tool_call_id"))
+            for call in map(mapping, message.extra.actions)
         ]
         return [Call(word(names.get(string(i))) or "bash", {"command": c}, c.strip(), string(i)) for c, i in commands]
     if asked:
@@ -661,7 +661,7 @@ def _step_body(at: SpanRef) -> Body:
     fields = _fields(at.step)
     response, thought = fields.get("response"), fields.get("thought")
     calls = calls_of(at.message.value if at.message else None, at.step.value if at.step else None)
-    parts, rest = content_parts(response)
+    parts, rest = as_parts(response)
     shown = {"response", *(_OF_COMMAND if calls else ()), *(["thought"] if thought == response else [])}
     asked = _conversation(fields.get("query"))
     shown |= {"query"} if asked else set()
@@ -708,7 +708,7 @@ def _message_body(record: Record) -> Body:
     """A message; all fields except its text and calls keep their names."""
     fields, message = _fields(record), record.value
     content, thought = fields.get("content"), text(fields.get("reasoning_content"))
-    parts, rest = content_parts(content)
+    parts, rest = as_parts(content)
     answered = "" if parts else responded(fields.get("output"))
     parts = [*([Reasoning(thought)] if thought else []), *parts, *([Text(answered)] if answered else [])]
     shown = ["content", *(["role"] if string(fields.get("role")) else []), *(["reasoning_content"] if thought else [])]
