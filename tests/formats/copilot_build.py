@@ -71,7 +71,7 @@ def used(call: str, sequence: int, agent: str | None = None, **usage: Any) -> Re
 
 
 def metrics(calls: int) -> Record:
-    """What a shutdown tells of so many calls like those of `used`."""
+    """The model metrics of a shutdown after so many calls like those of `used`."""
     usage = {"inputTokens": 1200, "outputTokens": 85, "cacheReadTokens": 900, "cacheWriteTokens": 0}
     tokens = {name: count * calls for name, count in (usage | {"reasoningTokens": 30}).items()}
     return {"gpt-5": {"requests": {"count": calls, "cost": calls}, "usage": tokens}}

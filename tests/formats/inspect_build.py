@@ -1,6 +1,6 @@
 """Makes the logs of the Inspect cases: ``python -m tests.formats.inspect_build``.
 
-They tell one small story, of agents that look up tides, as each version of Inspect wrote logs. `archive` packs members
+They are one small story, of agents that look up tides, as each version of Inspect wrote logs. `archive` packs members
 as Inspect does, also by Zstandard in several frames, which Python's own `zipfile` cannot write.
 """
 
@@ -53,7 +53,7 @@ def archive(
     return body + directory + end if listed else body
 
 
-# ---- what all logs tell
+# ---- parts of all logs
 
 
 def usage(given: int, output: int, read: int | None = None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Trajectories in several files and folders: found from every side, told once, searched whole, and counted once."""
+"""Trajectories in several files and folders: found from every side, listed once, searched whole, and counted once."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def parts_of(folder: Path) -> dict[str, str]:
         "./subs/bee.json",
     ],
 )
-def test_so_much_of_the_end_of_a_path_counts_as_leads_somewhere(tmp_path: Path, ref: str) -> None:
+def test_a_path_of_elsewhere_is_resolved_by_its_end(tmp_path: Path, ref: str) -> None:
     put(
         tmp_path,
         {
@@ -86,7 +86,7 @@ def test_so_much_of_the_end_of_a_path_counts_as_leads_somewhere(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("ref", ["../../two/agent/trajectory.json", "trajectory.json", "./trajectory.json"])
-def test_nothing_goes_on_in_itself(tmp_path: Path, ref: str) -> None:
+def test_a_trajectory_does_not_continue_in_itself(tmp_path: Path, ref: str) -> None:
     put(
         tmp_path,
         {

@@ -263,7 +263,7 @@ def test_a_skill_shows_its_arguments_or_where_it_came_from(tmp_path: Path) -> No
         ({"ok": "false"}, Status.OK, StatusSource.DERIVED, None),
     ],
 )
-def test_how_a_call_went(
+def test_the_result_of_a_call_is_its_status(
     tmp_path: Path, fields: Record, status: Status, source: StatusSource, word: str | None
 ) -> None:
     run = session(tmp_path, turn(1, call("t")), result("t", content="42 passed", **fields), end())

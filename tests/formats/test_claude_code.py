@@ -353,7 +353,7 @@ def test_the_comparison_with_a_fork_begins_where_it_went_another_way(case: Path)
 
 
 @pytest.mark.parametrize("name", ["fork", "session", "agents"])
-def test_the_list_stage_tells_what_reading_tells(name: str) -> None:
+def test_the_list_stage_equals_reading(name: str) -> None:
     quick, deep = (listed(CASES / name / "input", deep=deep) for deep in (False, True))
     for summary, other in zip(quick, deep, strict=True):
         fields = (
@@ -567,7 +567,7 @@ def raw_tokens(paths: Iterator[Path]) -> dict[str, int]:
 
 
 def tokens(runs: list[RunSummary]) -> dict[str, int]:
-    """The same as the runs tell."""
+    """The same sums by the runs."""
     usages = [run.usage for run in runs if run.usage is not None]
     return {
         "input": sum(usage.input_tokens or 0 for usage in usages),

@@ -341,7 +341,7 @@ def test_the_agents_of_a_workflow_are_called_as_its_plan_calls_them(tmp_path: Pa
 def test_ownership_is_the_same_after_an_early_end_of_the_first_read(
     case: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After the first line nothing tells yet that the fork began as early as its copy, which comes later by name."""
+    """After the first line nothing shows yet that the fork began as early as its copy, which comes later by name."""
     fork = session(case, "f2")
     shutil.copyfile(fork, fork.with_name(f"z-{fork.name}"))
     right = read(fork).summary.usage

@@ -422,7 +422,7 @@ def long_one(*last: Record, prompt: str = "Prune") -> list[Record]:
         ([], Status.UNKNOWN, None),
     ],
 )
-def test_how_a_long_thread_stands_is_in_its_last_lines(
+def test_the_last_lines_of_a_long_thread_have_its_status(
     tmp_path: Path, last: list[Record], status: Status, word: str | None
 ) -> None:
     path = tmp_path / "rollout-x.jsonl"

@@ -133,7 +133,7 @@ def test_undecodable_file_is_a_problem(
     assert (file["class"], file["problems"][0]["reason"].startswith(reason)) == ("problem", True)
 
 
-def test_of_a_packed_file_that_is_no_trace_only_the_beginning_is_unpacked(
+def test_only_the_beginning_of_a_packed_file_without_a_trace_is_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = "".join(

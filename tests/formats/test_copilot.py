@@ -1,4 +1,4 @@
-"""Sessions of the Copilot CLI: turns, calls, sub-agents, tokens that are told several ways, damage, drift, growth."""
+"""Sessions of the Copilot CLI: turns, calls, sub-agents, tokens that are counted several ways, damage, drift, growth."""
 
 from __future__ import annotations
 
@@ -289,7 +289,7 @@ def test_after_the_end_nothing_runs_any_more(tmp_path: Path, last: Record) -> No
     ],
 )
 @pytest.mark.parametrize("long", [False, True])
-def test_how_a_session_stands_is_in_its_last_events(
+def test_the_last_events_of_a_session_have_its_status(
     tmp_path: Path, records: list[Record], status: Status, word: str | None, *, long: bool
 ) -> None:
     filling = [record for n in range(60) for record in (begins(f"c{n}"), ends(f"c{n}", "x" * 2000))] if long else []
@@ -326,7 +326,7 @@ def test_a_failed_run_names_what_failed(tmp_path: Path) -> None:
         ({"result": {"content": "Exit code: 3"}}, Status.OK, StatusSource.EXPLICIT),
     ],
 )
-def test_how_a_call_went(tmp_path: Path, data: Record, status: Status, source: StatusSource) -> None:
+def test_the_result_of_a_call_is_its_status(tmp_path: Path, data: Record, status: Status, source: StatusSource) -> None:
     path = written(tmp_path, start(), turn(), says("", asks("c")), begins("c"), ends("c", **data))
     span = only(read(path), Operation.EXECUTE_TOOL)
     assert (span.status, span.status_source) == (status, source)

@@ -164,7 +164,7 @@ def test_a_tool_that_raises_has_the_error_of_its_turn() -> None:
     assert call.error.words == "ValueError: cannot parse ledger.csv"
 
 
-def test_of_several_open_calls_none_gets_the_error(tmp_path: Path) -> None:
+def test_none_of_several_open_calls_gets_the_error(tmp_path: Path) -> None:
     path = tmp_path / "session.db"
     with database(path) as writer:
         writer.session("both", 0)

@@ -43,7 +43,7 @@ def test_results_belong_to_calls_by_id_in_any_order() -> None:
     assert count.duration_ms == 90.0
 
 
-def test_nothing_is_ok_that_nobody_recorded() -> None:
+def test_unrecorded_outcomes_are_not_ok() -> None:
     run = read(SESSION)
     assert {run.summary.status, *(span.status for span in run.spans)} == {Status.UNKNOWN}
     assert run.summary.usage is None

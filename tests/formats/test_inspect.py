@@ -268,7 +268,7 @@ def test_an_eval_is_a_run_where_no_sample_tells_how_it_ended(
     assert ("eval" in listed(path)) is shown
 
 
-def test_of_an_eval_that_goes_on_what_is_complete_is_known(tmp_path: Path) -> None:
+def test_complete_samples_of_a_running_eval_are_listed(tmp_path: Path) -> None:
     parts = members(head("evalGoing"), [sample("dover"), sample("brest")], over=False)
     path = written(tmp_path, parts)
     runs = listed(path)
@@ -386,7 +386,7 @@ def test_every_kind_of_event_is_shown_for_what_it_is(tmp_path: Path) -> None:
     assert run.summary.problems == 0
 
 
-def test_calls_of_the_model_tell_how_they_went(tmp_path: Path) -> None:
+def test_model_calls_have_their_status(tmp_path: Path) -> None:
     cut, failed = (span for span in events(tmp_path, *every_kind()).spans if span.operation is Operation.CHAT)
     assert (cut.status, cut.status_word, cut.note, cut.usage) == (
         Status.OK,
@@ -765,7 +765,7 @@ def test_a_sample_that_cannot_be_read_is_listed_with_what_its_summary_says(tmp_p
     assert runs["brest_epoch_1"].spans == 15
 
 
-def test_of_a_sample_that_cannot_be_read_and_has_no_summary_nothing_is_known(tmp_path: Path) -> None:
+def test_an_unreadable_sample_without_a_summary_has_an_unknown_status(tmp_path: Path) -> None:
     parts = members(head("e"), [sample("dover")], over=False)
     del parts["_journal/summaries/1.json"]
     path = written(tmp_path, archive(parts, STORED).replace(b"as in the almanac", b"AS IN THE ALMANAC", 1))
@@ -805,7 +805,7 @@ def _junk(members_: dict[str, Any], random: Random) -> bytes:
 
 @pytest.mark.search
 @pytest.mark.parametrize("seed", seeds(12))
-def test_whatever_members_hold_becomes_problems(tmp_path: Path, seed: int) -> None:
+def test_hostile_members_become_problems(tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     whole = members(head("e"), [sample("dover", events=agent() + every_kind()), retried("brest")])
     for _ in range(25):

@@ -157,7 +157,7 @@ def test_usage_includes_what_was_written_to_the_cache() -> None:
         (PICKLES, "p1-pickle", Status.OK, StatusSource.DERIVED),
     ],
 )
-def test_how_threads_end(path: Path, key: str, status: Status, source: StatusSource) -> None:
+def test_threads_end_with_the_recorded_status(path: Path, key: str, status: Status, source: StatusSource) -> None:
     for deep in (False, True):
         summary = listed(path, deep=deep)[0][key]
         assert (summary.status, summary.status_source) == (status, source)

@@ -140,7 +140,7 @@ def test_a_session_of_pi_that_goes_back_and_forth_all_the_time(tmp_path: Path) -
 
 
 def with_files(folder: Path, number: int) -> list[dict[str, Any]]:
-    """A session, and files of so many sub-agents beside it; of every second one no call tells."""
+    """A session, and files of so many sub-agents beside it; no call refers to every second one."""
     (folder / "s" / "subagents").mkdir(parents=True)
     session = Claude()
     top = session.answer(session.ask(None, "begin"))

@@ -193,7 +193,7 @@ def test_a_session_that_goes_on_runs_while_its_database_moves() -> None:
         assert not file.moving
 
 
-def test_of_sessions_without_an_end_only_those_run_that_were_heard_of_lately(written: tuple[Path, Writer]) -> None:
+def test_only_recent_sessions_without_an_end_are_running(written: tuple[Path, Writer]) -> None:
     path, write = written
     for ident, second in (("ses_1", 0), ("ses_2", time.time() - T0 / 1000)):
         write.session(ident, second, "Sweep")
@@ -357,7 +357,7 @@ def fork_of(write: Writer, ident: str, second: float, title: str, **more: Any) -
         (("Woods", "Bushes", "Trees (fork #1)"), "ses_0"),
     ],
 )
-def test_of_several_that_begin_alike_the_title_tells_the_original(
+def test_the_title_decides_between_several_possible_originals(
     written: tuple[Path, Writer], titles: tuple[str, ...], original: str
 ) -> None:
     path, write = written
@@ -369,7 +369,7 @@ def test_of_several_that_begin_alike_the_title_tells_the_original(
     assert read(path, "ses_2").summary.replay_of == original
 
 
-def test_who_asks_the_same_again_makes_no_fork(written: tuple[Path, Writer]) -> None:
+def test_the_same_prompt_in_another_session_is_no_fork(written: tuple[Path, Writer]) -> None:
     path, write = written
     for number in (1, 2):
         write.session(f"ses_{number}", 10 * number, "Trees")
@@ -641,7 +641,7 @@ def test_only_sessions_to_which_something_came_are_counted_again(written: tuple[
     }
 
 
-def test_who_follows_a_directory_keeps_what_was_counted(tmp_path: Path) -> None:
+def test_a_watched_directory_keeps_cached_counts(tmp_path: Path) -> None:
     path = aged(Path(shutil.copy(CASE, tmp_path / "opencode.db")))
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         Writer(db).session("ses_new", 90_000, "A day later")

@@ -119,7 +119,7 @@ def test_spans_stand_below_their_parents_in_the_order_in_which_they_began() -> N
 
 @settings(max_examples=examples(25))
 @given(order=st.permutations(range(5)), joined=st.lists(st.booleans(), min_size=5, max_size=5))
-def test_whatever_order_they_come_in_and_on_however_many_lines(
+def test_order_and_number_of_lines_do_not_matter(
     tmp_path_factory: pytest.TempPathFactory, order: list[int], joined: list[bool]
 ) -> None:
     spans = [

@@ -1,4 +1,4 @@
-"""OTLP JSON: messages that are told in exports of logs, by trace and span."""
+"""OTLP JSON: messages in exports of logs, by trace and span."""
 
 from __future__ import annotations
 

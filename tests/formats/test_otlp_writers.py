@@ -1,4 +1,4 @@
-"""OTLP JSON as particular libraries write it: what they name, count and tell in ways of their own."""
+"""OTLP JSON as particular libraries write it: names, counts and messages of their own."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_answer_of_a_tool_is_no_question(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------- the top
 
 
-def test_of_several_spans_at_the_top_the_one_that_ended_last_says_how_it_went(tmp_path: Path) -> None:
+def test_the_root_span_that_ended_last_has_the_status_of_the_run(tmp_path: Path) -> None:
     wilted = {"status": {"code": 2, "message": "wilted"}}
     run = run_of(
         tmp_path,

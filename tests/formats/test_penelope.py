@@ -225,7 +225,7 @@ def test_turns_are_read_from_the_conversation_alone() -> None:
     assert (run.body.last_user, run.body.last_assistant) == ("May I have a discount?", "Error: rate limited")
 
 
-def test_where_the_two_tellings_disagree_both_are_shown_and_it_is_said() -> None:
+def test_contradicting_records_are_both_shown_and_reported() -> None:
     run = read(fixture("documented"))
     assert [(problem.where, problem.reason) for problem in run.problems] == [
         ("conversation_summary", "turn 2: target_response differs from the history")
@@ -234,7 +234,7 @@ def test_where_the_two_tellings_disagree_both_are_shown_and_it_is_said() -> None
     assert run.load(run.spans[run.index["2.1"]]).output == "Liability and collision."
 
 
-def test_turns_that_only_one_telling_has_are_shown_in_order(tmp_path: Path) -> None:
+def test_turns_of_only_one_record_are_shown_in_order(tmp_path: Path) -> None:
     document = loaded("failure")
     del document["history"][0], document["conversation_summary"][2]
     run = read(written(tmp_path, document))

@@ -121,7 +121,7 @@ def test_a_call_failed_by_its_flag_or_by_its_exit_code(case: Path) -> None:
 
 
 @with_case(["session"])
-def test_how_a_response_stopped_is_how_it_stands(case: Path) -> None:
+def test_the_stop_reason_of_a_response_is_its_status(case: Path) -> None:
     run = read(session(case))
     failed, cut, aborted = (span(run, name) for name in ("aa000011", "aa000012", "aa000016"))
     assert (failed.status, failed.error and failed.error.message) == (
@@ -223,7 +223,7 @@ def test_abandoned_branches_are_folded_and_resumed_ones_live(case: Path) -> None
 
 
 @with_case(["openclaw"])
-def test_who_names_no_entry_goes_on_where_the_last_one_was(case: Path) -> None:
+def test_an_entry_without_a_parent_continues_the_last_one(case: Path) -> None:
     run = read(session(case))
     assert [span.id for span in run.spans] == ["l2", "m1", "m2", "tc1", "m4"]
     assert span(run, "tc1").status is Status.OK
@@ -352,7 +352,7 @@ def test_the_first_version_has_no_ids_and_is_read_line_by_line(case: Path) -> No
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in CASES.iterdir() if path.is_dir()))
-def test_the_list_stage_tells_what_reading_tells(name: str) -> None:
+def test_the_list_stage_equals_reading(name: str) -> None:
     quick, deep = (listed(CASES / name / "input", deep=deep) for deep in (False, True))
     fields = ("id", "name", "agent", "model", "started_at", "duration_ms", "prompt", "replay_of", "replay_of_path")
     for summary, other in zip(quick, deep, strict=True):
@@ -501,7 +501,7 @@ def raw_tokens(paths: Iterable[Path]) -> dict[str, float]:
 
 
 def tokens(runs: list[RunSummary]) -> dict[str, float]:
-    """The same as the runs tell."""
+    """The same sums by the runs."""
     usages = [run.usage for run in runs if run.usage is not None]
     return {
         "input": sum(usage.input_tokens or 0 for usage in usages),

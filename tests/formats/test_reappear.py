@@ -82,7 +82,7 @@ def test_a_value_in_any_place_is_printed_exactly(tmp_path: Path, where: tuple[Pa
     os.utime(target, (1, 1))
 
     file = Scanner(SOURCE).look(next(iter(SOURCE.walk(str(target)))), deep=True)
-    assume(file.runs)  # without the fields that tell a format, nobody claims it
+    assume(file.runs)  # without the fields that identify a format, nobody claims it
     (summary,) = file.runs
     printed = json.loads(b"".join(run_document(read_run(SOURCE, summary.ref), None)))
 

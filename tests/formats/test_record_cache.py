@@ -1,4 +1,4 @@
-"""A record that tells many spans is read and decoded once for the bodies of all of them."""
+"""A record of many spans is read and decoded once for the bodies of all of them."""
 
 from __future__ import annotations
 

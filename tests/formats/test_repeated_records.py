@@ -1,4 +1,4 @@
-"""A run that several files tell is one run: the others are copies of it, and nothing of it counts twice."""
+"""A run that several files record is one run: the others are copies of it, and nothing of it counts twice."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_an_export_is_a_copy_of_what_the_database_tells(sessions: Path, deep: bo
     assert relations_by_name(listed(sessions, deep=deep)) == before | {"a-ses_a.json": ("copy", "opencode.db#ses_a")}
 
 
-def test_so_are_files_of_older_versions(sessions: Path) -> None:
+def test_files_of_older_versions_are_copies(sessions: Path) -> None:
     opencode_build.stored(exported("ses_a"), sessions / "storage")
     assert relations_by_name(listed(sessions))["ses_a.json"] == ("copy", "opencode.db#ses_a")
 
@@ -138,7 +138,7 @@ def test_samples_that_a_retry_copied_are_copies(tmp_path: Path, deep: bool) -> N
     assert [of for of, (relation, _) in related.items() if relation == "copy"] == [f"{second.name}#dover_epoch_1"]
 
 
-def test_they_count_once(tmp_path: Path) -> None:
+def test_copied_samples_count_once(tmp_path: Path) -> None:
     first, second = retried(tmp_path)
     runs, rows = counted(listed(tmp_path))
     assert runs == len(listed(tmp_path)) - 1

@@ -33,7 +33,7 @@ def test_each_program_has_its_own_command(form: str, expected: str) -> None:
     assert command(run(form)) == expected
 
 
-def test_it_runs_in_the_project_of_the_session() -> None:
+def test_a_resumed_session_runs_in_its_project() -> None:
     assert command(run(source="/home/me/it's mine")) == "cd '/home/me/it'\"'\"'s mine' && claude --resume 1234-ab"
     assert command(run(source="relative")) == command(run(source="/" + "x" * 119)) == COMMANDS["claude-code"]
 

@@ -34,7 +34,7 @@ def report(replay: Replay) -> dict[str, Any]:
 def test_every_fault_is_survived(tmp_path: Path, mode: str) -> None:
     assert SHARED is not None
     driver = [sys.executable, str(SHARED / "tools" / "tailfaults.py")]
-    folder, truth, events = tmp_path / "traces", tmp_path / "truth.json", tmp_path / "told.jsonl"
+    folder, truth, events = tmp_path / "traces", tmp_path / "truth.json", tmp_path / "events.jsonl"
     folder.mkdir()
     command = [sys.executable, "-m", "tracetui", "tail", str(folder), "--json", "--from-start"]
     with events.open("wb") as out:

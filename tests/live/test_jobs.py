@@ -51,7 +51,7 @@ def mail(
     return reports
 
 
-def test_a_search_tells_every_hit_and_its_end(tmp_path: Path, engine: Engine) -> None:
+def test_a_search_reports_every_hit_and_its_end(tmp_path: Path, engine: Engine) -> None:
     for number in range(30):
         paprika(tmp_path / f"{number:02}.json", f"{number:02}")
     known = refs(tmp_path)
@@ -123,7 +123,7 @@ def test_unread_progress_is_merged_per_job(engine: Engine) -> None:
     assert seen == list(range(1, steps.count + 1))
 
 
-def test_it_tells_no_oftener_than_it_says(engine: Engine) -> None:
+def test_reports_come_no_faster_than_their_interval(engine: Engine) -> None:
     steps = Steps()
     began = time.monotonic()
     engine.start_job(steps.job)
@@ -145,7 +145,7 @@ def test_a_stopped_job_reports_nothing(engine: Engine) -> None:
     assert not engine.wait(3 * NEWS_SECONDS)
 
 
-def test_it_rests_while_a_key_makes_something_else_read(
+def test_a_job_pauses_while_a_key_press_reads_something_else(
     tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paprika(tmp_path / "a.json", "a")

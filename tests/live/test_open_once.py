@@ -72,7 +72,7 @@ def test_statistics_read_a_log_once(log: Path) -> None:
     assert source.opened == 1
 
 
-def test_so_they_do_where_runs_of_two_logs_take_turns(log: Path) -> None:
+def test_alternating_runs_of_two_logs_read_each_log_once(log: Path) -> None:
     other = log.with_name(f"other{log.suffix}")
     other.write_bytes(log.read_bytes())
     listed = [ref for pair in zip(refs(log), refs(other), strict=True) for ref in pair]

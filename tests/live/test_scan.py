@@ -1,4 +1,4 @@
-"""Every file has exactly one class and a reason; broken traces are told apart from other files."""
+"""Every file has exactly one class and a reason; broken traces are distinguished from other files."""
 
 from __future__ import annotations
 

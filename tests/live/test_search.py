@@ -125,7 +125,7 @@ def test_a_search_of_the_samples_finds_the_texts_of_the_values(
     assert all(needle.startswith(hit.match) or hit.match == needle for hit in hits)
 
 
-def test_it_finds_nothing_outside_values(samples: Path, texts: Texts) -> None:
+def test_a_search_finds_nothing_outside_values(samples: Path, texts: Texts) -> None:
     for needle in ("refund", "timed out", "東京"):
         wanted = {place for place, values in texts.items() if any(needle in value for value in values)}
         assert {(hit.ref.address, hit.span) for hit in search(samples, needle)} == wanted

@@ -75,7 +75,7 @@ def test_more_members_than_a_plain_list_can_count_are_read(tmp_path: Path) -> No
         assert archive.read("65999") == b"x"
 
 
-def test_of_several_members_of_one_name_the_last_counts(tmp_path: Path) -> None:
+def test_the_last_of_several_members_of_one_name_counts(tmp_path: Path) -> None:
     with opened(tmp_path, archive([("a", b"first"), ("a", b"second")])) as file:
         assert Archive(file).read("a") == b"second"
 
@@ -142,7 +142,7 @@ def test_an_archive_without_its_list_is_read_from_the_members_themselves(tmp_pat
 
 @settings(max_examples=examples(150))
 @given(st.data())
-def test_whatever_the_bytes_are_only_format_errors_are_raised(data: st.DataObject) -> None:
+def test_any_bytes_raise_only_format_errors(data: st.DataObject) -> None:
     whole = bytearray(archive({"a": TEXT[:300], "b": b"x"}, data.draw(st.sampled_from([STORED, DEFLATED, ZSTANDARD]))))
     for _ in range(data.draw(st.integers(1, 6))):
         whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))

@@ -185,7 +185,7 @@ def reported_names(tail: Tail, count: int, but: str = "") -> set[str]:
         names.intersection_update({"Before", "Meanwhile", "New"} - {but})
         return len(names) >= count
 
-    until(enough, "it is not told")
+    until(enough, "it is not reported")
     return names
 
 

@@ -328,7 +328,7 @@ def test_a_listing_tells_once_more_when_the_second_is_over(there: Sshd, tmp_path
         first = source.list(place).entries[0].stat
         assert first is not None
         assert first.ctime_ns == 0
-        until(lambda: source.list(place).entries[0].stat != first, "it is not told again")
+        until(lambda: source.list(place).entries[0].stat != first, "it is not reported again")
         settled = source.list(place).entries[0].stat
         assert settled is not None
         assert settled.ctime_ns > settled.mtime_ns

@@ -173,7 +173,7 @@ class CodexHome(Home):
         return tokens
 
     def grow(self) -> None:
-        """Append turns to the longest copy of a session: copies that go on apart can't be told from each other."""
+        """Append turns to the longest copy of a session: copies that go on apart can't be distinguished."""
         texts = {path: path.read_text() for path in self.files}
         longest = [
             path

@@ -37,7 +37,7 @@ def runs_of(*kinds: tuple[Status, Outcome | None]) -> list[RunSummary]:
         ((Status.CANCELLED, FAILED), {"failed", "wrong", "evaluated", "rated"}, 0.0),
     ],
 )
-def test_where_a_run_is_counted(kind: tuple[Status, Outcome | None], fields: set[str], rate: float | None) -> None:
+def test_runs_count_by_outcome(kind: tuple[Status, Outcome | None], fields: set[str], rate: float | None) -> None:
     counts = OutcomeCounts.of(runs_of(kind))
     names = ("passed", "failed", "errors", "wrong", "evaluated", "rated", "running", "unscored")
     assert {name for name in names if getattr(counts, name)} == fields

@@ -299,7 +299,7 @@ def chosen(text: str, runs: list[RunSummary]) -> list[int]:
 
 
 @given(QUERIES, st.lists(SUMMARIES, max_size=8))
-def test_those_selected_are_those_that_match_one_by_one(text: str, runs: list[RunSummary]) -> None:
+def test_select_equals_matching_each_run(text: str, runs: list[RunSummary]) -> None:
     matcher = query.for_runs(text, now=NOW)
     assert matcher.select(iter(runs)) == [run for run in runs if matcher.matches(run)]
 
@@ -490,7 +490,7 @@ def test_completion_in_the_middle_leaves_the_rest() -> None:
 
 
 @given(st.text("sta:tool\"'(),!- >*dur\n", max_size=20), st.integers(-3, 25))
-def test_whatever_stands_there_completing_it_fits_in(text: str, cursor: int) -> None:
+def test_completions_fit_into_any_text(text: str, cursor: int) -> None:
     for completion in query.complete(text, cursor, query.RUN_KEYS, RUNS):
         assert 0 <= completion.start <= completion.end <= len(text)
 

@@ -124,7 +124,7 @@ RUNS = st.lists(
 
 @settings(max_examples=examples(100))
 @given(RUNS)
-def test_whatever_the_ids_are_relations_are_mutual_and_lead_elsewhere(runs: list[RunSummary]) -> None:
+def test_relations_are_mutual_and_lead_elsewhere_for_any_ids(runs: list[RunSummary]) -> None:
     relations = Relations(runs)
     by_ref = {run.ref: run for run in runs}
     for run in runs:

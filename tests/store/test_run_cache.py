@@ -314,7 +314,7 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def test_it_is_private(root: Path) -> None:
+def test_the_cache_folder_is_private(root: Path) -> None:
     listed(root)
     folder = cache_folder()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700

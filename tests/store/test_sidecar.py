@@ -79,7 +79,7 @@ def test_the_file_is_the_owners_alone_and_is_made_when_it_is_needed(folder: Path
     assert stat.S_IMODE((folder / NAME).stat().st_mode) == 0o600
 
 
-def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_sidecar_is_in_the_state_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert verdicts_file() == tmp_path / "tracetui" / NAME
     for nothing in ("", "relative/path"):

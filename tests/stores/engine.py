@@ -4,7 +4,7 @@ Prints its port when it is ready, and with a certificate and its key in the file
 query at a time. A query's limits reach the engine; ``/fault?kind=…`` makes the next answers fail: ``half`` (cut off),
 ``late`` (an error after the first rows), ``slow`` (later than any timeout), ``refused`` (the connection is closed),
 ``login`` (wrong password), ``denied`` (no grant), ``timeout`` (the limit of time), ``gateway`` (a proxy's own error),
-``idle`` (the connection is closed after each answer, as one that rested too long is); ``/log`` tells the parameters of
+``idle`` (the connection is closed after each answer, as one that rested too long is); ``/log`` lists the parameters of
 all queries since the last time.
 """
 

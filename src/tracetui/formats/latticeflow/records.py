@@ -1,7 +1,7 @@
 """The records of a LatticeFlow trace (Open Responses): items and events, their order and links.
 
 Fields are those of `latticeflow-core` 3.17. Upstream's default dump leaves out every defaulted field, which are the
-words that tell records apart (`type`, `role`, `FORMAT`): then the kind follows from the keys that are there.
+words that distinguish records (`type`, `role`, `FORMAT`): then the kind follows from the keys that are there.
 """
 
 from __future__ import annotations

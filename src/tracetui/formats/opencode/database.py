@@ -469,7 +469,7 @@ class Originals:
             yield message
 
     def last(self, info: Info) -> Message | None:
-        """The last message of a session that tells how it ended, without its parts."""
+        """The last message of a session that shows how it ended, without its parts."""
         for limit in (1, 64, -1):
             rows = self._database.messages_of(info.id, limit, last=True)
             for row in rows:

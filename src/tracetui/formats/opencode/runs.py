@@ -518,7 +518,7 @@ class Facts(msgspec.Struct):
     unknown: Unknown = {}
     """Unknown fields."""
     last: Message | None = None
-    """The last one that tells how the session ended."""
+    """The last one that shows how the session ended."""
     last_user: str | None = None
     last_assistant: str | None = None
     usage: Usage = Usage()

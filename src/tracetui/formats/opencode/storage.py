@@ -88,7 +88,7 @@ class _Files(Documents):
         return data
 
     def forget(self) -> None:
-        """Keep only what tells whether files have changed."""
+        """Keep only what shows whether files have changed."""
         self.read = {path: doc and (replace(doc, value=None) if doc.value else doc) for path, doc in self.read.items()}
 
     def is_now(self, file: File) -> bool:

@@ -128,7 +128,7 @@ class Messages(msgspec.Struct, frozen=True):
 
     @property
     def question(self) -> list[tuple[str, str]] | None:
-        """Roles and texts up to the prompt, which tell two turns of a conversation apart; without system messages."""
+        """Roles and texts up to the prompt, which distinguish two turns of a conversation; without system messages."""
         index = self._prompt_index()
         if index is None:
             return None
