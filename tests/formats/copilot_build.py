@@ -94,7 +94,7 @@ def tokens(path: Path) -> dict[str, int]:
     total = dict.fromkeys(NAMES, 0)
     seen: set[tuple[str, int]] = set()
     records: list[Record] = []
-    said = 0
+    output_tokens = 0
     for line in path.read_bytes().split(b"\n"):
         try:
             record = json.loads(line)
@@ -107,12 +107,12 @@ def tokens(path: Path) -> dict[str, int]:
                 seen.add((account["sourceSessionId"], account["sequence"]))
                 records.append(data["usage"])
         elif record["type"] == "assistant.message":
-            said += data.get("outputTokens", 0)
+            output_tokens += data.get("outputTokens", 0)
         elif record["type"] == "session.shutdown":
             usages = records or _metrics(data)
-            _sum(total, usages or [{"outputTokens": said}])
-            records, said = [], 0
-    _sum(total, records or [{"outputTokens": said}])
+            _sum(total, usages or [{"outputTokens": output_tokens}])
+            records, output_tokens = [], 0
+    _sum(total, records or [{"outputTokens": output_tokens}])
     return total
 
 

@@ -77,7 +77,7 @@ def two_writers() -> list[dict[str, Any]]:
     ]
 
 
-def below(spans: list[Span], text: str) -> list[str]:
+def previews_below(spans: list[Span], text: str) -> list[str]:
     """Previews of the rows that share the parent of the prompt `words`, from that on."""
     at = next(n for n, span in enumerate(spans) if span.preview == text and span.name == "user")
     parent = spans[at].parent_id
@@ -89,9 +89,9 @@ def test_a_response_is_with_the_prompt_that_it_answers_where_two_processes_wrote
     write(path, two_writers())
     run = read(path)
     spans = list(run.spans)
-    assert below(spans, "Ask B") == ["Told B."]
-    assert "Told A." in below(spans, "Ask A")
-    assert "Told B." not in below(spans, "Ask A")
+    assert previews_below(spans, "Ask B") == ["Told B."]
+    assert "Told A." in previews_below(spans, "Ask A")
+    assert "Told B." not in previews_below(spans, "Ask A")
     usage = run.summary.usage
     assert usage is not None
     assert usage.input_tokens == 40

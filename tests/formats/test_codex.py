@@ -78,12 +78,12 @@ def read_records(tmp_path: Path, *records: Record) -> Run:
     return read(path)
 
 
-def of(run: Run, operation: Operation) -> list[Span]:
+def spans_of(run: Run, operation: Operation) -> list[Span]:
     return [span for span in run.spans if span.operation is operation]
 
 
 def only(run: Run, operation: Operation) -> Span:
-    (span,) = of(run, operation)
+    (span,) = spans_of(run, operation)
     return span
 
 
@@ -97,7 +97,7 @@ def parent(run: Run, span: Span) -> str:
 
 def test_each_model_call_is_there_once_with_what_it_thought_said_and_asked_for() -> None:
     run = case("turns")
-    responses = of(run, Operation.CHAT)
+    responses = spans_of(run, Operation.CHAT)
     assert [(span.preview, span.usage and span.usage.input_tokens) for span in responses] == [
         ("I look at the file and run the test.", 2100),
         ("", 2600),
@@ -124,7 +124,7 @@ def test_each_model_call_is_there_once_with_what_it_thought_said_and_asked_for()
 
 def test_each_tool_call_is_there_once_below_the_response_that_asked_for_it() -> None:
     run = case("turns")
-    calls = of(run, Operation.EXECUTE_TOOL)
+    calls = spans_of(run, Operation.EXECUTE_TOOL)
     assert [(span.name, span.preview, span.status, span.status_source, span.status_word) for span in calls] == [
         ("exec_command", "wc -l trees.csv", Status.OK, StatusSource.EXPLICIT, "completed"),
         ("exec_command", "pytest -q", Status.ERROR, StatusSource.EXPLICIT, "failed"),
@@ -133,7 +133,7 @@ def test_each_tool_call_is_there_once_below_the_response_that_asked_for_it() -> 
         ("web_search", "when are apples ripe", Status.OK, StatusSource.DERIVED, "completed"),
         ("exec_command", "sleep 600", Status.CANCELLED, StatusSource.EXPLICIT, None),
     ]
-    responses = [span.id for span in of(run, Operation.CHAT)]
+    responses = [span.id for span in spans_of(run, Operation.CHAT)]
     assert [responses.index(parent(run, span)) for span in calls] == [0, 0, 1, 1, 1, 4]
     assert calls[1].error == Error("FAILED test_ripe: expected 7", "exit 1")
     assert calls[3].error == Error("no such topic: pruning")
@@ -146,7 +146,7 @@ def test_each_tool_call_is_there_once_below_the_response_that_asked_for_it() -> 
 
 def test_turns_are_the_steps_and_end_as_they_say() -> None:
     run = case("turns")
-    turns = of(run, Operation.TURN)
+    turns = spans_of(run, Operation.TURN)
     assert [step.number for step in run.steps] == [1, 2, 3]
     assert [(span.status, span.status_word, span.duration_ms) for span in turns] == [
         (Status.OK, "task_complete", 900),
@@ -183,7 +183,7 @@ def test_the_run_is_called_by_its_prompt_folder_branch_and_model() -> None:
 )
 def test_generated_messages_are_no_prompt(tmp_path: Path, text: str, name: str) -> None:
     run = read_records(tmp_path, meta(), message("user", text), message("user", "the prompt"))
-    assert [span.name for span in of(run, Operation.MESSAGE)] == [name, "user"]
+    assert [span.name for span in spans_of(run, Operation.MESSAGE)] == [name, "user"]
     assert run.summary.prompt == (text if name == "user" else "the prompt")
 
 
@@ -192,7 +192,7 @@ def test_an_event_that_says_a_user_wrote_it_is_believed(tmp_path: Path) -> None:
     run = read_records(
         tmp_path, meta(), message("user", text), done("UserMessage", content=[{"type": "text", "text": text}])
     )
-    assert [(span.name, span.preview) for span in of(run, Operation.MESSAGE)] == [("user", text)]
+    assert [(span.name, span.preview) for span in spans_of(run, Operation.MESSAGE)] == [("user", text)]
     assert run.summary.prompt == text
 
 
@@ -214,7 +214,7 @@ def test_old_events_repeat_too(tmp_path: Path, event_first: bool) -> None:
 
 def test_images_are_kept_by_kind() -> None:
     run = case("old")
-    (drawn,) = [span for span in of(run, Operation.MESSAGE) if span.preview == "Draw them"]
+    (drawn,) = [span for span in spans_of(run, Operation.MESSAGE) if span.preview == "Draw them"]
     (shown,) = run.load(drawn).input_messages
     assert shown.parts[1] == Blob(
         "input_image", {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}
@@ -305,13 +305,13 @@ def test_tokens_are_counted_once_however_often_they_are_recorded(tmp_path: Path)
         token_count(None, None),
     )
     assert run.summary.usage == Usage(220, 15, 235, 180, None, 0)
-    assert [span.usage and span.usage.input_tokens for span in of(run, Operation.CHAT)] == [100, 120]
+    assert [span.usage and span.usage.input_tokens for span in spans_of(run, Operation.CHAT)] == [100, 120]
 
 
 def test_tokens_are_the_difference_where_only_totals_are_recorded(tmp_path: Path) -> None:
     totals = [token_count(None, counts(100, 0, 10)), token_count(None, counts(150, 20, 12))]
     run = read_records(tmp_path, meta(), message("assistant", "a"), totals[0], message("assistant", "b"), totals[1])
-    assert [span.usage and span.usage.input_tokens for span in of(run, Operation.CHAT)] == [100, 50]
+    assert [span.usage and span.usage.input_tokens for span in spans_of(run, Operation.CHAT)] == [100, 50]
 
 
 def rollouts() -> list[Path]:
@@ -325,7 +325,7 @@ def test_tokens_are_those_of_the_raw_lines(path: Path) -> None:
         if FORMAT.sniff(file) == 0:
             return
     run = read(path)
-    agents = {span.at.part for span in of(run, Operation.INVOKE_AGENT) if not span.note}
+    agents = {span.at.part for span in spans_of(run, Operation.INVOKE_AGENT) if not span.note}
     files = [path, *(path.parent / name for name in agents)]
     expected = {name: sum(used(path)[name] for path in files) for name in NAMES}
     usage = run.summary.usage or Usage()

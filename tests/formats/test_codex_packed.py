@@ -51,7 +51,7 @@ def _facts(run: RunSummary) -> tuple[object, ...]:
     return run.name, run.status, run.started_at, run.prompt, run.parent, run.replay_of, run.model, counts
 
 
-def same(folder: Path, target: Path) -> None:
+def check_same(folder: Path, target: Path) -> None:
     """All rollouts of a folder are read packed as they are, thread by thread."""
     folder = settled(folder, target)
     quick, deep = summaries(folder, deep=False), summaries(folder)
@@ -75,7 +75,7 @@ def _body(path: Path, span: str) -> object:
 
 @pytest.mark.parametrize("case", ["turns", "threads", "old"])
 def test_packed_rollouts_are_read_as_they_were(tmp_path: Path, case: str) -> None:
-    same(CASES / case / "input", tmp_path / "there")
+    check_same(CASES / case / "input", tmp_path / "there")
 
 
 @needs_shared

@@ -1,4 +1,4 @@
-"""Sessions of the Copilot CLI: turns, calls, sub-agents, tokens that are counted several ways, damage, drift, growth."""
+"""Sessions of the Copilot CLI: turns, calls, sub-agents, tokens counted several ways, damage, drift, growth."""
 
 from __future__ import annotations
 
@@ -100,16 +100,16 @@ def read_records(folder: Path, *records: Record) -> Run:
     return read(written(folder, *records))
 
 
-def of(run: Run, operation: Operation) -> list[Span]:
+def spans_of(run: Run, operation: Operation) -> list[Span]:
     return [span for span in run.spans if span.operation is operation]
 
 
 def only(run: Run, operation: Operation) -> Span:
-    (span,) = of(run, operation)
+    (span,) = spans_of(run, operation)
     return span
 
 
-def above(run: Run, span: Span) -> Span | None:
+def parent_of(run: Run, span: Span) -> Span | None:
     parent_index = run.parent(run.index[span.id])
     return None if parent_index is None else run.spans[parent_index]
 
@@ -142,7 +142,7 @@ def test_turns_are_the_steps_and_stand_as_they_ended() -> None:
 
 def test_a_response_is_one_call_with_what_it_thought_said_asked_for_and_used() -> None:
     run = case("agents")
-    first = of(run, Operation.CHAT)[0]
+    first = spans_of(run, Operation.CHAT)[0]
     assert (first.model, first.duration_ms, first.usage) == ("gpt-5", 250, Usage(1200, 85, None, 900, 0, 30))
     body = run.load(first)
     assert body.output_messages == (
@@ -164,13 +164,13 @@ def test_a_response_is_one_call_with_what_it_thought_said_asked_for_and_used() -
 
 def test_calls_stand_below_the_response_that_asked_for_them_and_say_how_they_went() -> None:
     run = case("agents")
-    calls = [span for span in of(run, Operation.EXECUTE_TOOL) if span.step == 1]
+    calls = [span for span in spans_of(run, Operation.EXECUTE_TOOL) if span.step == 1]
     assert [(span.name, span.preview, span.status, span.status_source, span.duration_ms) for span in calls] == [
         ("bash", "wc -l pears.csv", Status.OK, StatusSource.EXIT, 5000),
         ("bash", "pytest -q", Status.ERROR, StatusSource.EXIT, 3000),
         ("edit", "prune.py", Status.ERROR, StatusSource.EXPLICIT, 1000),
     ]
-    assert {above(run, span) for span in calls} == {of(run, Operation.CHAT)[0]}
+    assert {parent_of(run, span) for span in calls} == {spans_of(run, Operation.CHAT)[0]}
     assert [span.error for span in calls] == [
         None,
         Error("FAILED test_ripe: expected 7\n<exited with exit code 1>", "exit 1"),
@@ -182,12 +182,15 @@ def test_calls_stand_below_the_response_that_asked_for_them_and_say_how_they_wen
 
 def test_sub_agents_are_distinguished_and_below_their_calls() -> None:
     run = case("agents")
-    agents = of(run, Operation.INVOKE_AGENT)
+    agents = spans_of(run, Operation.INVOKE_AGENT)
     assert [(span.name, span.preview, span.note, span.status, span.duration_ms) for span in agents] == [
         ("explore", "Look at the trees", "scout", Status.OK, 14_250),
         ("explore", "Look at the tools", "scout", Status.ERROR, 900),
     ]
-    assert [getattr(above(run, span), "preview", "") for span in agents] == ["Look at the trees", "Look at the tools"]
+    assert [getattr(parent_of(run, span), "preview", "") for span in agents] == [
+        "Look at the trees",
+        "Look at the tools",
+    ]
     assert [span.usage for span in agents] == [Usage(total_tokens=2570), Usage(total_tokens=1285)]
     assert agents[1].error == Error("the whetstone is gone")
     for agent, said in zip(agents, (["I ask the trees.", "Seven are ripe."], ["They are blunt."]), strict=True):
@@ -200,7 +203,7 @@ def test_sub_agents_are_distinguished_and_below_their_calls() -> None:
 def test_sub_agents_of_old_versions_are_known_by_their_call_alone() -> None:
     run = case("old")
     agent = only(run, Operation.INVOKE_AGENT)
-    call = above(run, agent)
+    call = parent_of(run, agent)
     assert call is not None
     assert (agent.name, call.name, call.preview) == ("carrier", "task", "Fetch water")
     view = next(span for span in run.spans if span.name == "view")
@@ -211,16 +214,16 @@ def test_sub_agents_of_old_versions_are_known_by_their_call_alone() -> None:
 
 def test_a_call_that_began_before_its_response_was_recorded_is_below_it() -> None:
     run = case("old")
-    call = of(run, Operation.EXECUTE_TOOL)[0]
-    assert (call.name, getattr(above(run, call), "operation", None)) == ("bash", Operation.CHAT)
-    first = run.load(of(run, Operation.CHAT)[0]).output_messages[0].parts
+    call = spans_of(run, Operation.EXECUTE_TOOL)[0]
+    assert (call.name, getattr(parent_of(run, call), "operation", None)) == ("bash", Operation.CHAT)
+    first = run.load(spans_of(run, Operation.CHAT)[0]).output_messages[0].parts
     assert first[0] == Reasoning("Roses like mornings.")
     assert ToolCall("call_1", "bash", {"command": "date"}) in first
 
 
 def test_messages_say_who_sent_them_and_what_was_attached() -> None:
     run = case("agents")
-    messages = [span for span in of(run, Operation.MESSAGE) if span.parent_id is None]
+    messages = [span for span in spans_of(run, Operation.MESSAGE) if span.parent_id is None]
     assert [(span.name, span.note) for span in messages] == [
         ("user", ""),
         ("system", ""),
@@ -235,14 +238,14 @@ def test_messages_say_who_sent_them_and_what_was_attached() -> None:
 
 def test_hooks_permissions_and_compactions_are_one_row_each() -> None:
     run = case("agents")
-    hooks = [(span.name, span.preview, span.status, span.error) for span in of(run, Operation.HOOK)]
+    hooks = [(span.name, span.preview, span.status, span.error) for span in spans_of(run, Operation.HOOK)]
     assert hooks == [
         ("preToolUse", "bash", Status.OK, None),
         ("postToolUse", "edit", Status.ERROR, Error("lint.sh: not found")),
     ]
     asked = only(run, Operation.POLICY)
     assert (asked.status, asked.status_word, asked.duration_ms) == (Status.OK, "approved-for-session", 1000)
-    assert getattr(above(run, asked), "preview", "") == "pytest -q"
+    assert getattr(parent_of(run, asked), "preview", "") == "pytest -q"
     compaction = next(span for span in run.spans if span.name == "compaction")
     assert (compaction.preview, compaction.note) == ("150000 → 20000 tokens", "threshold")
     assert compaction.usage == Usage(1200, 85, None, 900, 0, 30)
@@ -250,7 +253,7 @@ def test_hooks_permissions_and_compactions_are_one_row_each() -> None:
 
 def test_unfinished_call_waits() -> None:
     run = case("live")
-    waiting = [run.spans[position] for position in run.unended] + of(run, Operation.POLICY)
+    waiting = [run.spans[position] for position in run.unended] + spans_of(run, Operation.POLICY)
     assert [(span.name, span.status) for span in waiting] == [
         ("turn", Status.UNKNOWN),
         ("task", Status.UNKNOWN),
@@ -344,7 +347,7 @@ def test_a_repeated_call_is_counted_once(tmp_path: Path) -> None:
     )
     assert run.summary.usage == Usage(1200, 85, None, 900, 0, 30)
     assert not any(total.differs for total in run.body.totals)
-    assert [span.preview for span in of(run, Operation.META)[:2]] == ["counted before", "counted before"]
+    assert [span.preview for span in spans_of(run, Operation.META)[:2]] == ["counted before", "counted before"]
 
 
 def test_old_sessions_have_the_tokens_that_each_shutdown_tells(tmp_path: Path) -> None:
@@ -409,7 +412,7 @@ def test_unknown_kinds_are_rows_of_their_own_and_no_problem(tmp_path: Path) -> N
     run = read_records(
         tmp_path, start(), event("session.gust", strength=7), {"type": "weather", "sky": "grey"}, shutdown()
     )
-    unknown = of(run, Operation.UNKNOWN)
+    unknown = spans_of(run, Operation.UNKNOWN)
     assert [span.name for span in unknown] == ["session.gust", "weather"]
     assert [run.load(span).attributes.get(name) for span, name in zip(unknown, ("strength", "sky"), strict=True)] == [
         7,

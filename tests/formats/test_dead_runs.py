@@ -47,7 +47,7 @@ def runs_of(folder: Path) -> list[Run]:
     return [read_run(SOURCE, ref) for ref in refs]
 
 
-def going(run: Run) -> set[str]:
+def unfinished_spans(run: Run) -> set[str]:
     return {span.id for span in run.spans if span.status is Status.RUNNING}
 
 
@@ -63,15 +63,15 @@ def test_spans_stand_as_their_run_does(tmp_path: Path, name: str) -> None:
     assert any(run.unended for run in dead) is (name in OPEN)
     for run in dead:
         assert run.summary.status is not Status.RUNNING
-        assert not going(run)
+        assert not unfinished_spans(run)
         for position in run.unended:
             assert run.spans[position].status is Status.UNKNOWN
             assert run.spans[position].status_source is StatusSource.DERIVED
         later = live[run.summary.ref]
         if later.summary.status is Status.RUNNING:
-            assert going(later) == {later.spans[i].id for i in later.unended}
+            assert unfinished_spans(later) == {later.spans[i].id for i in later.unended}
         else:
-            assert not going(later)
+            assert not unfinished_spans(later)
         if run.summary.status is Status.UNKNOWN and name != "opencode":
             assert {run.spans[i].id for i in run.unended} <= {later.spans[i].id for i in later.unended}
 
@@ -85,11 +85,11 @@ def test_the_state_comes_back_when_the_run_goes_on(tmp_path: Path) -> None:
     reader.catch_up()
     dead = reader.build()
     assert dead.unended
-    assert (dead.summary.status, going(dead)) == (Status.UNKNOWN, set())
+    assert (dead.summary.status, unfinished_spans(dead)) == (Status.UNKNOWN, set())
 
     touch(tmp_path, 0)
     assert reader.read()
-    assert (reader.build().summary.status, going(reader.build())) == (
+    assert (reader.build().summary.status, unfinished_spans(reader.build())) == (
         Status.RUNNING,
         {dead.spans[i].id for i in dead.unended},
     )
@@ -105,5 +105,5 @@ def test_standing_depends_on_whether_a_run_goes_on(tmp_path: Path) -> None:
 
     assert run.standing(going=False) is run
     at_work = run.standing(going=True)
-    assert going(at_work) == {run.spans[i].id for i in run.unended}
+    assert unfinished_spans(at_work) == {run.spans[i].id for i in run.unended}
     assert at_work.standing(going=False).spans == run.spans

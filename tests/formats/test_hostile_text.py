@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import hostile
-from tests.formats.test_conformance import load, there_are
+from tests.formats.test_conformance import cases_of, load
 from tracetui import testing
 from tracetui.formats import registry
 from tracetui.model import RunSummary
@@ -33,7 +33,7 @@ def spans_and_texts(name: str, folder: Path) -> tuple[int, set[object]]:
 @pytest.mark.parametrize("name", registry.BUILT_IN)
 def test_hostile_text_anywhere_is_only_text(name: str, attack: str) -> None:
     exact = 0
-    for case in there_are(name):
+    for case in cases_of(name):
         with testing.copied(case) as folder:
             hostile.prefix(folder, "")
             before, _ = spans_and_texts(name, folder)

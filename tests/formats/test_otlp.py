@@ -90,7 +90,7 @@ def run_of(folder: Path, *requests: Record) -> Run:
     return read_run(FORMAT, RunRef("otlp", str(path), TRACE))
 
 
-def of(run: Run, operation: Operation) -> list[Span]:
+def spans_of(run: Run, operation: Operation) -> list[Span]:
     return [span for span in run.spans if span.operation is operation]
 
 
@@ -228,7 +228,7 @@ ASKED = Message("user", (Text("Is the fern thirsty?"),))
 
 def test_messages_of_the_current_convention() -> None:
     run = case("genai")[0]
-    first, last = (run.load(span) for span in of(run, Operation.CHAT))
+    first, last = (run.load(span) for span in spans_of(run, Operation.CHAT))
     assert first.input_messages == (Message("system", (Text("You tend a greenhouse."),)), ASKED)
     said = Message(
         "assistant",
@@ -242,12 +242,12 @@ def test_messages_of_the_current_convention() -> None:
     )
     assert first.output_messages == (said,)
     assert last.input_messages[3].parts == (ToolResult("call_1", "12 %"),)
-    assert [span.note for span in of(run, Operation.CHAT)] == ["", "length"]
+    assert [span.note for span in spans_of(run, Operation.CHAT)] == ["", "length"]
 
 
 def test_messages_of_the_events_of_before() -> None:
     run = case("genai")[1]
-    body = run.load(of(run, Operation.CHAT)[1])
+    body = run.load(spans_of(run, Operation.CHAT)[1])
     assert body.input_messages == (
         Message("user", (Text("Open the roof"),)),
         Message("assistant", (ToolCall("call_9", "roof", {"open": True}),)),
@@ -261,7 +261,7 @@ def test_messages_of_the_events_of_before() -> None:
 
 def test_flattened_messages_of_open_inference() -> None:
     (run,) = case("openinference")
-    body = run.load(of(run, Operation.INVOKE_WORKFLOW)[0])
+    body = run.load(spans_of(run, Operation.INVOKE_WORKFLOW)[0])
     assert body.input_messages[0] == Message("system", (Text("Count with care."),))
     text, image = body.input_messages[1].parts
     assert text == Text("How many apples are ripe?")
@@ -282,7 +282,7 @@ def test_messages_of_the_other_dialects() -> None:
         (rake, "Rake the leaves", (Text("Done."), ToolCall("k2", "rake", {"bed": 2}))),
         (sow, "Sow beans", (Text("Sown."),)),
     ):
-        (chat,) = of(run, Operation.CHAT)
+        (chat,) = spans_of(run, Operation.CHAT)
         assert run.summary.prompt == asked
         assert run.load(chat).output_messages[0].parts == answered
         assert run.summary.tool_calls == 1

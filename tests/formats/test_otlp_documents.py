@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.formats.test_otlp import FORMAT, request, span
-from tests.formats.test_otlp_growing import of, spans
+from tests.formats.test_otlp_growing import in_trace, spans
 from tracetui.cli import main
 from tracetui.formats.decode import decode
 from tracetui.formats.otlp import files as documents
@@ -95,7 +95,7 @@ def test_a_broken_document_is_a_problem_with_its_place(tmp_path: Path) -> None:
 
 
 def test_each_document_is_decoded_once_for_all_its_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    records = [of(trace, record) for trace in range(100, 140) for record in spans()[:3]]
+    records = [in_trace(trace, record) for trace in range(100, 140) for record in spans()[:3]]
     path = put(tmp_path / "one.json", json.dumps(request(*records), indent=2))
     runs, _ = listed(path)
     assert len(runs) == 40
@@ -138,7 +138,8 @@ def test_fields_of_spans_that_the_protocol_does_not_know_are_counted(tmp_path: P
 def test_the_traces_of_a_conversation_are_found_by_its_id(tmp_path: Path) -> None:
     names = ({"gen_ai.conversation.id": "talk-7"}, {"session.id": "talk-7"}, {"thread": "talk-7"})
     requests = [
-        request(of(trace, span(1, None, 0, 90, attributes=attributes))) for trace, attributes in enumerate(names, 1)
+        request(in_trace(trace, span(1, None, 0, 90, attributes=attributes)))
+        for trace, attributes in enumerate(names, 1)
     ]
     path = put(tmp_path / "lines.jsonl", "".join(json.dumps(request) + "\n" for request in requests))
     runs, _ = listed(path)

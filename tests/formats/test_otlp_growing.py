@@ -24,7 +24,7 @@ from tracetui.sources.local import LocalSource
 Record = dict[str, Any]
 
 
-def of(trace: int, record: Record) -> Record:
+def in_trace(trace: int, record: Record) -> Record:
     return record | {"traceId": f"{trace:032x}"}
 
 
@@ -32,9 +32,9 @@ def spans() -> list[Record]:
     records = []
     for trace in (1, 2, 3):
         records += [
-            of(trace, span(2, 1, 1, 40, attributes=used(3 * trace, 4))),
-            of(trace, span(3, 2, 2, 30, attributes=CHAT, status={"code": 2, "message": f"wilted {trace}"})),
-            of(trace, span(1, None, 0, 90, attributes={"gen_ai.operation.name": "invoke_agent"})),
+            in_trace(trace, span(2, 1, 1, 40, attributes=used(3 * trace, 4))),
+            in_trace(trace, span(3, 2, 2, 30, attributes=CHAT, status={"code": 2, "message": f"wilted {trace}"})),
+            in_trace(trace, span(1, None, 0, 90, attributes={"gen_ai.operation.name": "invoke_agent"})),
         ]
     return records
 
@@ -96,14 +96,14 @@ def test_only_what_came_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(counting.Count, "take", noted)
     for number, trace in ((10, 4), (11, 5)):
-        grow(path, json.dumps(request(of(trace, span(1, None, 0, 90)))).encode() + b"\n")
+        grow(path, json.dumps(request(in_trace(trace, span(1, None, 0, 90)))).encode() + b"\n")
         read.clear()
         went_on = summarize(path, kept)
         assert read == [number]
         assert went_on == summarize(path, None)
     (reader,) = kept.values()
     assert [trace for trace in reader.session.traces.values() if trace is not None and trace.key < f"{4:032x}"] == []
-    late = of(1, span(9, 1, 3, 4, attributes=used(50, 5)))
+    late = in_trace(1, span(9, 1, 3, 4, attributes=used(50, 5)))
     grow(path, json.dumps(request(late)).encode() + b"\n")
     assert summarize(path, kept) == summarize(path, None)
     assert summarize(path, kept)[0].usage.input_tokens == 53

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.formats.test_otlp import CHAT, of, request, run_of, span, used
+from tests.formats.test_otlp import CHAT, request, run_of, span, spans_of, used
 from tests.shared import examples
 from tracetui.model import FirstError, Operation, Reasoning, Status, Text, ToolCall, ToolResult, Usage
 
@@ -201,4 +201,4 @@ def test_the_last_version_of_a_repeated_root_span_counts(tmp_path: Path) -> None
     ended = span(1, None, 0, 10, attributes=AGENT, status={"code": 2})
     run = run_of(tmp_path, request(open_), request(ended))
     assert (run.summary.status, run.summary.duration_ms) == (Status.ERROR, 10)
-    assert of(run, Operation.INVOKE_AGENT)[0].status is Status.ERROR
+    assert spans_of(run, Operation.INVOKE_AGENT)[0].status is Status.ERROR

@@ -128,18 +128,18 @@ def test_files_elsewhere_are_cached_by_what_sftp_reports(there: Sshd, traces: Pa
 def test_commands_take_places_elsewhere(there: Sshd, traces: Path, cli: Cli, form: str) -> None:
     place = form.format(traces)
 
-    def same(*arguments: str) -> None:
+    def check_same(*arguments: str) -> None:
         far, here = cli(*arguments), cli(*(argument.replace(place, str(traces)) for argument in arguments))
         assert (far.status, far.err) == (here.status, here.err.replace(str(traces), place))
         assert far.text.replace(place, str(traces)) == here.text or arguments[0] == "ls"
         assert far.text
 
-    same("doctor", place)
-    same("show", f"{place}/daily.db#nightly-1/1")
-    same("show", f"{place}/paprika/plan-7.json/3", "--json")
-    same("show", f"{place}/lattice/weather.jsonl#seoul-1", "--raw")
-    same("show", f"{place}/paprika/plan-7-again.json", "--json")
-    same("show", "plan-7-a", "--trace-dir", place)
+    check_same("doctor", place)
+    check_same("show", f"{place}/daily.db#nightly-1/1")
+    check_same("show", f"{place}/paprika/plan-7.json/3", "--json")
+    check_same("show", f"{place}/lattice/weather.jsonl#seoul-1", "--raw")
+    check_same("show", f"{place}/paprika/plan-7-again.json", "--json")
+    check_same("show", "plan-7-a", "--trace-dir", place)
     far, here = cli("ls", place, "--json"), cli("ls", str(traces), "--json")
     assert json.loads(far.text.replace(place, str(traces))) == here.data
 
