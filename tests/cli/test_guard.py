@@ -23,7 +23,7 @@ from tracetui.export.snippets import fork
 from tracetui.formats import programs, registry
 from tracetui.formats.base import CERTAIN, Chunk
 from tracetui.formats.guard import problem_of
-from tracetui.live.scan import Found, part_folders_of, scan
+from tracetui.live.scan import ScannedFile, part_folders_of, scan
 from tracetui.live.search import Outcome, grep_runs
 from tracetui.model import Body, Header, Problem, Run, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
@@ -160,7 +160,7 @@ def _forget() -> None:
     registry.formats.cache_clear()
 
 
-def by_name(folder: Path) -> dict[str, Found]:
+def by_name(folder: Path) -> dict[str, ScannedFile]:
     return {Path(entry.path).name: entry for entry in scan(LocalSource(), [str(folder)], deep=True)}
 
 

@@ -15,7 +15,7 @@ from tracetui.analysis.gate import Verdict, gate
 from tracetui.analysis.run_tree import run_tree
 from tracetui.analysis.tasks import matrix
 from tracetui.live.load import read_run
-from tracetui.live.scan import Found, scan
+from tracetui.live.scan import ScannedFile, scan
 from tracetui.model import Problem, Run, RunSummary
 from tracetui.sources.local import LocalSource
 
@@ -94,7 +94,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @cache
-def scanned(folder: Path) -> tuple[Found, ...]:
+def scanned(folder: Path) -> tuple[ScannedFile, ...]:
     return tuple(scan(LocalSource(), [str(folder)], deep=True))
 
 

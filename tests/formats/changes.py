@@ -31,8 +31,8 @@ def somewhere(value: Any, chance: random.Random) -> tuple[Any, Any]:
     places: list[tuple[Any, Any]] = []
     stack = [value]
     while stack:
-        one = stack.pop()
-        keys = list(one) if isinstance(one, dict) else range(len(one))
-        places += [(one, key) for key in keys]
-        stack += [one[key] for key in keys if isinstance(one[key], dict | list)]
+        container = stack.pop()
+        keys = list(container) if isinstance(container, dict) else range(len(container))
+        places += [(container, key) for key in keys]
+        stack += [container[key] for key in keys if isinstance(container[key], dict | list)]
     return chance.choice(places or [(value, "type")])

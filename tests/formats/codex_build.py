@@ -84,11 +84,13 @@ def used(path: Path) -> dict[str, int]:
             records.append(json.loads(line))
         except ValueError:
             continue
-    valid = [one for one in records if isinstance(one, dict) and isinstance(one.get("payload"), dict)]
-    usages = [one["payload"]["usage"] for one in valid if one.get("type") == "token_usage_record"]
+    valid = [record for record in records if isinstance(record, dict) and isinstance(record.get("payload"), dict)]
+    usages = [record["payload"]["usage"] for record in valid if record.get("type") == "token_usage_record"]
     if not usages:
         total = None
-        for info in (one["payload"].get("info") for one in valid if one["payload"].get("type") == "token_count"):
+        for info in (
+            record["payload"].get("info") for record in valid if record["payload"].get("type") == "token_count"
+        ):
             if info and info.get("last_token_usage") and info["total_token_usage"] != total:
                 total = info["total_token_usage"]
                 usages.append(info["last_token_usage"])

@@ -28,9 +28,9 @@ def event(kind: str, agent: str | None = None, /, **data: Any) -> Record:
 
 def start(**data: Any) -> Record:
     context = {"cwd": "/home/ada/orchard", "gitRoot": "/home/ada/orchard", "branch": "pears"}
-    told = {"sessionId": SESSION, "version": 1, "producer": "copilot-agent", "copilotVersion": "1.0.102"}
+    fields = {"sessionId": SESSION, "version": 1, "producer": "copilot-agent", "copilotVersion": "1.0.102"}
     times = {"startTime": "2026-03-02T09:15:00.250Z", "selectedModel": "gpt-5", "context": context}
-    return event("session.start", **(told | times | data))
+    return event("session.start", **(fields | times | data))
 
 
 def user(text: str, agent: str | None = None, /, **data: Any) -> Record:
@@ -59,27 +59,27 @@ def begins(ident: str, name: str = "bash", agent: str | None = None, **arguments
 
 
 def ends(ident: str, text: str = "fine", agent: str | None = None, **data: Any) -> Record:
-    told = {"toolCallId": ident, "success": True, "result": {"content": text}} | data
-    return event("tool.execution_complete", agent, **told)
+    fields = {"toolCallId": ident, "success": True, "result": {"content": text}} | data
+    return event("tool.execution_complete", agent, **fields)
 
 
 def used(call: str, sequence: int, agent: str | None = None, **usage: Any) -> Record:
-    told = {"model": "gpt-5", "inputTokens": 1200, "outputTokens": 85, "cacheReadTokens": 900, "cacheWriteTokens": 0}
-    told |= {"reasoningTokens": 30, "cost": 1.0, "duration": 250, "apiCallId": call, "finishReason": "stop"}
+    tokens = {"model": "gpt-5", "inputTokens": 1200, "outputTokens": 85, "cacheReadTokens": 900, "cacheWriteTokens": 0}
+    tokens |= {"reasoningTokens": 30, "cost": 1.0, "duration": 250, "apiCallId": call, "finishReason": "stop"}
     account = {"sourceSessionId": agent or SESSION, "sequence": sequence, "usageId": call}
-    return event("session.usage_record", agent, usage=told | {"accounting": account} | usage)
+    return event("session.usage_record", agent, usage=tokens | {"accounting": account} | usage)
 
 
 def metrics(calls: int) -> Record:
-    """What a shutdown tells of so many calls like those of `used`."""
+    """The model metrics of a shutdown after so many calls like those of `used`."""
     usage = {"inputTokens": 1200, "outputTokens": 85, "cacheReadTokens": 900, "cacheWriteTokens": 0}
-    told = {name: count * calls for name, count in (usage | {"reasoningTokens": 30}).items()}
-    return {"gpt-5": {"requests": {"count": calls, "cost": calls}, "usage": told}}
+    tokens = {name: count * calls for name, count in (usage | {"reasoningTokens": 30}).items()}
+    return {"gpt-5": {"requests": {"count": calls, "cost": calls}, "usage": tokens}}
 
 
 def shutdown(calls: int = 0, **data: Any) -> Record:
-    told = {"shutdownType": "routine", "totalApiDurationMs": 250 * calls, "modelMetrics": metrics(calls)}
-    return event("session.shutdown", **(told | data))
+    fields = {"shutdownType": "routine", "totalApiDurationMs": 250 * calls, "modelMetrics": metrics(calls)}
+    return event("session.shutdown", **(fields | data))
 
 
 NAMES = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens", "reasoningTokens")
@@ -94,31 +94,31 @@ def tokens(path: Path) -> dict[str, int]:
     total = dict.fromkeys(NAMES, 0)
     seen: set[tuple[str, int]] = set()
     records: list[Record] = []
-    said = 0
+    output_tokens = 0
     for line in path.read_bytes().split(b"\n"):
         try:
-            one = json.loads(line)
+            record = json.loads(line)
         except ValueError:
             continue
-        data = one["data"]
-        if one["type"] == "session.usage_record":
+        data = record["data"]
+        if record["type"] == "session.usage_record":
             account = data["usage"]["accounting"]
             if (account["sourceSessionId"], account["sequence"]) not in seen:
                 seen.add((account["sourceSessionId"], account["sequence"]))
                 records.append(data["usage"])
-        elif one["type"] == "assistant.message":
-            said += data.get("outputTokens", 0)
-        elif one["type"] == "session.shutdown":
-            found = records or _metrics(data)
-            _sum(total, found or [{"outputTokens": said}])
-            records, said = [], 0
-    _sum(total, records or [{"outputTokens": said}])
+        elif record["type"] == "assistant.message":
+            output_tokens += data.get("outputTokens", 0)
+        elif record["type"] == "session.shutdown":
+            usages = records or _metrics(data)
+            _sum(total, usages or [{"outputTokens": output_tokens}])
+            records, output_tokens = [], 0
+    _sum(total, records or [{"outputTokens": output_tokens}])
     return total
 
 
 def _metrics(data: Record) -> list[Record]:
-    models = [one["usage"] for one in data["modelMetrics"].values() if "usage" in one]
-    details = {name: one["tokenCount"] for name, one in data.get("tokenDetails", {}).items()}
+    models = [model["usage"] for model in data["modelMetrics"].values() if "usage" in model]
+    details = {name: detail["tokenCount"] for name, detail in data.get("tokenDetails", {}).items()}
     if models or not details:
         return models
     cached = details["cache_read"], details["cache_write"]
@@ -126,7 +126,7 @@ def _metrics(data: Record) -> list[Record]:
     return [dict(zip(NAMES, (given, details["output"], *cached), strict=False))]
 
 
-def _sum(total: dict[str, int], found: list[Record]) -> None:
-    for usage in found:
+def _sum(total: dict[str, int], records: list[Record]) -> None:
+    for usage in records:
         for name in NAMES:
             total[name] += usage.get(name, 0)

@@ -1,6 +1,6 @@
 """Makes the logs of the Inspect cases: ``python -m tests.formats.inspect_build``.
 
-They tell one small story, of agents that look up tides, as each version of Inspect wrote logs. `archive` packs members
+They are one small story, of agents that look up tides, as each version of Inspect wrote logs. `archive` packs members
 as Inspect does, also by Zstandard in several frames, which Python's own `zipfile` cannot write.
 """
 
@@ -53,13 +53,13 @@ def archive(
     return body + directory + end if listed else body
 
 
-# ---- what all logs tell
+# ---- parts of all logs
 
 
-def usage(given: int, made: int, read: int | None = None) -> dict[str, Any]:
+def usage(given: int, output: int, read: int | None = None) -> dict[str, Any]:
     """Tokens, as Inspect counts: what came from a cache is not among those that went in."""
     cached = {} if read is None else {"input_tokens_cache_read": read}
-    return {"input_tokens": given, "output_tokens": made, "total_tokens": given + made + (read or 0), **cached}
+    return {"input_tokens": given, "output_tokens": output, "total_tokens": given + output + (read or 0), **cached}
 
 
 def head(eval_id: str, **more: Any) -> dict[str, Any]:
@@ -267,13 +267,13 @@ def retried(ident: str, epoch: int = 1) -> dict[str, Any]:
 def summary(sample: Mapping[str, Any]) -> dict[str, Any]:
     """What Inspect says of a sample in short."""
     names = ("id", "epoch", "input", "target", "metadata", "scores", "model_usage", "started_at", "completed_at")
-    found = {name: sample[name] for name in (*names, "total_time", "working_time", "uuid") if name in sample}
+    fields = {name: sample[name] for name in (*names, "total_time", "working_time", "uuid") if name in sample}
     error, limit = sample.get("error"), sample.get("limit")
     if error:
-        found["error"] = error["message"]
+        fields["error"] = error["message"]
     if limit:
-        found["limit"] = limit["type"]
-    return {**found, "retries": len(sample.get("error_retries") or ()), "completed": True, "message_count": 4}
+        fields["limit"] = limit["type"]
+    return {**fields, "retries": len(sample.get("error_retries") or ()), "completed": True, "message_count": 4}
 
 
 def ended(spec: dict[str, Any], samples: Iterable[Mapping[str, Any]], **more: Any) -> dict[str, Any]:
@@ -317,20 +317,23 @@ def in_pieces(members: dict[str, Any], size: int = 7) -> dict[str, Any]:
     numbered = json.dumps(members)
     for number, name in enumerate(names):
         numbered = numbered.replace(f"attachment://{name}", f"attachment://{number}")
-    again = json.loads(numbered)
+    renumbered = json.loads(numbered)
     left_out = ("messages", "events", "attachments", "events_data", "metadata")
-    shell = {name: value for name, value in again.items() if name not in left_out}
+    shell = {name: value for name, value in renumbered.items() if name not in left_out}
     parts = {
-        "messages": again["events_data"]["messages"],
-        "events": again["events"],
-        "calls": again["events_data"]["calls"],
+        "messages": renumbered["events_data"]["messages"],
+        "events": renumbered["events"],
+        "calls": renumbered["events_data"]["calls"],
         "attachments": [members["attachments"][name] for name in names],
     }
-    found = {f"{below}/sample.json": {**shell, "message_refs": [[0, 4]]}, f"{below}/metadata.json": members["metadata"]}
+    members_by_name = {
+        f"{below}/sample.json": {**shell, "message_refs": [[0, 4]]},
+        f"{below}/metadata.json": members["metadata"],
+    }
     for part, items in parts.items():
         for begin in range(0, len(items), size):
-            found[f"{below}/{part}/{begin}.json"] = items[begin : begin + size]
-    return {**found, f"{below}/skeleton.json": {"version": 1}, f"{below}/events/stats.json": {"chunks": []}}
+            members_by_name[f"{below}/{part}/{begin}.json"] = items[begin : begin + size]
+    return {**members_by_name, f"{below}/skeleton.json": {"version": 1}, f"{below}/events/stats.json": {"chunks": []}}
 
 
 def early() -> dict[str, Any]:

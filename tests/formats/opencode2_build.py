@@ -69,8 +69,8 @@ def _call(name: str, state: Record, second: float) -> Record:
             "time": times}  # fmt: skip
 
 
-def said(words: str) -> Record:
-    return {"type": "text", "text": words}
+def said(text: str) -> Record:
+    return {"type": "text", "text": text}
 
 
 def stories_2(write: Writer2) -> None:

@@ -185,8 +185,8 @@ def _counted(write: Writer, session: str, prefix: str) -> None:
     tried = call(
         "bash", {"command": "ls trees"}, "ls: trees: No such file\n", 2.8, exit=2, output="ls: trees: No such file\n"
     )
-    found = call("bash", {"command": "ls orchard"}, "row1\nrow2\n", 2.9, exit=0, truncated=False)
-    write.step(first, session, 2.6, 3.4, thought, text("I will look.", 2.7), tried, found, reason="tool-calls")
+    listing = call("bash", {"command": "ls orchard"}, "row1\nrow2\n", 2.9, exit=0, truncated=False)
+    write.step(first, session, 2.6, 3.4, thought, text("I will look.", 2.7), tried, listing, reason="tool-calls")
     write.answer(second, session, 3.4, asked, end=5)
     given = {"description": "Count the rows", "prompt": "Count the rows", "subagent_type": "general"}
     task = call("task", given, "Seven rows.", 3.45, 1.1, sessionId="ses_sub", parentSessionId="ses_a")
@@ -203,10 +203,10 @@ def _troubled(write: Writer) -> None:
     write.answer("msg_b2", "ses_bad", 61.5, "msg_b1", end=62.5, finish="length")
     refused = failed("edit", {"filePath": "/home/ada/oak", "oldString": "a"}, "oldString not found", 62)
     aborted = failed("bash", {"command": "sleep 60"}, "Tool execution aborted", 62.2, interrupted=True)
-    again = {"type": "retry", "attempt": 1, "time": {"created": at(61.7)}}
-    again |= {"error": {"name": "APIError", "data": {"message": "Overloaded", "statusCode": 529}}}
+    retry = {"type": "retry", "attempt": 1, "time": {"created": at(61.7)}}
+    retry |= {"error": {"name": "APIError", "data": {"message": "Overloaded", "statusCode": 529}}}
     odd = {"type": "hologram", "depth": 3}
-    write.step("msg_b2", "ses_bad", 61.6, 62.5, again, refused, aborted, odd)
+    write.step("msg_b2", "ses_bad", 61.6, 62.5, retry, refused, aborted, odd)
     write.answer("msg_b3", "ses_bad", 63, "msg_b1", end=64)
     write.step("msg_b3", "ses_bad", 63, 63.4, text("First.", 63.1), reason="tool-calls")
     write.step("msg_b3", "ses_bad", 63.5, 64, text("Second.", 63.6))
@@ -246,9 +246,9 @@ def exported(db: sqlite3.Connection, session: str) -> Record:
     for message in db.execute("SELECT * FROM message WHERE session_id = ? ORDER BY time_created, id", (session,)):
         ids = {"id": message["id"], "sessionID": session}
         parts = db.execute("SELECT * FROM part WHERE message_id = ? ORDER BY id", (message["id"],)).fetchall()
-        told = [json.loads(part["data"]) | {"id": part["id"], "sessionID": session, "messageID": message["id"]}
+        bodies = [json.loads(part["data"]) | {"id": part["id"], "sessionID": session, "messageID": message["id"]}
                 for part in parts]  # fmt: skip
-        messages.append({"info": json.loads(message["data"]) | ids, "parts": told})
+        messages.append({"info": json.loads(message["data"]) | ids, "parts": bodies})
     return {"info": info, "messages": messages}
 
 
@@ -257,10 +257,10 @@ def stored(document: Record, root: Path) -> Path:
     info = {key: value for key, value in document["info"].items() if key not in ("tokens", "cost", "model")}
     main = _write(root / "session" / info["projectID"] / f"{info['id']}.json", info)
     for message in document["messages"]:
-        told = message["info"]
-        _write(root / "message" / info["id"] / f"{told['id']}.json", told)
+        message_info = message["info"]
+        _write(root / "message" / info["id"] / f"{message_info['id']}.json", message_info)
         for part in message["parts"]:
-            _write(root / "part" / told["id"] / f"{part['id']}.json", part)
+            _write(root / "part" / message_info["id"] / f"{part['id']}.json", part)
     return main
 
 

@@ -20,7 +20,7 @@ from tracetui.diff.comparison import compare
 from tracetui.formats import registry
 from tracetui.formats.atif import Atif
 from tracetui.live.load import Reader
-from tracetui.live.scan import Found, scan
+from tracetui.live.scan import ScannedFile, scan
 from tracetui.model import Operation, Reasoning, Run, RunRef, Span, Status, StatusSource, Text, ToolCall, Usage
 from tracetui.sources.local import LocalSource
 from tracetui.testing import read_run as run_of
@@ -38,19 +38,19 @@ def read(path: Path) -> Run:
     return run_of(FORMAT, RunRef(FORMAT.name, str(path)))
 
 
-def listed(folder: Path) -> dict[str, Found]:
+def listed(folder: Path) -> dict[str, ScannedFile]:
     """What became of each file of a folder, by name."""
-    return {Path(found.path).name: found for found in scan(SOURCE, [str(folder)], deep=True, only=FORMAT)}
+    return {Path(file.path).name: file for file in scan(SOURCE, [str(folder)], deep=True, only=FORMAT)}
 
 
 def span(run: Run, name: str) -> Span:
     """The first span of that id or name."""
-    return next(one for one in run.spans if name in (one.id, one.name))
+    return next(span for span in run.spans if name in (span.id, span.name))
 
 
 def loaded(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_bytes())
-    return found
+    document: dict[str, Any] = json.loads(path.read_bytes())
+    return document
 
 
 def write(path: Path, document: Any) -> None:
@@ -68,24 +68,26 @@ def trajectory(*steps: dict[str, Any], **fields: Any) -> dict[str, Any]:
 @with_case(["turns"])
 def test_a_step_is_a_span_and_its_calls_are_below_it(case: Path) -> None:
     run = read(case / "trajectory.json")
-    assert [one.step for one in run.spans if one.is_step] == list(range(1, 11))
-    assert [one.name for one in run.spans if one.parent_id == "4"] == ["look", "bash", "ask"]
-    one = span(run, "4")
-    assert (one.operation, one.model, one.preview) == (
+    assert [span.step for span in run.spans if span.is_step] == list(range(1, 11))
+    assert [span.name for span in run.spans if span.parent_id == "4"] == ["look", "bash", "ask"]
+    chat = span(run, "4")
+    assert (chat.operation, chat.model, chat.preview) == (
         Operation.CHAT,
         "mock/small",
         "I look at the tree, and at the shears.",
     )
-    parts = run.load(one).output_messages[0].parts
+    parts = run.load(chat).output_messages[0].parts
     assert [type(part) for part in parts] == [Reasoning, Text, ToolCall, ToolCall, ToolCall]
     assert run.load(span(run, "4.2")).output == "ls: shed/shears: no such file"
-    assert json.loads(run.load(one).raw)["step_id"] == 4
+    assert json.loads(run.load(chat).raw)["step_id"] == 4
 
 
 @with_case(["turns"])
 def test_only_a_field_says_that_something_failed(case: Path) -> None:
     run = read(case / "trajectory.json")
-    known = {one.id: (one.status, one.status_source) for one in run.spans if one.operation is Operation.EXECUTE_TOOL}
+    known = {
+        span.id: (span.status, span.status_source) for span in run.spans if span.operation is Operation.EXECUTE_TOOL
+    }
     assert known == {
         "4.1": (Status.OK, StatusSource.DERIVED),
         "4.2": (Status.ERROR, StatusSource.EXIT),
@@ -128,8 +130,8 @@ def test_an_unknown_source_is_a_row_of_its_own_and_no_problem(case: Path) -> Non
     document["steps"].append({"step_id": 11, "source": "weather", "message": "It stops."})
     write(path, document)
     run = read(path)
-    rows = [one for one in run.spans if one.name == "weather"]
-    assert [one.operation for one in rows] == [Operation.UNKNOWN] * 2
+    rows = [span for span in run.spans if span.name == "weather"]
+    assert [row.operation for row in rows] == [Operation.UNKNOWN] * 2
     assert run.problems == ()
 
 
@@ -146,7 +148,7 @@ def raw_usage(path: Path) -> tuple[int, int, int, float]:
     return int(sums[0]), int(sums[1]), int(sums[2]), sums[3]
 
 
-def told(usage: Usage | None) -> tuple[int, int, int, float]:
+def counts(usage: Usage | None) -> tuple[int, int, int, float]:
     assert usage is not None
     return (
         usage.input_tokens or 0,
@@ -159,7 +161,7 @@ def told(usage: Usage | None) -> tuple[int, int, int, float]:
 def check_sums(path: Path) -> None:
     """What is counted is what the raw steps hold, and what `final_metrics` declares."""
     run = read(path)
-    counted, raw = told(run.summary.usage), raw_usage(path)
+    counted, raw = counts(run.summary.usage), raw_usage(path)
     assert counted[:3] == raw[:3]
     assert math.isclose(counted[3], raw[3], abs_tol=1e-9)
     assert run.body.totals
@@ -218,14 +220,14 @@ def test_a_number_that_no_step_says_is_the_declared_one(case: Path) -> None:
 @with_case(["continued"])
 def test_a_run_that_goes_on_in_other_files_is_one(case: Path) -> None:
     files = listed(case)
-    assert {name: Path(found.part_of or "").name for name, found in files.items()} == {
+    assert {name: Path(file.part_of or "").name for name, file in files.items()} == {
         "trajectory.json": "",
         "trajectory.cont-1.json": "trajectory.json",
         "trajectory.cont-2.json": "trajectory.json",
     }
     run = read(case / "ferry" / "trajectory.json")
-    assert [one.id for one in run.spans if one.is_step] == ["1", "2", "cont-1/3", "cont-1/4", "cont-2/1"]
-    assert [one.preview for one in run.spans if one.name == "continuation"] == [
+    assert [span.id for span in run.spans if span.is_step] == ["1", "2", "cont-1/3", "cont-1/4", "cont-2/1"]
+    assert [span.preview for span in run.spans if span.name == "continuation"] == [
         "trajectory.cont-1.json",
         "trajectory.cont-2.json",
     ]
@@ -237,61 +239,61 @@ def test_copied_context_counts_once(case: Path) -> None:
     folder = case / "ferry"
     run = read(folder / "trajectory.json")
     sums = [raw_usage(path) for path in folder.iterdir()]
-    assert told(run.summary.usage)[:3] == tuple(sum(column) for column in zip(*sums, strict=True))[:3]
+    assert counts(run.summary.usage)[:3] == tuple(sum(column) for column in zip(*sums, strict=True))[:3]
     assert (run.summary.llm_calls, run.summary.tool_calls) == (3, 1)
-    copies = [one for one in run.spans if one.parent_id == "cont-1/copied"]
-    assert [(one.operation, one.note, one.usage) for one in copies] == [(Operation.MESSAGE, "copied", None)] * 2
+    copies = [span for span in run.spans if span.parent_id == "cont-1/copied"]
+    assert [(copy.operation, copy.note, copy.usage) for copy in copies] == [(Operation.MESSAGE, "copied", None)] * 2
     assert [total.name for total in run.body.totals if total.differs] == ["cont-2 total_prompt_tokens"]
 
 
 @with_case(["agents"])
 def test_sub_agents_are_below_the_calls_that_started_them(case: Path) -> None:
     files = listed(case)
-    assert sorted(name for name, found in files.items() if found.part_of) == [
+    assert sorted(name for name, file in files.items() if file.part_of) == [
         "trajectory.summarization-1-summary.json",
         "trajectory.wasp.json",
     ]
     run = read(case / "trajectory.json")
-    above = {one.name: one.parent_id for one in run.spans if one.operation is Operation.INVOKE_AGENT}
+    above = {span.name: span.parent_id for span in run.spans if span.operation is Operation.INVOKE_AGENT}
     assert above == {"bee": "2.1", "larva": "agent-1/2.1", "wasp": "2.2", "summary": "3", "drone": None}
     assert run.summary.steps == 4
-    assert {one.step for one in run.spans if one.id.startswith("agent-")} == {None}
+    assert {span.step for span in run.spans if span.id.startswith("agent-")} == {None}
     assert ["trajectory.lost.json" in problem.reason for problem in run.problems] == [True]
-    assert told(run.summary.usage)[:3] == (357, 29, 140)
+    assert counts(run.summary.usage)[:3] == (357, 29, 140)
     assert run.load(span(run, "wasp")).attributes["file"] == "trajectory.wasp.json"
     assert run.load(span(run, "bee")).attributes["agent"]["name"] == "bee"
 
 
-def test_a_reference_to_nothing_is_told(tmp_path: Path) -> None:
+def test_a_reference_to_nothing_is_reported(tmp_path: Path) -> None:
     refs = [{"trajectory_id": "nobody"}, {"session_id": "twins"}]
     step = {"source": "system", "message": "", "observation": {"results": [{"subagent_trajectory_ref": refs}]}}
     twins = [trajectory({"source": "agent", "message": "I"}, session_id="twins") for _ in range(2)]
     write(tmp_path / "t.json", trajectory(step, subagent_trajectories=twins))
     run = read(tmp_path / "t.json")
     assert [problem.reason for problem in run.problems] == ["there is no trajectory 'nobody' within it"]
-    agents = [one for one in run.spans if one.operation is Operation.INVOKE_AGENT]
-    assert [(one.parent_id, one.note) for one in agents] == [(None, "no call refers to it")] * 2
+    agents = [span for span in run.spans if span.operation is Operation.INVOKE_AGENT]
+    assert [(agent.parent_id, agent.note) for agent in agents] == [(None, "no call refers to it")] * 2
     assert run.load(run.spans[0]).attributes["observation"]["results"][0]["subagent_trajectory_ref"] == refs
 
 
 @with_case(["agents"])
 def test_a_file_that_somebody_names_is_nobodys_part(case: Path) -> None:
     path = str(case / "trajectory.wasp.json")
-    (found,) = scan(SOURCE, [path], deep=True, only=FORMAT)
-    assert [run.id for run in found.runs] == ["wasp-s"]
+    (file,) = scan(SOURCE, [path], deep=True, only=FORMAT)
+    assert [run.id for run in file.runs] == ["wasp-s"]
 
 
 def test_files_that_refer_to_each_other_are_all_listed(tmp_path: Path) -> None:
-    for one, other in (("a", "b"), ("b", "c"), ("c", "a"), ("d", "a")):
-        write(tmp_path / f"{one}.json", trajectory(continued_trajectory_ref=f"{other}.json"))
+    for name, other in (("a", "b"), ("b", "c"), ("c", "a"), ("d", "a")):
+        write(tmp_path / f"{name}.json", trajectory(continued_trajectory_ref=f"{other}.json"))
     files = listed(tmp_path)
-    assert sorted(name for name, found in files.items() if not found.part_of) == [
+    assert sorted(name for name, file in files.items() if not file.part_of) == [
         "a.json",
         "b.json",
         "c.json",
         "d.json",
     ]
-    assert len([one for one in read(tmp_path / "a.json").spans if one.name == "continuation"]) == 2
+    assert len([span for span in read(tmp_path / "a.json").spans if span.name == "continuation"]) == 2
 
 
 def test_a_path_in_a_reference_leads_nowhere_else(tmp_path: Path) -> None:
@@ -347,8 +349,8 @@ def test_a_part_that_comes_or_changes_is_read(case: Path) -> None:
 @with_case(["continued"])
 def test_a_run_is_running_while_one_of_its_files_changes(case: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, part = (case / "ferry" / name for name in ("trajectory.json", "trajectory.cont-1.json"))
-    for one in path.parent.iterdir():
-        os.utime(one, (1_600_000_000, 1_600_000_000))
+    for file in path.parent.iterdir():
+        os.utime(file, (1_600_000_000, 1_600_000_000))
     reader = Reader(SOURCE, RunRef(FORMAT.name, str(path)))
     reader.catch_up()
     assert reader.build().summary.status is Status.OK
@@ -386,10 +388,10 @@ def test_trajectories_within_trajectories_end_somewhere(tmp_path: Path) -> None:
         document = trajectory({"source": "agent", "message": "above"}, subagent_trajectories=[document])
     write(tmp_path / "t.json", document)
     run = read(tmp_path / "t.json")
-    assert 10 < len([one for one in run.spans if one.operation is Operation.INVOKE_AGENT]) < 40
+    assert 10 < len([span for span in run.spans if span.operation is Operation.INVOKE_AGENT]) < 40
     assert [problem.where for problem in run.problems] == ["subagent_trajectories"]
-    for one in run.spans:
-        run.load(one)
+    for span in run.spans:
+        run.load(span)
 
 
 _CASES = sorted(CASES.rglob("input/**/*.json"))
@@ -425,7 +427,7 @@ def test_a_changed_trajectory_reads_the_same_where_it_must_be_read_leniently(pat
             write(changed, document | {"notes": notes})
             run = read(changed)
             summary = run.summary.replace(modified_at=0.0, size=None, problems=0, unread=None)
-            runs.append((summary, [replace(one, at=None) for one in run.spans], run.body.totals))
+            runs.append((summary, [replace(span, at=None) for span in run.spans], run.body.totals))
         assert runs[0] == runs[1]
 
 
@@ -456,8 +458,8 @@ def test_a_real_sub_agent_is_below_its_call() -> None:
 
 @needs_shared
 def test_a_real_rerun_differs_where_its_second_call_does() -> None:
-    one, other = (read(sample("atif", name, "trajectory.json")) for name in ("trial-a__orig", "trial-b__rerun"))
-    first = compare(one, other).first
+    original, other = (read(sample("atif", name, "trajectory.json")) for name in ("trial-a__orig", "trial-b__rerun"))
+    first = compare(original, other).first
     assert first is not None
     assert (first.path, first.a, first.b) == ("command", "cat missing-file.txt", "wc -l notes.txt")
 

@@ -1,4 +1,4 @@
-"""Trajectories in several files and folders: found from every side, told once, searched whole, and counted once."""
+"""Trajectories in several files and folders: found from every side, listed once, searched whole, and counted once."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def put(folder: Path, files: dict[str, Any]) -> None:
 
 def hits(folder: Path) -> list[str]:
     """Where the needle is: paths from the folder, and spans."""
-    found = [one for one in grep(LocalSource(), [str(folder)], Needle(BURIED)) if isinstance(one, Hit)]
-    return [f"{Path(one.ref.path).relative_to(folder)} {one.span}" for one in found]
+    hits = [hit for hit in grep(LocalSource(), [str(folder)], Needle(BURIED)) if isinstance(hit, Hit)]
+    return [f"{Path(hit.ref.path).relative_to(folder)} {hit.span}" for hit in hits]
 
 
 def test_a_chain_through_folders_is_one_run(tmp_path: Path) -> None:
@@ -58,8 +58,8 @@ def test_a_chain_through_folders_is_one_run(tmp_path: Path) -> None:
 
 def parts_of(folder: Path) -> dict[str, str]:
     """Files that are part of another one's run, with that."""
-    found = scan(LocalSource(), [str(folder)], deep=True)
-    return {str(Path(one.path).relative_to(folder)): one.part_of for one in found if one.part_of}
+    files = scan(LocalSource(), [str(folder)], deep=True)
+    return {str(Path(file.path).relative_to(folder)): file.part_of for file in files if file.part_of}
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def parts_of(folder: Path) -> dict[str, str]:
         "./subs/bee.json",
     ],
 )
-def test_so_much_of_the_end_of_a_path_counts_as_leads_somewhere(tmp_path: Path, ref: str) -> None:
+def test_a_path_of_elsewhere_is_resolved_by_its_end(tmp_path: Path, ref: str) -> None:
     put(
         tmp_path,
         {
@@ -86,7 +86,7 @@ def test_so_much_of_the_end_of_a_path_counts_as_leads_somewhere(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("ref", ["../../two/agent/trajectory.json", "trajectory.json", "./trajectory.json"])
-def test_nothing_goes_on_in_itself(tmp_path: Path, ref: str) -> None:
+def test_a_trajectory_does_not_continue_in_itself(tmp_path: Path, ref: str) -> None:
     put(
         tmp_path,
         {
@@ -139,9 +139,9 @@ def test_totals_of_a_later_file_count_once(tmp_path: Path, declared: int, steps:
 def test_extras_of_every_level_are_kept(tmp_path: Path) -> None:
     call = {"tool_call_id": "c", "function_name": "f", "arguments": {}, "extra": [["in a call"]]}
     result = {"source_call_id": "c", "content": None, "extra": {"exit_code": 0, "where": "in a result"}}
-    told = step("m", extra="in a step", tool_calls=[call], metrics={"prompt_tokens": 5, "extra": {"k": "in metrics"}})
-    told["observation"] = {"extra": "in an observation", "results": [result]}
-    root = trajectory(told, extra=[1, {"k": "in the root"}], final_metrics={"extra": {"k": "in all metrics"}})
+    record = step("m", extra="in a step", tool_calls=[call], metrics={"prompt_tokens": 5, "extra": {"k": "in metrics"}})
+    record["observation"] = {"extra": "in an observation", "results": [result]}
+    root = trajectory(record, extra=[1, {"k": "in the root"}], final_metrics={"extra": {"k": "in all metrics"}})
     root["agent"]["extra"] = "in the agent"
     put(tmp_path, {"t.json": root})
     run = read(tmp_path / "t.json")

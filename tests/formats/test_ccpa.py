@@ -77,9 +77,9 @@ def test_the_task_is_the_fixture_that_the_folder_records(tmp_path: Path, meta: b
     if meta is not None:
         (tmp_path / "meta.toml").write_bytes(meta)
     with SOURCE.open(str(path)) as file:
-        (found,) = Ccpa().summarize(file, deep=False)
-    assert isinstance(found, RunSummary)
-    assert (found.task, read(path).summary.task) == (task, task)
+        (summary,) = Ccpa().summarize(file, deep=False)
+    assert isinstance(summary, RunSummary)
+    assert (summary.task, read(path).summary.task) == (task, task)
 
 
 def student() -> Run:
@@ -88,9 +88,9 @@ def student() -> Run:
 
 def summary(path: Path, *, deep: bool) -> RunSummary:
     with SOURCE.open(str(path)) as file:
-        (found,) = Ccpa().summarize(file, deep=deep)
-        assert isinstance(found, RunSummary)
-        return found
+        (summary,) = Ccpa().summarize(file, deep=deep)
+        assert isinstance(summary, RunSummary)
+        return summary
 
 
 def encoded(*records: Record) -> bytes:
@@ -140,13 +140,25 @@ def parent(run: Run, span: Span) -> str | None:
 
 
 def test_the_header_is_what_the_first_and_last_record_say() -> None:
-    found = teacher().summary
-    assert (found.id, found.name, found.agent) == ("0195aa10-0000-7000-8000-000000000042", "claude-code", "claude-code")
-    assert (found.model, found.started_at, found.duration_ms) == ("claude-sonnet-4-6", 1778491800.0, 3270.0)
-    assert found.usage == Usage(input_tokens=1840, output_tokens=233, total_tokens=2073)
-    assert (found.status, found.status_word, found.status_source) == (Status.OK, "end_turn", StatusSource.EXPLICIT)
-    assert (found.steps, found.llm_calls, found.tool_calls) == (5, 5, 6)
-    assert found.prompt.startswith("Rename fetch_page")
+    original = teacher().summary
+    assert (original.id, original.name, original.agent) == (
+        "0195aa10-0000-7000-8000-000000000042",
+        "claude-code",
+        "claude-code",
+    )
+    assert (original.model, original.started_at, original.duration_ms) == (
+        "claude-sonnet-4-6",
+        1778491800.0,
+        3270.0,
+    )
+    assert original.usage == Usage(input_tokens=1840, output_tokens=233, total_tokens=2073)
+    assert (original.status, original.status_word, original.status_source) == (
+        Status.OK,
+        "end_turn",
+        StatusSource.EXPLICIT,
+    )
+    assert (original.steps, original.llm_calls, original.tool_calls) == (5, 5, 6)
+    assert original.prompt.startswith("Rename fetch_page")
 
 
 def test_the_run_tab_has_every_field_of_the_first_and_last_record() -> None:
@@ -251,7 +263,7 @@ def test_a_skill_shows_its_arguments_or_where_it_came_from(tmp_path: Path) -> No
         ({"ok": "false"}, Status.OK, StatusSource.DERIVED, None),
     ],
 )
-def test_how_a_call_went(
+def test_the_result_of_a_call_is_its_status(
     tmp_path: Path, fields: Record, status: Status, source: StatusSource, word: str | None
 ) -> None:
     run = session(tmp_path, turn(1, call("t")), result("t", content="42 passed", **fields), end())
@@ -297,7 +309,7 @@ def test_hooks_are_below_the_call_that_they_name(tmp_path: Path) -> None:
     assert parent(run, named(run, "PreToolUse")) == "Bash"  # written before the turn
     assert parent(run, named(run, "PostToolUse")) == "Bash"  # written after the result
     assert parent(run, named(run, "Notification")) is None
-    assert [one.reason for one in run.problems] == []
+    assert [problem.reason for problem in run.problems] == []
 
 
 def test_a_hook_may_name_a_call_of_an_earlier_turn(tmp_path: Path) -> None:
@@ -320,8 +332,8 @@ def test_hooks_without_a_call_go_by_turn_and_matcher(tmp_path: Path) -> None:
         hook(event="none"),
         hook(turn=7, matcher="Bash", event="other turn"),
     )
-    found = {name: parent(run, named(run, name)) for name in ("one", "either", "two fit", "none", "other turn")}
-    assert found == {"one": "Bash", "either": "Bash", "two fit": "assistant", "none": "assistant", "other turn": None}
+    parents = {name: parent(run, named(run, name)) for name in ("one", "either", "two fit", "none", "other turn")}
+    assert parents == {"one": "Bash", "either": "Bash", "two fit": "assistant", "none": "assistant", "other turn": None}
 
 
 def test_a_blocked_call_never_ran(tmp_path: Path) -> None:
@@ -350,9 +362,13 @@ def test_a_blocked_call_that_was_answered_all_the_same_has_that_status(tmp_path:
 @pytest.mark.parametrize("reason", ["max_tokens", "max_turns", "wall_timeout", "driver_error", "Wall-Timeout"])
 def test_a_limit_that_was_reached_is_the_cause(tmp_path: Path, reason: str) -> None:
     run = session(tmp_path, turn(1, call("t")), result("t", ok=False, content="recovered"), end(reason))
-    found = run.summary
-    assert (found.status, found.status_word, found.status_source) == (Status.ERROR, reason, StatusSource.EXPLICIT)
-    assert found.first_error == FirstError(f"session ended: {reason}", reason)
+    summary = run.summary
+    assert (summary.status, summary.status_word, summary.status_source) == (
+        Status.ERROR,
+        reason,
+        StatusSource.EXPLICIT,
+    )
+    assert summary.first_error == FirstError(f"session ended: {reason}", reason)
 
 
 def test_an_error_without_a_name_is_caused_by_the_call_that_failed(tmp_path: Path) -> None:
@@ -390,8 +406,8 @@ def test_an_end_without_a_reason_is_judged_by_what_came_last(tmp_path: Path) -> 
 
 
 def test_an_unknown_reason_is_not_guessed(tmp_path: Path) -> None:
-    found = session(tmp_path, end("moonset")).summary
-    assert (found.status, found.status_word) == (Status.UNKNOWN, "moonset")
+    summary = session(tmp_path, end("moonset")).summary
+    assert (summary.status, summary.status_word) == (Status.UNKNOWN, "moonset")
 
 
 # ------------------------------------------------------------------------------------------------------------- pairs
@@ -408,16 +424,16 @@ def test_an_unknown_reason_is_not_guessed(tmp_path: Path) -> None:
 )
 def test_a_student_replays_the_teacher_beside_it(name: str, relation: str | None, original: str | None) -> None:
     folder = FIXTURES / "students/input"
-    found = read(folder / f"{name}.ccpa-trace.jsonl").summary
-    assert found.relation == relation
-    assert found.replay_of_path == (original and str(folder / original))
-    assert found.replay_of == (found.id if relation else None)
+    summary = read(folder / f"{name}.ccpa-trace.jsonl").summary
+    assert summary.relation == relation
+    assert summary.replay_of_path == (original and str(folder / original))
+    assert summary.replay_of == (summary.id if relation else None)
 
 
 def test_the_student_of_a_folder_shares_the_session_id_with_its_teacher() -> None:
-    found, original = student().summary, teacher().summary
-    assert (found.relation, found.replay_of, found.id) == ("student", original.id, original.id)
-    assert found.replay_of_path == original.ref.path
+    run_summary, original = student().summary, teacher().summary
+    assert (run_summary.relation, run_summary.replay_of, run_summary.id) == ("student", original.id, original.id)
+    assert run_summary.replay_of_path == original.ref.path
     assert original.relation is None
 
 
@@ -434,7 +450,7 @@ def test_an_actor_that_is_a_student_needs_no_name(tmp_path: Path) -> None:
 
 def test_every_bad_line_is_named_and_hides_no_good_one() -> None:
     run = case("broken", "broken.jsonl")
-    places = [(one.where, one.reason) for one in run.problems]
+    places = [(problem.where, problem.reason) for problem in run.problems]
     for where, part in [
         ("line 1", "not session_start"),
         ("line 2", "session_start is not the first record"),
@@ -471,7 +487,7 @@ def test_a_line_that_is_too_long_is_a_problem(tmp_path: Path, monkeypatch: pytes
     long = orjson.dumps(result("t", content="q" * (3 << 20)))
     path.write_bytes(encoded(start()) + long + b"\n" + encoded(turn(1, stop="end_turn"), end()))
     run = read(path)
-    assert [one.where for one in run.problems] == ["line 2"]
+    assert [problem.where for problem in run.problems] == ["line 2"]
     assert f"{len(long)} bytes" in run.problems[0].reason
     assert run.load(run.spans[0]).attributes["turn"] == 1
 
@@ -698,9 +714,9 @@ def test_a_rewritten_file_is_read_anew(tmp_path: Path, same_size: bool) -> None:
     path.write_bytes(encoded(start(), result("a", content="new 1"), result("b", content="new 2"), *more))
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     with SOURCE.open(str(path)) as file:
-        again = reader.more(file)
-    assert again.reset
-    assert [span.preview[:3] for span in again.spans] == ["new"] * len(again.spans)
+        later = reader.more(file)
+    assert later.reset
+    assert [span.preview[:3] for span in later.spans] == ["new"] * len(later.spans)
 
 
 @pytest.mark.parametrize("data", [b"", encoded(start())])
@@ -712,10 +728,10 @@ def test_a_shrunk_file_is_read_anew(tmp_path: Path, data: bytes) -> None:
         reader.more(file)
     path.write_bytes(data)
     with SOURCE.open(str(path)) as file:
-        again = reader.more(file)
-    assert (again.reset, list(again.spans)) == (True, [])
-    assert again.header is not None
-    assert not again.header.ended
+        later = reader.more(file)
+    assert (later.reset, list(later.spans)) == (True, [])
+    assert later.header is not None
+    assert not later.header.ended
 
 
 def test_the_body_of_a_changed_line_is_refused(tmp_path: Path) -> None:
@@ -744,11 +760,11 @@ def test_real_records_come_back_byte_for_byte(path: Path) -> None:
     assert [problem.where for problem in run.problems] == (["last line"] if torn else [])
     with SOURCE.open(str(path)) as file:
         assert Ccpa().sniff(file) == 100
-    found = {line for span in run.spans for line in run.load(span).raw.split(b"\n")}
+    lines = {line for span in run.spans for line in run.load(span).raw.split(b"\n")}
     for line in path.read_bytes().split(b"\n")[: -1 if torn else None]:
         record = orjson.loads(line) if line else {"kind": "session_end"}
         if record["kind"] not in ("session_start", "session_end"):
-            assert line in found
+            assert line in lines
             assert orjson.loads(orjson.dumps(record)) == record
     assert run.summary == summary(path, deep=True)
 

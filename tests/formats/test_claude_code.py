@@ -37,7 +37,7 @@ with_case = partial(pytest.mark.parametrize, "case", indirect=True)
 
 def session(folder: Path, name: str = "") -> Path:
     """The file of the session that begins with `name`."""
-    return next(one for one in sorted(folder.rglob(f"{name}*.jsonl")) if one.name[:6] not in ("agent-", "journa"))
+    return next(path for path in sorted(folder.rglob(f"{name}*.jsonl")) if path.name[:6] not in ("agent-", "journa"))
 
 
 def read(path: Path) -> Run:
@@ -46,22 +46,22 @@ def read(path: Path) -> Run:
 
 def listed(folder: Path, *, deep: bool = True) -> list[RunSummary]:
     """The runs that a directory is listed with, each with what no other counts."""
-    runs = [run for one in scan(SOURCE, [str(folder)], deep=deep) for run in one.runs]
+    runs = [run for file in scan(SOURCE, [str(folder)], deep=deep) for run in file.runs]
     return [*map(Claims(runs).net, runs)]
 
 
 def claims_of(folder: Path, *, deep: bool = True) -> Claims:
     """The claims of the runs below a directory."""
-    return Claims(run for one in scan(SOURCE, [str(folder)], deep=deep) for run in one.runs)
+    return Claims(run for file in scan(SOURCE, [str(folder)], deep=deep) for run in file.runs)
 
 
 def span(run: Run, name: str) -> Span:
     """The first span of that id or name."""
-    return next(one for one in run.spans if name in (one.id, one.name))
+    return next(span for span in run.spans if name in (span.id, span.name))
 
 
-def parent(run: Run, one: Span) -> str | None:
-    return one.parent_id
+def parent(run: Run, span: Span) -> str | None:
+    return span.parent_id
 
 
 def records(path: Path) -> list[Any]:
@@ -78,10 +78,10 @@ def write(path: Path, lines: list[Any]) -> None:
 @with_case(["session"])
 def test_the_lines_of_a_response_are_one_call_of_the_model_and_count_once(case: Path) -> None:
     run = read(session(case))
-    one = span(run, "msg_01")
-    assert (one.operation, one.step, one.preview) == (Operation.CHAT, 1, "I look for the photo.")
-    assert one.usage == Usage(1503, 61, cache_read_tokens=0, cache_creation_tokens=1500, cache_write_1h_tokens=0)
-    parts = run.load(one).output_messages[0].parts
+    chat = span(run, "msg_01")
+    assert (chat.operation, chat.step, chat.preview) == (Operation.CHAT, 1, "I look for the photo.")
+    assert chat.usage == Usage(1503, 61, cache_read_tokens=0, cache_creation_tokens=1500, cache_write_1h_tokens=0)
+    parts = run.load(chat).output_messages[0].parts
     assert [type(part).__name__ for part in parts] == ["Reasoning", "Text", "ToolCall"]
     assert run.summary.steps == 7
 
@@ -89,11 +89,11 @@ def test_the_lines_of_a_response_are_one_call_of_the_model_and_count_once(case: 
 @with_case(["session"])
 def test_calls_that_are_made_at_once_are_one_turn(case: Path) -> None:
     run = read(session(case))
-    assert [one.name for one in run.spans if one.parent_id == "msg_02"] == ["Read", "Bash"]
+    assert [span.name for span in run.spans if span.parent_id == "msg_02"] == ["Read", "Bash"]
     assert (span(run, "toolu_read").status, span(run, "toolu_bash").status) == (Status.OK, Status.ERROR)
     assert span(run, "toolu_bash").status_source is StatusSource.EXPLICIT
     assert span(run, "PostToolUse").parent_id == "toolu_bash"
-    assert not any(one.name == "abandoned branch" for one in run.spans)
+    assert not any(span.name == "abandoned branch" for span in run.spans)
 
 
 @with_case(["session"])
@@ -107,7 +107,7 @@ def test_a_thought_of_which_only_the_seal_is_kept_is_no_message(case: Path) -> N
 @with_case(["session"])
 def test_generated_messages_are_no_prompts(case: Path) -> None:
     run = read(session(case))
-    said = [one.name for one in run.spans if one.operation is Operation.MESSAGE]
+    said = [span.name for span in run.spans if span.operation is Operation.MESSAGE]
     assert said == ["command", "command output", "user", "compact summary", "meta", "user", "interrupted", "user"]
     assert run.summary.prompt == "Count the rings of the felled oak"
     assert span(run, "compaction").note == "manual"
@@ -156,25 +156,25 @@ def test_a_result_that_is_only_an_error_is_a_failure_where_no_flag_says_more(
 ) -> None:
     path = session(case)
     lines = records(path)
-    found = next(one for one in lines if isinstance(one.get("toolUseResult"), dict))
-    answer = next(one for one in found["message"]["content"] if one["type"] == "tool_result")
+    record = next(record for record in lines if isinstance(record.get("toolUseResult"), dict))
+    answer = next(block for block in record["message"]["content"] if block["type"] == "tool_result")
     answer.pop("is_error", None)
     if flag is not None:
         answer["is_error"] = flag
-    found["toolUseResult"] = said
+    record["toolUseResult"] = said
     before = read(path).summary.errors or 0
     write(path, lines)
     run = read(path)
     assert span(run, answer["tool_use_id"]).status is status
-    (told,) = FORMAT.summarize(SOURCE.open(str(path)), deep=True)
-    assert isinstance(told, RunSummary)
-    assert told.errors == run.summary.errors == before + (status is Status.ERROR)
+    (summary,) = FORMAT.summarize(SOURCE.open(str(path)), deep=True)
+    assert isinstance(summary, RunSummary)
+    assert summary.errors == run.summary.errors == before + (status is Status.ERROR)
 
 
 @with_case(["session"])
 def test_unknown_kinds_are_shown_and_no_problem(case: Path) -> None:
     run = read(session(case))
-    assert [one.operation for one in run.spans if one.name == "weather-report"] == [Operation.UNKNOWN] * 2
+    assert [span.operation for span in run.spans if span.name == "weather-report"] == [Operation.UNKNOWN] * 2
     assert not any("weather-report" in problem.reason for problem in run.problems)
 
 
@@ -207,17 +207,20 @@ def test_a_stream_marks_the_response_that_is_an_error_of_the_api(tmp_path: Path)
     message = {"id": "m1", "role": "assistant", "model": "<synthetic>", "content": [{"type": "text", "text": "400"}]}
     path = tmp_path / "stream.jsonl"
     write(path, [{"type": "assistant", "message": message, "is_api_error_message": True, **facts}])
-    assert [one.status for one in read(path).spans] == [Status.ERROR]
+    assert [span.status for span in read(path).spans] == [Status.ERROR]
 
 
 @with_case(["rewind"])
 def test_rewound_records_are_a_separate_branch(case: Path) -> None:
     run = read(session(case))
-    branches = [one for one in run.spans if one.name == "abandoned branch"]
-    assert [(one.preview, one.note) for one in branches] == [("In ink", "2 responses"), ("In chalk", "1 response")]
+    branches = [span for span in run.spans if span.name == "abandoned branch"]
+    assert [(branch.preview, branch.note) for branch in branches] == [
+        ("In ink", "2 responses"),
+        ("In chalk", "1 response"),
+    ]
     assert span(run, "toolu_ink").parent_id == "msg_r2"
     assert span(run, "msg_r2").parent_id == branches[0].id
-    assert [one.id for one in run.spans if one.is_step] == ["msg_r1", "msg_r5"]
+    assert [span.id for span in run.spans if span.is_step] == ["msg_r1", "msg_r5"]
     assert run.summary.usage is not None
     assert run.summary.usage.input_tokens == 1 + 2 + 3 + 4 + 5  # they were paid for all the same
 
@@ -229,14 +232,14 @@ def test_a_session_is_counted_as_it_is_read(case: Path) -> None:
     (counted,), run = listed(case), read(path)
     assert counted == run.summary
     assert counted.errors == 6
-    assert next(one.id for one in run.spans if one.error is not None) == "toolu_p2"
+    assert next(span.id for span in run.spans if span.error is not None) == "toolu_p2"
 
 
 _PROMPT: dict[str, Any] = {"type": "user", "message": {"role": "user", "content": "Dig"}}
 
 
 def _said(uuid: str, ident: str, *calls: str) -> dict[str, Any]:
-    content = [{"type": "tool_use", "id": one, "name": "Bash", "input": {}} for one in calls]
+    content = [{"type": "tool_use", "id": call, "name": "Bash", "input": {}} for call in calls]
     usage = {"input_tokens": 3, "output_tokens": 2, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
     message = {"id": ident, "role": "assistant", "model": "m", "content": content, "usage": usage}
     return {"type": "assistant", "uuid": uuid, "parentUuid": "u1", "message": message}
@@ -274,7 +277,7 @@ def test_ids_that_records_responses_and_calls_share_are_counted_as_they_are_read
 @with_case(["agents"])
 def test_files_of_sub_agents_hang_under_the_calls_that_started_them(case: Path) -> None:
     run = read(session(case))
-    parents = {one.id: one.parent_id for one in run.spans if one.operation is Operation.INVOKE_AGENT}
+    parents = {span.id: span.parent_id for span in run.spans if span.operation is Operation.INVOKE_AGENT}
     assert parents == {
         "agent:owl01": "toolu_owl",
         "agent:mouse01": "owl01/toolu_mouse",
@@ -282,7 +285,7 @@ def test_files_of_sub_agents_hang_under_the_calls_that_started_them(case: Path) 
         "agent:ant01": "toolu_flow",
         "agent:newt9": None,
     }
-    assert [one.name for one in run.spans if one.operation is Operation.INVOKE_AGENT][1:3] == ["owl", "mouse"]
+    assert [span.name for span in run.spans if span.operation is Operation.INVOKE_AGENT][1:3] == ["owl", "mouse"]
     assert span(run, "agent:bat01").status is Status.UNKNOWN  # in the background: nobody says how it went
     assert span(run, "bat01/msg_m1").usage is None  # given along: it was paid for above
     assert run.load(span(run, "agent:owl01")).attributes["toolUseId"] == "toolu_owl"
@@ -292,9 +295,9 @@ def test_files_of_sub_agents_hang_under_the_calls_that_started_them(case: Path) 
 def test_a_file_of_a_sub_agent_is_no_run_of_its_own_but_where_it_is_named(case: Path) -> None:
     main = session(case)
     agents = sorted(path for path in case.rglob("agent-*.jsonl") if "lone" not in path.name)
-    found = {one.path: one for one in scan(SOURCE, [str(case)], deep=True)}
+    files = {file.path: file for file in scan(SOURCE, [str(case)], deep=True)}
     for path in agents:
-        assert (found[str(path)].kind, found[str(path)].part_of) == ("ignored", str(main))
+        assert (files[str(path)].kind, files[str(path)].part_of) == ("ignored", str(main))
         (alone,) = scan(SOURCE, [str(path)], deep=True)
         assert alone.runs[0].id == path.stem.removeprefix("agent-")
     runs = {run.ref.path for run in listed(case)}
@@ -306,8 +309,8 @@ def test_messages_of_a_sub_agent_are_in_its_session(case: Path) -> None:
     needle = Needle("Roots everywhere", ignore_case=False)
     main = session(case)
     ways = grep(SOURCE, [str(case)], needle), grep_runs(SOURCE, [RunRef(FORMAT.name, str(main))], needle)
-    for found in ways:
-        (hit,) = [one for one in found if isinstance(one, Hit)]
+    for hits in ways:
+        (hit,) = [hit for hit in hits if isinstance(hit, Hit)]
         assert (hit.ref.path, hit.span) == (str(main), "ant01/msg_w1")
 
 
@@ -318,9 +321,9 @@ def test_a_sub_agent_without_its_session_is_a_run(case: Path) -> None:
 
 
 @with_case(["old"])
-def test_sub_agents_within_the_session_are_told_by_their_task(case: Path) -> None:
+def test_sub_agents_within_the_session_are_identified_by_their_task(case: Path) -> None:
     run = read(session(case))
-    within = next(one for one in run.spans if one.operation is Operation.INVOKE_AGENT)
+    within = next(span for span in run.spans if span.operation is Operation.INVOKE_AGENT)
     assert within.parent_id == "toolu_task"
     below = run.children(run.index[within.id])
     assert [run.spans[i].preview for i in below] == ["Count all cones of the fir", "Counting.", "77 cones."]
@@ -341,20 +344,30 @@ def test_a_fork_and_its_original_are_a_pair_and_pay_once(case: Path) -> None:
 
 @with_case(["fork"])
 def test_the_comparison_with_a_fork_begins_where_it_went_another_way(case: Path) -> None:
-    found = compare(read(session(case, "f0")), read(session(case, "f1")))
-    first = found.first
+    diff = compare(read(session(case, "f0")), read(session(case, "f1")))
+    first = diff.first
     assert first is not None
-    row = found.rows[first.row]
+    row = diff.rows[first.row]
     assert row.a is not None
-    assert found.a.spans[row.a].preview == "Then plant it"
+    assert diff.a.spans[row.a].preview == "Then plant it"
 
 
 @pytest.mark.parametrize("name", ["fork", "session", "agents"])
-def test_the_list_stage_tells_what_reading_tells(name: str) -> None:
+def test_the_list_stage_equals_reading(name: str) -> None:
     quick, deep = (listed(CASES / name / "input", deep=deep) for deep in (False, True))
-    for one, other in zip(quick, deep, strict=True):
-        told = ("id", "agent", "model", "started_at", "duration_ms", "prompt", "replay_of", "replay_of_path", "source")
-        assert [getattr(one, key) for key in told] == [getattr(other, key) for key in told]
+    for summary, other in zip(quick, deep, strict=True):
+        fields = (
+            "id",
+            "agent",
+            "model",
+            "started_at",
+            "duration_ms",
+            "prompt",
+            "replay_of",
+            "replay_of_path",
+            "source",
+        )
+        assert [getattr(summary, key) for key in fields] == [getattr(other, key) for key in fields]
 
 
 @pytest.mark.parametrize("before", [0, 12])
@@ -443,12 +456,12 @@ def follow(folder: Path, target: Path, random: Random) -> None:
     _same_run(growing.run(), run_of(FORMAT, ref))
 
 
-def _same_run(found: Run, right: Run) -> None:
+def _same_run(run: Run, right: Run) -> None:
     """Equal but for the order of sub-agents that no call is known of."""
-    one, other = plain_run(found), plain_run(right)
-    for document in (one, other):
+    dumped, other = plain_run(run), plain_run(right)
+    for document in (dumped, other):
         document["spans"] = sorted(document["spans"], key=lambda span: str(span["id"]))
-    assert one == other
+    assert dumped == other
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -521,10 +534,10 @@ def test_sessions_of_a_relative_are_not_claimed(tmp_path: Path) -> None:
 def test_parents_that_are_not_there_or_run_in_a_circle_harm_nothing(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     lines = records(session(CASES / "rewind" / "input"))
-    for one, other in zip(lines, [*lines[3:], *lines[:3]], strict=True):
-        one["parentUuid"] = other["uuid"]
+    for record, other in zip(lines, [*lines[3:], *lines[:3]], strict=True):
+        record["parentUuid"] = other["uuid"]
     write(path, lines)
-    assert {one.operation for one in read(path).spans} >= {Operation.CHAT, Operation.MESSAGE}
+    assert {span.operation for span in read(path).spans} >= {Operation.CHAT, Operation.MESSAGE}
 
 
 # -------------------------------------------------------------------------------------------------------- real files
@@ -554,13 +567,13 @@ def raw_tokens(paths: Iterator[Path]) -> dict[str, int]:
 
 
 def tokens(runs: list[RunSummary]) -> dict[str, int]:
-    """The same as the runs tell."""
-    found = [run.usage for run in runs if run.usage is not None]
+    """The same sums by the runs."""
+    usages = [run.usage for run in runs if run.usage is not None]
     return {
-        "input": sum(usage.input_tokens or 0 for usage in found),
-        "written": sum(usage.cache_creation_tokens or 0 for usage in found),
-        "read": sum(usage.cache_read_tokens or 0 for usage in found),
-        "output": sum(usage.output_tokens or 0 for usage in found),
+        "input": sum(usage.input_tokens or 0 for usage in usages),
+        "written": sum(usage.cache_creation_tokens or 0 for usage in usages),
+        "read": sum(usage.cache_read_tokens or 0 for usage in usages),
+        "output": sum(usage.output_tokens or 0 for usage in usages),
     }
 
 
@@ -584,10 +597,10 @@ def test_tokens_of_real_sessions_are_those_of_the_raw_lines(folder: Path) -> Non
 
 @needs_shared
 def test_every_real_file_is_accounted_for() -> None:
-    for found in scan(SOURCE, [str(sample("claude-code"))], deep=True):
-        size = Path(found.path).stat().st_size
-        known = found.path.endswith(".jsonl") and size and not found.path.endswith("journal.jsonl")
-        assert bool(found.runs or found.part_of) == bool(known), found
+    for file in scan(SOURCE, [str(sample("claude-code"))], deep=True):
+        size = Path(file.path).stat().st_size
+        known = file.path.endswith(".jsonl") and size and not file.path.endswith("journal.jsonl")
+        assert bool(file.runs or file.part_of) == bool(known), file
 
 
 @needs_shared
@@ -597,11 +610,11 @@ def test_a_real_fork_opens_where_it_went_another_way(tmp_path: Path) -> None:
     claims = Claims(run.summary for run in sessions)
     a, b = map(claims.mark, sessions)
     assert (b.summary.relation, b.summary.replay_of) == ("fork", a.summary.id)
-    found = compare(a, b)
-    assert found.first is not None
-    row = found.rows[found.first.row]
+    diff = compare(a, b)
+    assert diff.first is not None
+    row = diff.rows[diff.first.row]
     assert row.a is not None
-    assert found.a.spans[row.a].name == "compaction"
+    assert diff.a.spans[row.a].name == "compaction"
 
 
 @needs_shared

@@ -51,12 +51,12 @@ class Folder:
     def turn(self, ident: int, *, version: str, parent: str | None) -> list[dict[str, Any]]:
         self.now += 10
         shared = {"sessionId": f"s{ident}", "version": version, "cwd": "/home/ada/yew", "isSidechain": False}
-        asked, told = f"u{self.now}", f"a{self.now}"
+        asked, answer = f"u{self.now}", f"a{self.now}"
         prompt = {"role": "user", "content": f"Prompt {self.now}"}
         usage = {"input_tokens": self.now, "output_tokens": 1}
         said = {"id": f"m{self.now}", "role": "assistant", "model": "m", "content": [], "usage": usage}
         first = {"type": "user", "uuid": asked, "parentUuid": parent, "timestamp": stamp(self.now), "message": prompt}
-        second = {"type": "assistant", "uuid": told, "parentUuid": asked, "timestamp": stamp(self.now + 1)}
+        second = {"type": "assistant", "uuid": answer, "parentUuid": asked, "timestamp": stamp(self.now + 1)}
         return [first | shared, second | shared | {"message": said}]
 
     def begin(self, turns: int, version: str = "2.1.197") -> None:
@@ -65,26 +65,26 @@ class Folder:
     def fork(self, original: int, keep: int, sign: str, turns: int) -> None:
         """A fork of a session, which begins with the first `keep` of its turns; without a sign, with all of them."""
         ident, of = len(self.sessions), self.sessions[original]
-        told = [one for one in of if "uuid" in one]
-        copies = [{**one, "sessionId": f"s{ident}"} for one in (told if sign == "none" else told[: 2 * keep])]
-        for one in copies:
-            one.pop("forkedFrom", None)
+        known = [record for record in of if "uuid" in record]
+        copies = [{**record, "sessionId": f"s{ident}"} for record in (known if sign == "none" else known[: 2 * keep])]
+        for copy in copies:
+            copy.pop("forkedFrom", None)
         self.now += 10
         if sign == "first":
             note = {"type": "queue-operation", "timestamp": stamp(self.now), "sessionId": f"s{ident}"}
             copies.insert(0, note)
         elif sign == "each":
-            copies = [{**one, "forkedFrom": {"sessionId": f"s{original}"}} for one in copies]
+            copies = [{**copy, "forkedFrom": {"sessionId": f"s{original}"}} for copy in copies]
         self.go_on(copies, ident, turns, "2.0.3" if sign == "none" else "2.1.197")
 
     def go_on(self, before: list[dict[str, Any]], ident: int, turns: int, version: str) -> None:
         parent = before[-1].get("uuid") if before else None
-        made = list(before)
+        records = list(before)
         for _ in range(turns):
-            made += self.turn(ident, version=version, parent=parent)
-            parent = made[-1]["uuid"]
-        self.sessions.append(made)
-        write(self.at / f"s{ident}.jsonl", made)
+            records += self.turn(ident, version=version, parent=parent)
+            parent = records[-1]["uuid"]
+        self.sessions.append(records)
+        write(self.at / f"s{ident}.jsonl", records)
 
     def path(self, ident: int) -> Path:
         return self.at / f"s{ident}.jsonl"
@@ -104,13 +104,13 @@ def test_copies_of_a_missing_original_count_in_the_first_fork(tmp_path: Path) ->
     folder.path(0).unlink()
     assert input_of(folder) == {"s1": 10 + 20 + 50, "s2": 30 + 70}
     run = claims_of(folder.at).mark(read(folder.path(2)))
-    assert [(one.note, one.usage is not None) for one in run.spans if one.id.startswith("m")] == [
+    assert [(span.note, span.usage is not None) for span in run.spans if span.id.startswith("m")] == [
         (COPIED, False),
         (COPIED, False),
         (COUNTED_COPY, True),
         ("", True),
     ]
-    assert all(one.taken_over for one in run.spans if one.note)
+    assert all(span.taken_over for span in run.spans if span.note)
     folder.path(1).unlink()
     assert input_of(folder) == {"s2": 10 + 20 + 30 + 70}
 
@@ -172,7 +172,7 @@ def test_an_old_session_that_was_resumed_is_the_original_of_the_one_that_goes_on
         assert runs["s1"].replay_of_path == str(folder.path(0))
     assert input_of(folder) == {"s0": 30, "s1": 40}
     marked = claims_of(folder.at).mark(read(folder.path(1)))
-    assert [one.id for one in marked.spans if one.taken_over] == ["m10", "m20"]
+    assert [span.id for span in marked.spans if span.taken_over] == ["m10", "m20"]
 
 
 @pytest.mark.parametrize("sign", SIGNS)
@@ -207,11 +207,11 @@ def test_each_response_counts_once_whatever_was_forked_and_is_gone(
 ) -> None:
     folder = Folder(tmp_path_factory.mktemp("forks") / "yew")
     folder.begin(3, "2.0.3")
-    for act, *told in acts:
+    for act, *arguments in acts:
         if act == "begin":
-            folder.begin(*told)
+            folder.begin(*arguments)
         else:
-            original, keep, sign, turns = told
+            original, keep, sign, turns = arguments
             old = folder.sessions[original % len(folder.sessions)][-1].get("version") == "2.0.3"
             folder.fork(original % len(folder.sessions), keep, sign if old or sign != "none" else "first", turns)
     for ident in gone:
@@ -243,7 +243,7 @@ def edited(tmp_path: Path, *, linked: bool = True) -> Folder:
     folder.begin(2)
     lines = folder.sessions[0] + folder.turn(0, version="2.1.197", parent=None)
     if not linked:
-        lines = [{**one, "parentUuid": None} for one in lines]
+        lines = [{**record, "parentUuid": None} for record in lines]
     write(folder.path(0), lines)
     return folder
 
@@ -251,9 +251,9 @@ def edited(tmp_path: Path, *, linked: bool = True) -> Folder:
 def test_answer_to_an_edited_first_prompt_is_an_abandoned_branch(tmp_path: Path) -> None:
     folder = edited(tmp_path)
     run = read(folder.path(0))
-    (branch,) = [one for one in run.spans if one.name == "abandoned branch"]
+    (branch,) = [span for span in run.spans if span.name == "abandoned branch"]
     assert (branch.preview, branch.note) == ("Prompt 10", "2 responses")
-    assert [(one.id, one.parent_id) for one in run.spans if one.id != branch.id] == [
+    assert [(span.id, span.parent_id) for span in run.spans if span.id != branch.id] == [
         ("u10", branch.id),
         ("m10", branch.id),
         ("u20", branch.id),
@@ -269,23 +269,23 @@ def test_answer_to_an_edited_first_prompt_is_an_abandoned_branch(tmp_path: Path)
 
 def test_prompts_that_follow_nothing_are_no_rewind_where_nothing_follows_anything(tmp_path: Path) -> None:
     run = read(edited(tmp_path, linked=False).path(0))
-    assert [one.parent_id for one in run.spans] == [None] * 6
+    assert [span.parent_id for span in run.spans] == [None] * 6
     assert run.summary.steps == 3
 
 
 def test_a_first_prompt_that_was_edited_twice_while_somebody_looked(tmp_path: Path) -> None:
     folder = edited(tmp_path)
     data = folder.path(0).read_bytes()
-    again = folder.turn(0, version="2.1.197", parent=None)
+    second = folder.turn(0, version="2.1.197", parent=None)
     follower = Follower(FORMAT, RunRef(FORMAT.name, str(folder.path(0))))
     follower.read()
-    write(folder.path(0), again)
+    write(folder.path(0), second)
     folder.path(0).write_bytes(data + folder.path(0).read_bytes())
     follower.read()
     follower.check("after the second edit")
     run = read(folder.path(0))
-    assert [one.id for one in run.spans if one.is_step] == ["m40"]
-    assert [one.preview for one in run.spans if one.name == "abandoned branch"] == ["Prompt 10", "Prompt 30"]
+    assert [span.id for span in run.spans if span.is_step] == ["m40"]
+    assert [span.preview for span in run.spans if span.name == "abandoned branch"] == ["Prompt 10", "Prompt 30"]
 
 
 def test_sub_agents_within_a_copied_session_count_once(tmp_path: Path) -> None:
@@ -330,8 +330,8 @@ def test_the_agents_of_a_workflow_are_called_as_its_plan_calls_them(tmp_path: Pa
     assert run.load(ant).attributes["workflow"] == row
     follower.read()
     follower.check("after its plan came")
-    assert [(one.id, one.preview) for one in run.spans if one.id != ant.id] == [
-        (one.id, one.preview) for one in before.spans if one.id != ant.id
+    assert [(span.id, span.preview) for span in run.spans if span.id != ant.id] == [
+        (span.id, span.preview) for span in before.spans if span.id != ant.id
     ]
     plan.write_text("[")
     assert read(main).spans == before.spans
@@ -341,7 +341,7 @@ def test_the_agents_of_a_workflow_are_called_as_its_plan_calls_them(tmp_path: Pa
 def test_ownership_is_the_same_after_an_early_end_of_the_first_read(
     case: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After the first line nothing tells yet that the fork began as early as its copy, which comes later by name."""
+    """After the first line nothing shows yet that the fork began as early as its copy, which comes later by name."""
     fork = session(case, "f2")
     shutil.copyfile(fork, fork.with_name(f"z-{fork.name}"))
     right = read(fork).summary.usage

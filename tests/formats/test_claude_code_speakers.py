@@ -22,8 +22,8 @@ def record(kind: str, uuid: str, parent: str | None, second: int, message: dict[
     return own | shared | {"message": message}
 
 
-def prompt(uuid: str, parent: str | None, second: int, words: str) -> dict[str, Any]:
-    return record("user", uuid, parent, second, {"role": "user", "content": words})
+def prompt(uuid: str, parent: str | None, second: int, text: str) -> dict[str, Any]:
+    return record("user", uuid, parent, second, {"role": "user", "content": text})
 
 
 def answer(uuid: str, parent: str, second: int, *content: dict[str, Any]) -> dict[str, Any]:
@@ -31,8 +31,8 @@ def answer(uuid: str, parent: str, second: int, *content: dict[str, Any]) -> dic
     return record("assistant", uuid, parent, second, message | {"stop_reason": "end_turn"})
 
 
-def said(words: str) -> dict[str, Any]:
-    return {"type": "text", "text": words}
+def said(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
 
 
 def command(name: str, arguments: str = "") -> str:
@@ -43,7 +43,7 @@ def command(name: str, arguments: str = "") -> str:
 
 
 @pytest.mark.parametrize(
-    ("words", "label"),
+    ("texts", "label"),
     [
         (["Prune it", command("/review", "12")], "Prune it"),
         ([command("/review", "12"), "Now the other one"], "/review 12"),
@@ -52,10 +52,10 @@ def command(name: str, arguments: str = "") -> str:
         ([command("/clear")], "/clear"),
     ],
 )
-def test_the_first_prompt_or_command_is_the_label_of_a_session(words: list[str], label: str, tmp_path: Path) -> None:
+def test_the_first_prompt_or_command_is_the_label_of_a_session(texts: list[str], label: str, tmp_path: Path) -> None:
     """Commands that set up the program say nothing about the session."""
     path = tmp_path / f"{SESSION}.jsonl"
-    write(path, [prompt(f"u{n}", f"u{n - 1}" if n else None, n, text) for n, text in enumerate(words)])
+    write(path, [prompt(f"u{n}", f"u{n - 1}" if n else None, n, text) for n, text in enumerate(texts)])
     assert [run.prompt for run in listed(tmp_path)] == [label]
     assert [run.prompt for run in listed(tmp_path, deep=False)] == [label]
 
@@ -77,9 +77,9 @@ def two_writers() -> list[dict[str, Any]]:
     ]
 
 
-def below(spans: list[Span], words: str) -> list[str]:
+def previews_below(spans: list[Span], text: str) -> list[str]:
     """Previews of the rows that share the parent of the prompt `words`, from that on."""
-    at = next(n for n, span in enumerate(spans) if span.preview == words and span.name == "user")
+    at = next(n for n, span in enumerate(spans) if span.preview == text and span.name == "user")
     parent = spans[at].parent_id
     return [span.preview for span in spans[at:] if span.parent_id == parent and span.operation is Operation.CHAT]
 
@@ -89,9 +89,9 @@ def test_a_response_is_with_the_prompt_that_it_answers_where_two_processes_wrote
     write(path, two_writers())
     run = read(path)
     spans = list(run.spans)
-    assert below(spans, "Ask B") == ["Told B."]
-    assert "Told A." in below(spans, "Ask A")
-    assert "Told B." not in below(spans, "Ask A")
+    assert previews_below(spans, "Ask B") == ["Told B."]
+    assert "Told A." in previews_below(spans, "Ask A")
+    assert "Told B." not in previews_below(spans, "Ask A")
     usage = run.summary.usage
     assert usage is not None
     assert usage.input_tokens == 40

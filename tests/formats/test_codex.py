@@ -67,9 +67,9 @@ def case(name: str, number: int = 0) -> Run:
 
 def summary(path: Path, *, deep: bool) -> RunSummary:
     with LocalSource().open(str(path)) as file:
-        (found,) = FORMAT.summarize(file, deep=deep)
-    assert isinstance(found, RunSummary)
-    return found
+        (summary,) = FORMAT.summarize(file, deep=deep)
+    assert isinstance(summary, RunSummary)
+    return summary
 
 
 def read_records(tmp_path: Path, *records: Record) -> Run:
@@ -78,18 +78,18 @@ def read_records(tmp_path: Path, *records: Record) -> Run:
     return read(path)
 
 
-def of(run: Run, operation: Operation) -> list[Span]:
+def spans_of(run: Run, operation: Operation) -> list[Span]:
     return [span for span in run.spans if span.operation is operation]
 
 
 def only(run: Run, operation: Operation) -> Span:
-    (span,) = of(run, operation)
+    (span,) = spans_of(run, operation)
     return span
 
 
 def parent(run: Run, span: Span) -> str:
-    found = run.parent(run.index[span.id])
-    return "" if found is None else run.spans[found].id
+    parent_index = run.parent(run.index[span.id])
+    return "" if parent_index is None else run.spans[parent_index].id
 
 
 # ------------------------------------------------------------------------------------------ recorded twice, shown once
@@ -97,7 +97,7 @@ def parent(run: Run, span: Span) -> str:
 
 def test_each_model_call_is_there_once_with_what_it_thought_said_and_asked_for() -> None:
     run = case("turns")
-    responses = of(run, Operation.CHAT)
+    responses = spans_of(run, Operation.CHAT)
     assert [(span.preview, span.usage and span.usage.input_tokens) for span in responses] == [
         ("I look at the file and run the test.", 2100),
         ("", 2600),
@@ -124,7 +124,7 @@ def test_each_model_call_is_there_once_with_what_it_thought_said_and_asked_for()
 
 def test_each_tool_call_is_there_once_below_the_response_that_asked_for_it() -> None:
     run = case("turns")
-    calls = of(run, Operation.EXECUTE_TOOL)
+    calls = spans_of(run, Operation.EXECUTE_TOOL)
     assert [(span.name, span.preview, span.status, span.status_source, span.status_word) for span in calls] == [
         ("exec_command", "wc -l trees.csv", Status.OK, StatusSource.EXPLICIT, "completed"),
         ("exec_command", "pytest -q", Status.ERROR, StatusSource.EXPLICIT, "failed"),
@@ -133,7 +133,7 @@ def test_each_tool_call_is_there_once_below_the_response_that_asked_for_it() -> 
         ("web_search", "when are apples ripe", Status.OK, StatusSource.DERIVED, "completed"),
         ("exec_command", "sleep 600", Status.CANCELLED, StatusSource.EXPLICIT, None),
     ]
-    responses = [span.id for span in of(run, Operation.CHAT)]
+    responses = [span.id for span in spans_of(run, Operation.CHAT)]
     assert [responses.index(parent(run, span)) for span in calls] == [0, 0, 1, 1, 1, 4]
     assert calls[1].error == Error("FAILED test_ripe: expected 7", "exit 1")
     assert calls[3].error == Error("no such topic: pruning")
@@ -146,7 +146,7 @@ def test_each_tool_call_is_there_once_below_the_response_that_asked_for_it() -> 
 
 def test_turns_are_the_steps_and_end_as_they_say() -> None:
     run = case("turns")
-    turns = of(run, Operation.TURN)
+    turns = spans_of(run, Operation.TURN)
     assert [step.number for step in run.steps] == [1, 2, 3]
     assert [(span.status, span.status_word, span.duration_ms) for span in turns] == [
         (Status.OK, "task_complete", 900),
@@ -159,15 +159,15 @@ def test_turns_are_the_steps_and_end_as_they_say() -> None:
 
 
 def test_the_run_is_called_by_its_prompt_folder_branch_and_model() -> None:
-    found = case("turns").summary
-    assert (found.name, found.agent, found.tags, found.model) == (
+    summary = case("turns").summary
+    assert (summary.name, summary.agent, summary.tags, summary.model) == (
         "orchard",
         "codex",
         ("prune-apples",),
         "gpt-5.1-codex",
     )
-    assert found.prompt == "Count the ripe apples in trees.csv and fix the failing test"
-    assert found.source == "/home/ada/projects/orchard"
+    assert summary.prompt == "Count the ripe apples in trees.csv and fix the failing test"
+    assert summary.source == "/home/ada/projects/orchard"
     assert case("turns").body.system_prompt == "You are a careful gardener of code."
 
 
@@ -183,7 +183,7 @@ def test_the_run_is_called_by_its_prompt_folder_branch_and_model() -> None:
 )
 def test_generated_messages_are_no_prompt(tmp_path: Path, text: str, name: str) -> None:
     run = read_records(tmp_path, meta(), message("user", text), message("user", "the prompt"))
-    assert [span.name for span in of(run, Operation.MESSAGE)] == [name, "user"]
+    assert [span.name for span in spans_of(run, Operation.MESSAGE)] == [name, "user"]
     assert run.summary.prompt == (text if name == "user" else "the prompt")
 
 
@@ -192,7 +192,7 @@ def test_an_event_that_says_a_user_wrote_it_is_believed(tmp_path: Path) -> None:
     run = read_records(
         tmp_path, meta(), message("user", text), done("UserMessage", content=[{"type": "text", "text": text}])
     )
-    assert [(span.name, span.preview) for span in of(run, Operation.MESSAGE)] == [("user", text)]
+    assert [(span.name, span.preview) for span in spans_of(run, Operation.MESSAGE)] == [("user", text)]
     assert run.summary.prompt == text
 
 
@@ -206,7 +206,7 @@ def test_old_events_repeat_too(tmp_path: Path, event_first: bool) -> None:
     said = [message("assistant", "Hello"), event("agent_message", message="Hello")]
     pairs = [pair[::-1] if event_first else pair for pair in (prompt, thought, said)]
     run = read_records(
-        tmp_path, meta(), *(one for pair in pairs for one in pair), token_count(counts(9, 0, 2), counts(9, 0, 2))
+        tmp_path, meta(), *(record for pair in pairs for record in pair), token_count(counts(9, 0, 2), counts(9, 0, 2))
     )
     assert [span.operation for span in run.spans] == [Operation.TURN, Operation.MESSAGE, Operation.CHAT]
     assert run.load(run.spans[2]).output_messages == (Message("assistant", (Reasoning("Greet."), Text("Hello"))),)
@@ -214,7 +214,7 @@ def test_old_events_repeat_too(tmp_path: Path, event_first: bool) -> None:
 
 def test_images_are_kept_by_kind() -> None:
     run = case("old")
-    (drawn,) = [span for span in of(run, Operation.MESSAGE) if span.preview == "Draw them"]
+    (drawn,) = [span for span in spans_of(run, Operation.MESSAGE) if span.preview == "Draw them"]
     (shown,) = run.load(drawn).input_messages
     assert shown.parts[1] == Blob(
         "input_image", {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}
@@ -291,27 +291,27 @@ def test_a_call_with_nothing_but_an_event_is_shown(tmp_path: Path) -> None:
 
 
 def test_tokens_are_counted_once_however_often_they_are_recorded(tmp_path: Path) -> None:
-    one, both = counts(100, 80, 10), counts(220, 180, 15)
+    first, both = counts(100, 80, 10), counts(220, 180, 15)
     run = read_records(
         tmp_path,
         meta(),
         message("user", "Hi"),
         message("assistant", "Hello"),
-        token_count(one, one),
-        token_count(one, one),
+        token_count(first, first),
+        token_count(first, first),
         message("assistant", "There"),
         record("token_usage_record", {"usage": counts(120, 100, 5), "thread_token_usage": both}),
         token_count(counts(120, 100, 5), both),
         token_count(None, None),
     )
     assert run.summary.usage == Usage(220, 15, 235, 180, None, 0)
-    assert [span.usage and span.usage.input_tokens for span in of(run, Operation.CHAT)] == [100, 120]
+    assert [span.usage and span.usage.input_tokens for span in spans_of(run, Operation.CHAT)] == [100, 120]
 
 
 def test_tokens_are_the_difference_where_only_totals_are_recorded(tmp_path: Path) -> None:
     totals = [token_count(None, counts(100, 0, 10)), token_count(None, counts(150, 20, 12))]
     run = read_records(tmp_path, meta(), message("assistant", "a"), totals[0], message("assistant", "b"), totals[1])
-    assert [span.usage and span.usage.input_tokens for span in of(run, Operation.CHAT)] == [100, 50]
+    assert [span.usage and span.usage.input_tokens for span in spans_of(run, Operation.CHAT)] == [100, 50]
 
 
 def rollouts() -> list[Path]:
@@ -325,18 +325,18 @@ def test_tokens_are_those_of_the_raw_lines(path: Path) -> None:
         if FORMAT.sniff(file) == 0:
             return
     run = read(path)
-    agents = {span.at.part for span in of(run, Operation.INVOKE_AGENT) if not span.note}
+    agents = {span.at.part for span in spans_of(run, Operation.INVOKE_AGENT) if not span.note}
     files = [path, *(path.parent / name for name in agents)]
-    expected = {name: sum(used(one)[name] for one in files) for name in NAMES}
+    expected = {name: sum(used(path)[name] for path in files) for name in NAMES}
     usage = run.summary.usage or Usage()
-    found = (
+    tokens = (
         usage.input_tokens,
         usage.cache_read_tokens,
         usage.output_tokens,
         usage.reasoning_tokens,
         usage.total_tokens,
     )
-    assert dict(zip(NAMES, (count or 0 for count in found), strict=True)) == expected
+    assert dict(zip(NAMES, (count or 0 for count in tokens), strict=True)) == expected
 
 
 # ----------------------------------------------------------------------------------------------------- damage and drift
@@ -389,9 +389,9 @@ def test_spans_are_named_by_their_lines_in_a_long_file_too(tmp_path: Path) -> No
     path = tmp_path / "rollout-x.jsonl"
     said = [message("assistant", "é" * 100_000, second) for second in range(1, 30)]
     path.write_bytes(encoded([meta()]) + b"\n" + encoded([*said, event("error", 30, message="overloaded")]))
-    found = summary(path, deep=True)
-    assert found.first_error is not None
-    assert found.first_error.span == "l32"
+    run_summary = summary(path, deep=True)
+    assert run_summary.first_error is not None
+    assert run_summary.first_error.span == "l32"
 
 
 def test_a_body_of_a_changed_file_is_refused(tmp_path: Path) -> None:
@@ -407,7 +407,7 @@ def test_a_body_of_a_changed_file_is_refused(tmp_path: Path) -> None:
 
 
 def long_one(*last: Record, prompt: str = "Prune") -> list[Record]:
-    filling = [one for n in range(60) for one in (call(f"c{n}"), output(f"c{n}", "x" * 2000))]
+    filling = [record for n in range(60) for record in (call(f"c{n}"), output(f"c{n}", "x" * 2000))]
     return [meta(), event("task_started"), message("user", prompt), *filling, *last]
 
 
@@ -422,7 +422,7 @@ def long_one(*last: Record, prompt: str = "Prune") -> list[Record]:
         ([], Status.UNKNOWN, None),
     ],
 )
-def test_how_a_long_thread_stands_is_in_its_last_lines(
+def test_the_last_lines_of_a_long_thread_have_its_status(
     tmp_path: Path, last: list[Record], status: Status, word: str | None
 ) -> None:
     path = tmp_path / "rollout-x.jsonl"
@@ -436,7 +436,7 @@ def test_how_a_long_thread_stands_is_in_its_last_lines(
 
 def test_work_that_is_recorded_after_the_end_of_its_turn_is_not_a_new_turn(tmp_path: Path) -> None:
     path = tmp_path / "rollout-x.jsonl"
-    late = [one for n in range(20) for one in (call(f"z{n}"), output(f"z{n}", "y" * 2000))]
+    late = [record for n in range(20) for record in (call(f"z{n}"), output(f"z{n}", "y" * 2000))]
     begun = [record("turn_context", {"turn_id": "t", "model": "bigmodel"})]
     path.write_bytes(encoded([*long_one()[:3], *begun, *long_one(event("task_complete"), *late)[3:]]))
     os.utime(path, (MTIME, MTIME))

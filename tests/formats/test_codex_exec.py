@@ -58,7 +58,7 @@ def test_the_usage_is_that_of_the_thread_and_of_no_turn() -> None:
 
 
 def test_streams_of_one_thread_count_once() -> None:
-    runs = [run for found in scan(LocalSource(), [str(FIRST.parent)], deep=True) for run in found.runs]
+    runs = [run for file in scan(LocalSource(), [str(FIRST.parent)], deep=True) for run in file.runs]
     assert len(runs) == 2
     assert {run.identity for run in runs} == {thread_key(runs[0].id)}
     relations = Relations(runs)
@@ -115,13 +115,13 @@ def test_the_samples_have_the_counted_values() -> None:
         assert [span.preview for span in run.spans if span.name == "notice"] == [
             notice[:120] for notice in facts["notices"]
         ]
-        told, usage = facts["usage_as_reported"], run.summary.usage
-        if told is None:
+        reported, usage = facts["usage_as_reported"], run.summary.usage
+        if reported is None:
             assert usage is None
             continue
         assert usage is not None
-        assert (usage.input_tokens, usage.output_tokens) == (told["input_tokens"], told["output_tokens"]), name
-        assert usage.cache_read_tokens == told["cached_input_tokens"], name
+        assert (usage.input_tokens, usage.output_tokens) == (reported["input_tokens"], reported["output_tokens"]), name
+        assert usage.cache_read_tokens == reported["cached_input_tokens"], name
 
 
 def test_a_chat_log_is_left_alone(tmp_path: Path) -> None:

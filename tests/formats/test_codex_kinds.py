@@ -66,8 +66,8 @@ def test_every_kind_of_the_protocol_is_known(tmp_path: Path) -> None:
 
 
 def test_preview_of_a_message_between_agents_is_its_text(tmp_path: Path) -> None:
-    words = {"author": "/root", "recipient": "/root/scout", "content": "Count the apples.", "trigger_turn": True}
-    [row] = (row for row in read(tmp_path, record("inter_agent_communication", words)).spans if "agent" in row.name)
+    payload = {"author": "/root", "recipient": "/root/scout", "content": "Count the apples.", "trigger_turn": True}
+    [row] = (row for row in read(tmp_path, record("inter_agent_communication", payload)).spans if "agent" in row.name)
     assert row.preview == "Count the apples."
 
 

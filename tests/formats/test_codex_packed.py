@@ -41,7 +41,7 @@ def pack(path: Path, *, frames: int = 1) -> Path:
 
 def summaries(folder: Path, *, deep: bool = True) -> dict[str, tuple[object, ...]]:
     """What is listed, by id."""
-    runs = [run for found in scan(SOURCE, [str(folder)], deep=deep) for run in found.runs]
+    runs = [run for file in scan(SOURCE, [str(folder)], deep=deep) for run in file.runs]
     assert len({run.id for run in runs}) == len(runs)
     return {run.id: _facts(run) for run in runs}
 
@@ -51,7 +51,7 @@ def _facts(run: RunSummary) -> tuple[object, ...]:
     return run.name, run.status, run.started_at, run.prompt, run.parent, run.replay_of, run.model, counts
 
 
-def same(folder: Path, target: Path) -> None:
+def check_same(folder: Path, target: Path) -> None:
     """All rollouts of a folder are read packed as they are, thread by thread."""
     folder = settled(folder, target)
     quick, deep = summaries(folder, deep=False), summaries(folder)
@@ -62,20 +62,20 @@ def same(folder: Path, target: Path) -> None:
         pack(path, frames=1 + number % 3)
     assert (summaries(folder, deep=False), summaries(folder)) == (quick, deep)
     for path in sorted(folder.rglob("*.zst")):
-        found = read(path)
-        assert [_body(path, span.id) for span in found.spans] == bodies[path.name.removesuffix(".zst")]
+        run = read(path)
+        assert [_body(path, span.id) for span in run.spans] == bodies[path.name.removesuffix(".zst")]
 
 
 def _body(path: Path, span: str) -> object:
     run = read(path)
-    found = run.span(span)
-    assert found is not None
-    return run.load(found).raw
+    row = run.span(span)
+    assert row is not None
+    return run.load(row).raw
 
 
 @pytest.mark.parametrize("case", ["turns", "threads", "old"])
 def test_packed_rollouts_are_read_as_they_were(tmp_path: Path, case: str) -> None:
-    same(CASES / case / "input", tmp_path / "there")
+    check_same(CASES / case / "input", tmp_path / "there")
 
 
 @needs_shared
@@ -95,8 +95,8 @@ def test_a_rollout_that_is_there_twice_is_listed_once(tmp_path: Path) -> None:
         pack(path)
         os.rename(kept, path)
     assert summaries(folder) == before
-    found = {one.path: one for one in scan(SOURCE, [str(folder)], deep=False)}
-    assert all(found[path].part_of for path in found if path.endswith(".zst"))
+    files = {file.path: file for file in scan(SOURCE, [str(folder)], deep=False)}
+    assert all(files[path].part_of for path in files if path.endswith(".zst"))
 
 
 def test_words_in_a_packed_rollout_are_found(tmp_path: Path) -> None:
@@ -125,15 +125,15 @@ def test_undecodable_file_is_a_problem(
     path = tmp_path / "rollout-2026-03-02T09-15-00-019cadd4-5620-7001-8000-000000000001.jsonl.zst"
     path.write_bytes(data)
     os.utime(path, (1_760_000_000, 1_760_000_000))
-    (found,) = scan(SOURCE, [str(path)], deep=True)
-    assert found.kind == "problem"
-    assert found.problems[0].reason.startswith(reason)
+    (scanned,) = scan(SOURCE, [str(path)], deep=True)
+    assert scanned.kind == "problem"
+    assert scanned.problems[0].reason.startswith(reason)
     main(["doctor", str(tmp_path), "--json"])
     (file,) = json.loads(capsys.readouterr().out)["files"]
     assert (file["class"], file["problems"][0]["reason"].startswith(reason)) == ("problem", True)
 
 
-def test_of_a_packed_file_that_is_no_trace_only_the_beginning_is_unpacked(
+def test_only_the_beginning_of_a_packed_file_without_a_trace_is_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = "".join(
@@ -141,8 +141,8 @@ def test_of_a_packed_file_that_is_no_trace_only_the_beginning_is_unpacked(
     )
     (tmp_path / "games.jsonl.zst").write_bytes(zstandard.compress(lines.encode()))
     monkeypatch.setattr(file_views, "_unpack", lambda file: pytest.fail("all of it is unpacked"))
-    (found,) = scan(SOURCE, [str(tmp_path)], deep=True)
-    assert found.kind == "ignored"
+    (file,) = scan(SOURCE, [str(tmp_path)], deep=True)
+    assert file.kind == "ignored"
 
 
 def test_a_packed_rollout_is_unpacked_once_for_the_bodies_of_its_run(
@@ -152,8 +152,8 @@ def test_a_packed_rollout_is_unpacked_once_for_the_bodies_of_its_run(
     path = next(folder.rglob("rollout-*.jsonl"))
     path.write_bytes(path.read_bytes() + encoded([message("assistant", "long " * 20_000)]))
     path = pack(path)
-    (found,) = scan(SOURCE, [str(path)], deep=True)
-    *_, run = Reader(SOURCE, found.runs[0].ref).steps()
+    (file,) = scan(SOURCE, [str(path)], deep=True)
+    *_, run = Reader(SOURCE, file.runs[0].ref).steps()
     unpacked: list[str] = []
     unpack = file_views._unpack
 
@@ -171,9 +171,9 @@ def test_a_rollout_that_is_packed_while_it_is_listed_stays(tmp_path: Path) -> No
     path = next(folder.rglob("rollout-*.jsonl"))
     data, target = path.read_bytes(), path.with_name(path.name + ".zst")
     with listing(folder, Gated()) as (_, mailbox):
-        collect(mailbox, lambda mail: any(run.deep for found in mail.found for run in found.runs))
+        collect(mailbox, lambda mail: any(run.deep for file in mail.files for run in file.runs))
         (tmp_path / "packed").write_bytes(zstandard.compress(data))
         (tmp_path / "packed").rename(target)
-        collect(mailbox, lambda mail: any(found.part_of == str(path) for found in mail.found))
+        collect(mailbox, lambda mail: any(file.part_of == str(path) for file in mail.files))
         path.unlink()
-        collect(mailbox, lambda mail: any(found.runs and found.path == str(target) for found in mail.found))
+        collect(mailbox, lambda mail: any(file.runs and file.path == str(target) for file in mail.files))

@@ -53,7 +53,7 @@ def spawn(ident: str, thread: str) -> list[Record]:
 
 def parent_of(*threads: str) -> list[Record]:
     """A thread that spawns others."""
-    spawned = [one for number, thread in enumerate(threads) for one in spawn(f"s{number}", thread)]
+    spawned = [record for number, thread in enumerate(threads) for record in spawn(f"s{number}", thread)]
     return [meta(), event("task_started"), message("user", "Plant"), *spawned, usage(100), event("task_complete")]
 
 
@@ -101,16 +101,16 @@ def test_an_agent_is_listed_with_the_thread_that_spawned_it(tmp_path: Path) -> N
     main = rollout(tmp_path, FIRST, parent_of(SECOND))
     part = rollout(tmp_path, SECOND, [*agent(SECOND)[:-1], *spawn("deeper", THIRD)])
     deeper = rollout(tmp_path, THIRD, agent(THIRD, SECOND))
-    found = {one.path: one for one in scan(LocalSource(), [str(tmp_path)], deep=True, only=FORMAT)}
-    assert len(found[str(main)].runs) == 1
-    assert [(found[str(one)].runs, found[str(one)].part_of) for one in (part, deeper)] == [((), str(main))] * 2
+    files = {file.path: file for file in scan(LocalSource(), [str(tmp_path)], deep=True, only=FORMAT)}
+    assert len(files[str(main)].runs) == 1
+    assert [(files[str(agent)].runs, files[str(agent)].part_of) for agent in (part, deeper)] == [((), str(main))] * 2
     assert [span.name for span in read(main).spans].count("Hedge") == 2
 
 
 def test_an_agent_without_the_file_of_its_parent_is_a_run_of_its_own(tmp_path: Path) -> None:
     path = rollout(tmp_path, SECOND, agent(SECOND))
-    (found,) = scan(LocalSource(), [str(tmp_path)], deep=True, only=FORMAT)
-    assert [(run.parent, run.agent) for run in found.runs] == [(FIRST, "Hedge")]
+    (scanned,) = scan(LocalSource(), [str(tmp_path)], deep=True, only=FORMAT)
+    assert [(run.parent, run.agent) for run in scanned.runs] == [(FIRST, "Hedge")]
     rollout(tmp_path, FIRST, [meta(), message("user", "I know nothing of that")])
     with LocalSource().open(str(path)) as file:
         assert FORMAT.whole_of(file) is None
@@ -128,8 +128,8 @@ def test_threads_that_are_each_others_parents_are_both_listed(tmp_path: Path) ->
     rollout(tmp_path, FIRST, [*agent(FIRST, SECOND), *spawn("a", SECOND)])
     rollout(tmp_path, SECOND, [*agent(SECOND, FIRST), *spawn("b", FIRST)])
     rollout(tmp_path, THIRD, [*agent(THIRD, THIRD), *spawn("c", THIRD)])
-    found = list(scan(LocalSource(), [str(tmp_path)], deep=True, only=FORMAT))
-    assert [len(one.runs) for one in found] == [1, 1, 1]
+    files = list(scan(LocalSource(), [str(tmp_path)], deep=True, only=FORMAT))
+    assert [len(file.runs) for file in files] == [1, 1, 1]
 
 
 def test_a_thread_of_just_now_is_its_parents_before_that_says_so(tmp_path: Path) -> None:
@@ -160,14 +160,14 @@ def test_threads_that_grow_together_are_read_as_at_once(tmp_path: Path, seed: in
     }
     main = next(iter(wholes))
     growing = Growing(FORMAT, RunRef("codex", str(main)))
-    left = dict.fromkeys(wholes, 0)
-    while left:
-        path = random.choice(list(left))
+    offsets = dict.fromkeys(wholes, 0)
+    while offsets:
+        path = random.choice(list(offsets))
         with path.open("ab") as stream:
-            begin, left[path] = left[path], left[path] + random.choice((7, 100, 900, 5000))
-            stream.write(wholes[path][begin : left[path]])
-        if left[path] >= len(wholes[path]):
-            del left[path]
+            begin, offsets[path] = offsets[path], offsets[path] + random.choice((7, 100, 900, 5000))
+            stream.write(wholes[path][begin : offsets[path]])
+        if offsets[path] >= len(wholes[path]):
+            del offsets[path]
         growing.read()
     growing.read()
     once = read(main)
@@ -192,8 +192,8 @@ def test_the_thread_of_an_agent_under_another_name_is_a_run_of_its_own(tmp_path:
     rollout(tmp_path, FIRST, parent_of(SECOND))
     path = rollout(tmp_path, SECOND, agent(SECOND))
     path.rename(path.with_name("rollout-kept.jsonl"))
-    listed = [one for found in scan(LocalSource(), [str(tmp_path)], deep=True) for one in found.runs]
-    assert sorted(one.usage.input_tokens or 0 for one in listed if one.usage is not None) == [10, 100]
+    listed = [run for file in scan(LocalSource(), [str(tmp_path)], deep=True) for run in file.runs]
+    assert sorted(run.usage.input_tokens or 0 for run in listed if run.usage is not None) == [10, 100]
 
 
 @pytest.mark.parametrize("root", ["{}", "{}/", ".", "../{1}"])
@@ -204,10 +204,10 @@ def test_the_thread_of_an_agent_is_listed_where_its_run_is_not(
     path = rollout(tmp_path, SECOND, agent(SECOND), "2026/03/03")
     monkeypatch.chdir(path.parent)
     root = root.format(path.parent, path.parent.name)
-    (run,) = [one for found in scan(LocalSource(), [root], deep=True) for one in found.runs]
+    (run,) = [run for file in scan(LocalSource(), [root], deep=True) for run in file.runs]
     assert run.id == SECOND
     monkeypatch.chdir(path.parents[1])
-    (run,) = [one for found in scan(LocalSource(), ["."], deep=True) for one in found.runs]
+    (run,) = [run for file in scan(LocalSource(), ["."], deep=True) for run in file.runs]
     assert run.id == FIRST
 
 
@@ -255,15 +255,15 @@ def test_a_fork_begins_with_the_history_up_to_where_it_was_forked(tmp_path: Path
     assert [span.note for span in run.spans] == ["inherited"] * 4 + [""] * 4
     assert [span.preview for span in run.spans if span.operation is Operation.TURN] == ["Plant", "Mulch"]
     assert run.load(run.spans[3]).input == {"cmd": "ls"}
-    found = run.summary
-    assert (found.replay_of, found.relation, found.prompt, found.steps) == (FIRST, "fork", "Mulch", 2)
-    assert found.usage is not None
-    assert found.usage.input_tokens == 7
+    summary = run.summary
+    assert (summary.replay_of, summary.relation, summary.prompt, summary.steps) == (FIRST, "fork", "Mulch", 2)
+    assert summary.usage is not None
+    assert summary.usage.input_tokens == 7
     assert run.problems == ()
 
 
 def test_the_ordinal_ends_a_history_without_an_offset(tmp_path: Path) -> None:
-    numbered = [{**one, "ordinal": number} for number, one in enumerate(original())]
+    numbered = [{**record, "ordinal": number} for number, record in enumerate(original())]
     rollout(tmp_path, FIRST, numbered)
     records = fork([], end_ordinal_exclusive=7)
     del records[0]["payload"]["history_base"]["end_byte_offset"]
@@ -348,8 +348,8 @@ def test_a_fork_that_was_not_gone_on_with_costs_nothing(tmp_path: Path) -> None:
 
 def copied(records: list[Record], *own: Record, thread: str = SECOND) -> list[Record]:
     """An old fork: the records of another thread, its first one too, written again later."""
-    again = [{**one, "timestamp": "2026-03-02T10:00:00.000Z"} for one in records]
-    return [meta(thread, forked_from_id=FIRST), *again, *own]
+    copies = [{**record, "timestamp": "2026-03-02T10:00:00.000Z"} for record in records]
+    return [meta(thread, forked_from_id=FIRST), *copies, *own]
 
 
 OWN = [event("task_started", turn_id="own"), *fork([])[2:]]
@@ -359,7 +359,7 @@ OWN = [event("task_started", turn_id="own"), *fork([])[2:]]
 def test_copies_in_an_old_fork_are_inherited_and_cost_nothing(tmp_path: Path, lost: tuple[int, ...]) -> None:
     before = original()
     rollout(tmp_path, FIRST, before)
-    kept = [one for place, one in enumerate(before[:7]) if place not in lost]
+    kept = [record for place, record in enumerate(before[:7]) if place not in lost]
     path = rollout(tmp_path, SECOND, copied(kept, *OWN), "2026/03/04")
     run = read(path)
     noted = {span.preview: span.note for span in run.spans if span.name == "user"}
@@ -367,8 +367,8 @@ def test_copies_in_an_old_fork_are_inherited_and_cost_nothing(tmp_path: Path, lo
     assert run.summary.usage is not None
     assert run.summary.usage.input_tokens == 7
     assert (run.summary.replay_of, run.summary.relation) == (FIRST, "fork")
-    listed = [one for found in scan(LocalSource(), [str(tmp_path)], deep=True) for one in found.runs]
-    assert sorted(one.usage.input_tokens or 0 for one in listed if one.usage is not None) == [7, 100]
+    listed = [run for file in scan(LocalSource(), [str(tmp_path)], deep=True) for run in file.runs]
+    assert sorted(run.usage.input_tokens or 0 for run in listed if run.usage is not None) == [7, 100]
 
 
 def test_the_copies_of_an_original_that_is_gone_count(tmp_path: Path) -> None:

@@ -17,17 +17,17 @@ VARIANTS = 120 if SEARCHES else 20
 """Values that are replaced in each case. ``python3 dev.py fuzz cases`` tries 120, and goes on with other seeds."""
 
 
-def there_are(name: str) -> list[Path]:
+def cases_of(name: str) -> list[Path]:
     """The cases of a format; none while its module is not there."""
     module = registry.BUILT_IN[name].partition(":")[0]
     if not find_spec(module):
         return []
-    found = testing.cases(HERE / name.replace("-", "_"))
-    assert found, f"{name} has no cases"
-    return found
+    cases = testing.cases(HERE / name.replace("-", "_"))
+    assert cases, f"{name} has no cases"
+    return cases
 
 
-CASES = [pytest.param(name, case, id=f"{name}-{case.name}") for name in registry.BUILT_IN for case in there_are(name)]
+CASES = [pytest.param(name, case, id=f"{name}-{case.name}") for name in registry.BUILT_IN for case in cases_of(name)]
 every_case = pytest.mark.parametrize(("name", "case"), CASES)
 
 

@@ -1,4 +1,4 @@
-"""Sessions of the Copilot CLI: turns, calls, sub-agents, tokens that are told several ways, damage, drift, growth."""
+"""Sessions of the Copilot CLI: turns, calls, sub-agents, tokens counted several ways, damage, drift, growth."""
 
 from __future__ import annotations
 
@@ -83,9 +83,9 @@ def case(name: str) -> Run:
 
 def summary(path: Path, *, deep: bool) -> RunSummary:
     with SOURCE.open(str(path)) as file:
-        (found,) = FORMAT.summarize(file, deep=deep)
-    assert isinstance(found, RunSummary)
-    return found
+        (summary,) = FORMAT.summarize(file, deep=deep)
+    assert isinstance(summary, RunSummary)
+    return summary
 
 
 def written(folder: Path, *records: Record) -> Path:
@@ -96,38 +96,38 @@ def written(folder: Path, *records: Record) -> Path:
     return path
 
 
-def told(folder: Path, *records: Record) -> Run:
+def read_records(folder: Path, *records: Record) -> Run:
     return read(written(folder, *records))
 
 
-def of(run: Run, operation: Operation) -> list[Span]:
+def spans_of(run: Run, operation: Operation) -> list[Span]:
     return [span for span in run.spans if span.operation is operation]
 
 
 def only(run: Run, operation: Operation) -> Span:
-    (span,) = of(run, operation)
+    (span,) = spans_of(run, operation)
     return span
 
 
-def above(run: Run, span: Span) -> Span | None:
-    found = run.parent(run.index[span.id])
-    return None if found is None else run.spans[found]
+def parent_of(run: Run, span: Span) -> Span | None:
+    parent_index = run.parent(run.index[span.id])
+    return None if parent_index is None else run.spans[parent_index]
 
 
 # ------------------------------------------------------------------------------------------------------- what is a what
 
 
 def test_a_run_has_the_names_that_people_know_it_by() -> None:
-    found = case("agents").summary
-    assert (found.id, found.name, found.agent, found.model) == (SESSION, "orchard", "copilot", "gpt-5")
-    assert (found.prompt, found.label) == ("Count the ripe pears and prune the rest", "The pears' day")
-    assert (found.tags, found.source, found.writer) == (("pears",), "/home/ada/orchard", "1.0.102")
+    summary = case("agents").summary
+    assert (summary.id, summary.name, summary.agent, summary.model) == (SESSION, "orchard", "copilot", "gpt-5")
+    assert (summary.prompt, summary.label) == ("Count the ripe pears and prune the rest", "The pears' day")
+    assert (summary.tags, summary.source, summary.writer) == (("pears",), "/home/ada/orchard", "1.0.102")
 
 
 def test_workspace_completes_the_first_event() -> None:
-    found = case("live")
-    assert (found.summary.name, found.summary.tags, found.summary.label) == ("bed", ("main",), None)
-    assert found.body.attributes["workspace.yaml"]["name"] == "Dig over"
+    run = case("live")
+    assert (run.summary.name, run.summary.tags, run.summary.label) == ("bed", ("main",), None)
+    assert run.body.attributes["workspace.yaml"]["name"] == "Dig over"
 
 
 def test_turns_are_the_steps_and_stand_as_they_ended() -> None:
@@ -142,7 +142,7 @@ def test_turns_are_the_steps_and_stand_as_they_ended() -> None:
 
 def test_a_response_is_one_call_with_what_it_thought_said_asked_for_and_used() -> None:
     run = case("agents")
-    first = of(run, Operation.CHAT)[0]
+    first = spans_of(run, Operation.CHAT)[0]
     assert (first.model, first.duration_ms, first.usage) == ("gpt-5", 250, Usage(1200, 85, None, 900, 0, 30))
     body = run.load(first)
     assert body.output_messages == (
@@ -164,13 +164,13 @@ def test_a_response_is_one_call_with_what_it_thought_said_asked_for_and_used() -
 
 def test_calls_stand_below_the_response_that_asked_for_them_and_say_how_they_went() -> None:
     run = case("agents")
-    calls = [span for span in of(run, Operation.EXECUTE_TOOL) if span.step == 1]
+    calls = [span for span in spans_of(run, Operation.EXECUTE_TOOL) if span.step == 1]
     assert [(span.name, span.preview, span.status, span.status_source, span.duration_ms) for span in calls] == [
         ("bash", "wc -l pears.csv", Status.OK, StatusSource.EXIT, 5000),
         ("bash", "pytest -q", Status.ERROR, StatusSource.EXIT, 3000),
         ("edit", "prune.py", Status.ERROR, StatusSource.EXPLICIT, 1000),
     ]
-    assert {above(run, span) for span in calls} == {of(run, Operation.CHAT)[0]}
+    assert {parent_of(run, span) for span in calls} == {spans_of(run, Operation.CHAT)[0]}
     assert [span.error for span in calls] == [
         None,
         Error("FAILED test_ripe: expected 7\n<exited with exit code 1>", "exit 1"),
@@ -180,14 +180,17 @@ def test_calls_stand_below_the_response_that_asked_for_them_and_say_how_they_wen
     assert (body.input, body.output) == ({"command": "wc -l pears.csv"}, "9 pears.csv")
 
 
-def test_sub_agents_are_told_apart_and_stand_below_their_calls() -> None:
+def test_sub_agents_are_distinguished_and_below_their_calls() -> None:
     run = case("agents")
-    agents = of(run, Operation.INVOKE_AGENT)
+    agents = spans_of(run, Operation.INVOKE_AGENT)
     assert [(span.name, span.preview, span.note, span.status, span.duration_ms) for span in agents] == [
         ("explore", "Look at the trees", "scout", Status.OK, 14_250),
         ("explore", "Look at the tools", "scout", Status.ERROR, 900),
     ]
-    assert [getattr(above(run, span), "preview", "") for span in agents] == ["Look at the trees", "Look at the tools"]
+    assert [getattr(parent_of(run, span), "preview", "") for span in agents] == [
+        "Look at the trees",
+        "Look at the tools",
+    ]
     assert [span.usage for span in agents] == [Usage(total_tokens=2570), Usage(total_tokens=1285)]
     assert agents[1].error == Error("the whetstone is gone")
     for agent, said in zip(agents, (["I ask the trees.", "Seven are ripe."], ["They are blunt."]), strict=True):
@@ -200,7 +203,7 @@ def test_sub_agents_are_told_apart_and_stand_below_their_calls() -> None:
 def test_sub_agents_of_old_versions_are_known_by_their_call_alone() -> None:
     run = case("old")
     agent = only(run, Operation.INVOKE_AGENT)
-    call = above(run, agent)
+    call = parent_of(run, agent)
     assert call is not None
     assert (agent.name, call.name, call.preview) == ("carrier", "task", "Fetch water")
     view = next(span for span in run.spans if span.name == "view")
@@ -209,18 +212,18 @@ def test_sub_agents_of_old_versions_are_known_by_their_call_alone() -> None:
     assert run.index[view.id] in range(begin, begin + run.sizes[begin])
 
 
-def test_a_call_that_began_before_its_response_was_told_is_below_it() -> None:
+def test_a_call_that_began_before_its_response_was_recorded_is_below_it() -> None:
     run = case("old")
-    call = of(run, Operation.EXECUTE_TOOL)[0]
-    assert (call.name, getattr(above(run, call), "operation", None)) == ("bash", Operation.CHAT)
-    first = run.load(of(run, Operation.CHAT)[0]).output_messages[0].parts
+    call = spans_of(run, Operation.EXECUTE_TOOL)[0]
+    assert (call.name, getattr(parent_of(run, call), "operation", None)) == ("bash", Operation.CHAT)
+    first = run.load(spans_of(run, Operation.CHAT)[0]).output_messages[0].parts
     assert first[0] == Reasoning("Roses like mornings.")
     assert ToolCall("call_1", "bash", {"command": "date"}) in first
 
 
 def test_messages_say_who_sent_them_and_what_was_attached() -> None:
     run = case("agents")
-    messages = [span for span in of(run, Operation.MESSAGE) if span.parent_id is None]
+    messages = [span for span in spans_of(run, Operation.MESSAGE) if span.parent_id is None]
     assert [(span.name, span.note) for span in messages] == [
         ("user", ""),
         ("system", ""),
@@ -235,14 +238,14 @@ def test_messages_say_who_sent_them_and_what_was_attached() -> None:
 
 def test_hooks_permissions_and_compactions_are_one_row_each() -> None:
     run = case("agents")
-    hooks = [(span.name, span.preview, span.status, span.error) for span in of(run, Operation.HOOK)]
+    hooks = [(span.name, span.preview, span.status, span.error) for span in spans_of(run, Operation.HOOK)]
     assert hooks == [
         ("preToolUse", "bash", Status.OK, None),
         ("postToolUse", "edit", Status.ERROR, Error("lint.sh: not found")),
     ]
     asked = only(run, Operation.POLICY)
     assert (asked.status, asked.status_word, asked.duration_ms) == (Status.OK, "approved-for-session", 1000)
-    assert getattr(above(run, asked), "preview", "") == "pytest -q"
+    assert getattr(parent_of(run, asked), "preview", "") == "pytest -q"
     compaction = next(span for span in run.spans if span.name == "compaction")
     assert (compaction.preview, compaction.note) == ("150000 → 20000 tokens", "threshold")
     assert compaction.usage == Usage(1200, 85, None, 900, 0, 30)
@@ -250,7 +253,7 @@ def test_hooks_permissions_and_compactions_are_one_row_each() -> None:
 
 def test_unfinished_call_waits() -> None:
     run = case("live")
-    waiting = [run.spans[position] for position in run.unended] + of(run, Operation.POLICY)
+    waiting = [run.spans[position] for position in run.unended] + spans_of(run, Operation.POLICY)
     assert [(span.name, span.status) for span in waiting] == [
         ("turn", Status.UNKNOWN),
         ("task", Status.UNKNOWN),
@@ -265,7 +268,7 @@ def test_unfinished_call_waits() -> None:
 @pytest.mark.parametrize("last", [event("session.resume"), shutdown()], ids=["resumed", "shut down"])
 def test_after_the_end_nothing_runs_any_more(tmp_path: Path, last: Record) -> None:
     lines = [json.loads(line) for line in file_of("live").read_bytes().split(b"\n")[:-1]]
-    run = told(tmp_path, *lines, last)
+    run = read_records(tmp_path, *lines, last)
     assert not any(span.status in (Status.RUNNING, Status.PAUSED) for span in run.spans)
 
 
@@ -289,10 +292,10 @@ def test_after_the_end_nothing_runs_any_more(tmp_path: Path, last: Record) -> No
     ],
 )
 @pytest.mark.parametrize("long", [False, True])
-def test_how_a_session_stands_is_in_its_last_events(
+def test_the_last_events_of_a_session_have_its_status(
     tmp_path: Path, records: list[Record], status: Status, word: str | None, *, long: bool
 ) -> None:
-    filling = [one for n in range(60) for one in (begins(f"c{n}"), ends(f"c{n}", "x" * 2000))] if long else []
+    filling = [record for n in range(60) for record in (begins(f"c{n}"), ends(f"c{n}", "x" * 2000))] if long else []
     path = written(tmp_path, start(), user("Prune"), turn(), *filling, says("So be it"), *records)
     assert (path.stat().st_size > HEAD_SIZE) == long
     quick, deep = summary(path, deep=False), summary(path, deep=True)
@@ -303,7 +306,7 @@ def test_how_a_session_stands_is_in_its_last_events(
 
 def test_a_failed_run_names_what_failed(tmp_path: Path) -> None:
     error = event("session.error", errorType="quota", message="no requests left")
-    run = told(tmp_path, start(), user("Prune"), turn(), ends("lost"), error, turn_end(), shutdown())
+    run = read_records(tmp_path, start(), user("Prune"), turn(), ends("lost"), error, turn_end(), shutdown())
     cause = run.summary.first_error
     assert cause is not None
     assert (cause.words, cause.name, run.index.get(cause.span or "")) == ("quota: no requests left", "session.error", 3)
@@ -326,7 +329,7 @@ def test_a_failed_run_names_what_failed(tmp_path: Path) -> None:
         ({"result": {"content": "Exit code: 3"}}, Status.OK, StatusSource.EXPLICIT),
     ],
 )
-def test_how_a_call_went(tmp_path: Path, data: Record, status: Status, source: StatusSource) -> None:
+def test_the_result_of_a_call_is_its_status(tmp_path: Path, data: Record, status: Status, source: StatusSource) -> None:
     path = written(tmp_path, start(), turn(), says("", asks("c")), begins("c"), ends("c", **data))
     span = only(read(path), Operation.EXECUTE_TOOL)
     assert (span.status, span.status_source) == (status, source)
@@ -337,12 +340,14 @@ def test_how_a_call_went(tmp_path: Path, data: Record, status: Status, source: S
 # --------------------------------------------------------------------------------------------------------------- tokens
 
 
-def test_a_call_is_counted_once_however_often_it_is_told(tmp_path: Path) -> None:
+def test_a_repeated_call_is_counted_once(tmp_path: Path) -> None:
     said = says("Hi", apiCallId="a", outputTokens=85)
-    run = told(tmp_path, start(), turn(), said, used("a", 1), used("a", 1), used("b", 1), turn_end(), shutdown(1))
+    run = read_records(
+        tmp_path, start(), turn(), said, used("a", 1), used("a", 1), used("b", 1), turn_end(), shutdown(1)
+    )
     assert run.summary.usage == Usage(1200, 85, None, 900, 0, 30)
     assert not any(total.differs for total in run.body.totals)
-    assert [span.preview for span in of(run, Operation.META)[:2]] == ["counted before", "counted before"]
+    assert [span.preview for span in spans_of(run, Operation.META)[:2]] == ["counted before", "counted before"]
 
 
 def test_old_sessions_have_the_tokens_that_each_shutdown_tells(tmp_path: Path) -> None:
@@ -350,17 +355,17 @@ def test_old_sessions_have_the_tokens_that_each_shutdown_tells(tmp_path: Path) -
     assert run.summary.usage == Usage(1157, 31, None, 850, 7)
     assert Total("output_tokens", 6, 6) in run.body.totals
     mixed = [start(), says("Hi", outputTokens=3), shutdown(2), event("session.resume"), turn(), used("c", 1)]
-    assert told(tmp_path, *mixed, says("Ho", apiCallId="c", outputTokens=85)).summary.usage == Usage(
+    assert read_records(tmp_path, *mixed, says("Ho", apiCallId="c", outputTokens=85)).summary.usage == Usage(
         3600, 255, None, 2700, 0, 90
     )
-    cumulative = told(tmp_path, *mixed, shutdown(1)).body.totals
+    cumulative = read_records(tmp_path, *mixed, shutdown(1)).body.totals
     assert not any(total.differs for total in cumulative)
 
 
 def test_a_shutdown_that_tells_of_all_or_only_of_the_last_part_is_right_and_another_is_not(tmp_path: Path) -> None:
     parts = [start(), turn(), used("a", 1), turn_end(), shutdown(1), event("session.resume"), turn(), used("b", 2)]
     for calls, right in ((1, True), (2, True), (3, False)):
-        totals = told(tmp_path, *parts, turn_end(), shutdown(calls)).body.totals
+        totals = read_records(tmp_path, *parts, turn_end(), shutdown(calls)).body.totals
         assert {total.differs for total in totals if total.declared} == {not right}
 
 
@@ -368,10 +373,10 @@ def test_usage_of_a_compaction_counts_with_or_without_a_record(tmp_path: Path) -
     done = event(
         "session.compaction_complete", success=True, compactionTokensUsed={"inputTokens": 9, "outputTokens": 1}
     )
-    alone = told(tmp_path, start(), event("session.compaction_start"), done)
+    alone = read_records(tmp_path, start(), event("session.compaction_start"), done)
     assert alone.summary.usage == Usage(9, 1)
     record = used("a", 1, interactionType="conversation-compaction")
-    both = told(tmp_path, start(), event("session.compaction_start"), record, done, shutdown(1))
+    both = read_records(tmp_path, start(), event("session.compaction_start"), record, done, shutdown(1))
     assert both.summary.usage == Usage(1200, 85, None, 900, 0, 30)
     assert both.summary.llm_calls == 0
 
@@ -384,8 +389,8 @@ def sessions() -> list[Path]:
 @pytest.mark.parametrize("path", sessions(), ids=lambda path: f"{path.parent.name[:8]}-{path.stem}")
 def test_tokens_are_those_of_the_raw_lines(path: Path) -> None:
     usage = read(path).summary.usage or Usage()
-    found = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_creation_tokens)
-    counted = dict(zip(NAMES, [one or 0 for one in (*found, usage.reasoning_tokens)], strict=True))
+    counts = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_creation_tokens)
+    counted = dict(zip(NAMES, [count or 0 for count in (*counts, usage.reasoning_tokens)], strict=True))
     assert counted == tokens(path)
     assert summary(path, deep=True).usage == read(path).summary.usage
 
@@ -404,8 +409,10 @@ def test_real_sessions_declare_what_is_counted(ident: str) -> None:
 
 
 def test_unknown_kinds_are_rows_of_their_own_and_no_problem(tmp_path: Path) -> None:
-    run = told(tmp_path, start(), event("session.gust", strength=7), {"type": "weather", "sky": "grey"}, shutdown())
-    unknown = of(run, Operation.UNKNOWN)
+    run = read_records(
+        tmp_path, start(), event("session.gust", strength=7), {"type": "weather", "sky": "grey"}, shutdown()
+    )
+    unknown = spans_of(run, Operation.UNKNOWN)
     assert [span.name for span in unknown] == ["session.gust", "weather"]
     assert [run.load(span).attributes.get(name) for span, name in zip(unknown, ("strength", "sky"), strict=True)] == [
         7,
@@ -446,12 +453,12 @@ def test_a_changed_file_has_no_bodies_of_what_was_there(tmp_path: Path) -> None:
 
 def test_events_beyond_the_first_thousand_of_a_row_have_rows_of_their_own(tmp_path: Path) -> None:
     progress = [event("tool.execution_progress", toolCallId="c", progressMessage=f"{n} done") for n in range(1002)]
-    run = told(tmp_path, start(), turn(), says("", asks("c")), begins("c"), *progress, ends("c"))
+    run = read_records(tmp_path, start(), turn(), says("", asks("c")), begins("c"), *progress, ends("c"))
     call = only(run, Operation.EXECUTE_TOOL)
     assert (call.status, SpanRef.of(call.at).size) == (Status.OK, len(run.load(call).raw) - 999)
     assert run.load(call).attributes["tool.execution_progress 999"]["progressMessage"] == "998 done"
     alone = [run.load(span).attributes for span in run.spans if span.name == "tool.execution_progress"]
-    assert [one["progressMessage"] for one in alone] == ["999 done", "1000 done", "1001 done"]
+    assert [attributes["progressMessage"] for attributes in alone] == ["999 done", "1000 done", "1001 done"]
     assert any(span.name == "tool.execution_complete" for span in run.spans)
 
 
@@ -466,10 +473,10 @@ def test_a_strange_workspace_is_no_problem(tmp_path: Path, text: str) -> None:
 
 def test_other_files_of_a_session_folder_are_ignored(tmp_path: Path) -> None:
     shutil.copytree(CASES / "agents" / "input", tmp_path / "in")
-    found = {Path(one.path).name: one for one in scan(SOURCE, [str(tmp_path)], deep=True)}
-    assert {name: one.format for name, one in found.items() if one.runs} == {"events.jsonl": "copilot"}
-    rest = [one for name, one in found.items() if name != "events.jsonl"]
-    assert [(bool(one.problems), bool(one.reason)) for one in rest] == [(False, True)] * len(rest)
+    files = {Path(file.path).name: file for file in scan(SOURCE, [str(tmp_path)], deep=True)}
+    assert {name: file.format for name, file in files.items() if file.runs} == {"events.jsonl": "copilot"}
+    rest = [file for name, file in files.items() if name != "events.jsonl"]
+    assert [(bool(file.problems), bool(file.reason)) for file in rest] == [(False, True)] * len(rest)
 
 
 # ----------------------------------------------------------------------------------------------------- ways to the same
@@ -489,24 +496,24 @@ def histories(draw: st.DrawFn) -> list[Record]:
             number += 1
             asked.append(f"c{number}")
         records.append(used(f"api-{step}", step, finishReason=random.choice(["stop", "length", None])))
-        records.append(says("So", *[asks(one) for one in asked], apiCallId=f"api-{step}", model="gpt-5"))
-        records += [begins(one) for one in asked]
+        records.append(says("So", *[asks(call) for call in asked], apiCallId=f"api-{step}", model="gpt-5"))
+        records += [begins(call) for call in asked]
         if asked and random.random() < 0.5:
             agent = f"agent-{step}"
             ended = random.choice(["completed", "failed"])
             records.append(event("subagent.started", agent, toolCallId=asked[0], agentName="scout"))
             records += [turn(0, agent), says("There", agent=agent, outputTokens=3), turn_end(0, agent)]
             records.append(event(f"subagent.{ended}", agent, toolCallId=asked[0], error="lost", durationMs=5))
-        records += [ends(one, success=random.random() < 0.7) for one in asked]
+        records += [ends(call, success=random.random() < 0.7) for call in asked]
         records.append(random.choice([event("session.error", message="no"), event("abort"), event("session.info")]))
         records += random.choice([[turn_end(step)], [], [turn_end(step), shutdown(step), event("session.resume")]])
     records.append(random.choice([shutdown(1), event("session.info", message="still there")]))
-    mixed = [one for one in records[1:] if random.random() >= odd]
+    mixed = [record for record in records[1:] if random.random() >= odd]
     if random.random() < odd:
         random.shuffle(mixed)
     return [
-        one | {"timestamp": f"2026-03-02T09:{place // 60:02d}:{place % 60:02d}.000Z"}
-        for place, one in enumerate([records[0], *mixed])
+        record | {"timestamp": f"2026-03-02T09:{place // 60:02d}:{place % 60:02d}.000Z"}
+        for place, record in enumerate([records[0], *mixed])
     ]
 
 
@@ -549,20 +556,24 @@ def test_sessions_are_followed(tmp_path: Path, name: str, seed: int) -> None:
 def test_a_search_finds_what_is_shown(text: str) -> None:
     path = str(file_of("agents"))
     ways = grep(SOURCE, [path], Needle(text)), grep_runs(SOURCE, [RunRef("copilot", path)], Needle(text))
-    hits = [[one for one in found if isinstance(one, Hit)] for found in ways]
+    hits = [[hit for hit in results if isinstance(hit, Hit)] for results in ways]
     assert hits[0]
-    assert [one.span for one in hits[0]] == [one.span for one in hits[1]]
+    assert [hit.span for hit in hits[0]] == [hit.span for hit in hits[1]]
 
 
 def test_two_sessions_are_compared_from_where_they_part(tmp_path: Path) -> None:
     begin = [start(), user("Prune"), turn(), says("First", asks("c")), begins("c")]
-    a = told(tmp_path / "a", *begin, ends("c", "9 pears"), turn_end(), turn(1), says("Nine"), turn_end(1), shutdown())
-    b = told(tmp_path / "b", *begin, ends("c", "7 pears"), turn_end(), turn(1), says("Seven"), turn_end(1), shutdown())
-    found = compare(a, b)
-    assert found.first is not None
-    row = found.rows[found.first.row]
+    a = read_records(
+        tmp_path / "a", *begin, ends("c", "9 pears"), turn_end(), turn(1), says("Nine"), turn_end(1), shutdown()
+    )
+    b = read_records(
+        tmp_path / "b", *begin, ends("c", "7 pears"), turn_end(), turn(1), says("Seven"), turn_end(1), shutdown()
+    )
+    diff = compare(a, b)
+    assert diff.first is not None
+    row = diff.rows[diff.first.row]
     assert row.a is not None
-    assert found.a.spans[row.a].name == "bash"
+    assert diff.a.spans[row.a].name == "bash"
 
 
 # -------------------------------------------------------------------------------------------------------------- samples

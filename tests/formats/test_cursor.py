@@ -38,8 +38,8 @@ def test_the_facts_of_the_samples() -> None:
     for number, (replies, calls, status) in facts.items():
         run = read(path_of(number))
         tools = (Operation.EXECUTE_TOOL, Operation.INVOKE_AGENT)
-        found = sum(span.operation in tools for span in run.spans)
-        assert (run.summary.steps, found, run.summary.status.value) == (replies, calls, status), number
+        tool_calls = sum(span.operation in tools for span in run.spans)
+        assert (run.summary.steps, tool_calls, run.summary.status.value) == (replies, calls, status), number
         assert run.summary.usage is None
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.shared import ROOT
 from tracetui.live.load import read_run
-from tracetui.live.scan import Found, scan
+from tracetui.live.scan import ScannedFile, scan
 from tracetui.sources.local import LocalSource
 
 _FORMATS = ROOT / "tests" / "formats"
@@ -40,21 +40,21 @@ def damaged(case: str, folder: Path) -> Path:
     data = path.read_bytes().rstrip(b"\n")
     last = data.rfind(b"\n") + 1
     path.write_bytes(data[: last + (len(data) - last) // 2])
-    for one in folder.rglob("*"):
-        os.utime(one, (LONG_AGO, LONG_AGO))
+    for file in folder.rglob("*"):
+        os.utime(file, (LONG_AGO, LONG_AGO))
     return path
 
 
-def listed(folder: Path) -> list[Found]:
-    return [found for found in scan(LocalSource(), [str(folder)], deep=True) if found.runs or found.problems]
+def listed(folder: Path) -> list[ScannedFile]:
+    return [file for file in scan(LocalSource(), [str(folder)], deep=True) if file.runs or file.problems]
 
 
 def problems(folder: Path) -> Counter[str]:
     """Why something of the damaged files cannot be read, in the list and in the full read alike."""
     reasons = list[str]()
-    for found in listed(folder):
-        of_file = [f"{problem.where}: {problem.reason}" for problem in found.problems]
-        for run in found.runs:
+    for file in listed(folder):
+        of_file = [f"{problem.where}: {problem.reason}" for problem in file.problems]
+        for run in file.runs:
             full = read_run(LocalSource(), run.ref)
             assert full.summary.problems == run.problems == len(full.problems)
             assert full.summary.unread == run.unread
@@ -67,8 +67,8 @@ def problems(folder: Path) -> Counter[str]:
 def test_a_last_line_that_is_cut_off_is_a_problem_unless_the_file_is_being_written(tmp_path: Path, case: str) -> None:
     damaged(case, tmp_path)
     at_rest = problems(tmp_path)
-    for one in tmp_path.rglob("*"):
-        os.utime(one, (time.time(), time.time()))
+    for path in tmp_path.rglob("*"):
+        os.utime(path, (time.time(), time.time()))
     moving = problems(tmp_path)
     about_the_end = at_rest - moving
     assert about_the_end

@@ -43,11 +43,11 @@ def touch(folder: Path, ago: float) -> None:
 
 
 def runs_of(folder: Path) -> list[Run]:
-    refs = [run.ref for found in scan(SOURCE, [str(folder)], deep=True) for run in found.runs]
+    refs = [run.ref for file in scan(SOURCE, [str(folder)], deep=True) for run in file.runs]
     return [read_run(SOURCE, ref) for ref in refs]
 
 
-def going(run: Run) -> set[str]:
+def unfinished_spans(run: Run) -> set[str]:
     return {span.id for span in run.spans if span.status is Status.RUNNING}
 
 
@@ -63,33 +63,33 @@ def test_spans_stand_as_their_run_does(tmp_path: Path, name: str) -> None:
     assert any(run.unended for run in dead) is (name in OPEN)
     for run in dead:
         assert run.summary.status is not Status.RUNNING
-        assert not going(run)
+        assert not unfinished_spans(run)
         for position in run.unended:
             assert run.spans[position].status is Status.UNKNOWN
             assert run.spans[position].status_source is StatusSource.DERIVED
-        again = live[run.summary.ref]
-        if again.summary.status is Status.RUNNING:
-            assert going(again) == {again.spans[i].id for i in again.unended}
+        later = live[run.summary.ref]
+        if later.summary.status is Status.RUNNING:
+            assert unfinished_spans(later) == {later.spans[i].id for i in later.unended}
         else:
-            assert not going(again)
+            assert not unfinished_spans(later)
         if run.summary.status is Status.UNKNOWN and name != "opencode":
-            assert {run.spans[i].id for i in run.unended} <= {again.spans[i].id for i in again.unended}
+            assert {run.spans[i].id for i in run.unended} <= {later.spans[i].id for i in later.unended}
 
 
 def test_the_state_comes_back_when_the_run_goes_on(tmp_path: Path) -> None:
     shutil.copytree(CASES / "ccpa/live/input", tmp_path / "live")
     (path,) = (path for path in (tmp_path / "live").rglob("*.jsonl"))
     touch(tmp_path, 86_400)
-    (found,) = (run for found in scan(SOURCE, [str(path)], deep=True) for run in found.runs)
-    reader = Reader(SOURCE, found.ref)
+    (summary,) = (run for file in scan(SOURCE, [str(path)], deep=True) for run in file.runs)
+    reader = Reader(SOURCE, summary.ref)
     reader.catch_up()
     dead = reader.build()
     assert dead.unended
-    assert (dead.summary.status, going(dead)) == (Status.UNKNOWN, set())
+    assert (dead.summary.status, unfinished_spans(dead)) == (Status.UNKNOWN, set())
 
     touch(tmp_path, 0)
     assert reader.read()
-    assert (reader.build().summary.status, going(reader.build())) == (
+    assert (reader.build().summary.status, unfinished_spans(reader.build())) == (
         Status.RUNNING,
         {dead.spans[i].id for i in dead.unended},
     )
@@ -98,12 +98,12 @@ def test_the_state_comes_back_when_the_run_goes_on(tmp_path: Path) -> None:
     assert [span.status for span in reader.build().spans] == [span.status for span in dead.spans]
 
 
-def test_a_run_stands_as_it_is_told_to(tmp_path: Path) -> None:
+def test_standing_depends_on_whether_a_run_goes_on(tmp_path: Path) -> None:
     shutil.copytree(CASES / "ccpa/live/input", tmp_path / "live")
     touch(tmp_path, 86_400)
     (run,) = runs_of(tmp_path)
 
     assert run.standing(going=False) is run
     at_work = run.standing(going=True)
-    assert going(at_work) == {run.spans[i].id for i in run.unended}
+    assert unfinished_spans(at_work) == {run.spans[i].id for i in run.unended}
     assert at_work.standing(going=False).spans == run.spans

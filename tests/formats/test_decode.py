@@ -26,7 +26,7 @@ VALUES = st.recursive(
 )
 
 
-def told(value: Any) -> str:
+def typed_repr(value: Any) -> str:
     """A value with the types of its numbers: 1, 1.0, True and -0.0 are four things."""
     return repr(value)
 
@@ -36,9 +36,9 @@ def told(value: Any) -> str:
 def test_strict_json_comes_out_exactly(value: Any, blanks: int, ascii_only: bool) -> None:
     text = " " * blanks + json.dumps(value, ensure_ascii=ascii_only)
 
-    found, note = decode(text.encode())
+    decoded, note = decode(text.encode())
 
-    assert told(found) == told(value)
+    assert typed_repr(decoded) == typed_repr(value)
     assert note is None
 
 
@@ -53,23 +53,23 @@ def test_an_integer_of_any_length_is_exact(digits: int) -> None:
 def test_an_integer_that_python_cannot_hold_stays_text() -> None:
     digits = "7" * 5000
 
-    found, note = decode(f'{{"n": {digits}, "good": 1}}'.encode())
+    value, note = decode(f'{{"n": {digits}, "good": 1}}'.encode())
 
-    assert found == {"n": digits, "good": 1}
+    assert value == {"n": digits, "good": 1}
     assert note
 
 
 def test_a_number_beyond_all_floats_is_read_leniently() -> None:
-    found, note = decode(b'{"n": 1e999, "good": 1}')
+    value, note = decode(b'{"n": 1e999, "good": 1}')
 
-    assert found == {"n": float("inf"), "good": 1}
+    assert value == {"n": float("inf"), "good": 1}
     assert note
 
 
 def test_a_document_nested_a_thousand_deep_is_read() -> None:
-    found, note = decode(b"[" * 1000 + b"]" * 1000)
+    value, note = decode(b"[" * 1000 + b"]" * 1000)
 
-    assert isinstance(found, list)
+    assert isinstance(value, list)
     assert note is None
 
 

@@ -83,19 +83,19 @@ def copied(tmp_path: Path, case: str) -> Path:
     return settled(HERE / case / "input", tmp_path / case)
 
 
-def told(folder: Path) -> list[RunSummary]:
-    return [run for found in scan(LocalSource(), [str(folder)], deep=True) for run in found.runs]
+def runs_in(folder: Path) -> list[RunSummary]:
+    return [run for file in scan(LocalSource(), [str(folder)], deep=True) for run in file.runs]
 
 
 def of_file(path: Path) -> RunSummary:
     """The run that is listed under a file; the full read and the summary count the same."""
-    (found,) = (run for run in told(path.parent) if run.ref.path == str(path))
-    run = read_run(registry.load(found.ref.format), found.ref)
-    assert msgspec.structs.replace(run.summary, modified_at=found.modified_at) == found
+    (summary,) = (run for run in runs_in(path.parent) if run.ref.path == str(path))
+    run = read_run(registry.load(summary.ref.format), summary.ref)
+    assert msgspec.structs.replace(run.summary, modified_at=summary.modified_at) == summary
     unknown = [span for span in run.spans if span.operation is Operation.UNKNOWN]
     assert all(run.load(span).raw for span in unknown)
-    assert sum(count for _, count in (found.unread.kinds if found.unread else ())) == len(unknown)
-    return found
+    assert sum(count for _, count in (summary.unread.kinds if summary.unread else ())) == len(unknown)
+    return summary
 
 
 def largest(folder: Path) -> Path:
@@ -105,7 +105,7 @@ def largest(folder: Path) -> Path:
 
 def bytes_of(path: Path) -> int:
     """Bytes of a session and of the files of its sub-agents, which are in the folder of its name."""
-    return path.stat().st_size + sum(one.stat().st_size for one in path.with_suffix("").rglob("*.jsonl"))
+    return path.stat().st_size + sum(part.stat().st_size for part in path.with_suffix("").rglob("*.jsonl"))
 
 
 @of_lines
@@ -116,13 +116,13 @@ def test_lines_of_other_kinds_are_counted_and_no_problem(tmp_path: Path, drift: 
     lines = path.read_bytes().splitlines(keepends=True)
     strange = [encoded(drift.make(kind)) for kind in ("gale", "mist", "gale")]
     put(path, b"".join((*lines[:3], *(line + b"\n" for line in strange), *lines[3:])))
-    found = of_file(path)
-    assert found.problems == before.problems
-    ledger = found.ledger
+    summary = of_file(path)
+    assert summary.problems == before.problems
+    ledger = summary.ledger
     assert (ledger.kinds, ledger.torn) == ((("gale", 2), ("mist", 1)), 0)
     assert (ledger.size, ledger.lost) == (bytes_of(path), sum(map(len, strange)))
     assert ledger.share == pytest.approx(1 - sum(map(len, strange)) / bytes_of(path))
-    assert (found.steps, found.llm_calls, found.tool_calls) == (before.steps, before.llm_calls, before.tool_calls)
+    assert (summary.steps, summary.llm_calls, summary.tool_calls) == (before.steps, before.llm_calls, before.tool_calls)
 
 
 @of_lines
@@ -131,10 +131,10 @@ def test_torn_lines_are_counted_and_a_problem(tmp_path: Path, drift: Lines) -> N
     before = of_file(path)
     lines = path.read_bytes().splitlines(keepends=True)
     put(path, b"".join((*lines[:3], TORN + b"\n", *lines[3:-1], TORN + b"\n", lines[-1])))
-    found = of_file(path)
-    assert found.problems == before.problems + 2
-    assert (found.ledger.torn, found.ledger.lost) == (2, 2 * len(TORN))
-    assert found.ledger.kinds == ()
+    summary = of_file(path)
+    assert summary.problems == before.problems + 2
+    assert (summary.ledger.torn, summary.ledger.lost) == (2, 2 * len(TORN))
+    assert summary.ledger.kinds == ()
 
 
 @of_lines
@@ -142,8 +142,8 @@ def test_a_last_line_that_nobody_finishes_is_torn_once_the_file_is_still(tmp_pat
     path = largest(copied(tmp_path, drift.case))
     lines = path.read_bytes().splitlines(keepends=True)
     put(path, b"".join((*lines[:-1], TORN)))
-    found = of_file(path)
-    assert (found.ledger.torn, found.ledger.lost) == (1, len(TORN))
+    summary = of_file(path)
+    assert (summary.ledger.torn, summary.ledger.lost) == (1, len(TORN))
 
 
 @of_lines
@@ -195,13 +195,13 @@ def test_records_of_other_kinds_in_a_document_are_counted(tmp_path: Path, drift:
     strange = [drift.make(kind) for kind in ("gale", "mist", "gale")]
     holder[drift.field][1:1] = strange
     put(path, encoded({**document, "gust": 1}))
-    found = of_file(path)
-    ledger = found.ledger
-    assert found.problems == before.problems
+    summary = of_file(path)
+    ledger = summary.ledger
+    assert summary.problems == before.problems
     assert ledger.kinds == tuple(sorted([*old, ("gale", 2), ("mist", 1)]))
-    lost = sum(len(encoded(one)) for one in strange)
-    there = (one for one in holder[drift.field] if one not in strange and one.get("source") in dict(old))
-    lost += sum(len(encoded(one)) for one in there)
+    lost = sum(len(encoded(record)) for record in strange)
+    there = (record for record in holder[drift.field] if record not in strange and record.get("source") in dict(old))
+    lost += sum(len(encoded(record)) for record in there)
     assert (ledger.size, ledger.lost) == (path.stat().st_size, lost)
 
 
@@ -217,38 +217,38 @@ def test_records_of_other_kinds_in_a_document_are_counted(tmp_path: Path, drift:
 def test_other_fields_of_a_document_lose_nothing(tmp_path: Path, case: str, counted: str | None) -> None:
     path = largest(copied(tmp_path, case))
     put(path, encoded({**json.loads(path.read_bytes()), "gale": {"strength": 9}}))
-    found = of_file(path)
-    assert found.unread == (None if counted is None else Unread(fields=((counted, 1),)))
-    assert found.size is not None
-    assert found.size >= path.stat().st_size
+    summary = of_file(path)
+    assert summary.unread == (None if counted is None else Unread(fields=((counted, 1),)))
+    assert summary.size is not None
+    assert summary.size >= path.stat().st_size
 
 
 def test_a_table_and_a_column_more_lose_nothing(tmp_path: Path) -> None:
     folder = copied(tmp_path, "hypergraph/v6")
-    path = next(one for one in folder.iterdir() if one.read_bytes()[:6] == b"SQLite")
+    path = next(path for path in folder.iterdir() if path.read_bytes()[:6] == b"SQLite")
     with sqlite3.connect(path) as database:
         database.execute("CREATE TABLE gale (strength)")
         database.execute("ALTER TABLE steps ADD COLUMN gale DEFAULT 'north'")
     database.close()
-    runs = told(folder)
+    runs = runs_in(folder)
     assert runs
     assert {run.unread for run in runs} == {None}
     assert {run.writer for run in runs} == {"schema 6"}
 
 
-def test_torn_lines_of_otlp_are_told_of_the_file(tmp_path: Path) -> None:
+def test_torn_lines_of_otlp_are_counted_for_the_file(tmp_path: Path) -> None:
     folder = copied(tmp_path, "otlp/dialects")
-    path = max(folder.rglob("*.jsonl"), key=lambda one: one.stat().st_size)
-    (before,) = (found for found in scan(LocalSource(), [str(folder)], deep=True) if found.path == str(path))
+    path = max(folder.rglob("*.jsonl"), key=lambda path: path.stat().st_size)
+    (before,) = (file for file in scan(LocalSource(), [str(folder)], deep=True) if file.path == str(path))
     put(path, TORN + b"\n" + path.read_bytes())
-    (found,) = (found for found in scan(LocalSource(), [str(folder)], deep=True) if found.path == str(path))
-    assert found.runs == tuple(
-        msgspec.structs.replace(run, modified_at=one.modified_at)
-        for run, one in zip(before.runs, found.runs, strict=True)
+    (after,) = (file for file in scan(LocalSource(), [str(folder)], deep=True) if file.path == str(path))
+    assert after.runs == tuple(
+        msgspec.structs.replace(run, modified_at=old.modified_at)
+        for run, old in zip(before.runs, after.runs, strict=True)
     )
-    assert found.ledger.torn == before.ledger.torn + 1
-    assert found.ledger.lost == before.ledger.lost + len(TORN)
-    assert found.ledger.size == path.stat().st_size
+    assert after.ledger.torn == before.ledger.torn + 1
+    assert after.ledger.lost == before.ledger.lost + len(TORN)
+    assert after.ledger.size == path.stat().st_size
 
 
 def test_other_fields_in_a_session_of_opencode_are_counted(tmp_path: Path) -> None:
@@ -263,7 +263,9 @@ def test_other_fields_in_a_session_of_opencode_are_counted(tmp_path: Path) -> No
     fields = dict(of_file(path).ledger.fields)
     assert before.fields == ()
     assert fields["user.gale"] == sum(message["info"]["role"] == "user" for message in document["messages"])
-    assert fields["text.gust"] == sum(part["type"] == "text" for one in document["messages"] for part in one["parts"])
+    assert fields["text.gust"] == sum(
+        part["type"] == "text" for message in document["messages"] for part in message["parts"]
+    )
 
 
 def test_other_fields_in_events_of_inspect_are_counted(tmp_path: Path) -> None:
@@ -274,7 +276,7 @@ def test_other_fields_in_events_of_inspect_are_counted(tmp_path: Path) -> None:
         event["gale"] = 1
         event["names"] = ["mist"]
     put(path, encoded(document))
-    first, *others = told(path.parent)
+    first, *others = runs_in(path.parent)
     kinds = Counter(event["event"] for event in sample["events"])
     counted = dict(first.ledger.fields)
     assert counted["model.gale"] == kinds["model"]

@@ -54,11 +54,11 @@ def anew(path: Path, data: bytes) -> None:
 
 def unnoticed(path: Path, data: bytes) -> None:
     """Same inode, same time."""
-    found = path.stat()
+    before = path.stat()
     with path.open("r+b") as stream:
         stream.write(data)
         stream.truncate()
-    os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 @pytest.mark.parametrize("how", [in_place, by_rename, anew, unnoticed])

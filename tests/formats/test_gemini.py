@@ -20,7 +20,7 @@ from tracetui.testing import read_run
 
 HERE = Path(__file__).parent
 GEMINI, QWEN = Gemini(), Qwen()
-SESSION, SUB = sorted((HERE / "gemini" / "session").rglob("*.jsonl"), key=lambda one: "session-" not in one.name)
+SESSION, SUB = sorted((HERE / "gemini" / "session").rglob("*.jsonl"), key=lambda path: "session-" not in path.name)
 CHANGES = HERE / "gemini" / "changes" / "input" / "changes.jsonl"
 (DOCUMENT,) = (HERE / "gemini" / "document" / "input").rglob("*.json")
 (QWEN_SESSION,) = (HERE / "qwen" / "session").rglob("*.jsonl")
@@ -33,7 +33,7 @@ def read(path: Path, fmt: Gemini | Qwen = GEMINI) -> Run:
 
 
 def span(run: Run, name: str) -> Span:
-    return next(one for one in run.spans if name in (one.id, one.name))
+    return next(span for span in run.spans if name in (span.id, span.name))
 
 
 def records(path: Path) -> list[Any]:
@@ -48,14 +48,14 @@ def write(path: Path, lines: Iterable[Any]) -> Path:
 
 def last_versions(path: Path) -> dict[str, Any]:
     """The responses of a log by id, as the last line of each has them."""
-    return {one["id"]: one for one in records(path) if one.get("type") == "gemini"}
+    return {record["id"]: record for record in records(path) if record.get("type") == "gemini"}
 
 
 def counts(messages: Iterable[Any]) -> tuple[int, int, int]:
     """Input, output with thoughts, and cached input of messages."""
-    tokens = [one["tokens"] for one in messages]
-    given = sum(one["input"] + one["tool"] for one in tokens)
-    return given, sum(one["output"] + one["thoughts"] for one in tokens), sum(one["cached"] for one in tokens)
+    tokens = [message["tokens"] for message in messages]
+    given = sum(count["input"] + count["tool"] for count in tokens)
+    return given, sum(count["output"] + count["thoughts"] for count in tokens), sum(count["cached"] for count in tokens)
 
 
 def test_a_message_that_is_written_again_counts_once() -> None:
@@ -63,9 +63,9 @@ def test_a_message_that_is_written_again_counts_once() -> None:
     usage = run.summary.usage
     assert usage is not None
     assert (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens) == counts(last.values())
-    assert usage.total_tokens == sum(one["tokens"]["total"] for one in last.values())
-    assert [one.id for one in run.spans if one.operation is Operation.CHAT] == list(last)
-    calls = sum(len(one.get("toolCalls", ())) for one in last.values())
+    assert usage.total_tokens == sum(message["tokens"]["total"] for message in last.values())
+    assert [span.id for span in run.spans if span.operation is Operation.CHAT] == list(last)
+    calls = sum(len(message.get("toolCalls", ())) for message in last.values())
     assert (run.summary.steps, run.summary.tool_calls) == (len(last), calls)
 
 
@@ -89,7 +89,7 @@ def test_exit_code_lines_of_other_tools_are_text(tmp_path: Path) -> None:
 
 
 def test_a_sub_agent_names_its_session() -> None:
-    runs = {run.id: run for one in scan(LocalSource(), [str(SESSION.parents[3])], deep=True) for run in one.runs}
+    runs = {run.id: run for file in scan(LocalSource(), [str(SESSION.parents[3])], deep=True) for run in file.runs}
     main, sub = records(SESSION)[0]["sessionId"], records(SUB)[0]["sessionId"]
     assert runs.keys() == {main, sub}
     assert (runs[main].name, runs[main].prompt) == ("orchard", "How many pears are there?")
@@ -98,30 +98,37 @@ def test_a_sub_agent_names_its_session() -> None:
 
 def test_rewound_messages_are_below_their_branch() -> None:
     run = read(CHANGES)
-    branches = [one for one in run.spans if one.name == "abandoned branch"]
-    gone = {one.id: one for one in run.spans if one.parent_id == branches[0].id}
+    branches = [span for span in run.spans if span.name == "abandoned branch"]
+    gone = {span.id: span for span in run.spans if span.parent_id == branches[0].id}
     assert list(gone) == ["u2", "g2"]
-    assert all(one.note == "abandoned" and not one.is_step for one in gone.values())
+    assert all(span.note == "abandoned" and not span.is_step for span in gone.values())
     assert run.summary.usage is not None
     assert run.summary.usage.total_tokens == sum(
-        one["tokens"]["total"] for one in last_versions(CHANGES).values() if "tokens" in one
+        message["tokens"]["total"] for message in last_versions(CHANGES).values() if "tokens" in message
     )
 
 
 def test_a_list_of_messages_keeps_what_is_known_and_adds_the_rest(tmp_path: Path) -> None:
     tokens = {"input": 5, "output": 2, "cached": 0, "thoughts": 1, "tool": 0, "total": 8}
     first = {"id": "g", "type": "gemini", "content": "one", "tokens": tokens}
-    left = {"id": "x", "type": "user", "content": "left out"}
+    record = {"id": "x", "type": "user", "content": "left out"}
     copy = {"id": "g", "type": "gemini", "content": [{"text": "one, copied"}]}
     new = {"id": "n", "type": "user", "content": "new"}
-    lines = [HEAD, left, first, {"$set": {"messages": [new]}}, {"$set": {"messages": [copy, new]}}, {"$rewindTo": "g"}]
+    lines = [
+        HEAD,
+        record,
+        first,
+        {"$set": {"messages": [new]}},
+        {"$set": {"messages": [copy, new]}},
+        {"$rewindTo": "g"},
+    ]
     path = write(tmp_path / "a.jsonl", lines[:-1])
     run = read(path)
-    assert [one.id for one in run.spans if one.operation is not Operation.META] == ["x", "g", "n"]
+    assert [span.id for span in run.spans if span.operation is not Operation.META] == ["x", "g", "n"]
     assert span(run, "g").preview == "one"
     assert run.summary.usage is not None
     assert run.summary.usage.all_tokens == 8
-    gone = [one.id for one in read(write(path, lines)).spans if one.note == "abandoned"]
+    gone = [span.id for span in read(write(path, lines)).spans if span.note == "abandoned"]
     assert gone == ["g", "n"]
 
 
@@ -138,7 +145,7 @@ def test_a_document_has_the_same_messages() -> None:
     run, document = read(DOCUMENT), json.loads(DOCUMENT.read_text(encoding="utf-8"))
     assert run.summary.id == document["sessionId"]
     assert run.summary.usage is not None
-    said = [one for one in document["messages"] if one["type"] == "gemini"]
+    said = [message for message in document["messages"] if message["type"] == "gemini"]
     assert (run.summary.usage.input_tokens, run.summary.usage.output_tokens) == counts(said)[:2]
     assert span(run, "glance").status is Status.CANCELLED
 
@@ -163,7 +170,7 @@ def test_a_message_that_is_written_very_often_is_bounded(tmp_path: Path) -> None
 
 def test_thoughts_within_the_total_of_qwen_are_output_already() -> None:
     run = read(QWEN_SESSION, QWEN)
-    inside, outside = [one.usage for one in run.spans if one.operation is Operation.CHAT][:2]
+    inside, outside = [span.usage for span in run.spans if span.operation is Operation.CHAT][:2]
     assert inside is not None
     assert outside is not None
     assert (inside.output_tokens, inside.reasoning_tokens, inside.all_tokens) == (30, 12, 530)
@@ -172,17 +179,17 @@ def test_thoughts_within_the_total_of_qwen_are_output_already() -> None:
 
 def test_pieces_of_one_qwen_message_are_one_response() -> None:
     run = read(QWEN_SESSION, QWEN)
-    ids = {one["uuid"] for one in records(QWEN_SESSION) if one["type"] == "assistant"}
-    chats = [one for one in run.spans if one.operation is Operation.CHAT]
-    assert {one.id for one in chats} == ids
+    ids = {record["uuid"] for record in records(QWEN_SESSION) if record["type"] == "assistant"}
+    chats = [span for span in run.spans if span.operation is Operation.CHAT]
+    assert {chat.id for chat in chats} == ids
     assert chats[-1].preview == "There is no list,\nso there are no plums."
-    assert [span(run, one).status for one in ("q1", "q2", "q3")] == [Status.ERROR, Status.ERROR, Status.CANCELLED]
+    assert [span(run, number).status for number in ("q1", "q2", "q3")] == [Status.ERROR, Status.ERROR, Status.CANCELLED]
     assert (run.summary.status, run.summary.tags, run.summary.writer) == (Status.ERROR, ("harvest",), "0.21.13")
 
 
 def test_a_qwen_rewind_abandons_what_came_after() -> None:
     run = read(BRANCHES, QWEN)
-    gone = [one.preview for one in run.spans if one.note == "abandoned"]
+    gone = [span.preview for span in run.spans if span.note == "abandoned"]
     assert gone == ["Only the red ones", "Done.", "Picked."]
     assert run.summary.steps == 1
 
@@ -192,8 +199,8 @@ def test_a_qwen_rewind_abandons_what_came_after() -> None:
 def test_real_files_have_no_problems(folder: str) -> None:
     fmt = GEMINI if folder == "gemini-cli" else QWEN
     seen = 0
-    for one in scan(LocalSource(), [str(sample(folder))], deep=True):
-        for summary in one.runs:
+    for file in scan(LocalSource(), [str(sample(folder))], deep=True):
+        for summary in file.runs:
             assert summary.ref.format == fmt.name
             assert not read_run(fmt, summary.ref).problems
             seen += 1
@@ -205,5 +212,5 @@ def test_the_tokens_of_real_files_are_those_of_their_responses() -> None:
     for path in sample("gemini-cli", "generated-0.61.0").rglob("*.jsonl"):
         usage = read(path).summary.usage
         assert usage is not None
-        last = [one for one in last_versions(path).values() if "tokens" in one]
+        last = [message for message in last_versions(path).values() if "tokens" in message]
         assert (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens) == counts(last)

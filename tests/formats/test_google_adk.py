@@ -98,7 +98,7 @@ def test_a_compaction_is_a_model_call_but_no_step() -> None:
     assert run.summary.status is Status.OK  # that of the reply before
 
 
-def test_sessions_of_one_id_are_told_apart_by_their_user() -> None:
+def test_sessions_of_one_id_are_distinguished_by_their_user() -> None:
     runs, _ = listed(SQLITE)
     assert runs["tools"].source == "ada"
     assert runs["tools@bob@orchard"].source == "bob"
@@ -164,7 +164,7 @@ def test_a_tool_that_raises_has_the_error_of_its_turn() -> None:
     assert call.error.words == "ValueError: cannot parse ledger.csv"
 
 
-def test_of_several_open_calls_none_gets_the_error(tmp_path: Path) -> None:
+def test_none_of_several_open_calls_gets_the_error(tmp_path: Path) -> None:
     path = tmp_path / "session.db"
     with database(path) as writer:
         writer.session("both", 0)

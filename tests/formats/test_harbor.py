@@ -22,7 +22,7 @@ from tracetui.formats.atif import Atif
 from tracetui.formats.harbor import Harbor
 from tracetui.formats.harbor.files import InTrial, position
 from tracetui.live.load import Reader, read_run
-from tracetui.live.scan import Found, scan
+from tracetui.live.scan import ScannedFile, scan
 from tracetui.live.search import grep, grep_runs
 from tracetui.model import Outcome, Run, RunSummary, Status, StatusSource
 from tracetui.sources.local import LocalSource
@@ -65,28 +65,28 @@ def recorded(case: str = "checks") -> Any:
 
 
 def both_stages(path: Path) -> tuple[RunSummary, RunSummary]:
-    found = []
+    summaries = []
     for deep in (False, True):
         with LocalSource().open(str(path)) as file:
             fmt = registry.detect(file)
             assert fmt is not None
             (summary,) = guard.summarize(fmt, file, deep=deep)
         assert isinstance(summary, RunSummary)
-        found.append(summary)
-    return found[0], found[1]
+        summaries.append(summary)
+    return summaries[0], summaries[1]
 
 
-def listed(*roots: Path) -> dict[str, Found]:
-    found = {os.path.relpath(one.path, roots[0]): one for one in scan(LocalSource(), map(str, roots), deep=True)}
-    assert found == {
-        os.path.relpath(one.path, roots[0]): one for one in scan(LocalSource(), map(str, reversed(roots)), deep=True)
+def listed(*roots: Path) -> dict[str, ScannedFile]:
+    files = {os.path.relpath(file.path, roots[0]): file for file in scan(LocalSource(), map(str, roots), deep=True)}
+    assert files == {
+        os.path.relpath(file.path, roots[0]): file for file in scan(LocalSource(), map(str, reversed(roots)), deep=True)
     }
-    return found
+    return files
 
 
 def runs(*roots: Path) -> list[str]:
     """Addresses of the runs that are listed, relative to the first of `roots`."""
-    return [path for path, one in listed(*roots).items() for _ in one.runs]
+    return [path for path, file in listed(*roots).items() for _ in file.runs]
 
 
 def read(path: Path) -> Run:
@@ -140,7 +140,7 @@ def test_an_exception_is_an_error_whatever_the_reward(tmp_path: Path) -> None:
 
 def test_a_cancelled_trial_is_cancelled(tmp_path: Path) -> None:
     path = trial(tmp_path, {"trial_name": "t", "exception_info": {"exception_type": "CancelledError"}})
-    assert {one.status for one in both_stages(path)} == {Status.CANCELLED}
+    assert {run.status for run in both_stages(path)} == {Status.CANCELLED}
 
 
 def test_failed_checks_are_the_reason_of_a_failed_reward(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_failed_checks_are_the_reason_of_a_failed_reward(tmp_path: Path) -> None
     assert score.reason.startswith("3 of 7 checks failed: test_outputs.py::test_roses_have_three_buds: ")
     assert "an assertion error: AssertionError: 5 buds left; test_outputs.py::test_no_thorn" in score.reason
     assert score.reason.endswith("test_style.py::test_cut_is_slanted: slant of 3 degrees, expected 45")
-    assert [one.met for one in run.body.criteria] == [True, False, None, False, False, True, None]
+    assert [criterion.met for criterion in run.body.criteria] == [True, False, None, False, False, True, None]
     assert run.body.attributes["verifier/ctrf.json"]["results"]["tool"]["name"] == "pytest"
 
 
@@ -161,7 +161,7 @@ def test_a_broken_report_of_checks_hides_no_reward(tmp_path: Path, report: Any) 
     path = trial(tmp_path, recorded())
     put(tmp_path / "verifier" / "ctrf.json", report)
     assert both_stages(path)[1].result == "reward 0 · style 0.75"
-    assert [one.where for one in read(path).problems] == ["verifier/ctrf.json"] * isinstance(report, bytes)
+    assert [problem.where for problem in read(path).problems] == ["verifier/ctrf.json"] * isinstance(report, bytes)
 
 
 def test_phases_are_spans_around_the_log(tmp_path: Path) -> None:
@@ -200,8 +200,8 @@ def test_runs_of_one_task_repeat_each_other_and_another_version_does_not(tmp_pat
     for number, checksum in enumerate(("aaaa", "aaaa", "bbbb")):
         prompt = TRAJECTORY | {"steps": [{"step_id": 1, "source": "user", "message": f"Hello {number}"}]}
         trial(tmp_path / f"t{number}", recorded() | {"task_checksum": checksum}, data=prompt)
-    found = [run for one in listed(tmp_path).values() for run in one.runs]
-    assert [len(Relations(found).repeats(run.ref)) for run in found] == [1, 0, 0]
+    runs = [run for file in listed(tmp_path).values() for run in file.runs]
+    assert [len(Relations(runs).repeats(run.ref)) for run in runs] == [1, 0, 0]
 
 
 @pytest.mark.parametrize("case", ["checks", "exception"])
@@ -252,14 +252,14 @@ def test_a_trial_is_one_run_under_its_trajectory(tmp_path: Path) -> None:
     put(tmp_path / "agent" / "claude-code.txt", SESSION % b"s-1")
     put(tmp_path / "config.json", {"trial_name": "t", "task": {"path": "x"}})
     assert runs(tmp_path) == ["agent/trajectory.json"]
-    parts = {path for path, one in listed(tmp_path).items() if one.part_of}
+    parts = {path for path, file in listed(tmp_path).items() if file.part_of}
     assert parts == {
         "agent/claude-code.txt",
         "agent/sessions/projects/-app/s-1.jsonl",
         "result.json",
         "verifier/ctrf.json",
     }
-    assert {path for path, one in listed(tmp_path).items() if one.unclaimed} == {
+    assert {path for path, file in listed(tmp_path).items() if file.unclaimed} == {
         "agent/gardener-cli.txt",
         "config.json",
     }
@@ -271,13 +271,13 @@ def test_a_trial_that_has_begun_is_one_run_already(tmp_path: Path) -> None:
     assert runs(tmp_path) == ["agent/claude-code.txt", "agent/sessions/s-1.jsonl"]
     put(tmp_path / "config.json", {"trial_name": "t", "task": {"path": "x"}, "agent": {"name": "claude-code"}})
     assert runs(tmp_path) == ["agent/sessions/s-1.jsonl"]
-    assert {one.outcome for one in both_stages(tmp_path / "agent/sessions/s-1.jsonl")} == {None}
+    assert {run.outcome for run in both_stages(tmp_path / "agent/sessions/s-1.jsonl")} == {None}
 
 
 def test_checks_of_a_trial_without_a_log_are_part_of_its_result(tmp_path: Path) -> None:
     shutil.copytree(CASES / "checks" / "input", tmp_path, dirs_exist_ok=True)
-    found = listed(tmp_path)
-    assert found["verifier/ctrf.json"].part_of == str(tmp_path / "result.json")
+    files = listed(tmp_path)
+    assert files["verifier/ctrf.json"].part_of == str(tmp_path / "result.json")
     put(tmp_path / "result.json", {"n_total_trials": 1})
     assert listed(tmp_path)["verifier/ctrf.json"].unclaimed
 
@@ -285,9 +285,9 @@ def test_checks_of_a_trial_without_a_log_are_part_of_its_result(tmp_path: Path) 
 def test_checks_beside_a_result_that_no_format_claims_are_not_hidden_under_it(tmp_path: Path) -> None:
     put(tmp_path / "result.json", {name: value for name, value in recorded().items() if name != "task_name"})
     put(tmp_path / "verifier" / "ctrf.json", (CASES / "checks" / "input" / "verifier" / "ctrf.json").read_bytes())
-    found = listed(tmp_path)
-    assert {path: (one.part_of, one.unclaimed) for path, one in found.items()} == dict.fromkeys(found, ("", True))
-    assert len(found) == 2
+    files = listed(tmp_path)
+    assert {path: (file.part_of, file.unclaimed) for path, file in files.items()} == dict.fromkeys(files, ("", True))
+    assert len(files) == 2
 
 
 def test_facts_only_in_the_result_or_the_checks_are_read(tmp_path: Path) -> None:
@@ -314,7 +314,7 @@ def test_without_a_trajectory_the_session_is_the_log(tmp_path: Path) -> None:
 def test_another_session_is_a_run_that_the_first_one_started(tmp_path: Path) -> None:
     for name in (b"s-1", b"s-2"):
         trial(tmp_path, recorded(), log=f"agent/sessions/{name.decode()}.jsonl", data=SESSION % name)
-    first, second = (run for one in listed(tmp_path).values() for run in one.runs)
+    first, second = (run for file in listed(tmp_path).values() for run in file.runs)
     assert (first.id, first.outcome, first.parent) == ("s-1", Outcome.FAILED, None)
     assert (second.id, second.outcome, second.parent) == ("s-2", None, "s-1")
     assert read(tmp_path / "agent/sessions/s-2.jsonl").summary.parent == "s-1"
@@ -333,7 +333,7 @@ def test_a_trial_without_a_log_that_can_be_read_is_listed_by_its_result(tmp_path
     assert runs(tmp_path) == ["result.json"]
     (run,) = listed(tmp_path)["result.json"].runs
     assert (run.ref.format, run.outcome, run.id) == ("harbor", Outcome.FAILED, recorded()["id"])
-    problem = next(one for one in read(tmp_path / "result.json").problems)
+    problem = next(problem for problem in read(tmp_path / "result.json").problems)
     assert (problem.where, problem.reason) == ("agent/", "read without the agent log: trajectory.json")
     for stage in both_stages(tmp_path / "result.json"):  # nobody counted them
         assert (stage.steps, stage.llm_calls, stage.tool_calls) == (None, None, None)
@@ -343,9 +343,9 @@ def test_each_step_of_a_trial_of_several_is_a_run_that_the_trial_started(tmp_pat
     put(tmp_path / "result.json", recorded("steps"))
     for name in ("dig", "plant"):
         put(tmp_path / "steps" / name / "agent" / "trajectory.json", TRAJECTORY)
-    found = {path: run for path, one in listed(tmp_path).items() for run in one.runs}
-    assert [*found] == ["result.json", "steps/dig/agent/trajectory.json", "steps/plant/agent/trajectory.json"]
-    whole, dig, plant = found.values()
+    runs_by_path = {path: run for path, file in listed(tmp_path).items() for run in file.runs}
+    assert [*runs_by_path] == ["result.json", "steps/dig/agent/trajectory.json", "steps/plant/agent/trajectory.json"]
+    whole, dig, plant = runs_by_path.values()
     assert (dig.outcome, plant.outcome) == (Outcome.PASSED, Outcome.FAILED)
     assert (dig.status, plant.status) == (Status.OK, Status.ERROR)
     assert {dig.parent, plant.parent} == {whole.id}
@@ -358,8 +358,8 @@ def test_a_log_that_is_asked_for_in_its_own_format_is_listed(tmp_path: Path) -> 
     trial(tmp_path, recorded())
     put(tmp_path / "agent" / "sessions" / "s.jsonl", SESSION % b"s-1")
     only = registry.load("claude-code")
-    found = [run.ref.path for one in scan(LocalSource(), [str(tmp_path)], deep=True, only=only) for run in one.runs]
-    assert str(tmp_path / "agent" / "sessions" / "s.jsonl") in found
+    paths = [run.ref.path for file in scan(LocalSource(), [str(tmp_path)], deep=True, only=only) for run in file.runs]
+    assert str(tmp_path / "agent" / "sessions" / "s.jsonl") in paths
 
 
 def test_a_job_is_its_trials(tmp_path: Path) -> None:
@@ -371,7 +371,7 @@ def test_a_job_is_its_trials(tmp_path: Path) -> None:
 
 def test_a_result_beside_another_folder_is_not_a_trial_s(tmp_path: Path) -> None:
     path = trial(tmp_path, {"verifier_result": {"rewards": {"reward": 1}}}, log="runs/trajectory.json")
-    assert {one.result for one in both_stages(path)} == {""}
+    assert {run.result for run in both_stages(path)} == {""}
 
 
 def test_positions() -> None:
@@ -394,7 +394,17 @@ def check_separate(root: Path, inner: str, outer: str = "result.json") -> None:
         same = testing.reading.plain(whole) == testing.reading.plain(both_stages(path)[1])
         assert same, f"{path}: the count and the full read differ"
         testing.check_quick(*both_stages(path), "summary")
-        facts = [(one.trial, one.status, one.spans, one.errors, one.scores, one.parent) for one in (whole, expected)]
+        facts = [
+            (
+                trial.trial,
+                trial.status,
+                trial.spans,
+                trial.errors,
+                trial.scores,
+                trial.parent,
+            )
+            for trial in (whole, expected)
+        ]
         assert facts[0] == facts[1]
 
 
@@ -425,9 +435,9 @@ def test_a_trial_within_a_trial_has_the_log_and_the_outer_one_its_result(tmp_pat
 def test_a_log_named_as_a_result_is_the_log_of_the_trial(tmp_path: Path) -> None:
     path = trial(tmp_path, recorded("exception"), log="agent/result.json")
     assert runs(tmp_path) == ["agent/result.json"]
-    (found,) = listed(tmp_path)["agent/result.json"].runs
-    assert found.status is Status.ERROR
-    assert testing.reading.plain(found) == testing.reading.plain(read(path).summary)
+    (summary,) = listed(tmp_path)["agent/result.json"].runs
+    assert summary.status is Status.ERROR
+    assert testing.reading.plain(summary) == testing.reading.plain(read(path).summary)
 
 
 # ---- while it is written
@@ -455,7 +465,7 @@ def test_long_token_lists_of_a_result_are_left_out_and_that_is_said(tmp_path: Pa
     result["agent_result"]["rollout_details"] = [{"completion_token_ids": [[7] * 600_000]}]
     run = read(trial(tmp_path, result))
     assert "rollout_details" not in run.body.attributes["result.json"]["agent_result"]
-    assert [(one.where, one.reason) for one in run.problems] == [
+    assert [(problem.where, problem.reason) for problem in run.problems] == [
         ("result.json", "rollout_details not shown: the file has 1 MiB")
     ]
 
@@ -479,14 +489,14 @@ def test_the_tau_bench_runs(tmp_path: Path) -> None:
     subprocess.run([sys.executable, tool, sample("tau-bench", "gpt-4o-airline-even.json"), tmp_path], check=True)
     for deep in (False, True):
         files = list(scan(LocalSource(), [str(tmp_path)], deep=deep))
-        found = [run for one in files for run in one.runs]
-        assert len(found) == 100
-        assert not [problem for one in files for problem in one.problems]
-        assert set(Counter(run.task for run in found).values()) == {4}
-        assert len({run.task for run in found}) == 25
-        assert sum(run.outcome is Outcome.FAILED for run in found) == 51
-        assert {run.trial for run in found} == {os.path.basename(Path(run.ref.path).parents[1]) for run in found}
-        relations, by_ref = Relations(found), {run.ref: run for run in found}
-        repeats = {run.ref: relations.original(run.ref) for run in found if relations.relation(run.ref) == "repeat"}
+        runs = [run for file in files for run in file.runs]
+        assert len(runs) == 100
+        assert not [problem for file in files for problem in file.problems]
+        assert set(Counter(run.task for run in runs).values()) == {4}
+        assert len({run.task for run in runs}) == 25
+        assert sum(run.outcome is Outcome.FAILED for run in runs) == 51
+        assert {run.trial for run in runs} == {os.path.basename(Path(run.ref.path).parents[1]) for run in runs}
+        relations, by_ref = Relations(runs), {run.ref: run for run in runs}
+        repeats = {run.ref: relations.original(run.ref) for run in runs if relations.relation(run.ref) == "repeat"}
         assert len(repeats) == 75
         assert all(first is not None and by_ref[ref].task == by_ref[first].task for ref, first in repeats.items())

@@ -43,7 +43,7 @@ def test_results_belong_to_calls_by_id_in_any_order() -> None:
     assert count.duration_ms == 90.0
 
 
-def test_nothing_is_ok_that_nobody_recorded() -> None:
+def test_unrecorded_outcomes_are_not_ok() -> None:
     run = read(SESSION)
     assert {run.summary.status, *(span.status for span in run.spans)} == {Status.UNKNOWN}
     assert run.summary.usage is None
@@ -86,6 +86,6 @@ def test_the_samples_have_the_values_of_the_specification(name: str, steps: int,
 def test_a_file_of_pi_stays_one() -> None:
     with LocalFile(str(sample("hf-sts", "pi-with-harness.jsonl"))) as file:
         assert FORMAT.sniff(file) == 0
-        found = registry.detect(file)
-    assert found is not None
-    assert found.name == "pi"
+        detected = registry.detect(file)
+    assert detected is not None
+    assert detected.name == "pi"

@@ -13,7 +13,7 @@ from tracetui.formats.base import CERTAIN, Homed
 from tracetui.sources.base import File
 from tracetui.sources.local import LocalSource
 
-HOMED = [one for one in registry.formats() if isinstance(one, Homed)]
+HOMED = [fmt for fmt in registry.formats() if isinstance(fmt, Homed)]
 
 
 class Plugin:
@@ -47,13 +47,13 @@ def test_places_are_counted_where_they_are_there(tmp_path: Path) -> None:
     (tmp_path / ".codex/archived_sessions").mkdir()
     write(tmp_path / ".pi/agent/sessions/notes.txt", 2000, "no session of pi")
 
-    found = programs.homes(LocalSource(), {}, tmp_path)
+    homes = programs.homes(LocalSource(), {}, tmp_path)
 
-    assert [(one.path, one.files, one.more, one.changed_at) for one in found] == [
+    assert [(home.path, home.files, home.more, home.changed_at) for home in homes] == [
         (str(tmp_path / ".claude/projects"), 2, False, 3000),
         (str(tmp_path / ".codex/sessions"), 1, False, 2000),
     ]
-    assert found[0].title == registry.load("claude-code").title
+    assert homes[0].title == registry.load("claude-code").title
 
 
 @pytest.mark.parametrize("form", HOMED, ids=lambda form: str(getattr(form, "name", form)))
@@ -72,8 +72,8 @@ def test_no_more_is_counted_than_somebody_waits_for(tmp_path: Path, monkeypatch:
     for number in range(5):
         write(tmp_path / f".claude/projects/p/{number}.jsonl", 1000)
     monkeypatch.setattr(programs, "MOST_FILES", 3)
-    (found,) = programs.homes(LocalSource(), {}, tmp_path)
-    assert (found.files, found.more, found.counted) == (3, True, "over 3 files")
+    (home,) = programs.homes(LocalSource(), {}, tmp_path)
+    assert (home.files, home.more, home.counted) == (3, True, "over 3 files")
 
 
 def test_a_plugin_names_places_and_one_that_fails_names_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,6 +81,6 @@ def test_a_plugin_names_places_and_one_that_fails_names_none(tmp_path: Path, mon
     monkeypatch.setattr(registry, "formats", lambda: (Plugin(),))
     assert programs.variables() == ["PLUGIN_HOME"]
     assert [
-        one.title for one in programs.homes(LocalSource(), {"PLUGIN_HOME": str(tmp_path / "plugged")}, tmp_path)
+        home.title for home in programs.homes(LocalSource(), {"PLUGIN_HOME": str(tmp_path / "plugged")}, tmp_path)
     ] == ["plugin"]
     assert programs.homes(LocalSource(), {}, tmp_path) == []

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import hostile
-from tests.formats.test_conformance import load, there_are
+from tests.formats.test_conformance import cases_of, load
 from tracetui import testing
 from tracetui.formats import registry
 from tracetui.model import RunSummary
@@ -17,7 +17,7 @@ from tracetui.testing.reading import leaves, plain
 ATTACKS = {"surrogates": hostile.ATTACKS[-1], "others": "".join(hostile.ATTACKS[:-1])}
 
 
-def told(name: str, folder: Path) -> tuple[int, set[object]]:
+def spans_and_texts(name: str, folder: Path) -> tuple[int, set[object]]:
     """How many spans the runs in a folder have, and all texts of their bodies."""
     fmt, spans, texts = load(name), 0, set[object]()
     for path in testing.claimed(fmt, folder):
@@ -33,12 +33,12 @@ def told(name: str, folder: Path) -> tuple[int, set[object]]:
 @pytest.mark.parametrize("name", registry.BUILT_IN)
 def test_hostile_text_anywhere_is_only_text(name: str, attack: str) -> None:
     exact = 0
-    for case in there_are(name):
+    for case in cases_of(name):
         with testing.copied(case) as folder:
             hostile.prefix(folder, "")
-            before, _ = told(name, folder)
+            before, _ = spans_and_texts(name, folder)
             hostile.prefix(folder, attack)
-            spans, texts = told(name, folder)
+            spans, texts = spans_and_texts(name, folder)
             alone = len(testing.claimed(load(name), folder)) == 1
         assert spans == before if alone else before / 3 < spans <= before, case  # files may be found by names
         exact += any(isinstance(text, str) and attack in text for text in texts)

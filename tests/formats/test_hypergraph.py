@@ -285,8 +285,8 @@ def test_the_cause_is_what_the_last_attempt_says_and_the_step_keeps_its_own_erro
     assert [span.error and span.error.message for span in run.spans] == [redacted, "reset by peer", cause.message]
     assert run.load(run.spans[0]).attributes["error"] == redacted
     assert run.body.error == Error(cause.message, cause.type)
-    found = [run.summary, *(listed(case("v6"), deep=deep)["flaky-2"] for deep in (False, True))]
-    assert [summary.first_error for summary in found] == [cause] * 3
+    summaries = [run.summary, *(listed(case("v6"), deep=deep)["flaky-2"] for deep in (False, True))]
+    assert [summary.first_error for summary in summaries] == [cause] * 3
 
 
 @pytest.mark.parametrize(
@@ -311,8 +311,10 @@ def test_without_a_text_of_the_last_attempt_the_cause_is_the_steps_own_error(
     path, writer = copy
     with writer:
         writer.execute(change)
-    found = [read(path, "flaky-2").summary, *(listed(path, deep=deep)["flaky-2"] for deep in (False, True))]
-    assert [(one.first_error.type, one.first_error.message) for one in found if one.first_error] == [cause] * 3
+    summaries = [read(path, "flaky-2").summary, *(listed(path, deep=deep)["flaky-2"] for deep in (False, True))]
+    assert [
+        (summary.first_error.type, summary.first_error.message) for summary in summaries if summary.first_error
+    ] == [cause] * 3
 
 
 def test_the_cause_follows_what_an_attempt_says(copy: tuple[Path, sqlite3.Connection]) -> None:
@@ -342,7 +344,7 @@ def test_both_stages_agree_and_the_grouped_counts_equal_reading() -> None:
             assert listed(case(name), deep=False)[run_id].first_error in (None, full.first_error)
 
 
-def test_what_changes_is_read_again_and_what_does_not_is_not(copy: tuple[Path, sqlite3.Connection]) -> None:
+def test_only_changed_rows_are_read_again(copy: tuple[Path, sqlite3.Connection]) -> None:
     path, writer = copy
     more = reading(path, "outer-1")
     more()
@@ -350,8 +352,8 @@ def test_what_changes_is_read_again_and_what_does_not_is_not(copy: tuple[Path, s
     insert(writer, "steps", run_id="outer-1", step_index=1, superstep=1, node_name="rag", status="completed",
            created_at="2026-03-02T09:10:00+00:00", child_run_id="outer-1/rag")  # fmt: skip
     second = more()
-    found = {span.id: span for span in second.spans}
-    assert found["outer-1:1:rag"].status is Status.OK, "the step takes the place of what was pending under the same id"
+    spans = {span.id: span for span in second.spans}
+    assert spans["outer-1:1:rag"].status is Status.OK, "the step takes the place of what was pending under the same id"
     assert not more().spans
 
 
@@ -492,9 +494,9 @@ def test_rows_without_an_id_or_with_one_twice_are_a_problem(tmp_path: Path) -> N
         db.executescript("INSERT INTO runs VALUES (NULL, 'x'), ('a', 'completed'), ('a', 'failed'), (7, 'completed')")
         db.executescript("INSERT INTO steps VALUES ('a', 0, 'n'), ('a', 0, 'n'), ('a', NULL, NULL), (7, 'x', x'ff')")
     with LocalFile(str(path)) as file:
-        found = list(FORMAT.summarize(file, deep=True))
-    assert [item.id for item in found if isinstance(item, RunSummary)] == ["a", "7"]
-    assert [item.reason for item in found if isinstance(item, Problem)] == ["2 rows have no id or a duplicate id"]
+        items = list(FORMAT.summarize(file, deep=True))
+    assert [item.id for item in items if isinstance(item, RunSummary)] == ["a", "7"]
+    assert [item.reason for item in items if isinstance(item, Problem)] == ["2 rows have no id or a duplicate id"]
     assert len({span.id for span in read(path, "a").spans}) == 3
     assert read(path, "7").summary.id == "7"
 
@@ -508,9 +510,9 @@ def test_a_run_whose_id_is_not_utf_8_is_a_problem(tmp_path: Path) -> None:
         db.executescript(f"INSERT INTO steps VALUES ('a\ufffd', 0, 'n'), ({broken}, 0, 'n')")
     for deep in (False, True):
         with LocalFile(str(path)) as file:
-            found = list(FORMAT.summarize(file, deep=deep))
-        assert [one.id for one in found if isinstance(one, RunSummary)] == ["a\ufffd"]
-        (problem,) = [one for one in found if isinstance(one, Problem)]
+            items = list(FORMAT.summarize(file, deep=deep))
+        assert [item.id for item in items if isinstance(item, RunSummary)] == ["a\ufffd"]
+        (problem,) = [item for item in items if isinstance(item, Problem)]
         assert problem.reason == "id is not UTF-8"
 
 
@@ -590,9 +592,9 @@ def test_raw_is_the_exact_text_of_the_record() -> None:
 @pytest.mark.parametrize(("version", "count"), [("v1", 7), ("v3", 13), ("v6", 27), ("v6_live_wal", 27)])
 def test_real_databases(version: str, count: int) -> None:
     path = sample("hypergraph", version, "workflows.db")
-    found = listed(path)
-    assert len(found) == count
-    for run_id, summary in found.items():
+    runs = listed(path)
+    assert len(runs) == count
+    for run_id, summary in runs.items():
         run = read(path, run_id)
         assert run.problems == ()
         assert (summary.steps, summary.spans, summary.errors) == (

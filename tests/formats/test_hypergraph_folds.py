@@ -35,12 +35,12 @@ def make(path: Path, steps: list[Written], runs: tuple[str, ...] = ("r",)) -> No
 
 
 def expected(steps: list[Written], upto: int) -> dict[str, int]:
-    ordered = sorted(enumerate(steps), key=lambda one: (one[1][1], one[0]))
-    found: dict[str, int] = {}
+    ordered = sorted(enumerate(steps), key=lambda item: (item[1][1], item[0]))
+    state: dict[str, int] = {}
     for _, (superstep, _, values) in ordered:
         if superstep <= upto:
-            found.update(values)
-    return found
+            state.update(values)
+    return state
 
 
 values = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 9), max_size=3)
@@ -76,16 +76,16 @@ def bodies(run: Run) -> list[Any]:
 @pytest.fixture
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Every value that a fold decodes."""
-    found: list[Any] = []
+    decoded_values: list[Any] = []
     real = bodies_of._undecoded
 
     def counting(data: Any) -> Any:
-        found.append(data)
+        decoded_values.append(data)
         return real(data)
 
     monkeypatch.setattr(bodies_of, "_undecoded", counting)
     monkeypatch.setattr(base, "TICK_NS", 0)
-    return found
+    return decoded_values
 
 
 @pytest.mark.parametrize("parallel", [1, 20])
@@ -102,7 +102,7 @@ def test_a_comparison_decodes_each_step_a_few_times_however_many_there_are(
     assert len(decoded) <= 2 * 2 * count, "two runs, each step once before and once after its superstep"
 
 
-def test_what_was_folded_does_not_outlive_a_change(tmp_path: Path, decoded: list[Any]) -> None:
+def test_cached_folds_end_with_a_change(tmp_path: Path, decoded: list[Any]) -> None:
     path = tmp_path / "workflows.db"
     make(path, [(0, 1, {"x": 1}), (1, 2, {"y": 2})])
     run = load(path)

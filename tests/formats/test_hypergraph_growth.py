@@ -107,8 +107,8 @@ def listed(writer: Writer, cache: dict[str, Any]) -> list[RunSummary]:
     """The runs of the database, as the list counts them again."""
     source = LocalSource()
     entry = next(iter(source.list(writer.ref.path).entries))
-    found = Scanner(source, [writer.ref.path]).look(entry, deep=True, cache=cache)
-    return list(found.runs)
+    file = Scanner(source, [writer.ref.path]).look(entry, deep=True, cache=cache)
+    return list(file.runs)
 
 
 VALUES = json.dumps({"x": -7})
@@ -157,11 +157,11 @@ def check(run: Run, asked: list[int], where: str) -> None:
         if run.spans:
             span = run.spans[number % len(run.spans)]
             assert plain(run.load(span)) == plain(fresh.load(fresh.spans[fresh.index[span.id]])), (where, span.id)
-    found, expected = plain_run(run), plain_run(fresh)
+    followed, expected = plain_run(run), plain_run(fresh)
     if fresh.summary.status in GOING_ON:  # in order of arrival until then
-        for document in (found, expected):
+        for document in (followed, expected):
             document["spans"].sort(key=lambda span: str(span["id"]))
-    assert found == expected, where
+    assert followed == expected, where
 
 
 def test_only_the_latest_steps_are_held_and_a_new_one_is_given_alone(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_only_the_latest_steps_are_held_and_a_new_one_is_given_alone(tmp_path: P
             with LocalSource().open(writer.ref.path) as now:
                 chunk = reader.more(now)
             assert (len(chunk.spans), chunk.reset) == (1, False)
-            assert len(reader._reader._found.spans) < 16
+            assert len(reader._reader._last_state.spans) < 16
 
 
 def test_an_early_step_that_changes_is_read_again_soon(tmp_path: Path) -> None:
@@ -231,9 +231,9 @@ def test_a_body_of_the_newest_step_folds_only_the_latest(tmp_path: Path, monkeyp
             reader.catch_up()
             run = reader.build()
             folded.clear()
-            found = run.load(run.spans[-1])
+            shown = run.load(run.spans[-1])
             assert len(folded) < 10
-            assert found.state == load(run.summary.ref.path, "r").load(run.spans[-1]).state
+            assert shown.state == load(run.summary.ref.path, "r").load(run.spans[-1]).state
         folded.clear()
         for span in reversed(run.spans):
             run.load(span)
@@ -245,7 +245,7 @@ def test_a_run_that_goes_on_has_no_declared_totals_yet(tmp_path: Path) -> None:
     with closing(writer.db):
         assert not load(writer.ref.path, "r").body.totals
         writer.db.execute("UPDATE runs SET status = 'completed', node_count = 3")
-        assert [(one.name, one.declared, one.counted) for one in load(writer.ref.path, "r").body.totals] == [
+        assert [(total.name, total.declared, total.counted) for total in load(writer.ref.path, "r").body.totals] == [
             ("node_count", 3, 3),
             ("error_count", 0, 0),
         ]

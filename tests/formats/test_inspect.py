@@ -84,15 +84,15 @@ def log_of(folder: Path, *samples: dict[str, Any], **more: Any) -> Path:
 def listed(path: Path, *, deep: bool = True) -> dict[str, RunSummary]:
     """The runs of a log by key."""
     with LocalSource().open(str(path)) as file:
-        found = [one for one in FORMAT.summarize(file, deep=deep) if isinstance(one, RunSummary)]
-    return {one.ref.key or "": one for one in found}
+        runs = [run for run in FORMAT.summarize(file, deep=deep) if isinstance(run, RunSummary)]
+    return {run.ref.key or "": run for run in runs}
 
 
 def problems(path: Path) -> list[str]:
     """What could not be read in a log, and in its runs."""
     with LocalSource().open(str(path)) as file:
-        found = [one.reason for one in FORMAT.summarize(file, deep=True) if isinstance(one, Problem)]
-    return found + [one.reason for key in listed(path) for one in read(path, key).problems]
+        reasons = [problem.reason for problem in FORMAT.summarize(file, deep=True) if isinstance(problem, Problem)]
+    return reasons + [problem.reason for key in listed(path) for problem in read(path, key).problems]
 
 
 def read(path: Path, key: str = "dover_epoch_1") -> Run:
@@ -106,12 +106,12 @@ def events(folder: Path, *entries: dict[str, Any], **fields: Any) -> Run:
 
 def span(run: Run, name: str) -> Span:
     """The first span of that id or name."""
-    return next(one for one in run.spans if name in (one.id, one.name))
+    return next(span for span in run.spans if name in (span.id, span.name))
 
 
 def tree(run: Run) -> list[str]:
     """Names of all spans, indented."""
-    return ["  " * depth + one.name for depth, one in zip(run.depths, run.spans, strict=True)]
+    return ["  " * depth + span.name for depth, span in zip(run.depths, run.spans, strict=True)]
 
 
 # ---------------------------------------------------------------------------------------------------------------- runs
@@ -119,8 +119,8 @@ def tree(run: Run) -> list[str]:
 
 def test_each_sample_and_epoch_is_a_run_of_the_task(tmp_path: Path) -> None:
     path = written(tmp_path, document(), "log.json")
-    found = listed(path)
-    assert list(found) == [
+    runs = listed(path)
+    assert list(runs) == [
         "dover_epoch_1",
         "dover_epoch_2",
         "brest_epoch_1_attempt_1",
@@ -128,21 +128,21 @@ def test_each_sample_and_epoch_is_a_run_of_the_task(tmp_path: Path) -> None:
         "brest_epoch_1",
         "brest_epoch_2",
     ]
-    assert {run.name for run in found.values()} == {"tides"}
-    assert [run.label for run in found.values()][1:4] == [
+    assert {run.name for run in runs.values()} == {"tides"}
+    assert [run.label for run in runs.values()][1:4] == [
         "dover #2",
         "brest #1 try 1",
         "brest #1 try 2",
     ]
-    one = found["dover_epoch_2"]
-    assert (one.id, one.model, one.source, one.tags, one.writer) == (
+    dover = runs["dover_epoch_2"]
+    assert (dover.id, dover.model, dover.source, dover.tags, dover.writer) == (
         "evalOfDocument/dover_epoch_2",
         MODEL,
         "harbours",
         ("coast", "nightly"),
         "0.3.285",
     )
-    assert (one.prompt, one.result, one.started_at, one.duration_ms) == (
+    assert (dover.prompt, dover.result, dover.started_at, dover.duration_ms) == (
         "When is high water at Dover?",
         "match C",
         1_772_442_001.0,
@@ -153,14 +153,14 @@ def test_each_sample_and_epoch_is_a_run_of_the_task(tmp_path: Path) -> None:
 def test_an_archive_and_a_document_of_the_same_log_say_the_same(tmp_path: Path) -> None:
     whole = document()
     spec, samples = whole["eval"], whole["samples"]
-    found = [listed(written(tmp_path, whole, "log.json"))]
+    logs = [listed(written(tmp_path, whole, "log.json"))]
     packed = (archive(members(spec, samples), method) for method in (STORED, DEFLATED, ZSTANDARD))
-    found += [listed(written(tmp_path, data)) for data in packed]
+    logs += [listed(written(tmp_path, data)) for data in packed]
     pieces = members(spec, samples)
     pieces |= in_pieces(pieces.pop("samples/dover_epoch_1.json"))
-    found.append(listed(written(tmp_path, pieces)))
+    logs.append(listed(written(tmp_path, pieces)))
     listings = [
-        [(run.id, run.status, run.usage, run.steps, run.spans, run.label) for run in log.values()] for log in found
+        [(run.id, run.status, run.usage, run.steps, run.spans, run.label) for run in log.values()] for log in logs
     ]
     assert listings[1:] == listings[:1] * 4
 
@@ -213,27 +213,27 @@ def test_attempts_missing_from_the_summary_are_counted(tmp_path: Path) -> None:
 def test_a_summary_that_counts_too_many_attempts_lists_so_many_and_no_more(tmp_path: Path) -> None:
     parts = members(head("e"), [sample("dover")])
     parts["summaries.json"][0]["retries"] = 10**9
-    found = listed(written(tmp_path, parts))
-    assert len(found) == 1001
-    assert found["dover_epoch_1_attempt_1"].problems == 1
-    assert found["dover_epoch_1"].problems == 0
+    runs = listed(written(tmp_path, parts))
+    assert len(runs) == 1001
+    assert runs["dover_epoch_1_attempt_1"].problems == 1
+    assert runs["dover_epoch_1"].problems == 0
 
 
 def test_epochs_and_files_of_one_task_are_repetitions(tmp_path: Path) -> None:
-    one = written(tmp_path, document(), "one.json")
+    path = written(tmp_path, document(), "one.json")
     other = written(
         tmp_path, members(head("evalOfOther", model="acme/gull"), [sample("dover", uuid="u")]), "other.eval"
     )
-    found = [*listed(one).values(), *listed(other).values()]
-    assert len({run.repeats for run in found}) == 2  # Dover and Brest
-    first, again = listed(one)["dover_epoch_1"], listed(one)["dover_epoch_2"]
-    assert {run.ref for run in found if run.repeats == first.repeats} == {
+    runs = [*listed(path).values(), *listed(other).values()]
+    assert len({run.repeats for run in runs}) == 2  # Dover and Brest
+    first, second = listed(path)["dover_epoch_1"], listed(path)["dover_epoch_2"]
+    assert {run.ref for run in runs if run.repeats == first.repeats} == {
         first.ref,
-        again.ref,
+        second.ref,
         listed(other)["dover_epoch_1"].ref,
     }
-    assert {*Relations(found).repeats(first.ref)} == {again.ref, listed(other)["dover_epoch_1"].ref}
-    assert first.repeats == listed(one, deep=False)["dover_epoch_1"].repeats
+    assert {*Relations(runs).repeats(first.ref)} == {second.ref, listed(other)["dover_epoch_1"].ref}
+    assert first.repeats == listed(path, deep=False)["dover_epoch_1"].repeats
 
 
 def test_an_eval_without_samples_is_a_run(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_an_eval_without_samples_is_a_run(tmp_path: Path) -> None:
     assert read(path, "eval").body.attributes["plan"]["name"] == "plan"
     (only,) = listed(log_of(tmp_path)).values()
     assert (only.status, only.result) == (Status.OK, "no samples in the log · match accuracy 0.5")
-    assert [(one.name, one.score) for one in read(path, "eval").body.metrics] == [("match accuracy", 0.5)]
+    assert [(metric.name, metric.score) for metric in read(path, "eval").body.metrics] == [("match accuracy", 0.5)]
 
 
 def test_an_eval_whose_samples_are_not_in_the_log_says_what_they_used(tmp_path: Path) -> None:
@@ -254,8 +254,8 @@ def test_an_eval_whose_samples_are_not_in_the_log_says_what_they_used(tmp_path: 
     (only,) = listed(log_of(tmp_path, stats=stats)).values()
     assert only.usage is not None
     assert (only.usage.input_tokens, only.usage.output_tokens) == (85, 7)
-    found = listed(log_of(tmp_path, sample("dover"), status="cancelled", stats=stats))
-    assert (found["eval"].usage, len(found)) == (None, 2)
+    runs = listed(log_of(tmp_path, sample("dover"), status="cancelled", stats=stats))
+    assert (runs["eval"].usage, len(runs)) == (None, 2)
 
 
 @pytest.mark.parametrize(
@@ -268,14 +268,14 @@ def test_an_eval_is_a_run_where_no_sample_tells_how_it_ended(
     assert ("eval" in listed(path)) is shown
 
 
-def test_of_an_eval_that_goes_on_what_is_complete_is_known(tmp_path: Path) -> None:
+def test_complete_samples_of_a_running_eval_are_listed(tmp_path: Path) -> None:
     parts = members(head("evalGoing"), [sample("dover"), sample("brest")], over=False)
     path = written(tmp_path, parts)
-    found = listed(path)
-    assert list(found) == ["eval", "dover_epoch_1", "brest_epoch_1"]
-    assert (found["eval"].status, found["eval"].status_source) == (Status.RUNNING, StatusSource.DERIVED)
-    assert found["eval"].result == "2/2 samples"
-    assert found["brest_epoch_1"].status is Status.OK
+    runs = listed(path)
+    assert list(runs) == ["eval", "dover_epoch_1", "brest_epoch_1"]
+    assert (runs["eval"].status, runs["eval"].status_source) == (Status.RUNNING, StatusSource.DERIVED)
+    assert runs["eval"].result == "2/2 samples"
+    assert runs["brest_epoch_1"].status is Status.OK
     del parts["_journal/summaries/2.json"]  # it comes after the sample
     assert listed(written(tmp_path, parts))["brest_epoch_1"].prompt == "When is high water at Dover?"
     whole = {**document(), "status": "started"}
@@ -304,7 +304,7 @@ def test_the_tree_is_that_of_the_spans_and_a_call_is_one_of_them(tmp_path: Path)
         "  match",
         "    score match",
     ]
-    assert [one.step for one in run.spans if one.is_step] == [1, 2, 3]
+    assert [span.step for span in run.spans if span.is_step] == [1, 2, 3]
     call = span(run, "tide")
     assert (call.operation, call.preview, call.duration_ms) == (Operation.EXECUTE_TOOL, "Dover", 6000.0)
     body = run.load(call)
@@ -328,14 +328,14 @@ def test_a_call_finds_its_span_in_any_order(tmp_path: Path, order: tuple[int, ..
     first, *rest = log.events
     run = events(tmp_path, first, *(rest[place] for place in order), *rest[4:])
     assert tree(run) == ["pilot", "  tide", "    info", "  tide", "    info"]
-    pairs = [(one, run.spans[run.index[one.id] + 1]) for one in run.spans if one.name == "tide"]
+    pairs = [(span, run.spans[run.index[span.id] + 1]) for span in run.spans if span.name == "tide"]
     assert all(run.load(call).output == run.load(info).output for call, info in pairs)
 
 
 def test_spans_side_by_side_and_those_without_an_end(tmp_path: Path) -> None:
     run = events(tmp_path, *every_kind()[:4])
     assert tree(run) == ["left", f"  {MODEL}", "right", f"  {MODEL}"]
-    assert [one.status for one in run.spans] == [Status.UNKNOWN, Status.OK, Status.UNKNOWN, Status.ERROR]
+    assert [span.status for span in run.spans] == [Status.UNKNOWN, Status.OK, Status.UNKNOWN, Status.ERROR]
 
 
 def test_steps_of_early_logs_are_closed_in_the_order_of_a_stack() -> None:
@@ -354,14 +354,14 @@ def test_steps_of_early_logs_are_closed_in_the_order_of_a_stack() -> None:
     ]
     assert span(run, "generate").duration_ms == 3000.0
     assert run.load(span(run, "acme/tern-1")).output == "Yes, it is."
-    assert [one.step for one in run.spans if one.is_step] == [1, 2]
+    assert [span.step for span in run.spans if span.is_step] == [1, 2]
     assert run.summary.result == "score 1"
 
 
 def test_every_kind_of_event_is_shown_for_what_it_is(tmp_path: Path) -> None:
     run = events(tmp_path, *every_kind())
-    by_name = {one.name: one for one in run.spans}
-    kinds = {name: (one.operation, one.status, one.preview, one.note) for name, one in by_name.items()}
+    by_name = {span.name: span for span in run.spans}
+    kinds = {name: (span.operation, span.status, span.preview, span.note) for name, span in by_name.items()}
     fine, failed = Status.OK, Status.ERROR
     assert kinds["approval"] == (Operation.POLICY, fine, "may it?", "auto")
     assert kinds["compaction"] == (Operation.META, fine, "9000 → 1200 tokens", "summary")
@@ -373,12 +373,12 @@ def test_every_kind_of_event_is_shown_for_what_it_is(tmp_path: Path) -> None:
     assert kinds["message limit"] == (Operation.POLICY, failed, "Exceeded message limit: 12", "")
     assert kinds["weather"] == (Operation.UNKNOWN, fine, "", "")
     assert run.load(by_name["weather"]).attributes["wind"] == {"knots": 31}
-    assert [one.error for one in run.spans if one.name in ("tide", "moon", "error")] == [
+    assert [span.error for span in run.spans if span.name in ("tide", "moon", "error")] == [
         Error("tide did not answer", "timeout"),
         Error("moon did not answer", "parsing"),
         Error("ValueError('no tide')", "ValueError"),
     ]
-    refused, allowed = (one for one in run.spans if one.name == "approval")
+    refused, allowed = (span for span in run.spans if span.name == "approval")
     assert (refused.status, refused.status_source, allowed.status) == (failed, StatusSource.POLICY, fine)
     assert run.load(span(run, "error")).traceback == "Traceback: line 9"
     assert run.summary.unread is not None
@@ -386,8 +386,8 @@ def test_every_kind_of_event_is_shown_for_what_it_is(tmp_path: Path) -> None:
     assert run.summary.problems == 0
 
 
-def test_calls_of_the_model_tell_how_they_went(tmp_path: Path) -> None:
-    cut, failed = (one for one in events(tmp_path, *every_kind()).spans if one.operation is Operation.CHAT)
+def test_model_calls_have_their_status(tmp_path: Path) -> None:
+    cut, failed = (span for span in events(tmp_path, *every_kind()).spans if span.operation is Operation.CHAT)
     assert (cut.status, cut.status_word, cut.note, cut.usage) == (
         Status.OK,
         "max_tokens",
@@ -396,7 +396,7 @@ def test_calls_of_the_model_tell_how_they_went(tmp_path: Path) -> None:
     )
     assert (failed.status, failed.error) == (Status.ERROR, Error("RateLimitError: try again", "RateLimitError"))
     run = read(log_of(tmp_path, sample("dover")))
-    first, second, third = (one for one in run.spans if one.operation is Operation.CHAT)
+    first, second, third = (span for span in run.spans if span.operation is Operation.CHAT)
     assert (first.preview, second.note, third.note, third.usage) == ("I look it up.", "2 retries", "cached", None)
 
 
@@ -413,7 +413,7 @@ def test_a_command_in_a_sandbox_says_by_its_exit_code_how_it_went(tmp_path: Path
 
 def test_messages_and_requests_that_events_share_are_put_in_their_place(tmp_path: Path) -> None:
     run = read(log_of(tmp_path, sample("dover")))
-    first, _, third = (one for one in run.spans if one.operation is Operation.CHAT)
+    first, _, third = (span for span in run.spans if span.operation is Operation.CHAT)
     body = run.load(first)
     assert body.input_messages == (
         Message("system", (Text("You pilot ships."),), "m0"),
@@ -449,13 +449,16 @@ def test_missing_pieces_lose_no_shared_values(tmp_path: Path) -> None:
     run = read(path)
     assert (len(run.spans), run.problems) == (15, ())
     assert run.load(span(run, "tide")).output == "11:32 at springs"
-    assert [one["content"] for one in run.body.attributes["messages"]][:2] == ["You pilot ships.", QUESTION["content"]]
+    assert [message["content"] for message in run.body.attributes["messages"]][:2] == [
+        "You pilot ships.",
+        QUESTION["content"],
+    ]
     assert run.body.attributes["metadata"] == {"sea": "channel"}
     for name in ("events/7.json", "attachments/0.json", "messages/0.json"):
         kept = {key: value for key, value in pieces.items() if not key.endswith(name)}
         run = read(written(tmp_path, {**whole, **kept}))
         lost = [] if name != "events/7.json" else ["a piece of the sample is missing"]
-        assert [one.reason for one in run.problems] == lost
+        assert [problem.reason for problem in run.problems] == lost
         assert len(run.spans) == (0 if lost else 15)
 
 
@@ -465,13 +468,13 @@ def test_missing_pieces_lose_no_shared_values(tmp_path: Path) -> None:
 def test_a_limit_cuts_a_sample_off(tmp_path: Path) -> None:
     cut: dict[str, Any] = {"limit": {"type": "message", "limit": 12}, "scores": {"match": {"value": "I"}}}
     path = log_of(tmp_path, sample("dover", events=every_kind(), **cut))
-    found = listed(path)["dover_epoch_1"]
-    assert (found.status, found.status_source, found.status_word) == (
+    dover = listed(path)["dover_epoch_1"]
+    assert (dover.status, dover.status_source, dover.status_word) == (
         Status.ERROR,
         StatusSource.POLICY,
         "message limit",
     )
-    assert (found.result, found.first_error and found.first_error.name) == ("message limit · match I", "message limit")
+    assert (dover.result, dover.first_error and dover.first_error.name) == ("message limit · match I", "message limit")
     (limit,) = read(path).body.limits
     assert (limit.name, limit.limit, limit.violated) == ("message_limit", 12.0, True)
     path = log_of(tmp_path, sample("dover", limit={"type": "operator", "limit": 1}))
@@ -481,16 +484,16 @@ def test_a_limit_cuts_a_sample_off(tmp_path: Path) -> None:
 def test_an_error_is_the_cause_of_a_sample(tmp_path: Path) -> None:
     path = log_of(tmp_path, sample("dover", events=every_kind(), error={**ERROR, "message": "ValueError('no tide')"}))
     for deep in (False, True):
-        found = listed(path, deep=deep)["dover_epoch_1"]
-        assert found.status is Status.ERROR
-        assert found.first_error is not None
-        assert (found.first_error.type, found.first_error.message) == ("ValueError", "ValueError('no tide')")
-        assert found.first_error.span == ("25" if deep else None)
+        dover = listed(path, deep=deep)["dover_epoch_1"]
+        assert dover.status is Status.ERROR
+        assert dover.first_error is not None
+        assert (dover.first_error.type, dover.first_error.message) == ("ValueError", "ValueError('no tide')")
+        assert dover.first_error.span == ("25" if deep else None)
     assert read(path).body.error == Error("ValueError('no tide')", "ValueError")
 
 
 @pytest.mark.parametrize(
-    ("value", "score", "passed", "words"),
+    ("value", "score", "passed", "result"),
     [
         ("C", 1.0, True, "C"),
         ("I", 0.0, False, "I"),
@@ -505,14 +508,14 @@ def test_an_error_is_the_cause_of_a_sample(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("name", ["log.eval", "log.json"])
 def test_scores_are_metrics(
-    tmp_path: Path, name: str, value: Any, score: float | None, passed: bool | None, words: str
+    tmp_path: Path, name: str, value: Any, score: float | None, passed: bool | None, result: str
 ) -> None:
-    one = sample("dover", scores={"match": {"value": value, "explanation": "so it is"}})
-    whole = {**ended(head("e"), [one]), "samples": [one]}
-    path = written(tmp_path, whole if name.endswith("json") else members(head("e"), [one]), name)
+    dover = sample("dover", scores={"match": {"value": value, "explanation": "so it is"}})
+    whole = {**ended(head("e"), [dover]), "samples": [dover]}
+    path = written(tmp_path, whole if name.endswith("json") else members(head("e"), [dover]), name)
     (metric,) = read(path).body.metrics
     assert (metric.name, metric.score, metric.passed, metric.reason) == ("match", score, passed, "so it is")
-    assert listed(path)["dover_epoch_1"].result == (f"match {words}" if words else "")
+    assert listed(path)["dover_epoch_1"].result == (f"match {result}" if result else "")
     assert problems(path) == []  # Inspect writes NaN, which JSON does not allow
 
 
@@ -545,9 +548,9 @@ ACCURACY: list[Any] = [{"name": "inspect_ai/accuracy", "options": {}}]
 def test_a_score_passes_by_the_rule_of_its_value(
     tmp_path: Path, metrics: Any, value: Any, recorded: Any, passed: bool | None
 ) -> None:
-    one = sample("dover", scores={"grade": {"value": value, "explanation": "so it is"}})
+    dover = sample("dover", scores={"grade": {"value": value, "explanation": "so it is"}})
     spec = head("evalOfTest") | {"scorers": [{"name": "grade", "metrics": metrics}]}
-    path = written(tmp_path, members(spec, [one]))
+    path = written(tmp_path, members(spec, [dover]))
     for deep in (False, True):
         summary = listed(path, deep=deep)["dover_epoch_1"]
         (score,) = summary.scores
@@ -610,9 +613,9 @@ def test_a_sample_is_ungraded_by_evidence_alone(
     who: str,
     place: str | None,
 ) -> None:
-    one = sample("dover", events=entries, **({"scores": {}} | fields))
-    whole = {**ended(head("e"), [one]), "samples": [one]}
-    path = written(tmp_path, whole if name.endswith("json") else members(head("e"), [one]), name)
+    dover = sample("dover", events=entries, **({"scores": {}} | fields))
+    whole = {**ended(head("e"), [dover]), "samples": [dover]}
+    path = written(tmp_path, whole if name.endswith("json") else members(head("e"), [dover]), name)
     run = listed(path)["dover_epoch_1"]
     assert (run.outcome, run.failed, run.who) == (outcome, failed, who)
     assert (run.evidence and run.evidence.place) == place
@@ -626,18 +629,18 @@ def test_a_failed_attempt_whose_scorer_raised_is_not_the_agents(tmp_path: Path) 
 
 
 def test_values_of_one_scorer_pass_by_the_metrics_of_their_names(tmp_path: Path) -> None:
-    one = sample("dover", scores={"rubric": {"value": {"depth": 1, "style": 0}, "explanation": "short"}})
+    dover = sample("dover", scores={"rubric": {"value": {"depth": 1, "style": 0}, "explanation": "short"}})
     spec = head("evalOfTest") | {"scorers": [{"name": "rubric", "metrics": [{"depth": ACCURACY}, {"style": []}]}]}
-    found = listed(written(tmp_path, members(spec, [one])))["dover_epoch_1"].scores
-    assert [(one.name, one.passed, one.source, one.reason) for one in found] == [
+    scores = listed(written(tmp_path, members(spec, [dover])))["dover_epoch_1"].scores
+    assert [(score.name, score.passed, score.source, score.reason) for score in scores] == [
         ("rubric depth", True, "scores.rubric.value.depth", "short"),
         ("rubric style", None, "scores.rubric.value.style", "short"),
     ]
 
 
 def test_a_log_without_scorers_says_by_its_results_whose_accuracy_is_measured(tmp_path: Path) -> None:
-    found = listed(log_of(tmp_path, sample("dover", scores={"match": {"value": 1}})))["dover_epoch_1"]
-    assert (found.scores[0].passed, found.outcome) == (True, "passed")
+    dover = listed(log_of(tmp_path, sample("dover", scores={"match": {"value": 1}})))["dover_epoch_1"]
+    assert (dover.scores[0].passed, dover.outcome) == (True, "passed")
 
 
 def test_the_explanation_is_as_long_in_a_summary_as_in_its_sample(tmp_path: Path) -> None:
@@ -653,7 +656,7 @@ def test_the_explanation_is_as_long_in_a_summary_as_in_its_sample(tmp_path: Path
 
 def test_task_and_trial_are_the_sample_and_its_epoch(tmp_path: Path) -> None:
     path = written(tmp_path, document(), "log.json")
-    assert {(one.task, one.trial) for one in listed(path).values()} == {
+    assert {(run.task, run.trial) for run in listed(path).values()} == {
         (f"tides/{name}", epoch) for name in ("dover", "brest") for epoch in ("1", "2")
     }
 
@@ -662,14 +665,14 @@ def test_a_sample_that_calls_itself_by_another_id_is_the_one_of_its_summary(tmp_
     log = members(head("evalOfTest"), [sample("dover")])
     log["samples/dover_epoch_1.json"] = log["samples/dover_epoch_1.json"] | {"id": "brest", "epoch": 3}
     path = written(tmp_path, log)
-    found = [listed(path, deep=deep)["dover_epoch_1"] for deep in (False, True)] + [read(path).summary]
-    assert {(one.task, one.trial, one.label) for one in found} == {("tides/dover", "1", "dover")}
-    assert len({one.repeats for one in found}) == 1
+    runs = [listed(path, deep=deep)["dover_epoch_1"] for deep in (False, True)] + [read(path).summary]
+    assert {(run.task, run.trial, run.label) for run in runs} == {("tides/dover", "1", "dover")}
+    assert len({run.repeats for run in runs}) == 1
 
 
 def test_a_score_of_several_values_is_several_metrics(tmp_path: Path) -> None:
     run = read(log_of(tmp_path, sample("dover", scores={"rubric": {"value": {"depth": 0.5, "style": "I"}}})))
-    assert [(one.name, one.score, one.passed) for one in run.body.metrics] == [
+    assert [(metric.name, metric.score, metric.passed) for metric in run.body.metrics] == [
         ("rubric depth", 0.5, None),
         ("rubric style", 0.0, False),
     ]
@@ -701,7 +704,7 @@ def test_input_includes_what_came_from_a_cache(tmp_path: Path, version: str | No
 def test_declared_usage_is_beside_the_sum_of_calls(tmp_path: Path) -> None:
     run = read(log_of(tmp_path, sample("dover", model_usage={MODEL: usage(200, 41, 80), "acme/gull": usage(5, 1)})))
     assert run.summary.usage == Usage(285, 42, 327, 80)
-    assert [(one.name, one.declared, one.counted) for one in run.body.totals] == [
+    assert [(total.name, total.declared, total.counted) for total in run.body.totals] == [
         ("input_tokens", 285, 280),
         ("output_tokens", 42, 40),
         ("total_tokens", 327, 320),
@@ -752,23 +755,23 @@ def test_a_log_that_says_nothing_new_of_a_sample_gives_nothing_again(tmp_path: P
 def test_a_sample_that_cannot_be_read_is_listed_with_what_its_summary_says(tmp_path: Path) -> None:
     data = archive(members(head("e"), [sample("dover"), sample("brest")]), STORED)
     path = written(tmp_path, data.replace(b"as in the almanac", b"AS IN THE ALMANAC", 1))
-    found = listed(path)
-    assert found["dover_epoch_1"].result == "match C"
-    assert found["dover_epoch_1"].spans == 0
+    runs = listed(path)
+    assert runs["dover_epoch_1"].result == "match C"
+    assert runs["dover_epoch_1"].spans == 0
     assert read(path).body.attributes["uuid"] == "uuid-dover-1"
     (problem,) = read(path).problems
     assert (problem.where, problem.torn) == ("samples/dover_epoch_1.json", True)
     assert problem.reason.startswith("broken")
-    assert found["brest_epoch_1"].spans == 15
+    assert runs["brest_epoch_1"].spans == 15
 
 
-def test_of_a_sample_that_cannot_be_read_and_has_no_summary_nothing_is_known(tmp_path: Path) -> None:
+def test_an_unreadable_sample_without_a_summary_has_an_unknown_status(tmp_path: Path) -> None:
     parts = members(head("e"), [sample("dover")], over=False)
     del parts["_journal/summaries/1.json"]
     path = written(tmp_path, archive(parts, STORED).replace(b"as in the almanac", b"AS IN THE ALMANAC", 1))
     for deep in (False, True):
-        found = listed(path, deep=deep)["dover_epoch_1"]
-        assert (found.status, found.status_source) == (Status.UNKNOWN, StatusSource.DERIVED)
+        dover = listed(path, deep=deep)["dover_epoch_1"]
+        assert (dover.status, dover.status_source) == (Status.UNKNOWN, StatusSource.DERIVED)
     assert len(read(path).problems) == 1
 
 
@@ -786,23 +789,23 @@ def test_others_are_not_claimed(tmp_path: Path, data: bytes) -> None:
 
 
 def test_other_archives_are_not_claimed(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "x.eval", "w") as made:
-        made.writestr("word/document.xml", "<x/>")
+    with zipfile.ZipFile(tmp_path / "x.eval", "w") as zip_file:
+        zip_file.writestr("word/document.xml", "<x/>")
     with LocalSource().open(str(tmp_path / "x.eval")) as file:
         assert FORMAT.sniff(file) == 0
 
 
 def _junk(members_: dict[str, Any], random: Random) -> bytes:
     """An archive in which one value of one member is something else."""
-    again = json.loads(json.dumps(members_))
-    where, key = random.choice(hostile.places(list(again.values())))
+    changed = json.loads(json.dumps(members_))
+    where, key = random.choice(hostile.places(list(changed.values())))
     where[key] = random.choice(hostile.JUNK[:-2])
-    return archive({name: json.dumps(value).encode() for name, value in again.items()}, STORED)
+    return archive({name: json.dumps(value).encode() for name, value in changed.items()}, STORED)
 
 
 @pytest.mark.search
 @pytest.mark.parametrize("seed", seeds(12))
-def test_whatever_members_hold_becomes_problems(tmp_path: Path, seed: int) -> None:
+def test_hostile_members_become_problems(tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     whole = members(head("e"), [sample("dover", events=agent() + every_kind()), retried("brest")])
     for _ in range(25):
@@ -814,8 +817,8 @@ def test_whatever_members_hold_becomes_problems(tmp_path: Path, seed: int) -> No
         assert list(quick) == list(deep)
         for key in deep:
             run = read(path, key)
-            for one in run.spans:
-                run.load(one)
+            for span in run.spans:
+                run.load(span)
 
 
 def test_events_within_events_end_somewhere(tmp_path: Path) -> None:
@@ -824,9 +827,9 @@ def test_events_within_events_end_somewhere(tmp_path: Path) -> None:
         entry = {"event": "tool", "function": "deep", "arguments": {}, "events": [entry]}
     run = events(tmp_path, entry)
     assert 10 < len(run.spans) < 40
-    assert [one.reason for one in run.problems] == ["more deeply nested events are not shown"]
-    for one in run.spans:
-        run.load(one)
+    assert [problem.reason for problem in run.problems] == ["more deeply nested events are not shown"]
+    for span in run.spans:
+        run.load(span)
 
 
 # --------------------------------------------------------------------------------------------------- diff and search
@@ -834,7 +837,7 @@ def test_events_within_events_end_somewhere(tmp_path: Path) -> None:
 
 def test_epochs_are_compared_up_to_where_they_part(tmp_path: Path) -> None:
     other = agent("y")
-    call = next(one for one in other if one["event"] == "tool")
+    call = next(event for event in other if event["event"] == "tool")
     call["arguments"] = {"port": "Calais"}
     path = log_of(tmp_path, sample("dover"), sample("dover", 2, events=other))
     diff = compare(read(path), read(path, "dover_epoch_2"))
@@ -846,9 +849,9 @@ def test_epochs_are_compared_up_to_where_they_part(tmp_path: Path) -> None:
 
 def test_text_in_packed_members_is_found(tmp_path: Path) -> None:
     written(tmp_path, archive(members(head("e"), [sample("dover"), retried("brest")]), ZSTANDARD))
-    found = [one for one in grep(LocalSource(), [str(tmp_path)], Needle("at springs")) if isinstance(one, Hit)]
-    assert {(hit.ref.key, hit.name) for hit in found} == {("dover_epoch_1", "tide"), ("brest_epoch_1_attempt_1", MODEL)}
-    assert not [one for one in grep(LocalSource(), [str(tmp_path)], Needle("at neaps")) if isinstance(one, Hit)]
+    hits = [hit for hit in grep(LocalSource(), [str(tmp_path)], Needle("at springs")) if isinstance(hit, Hit)]
+    assert {(hit.ref.key, hit.name) for hit in hits} == {("dover_epoch_1", "tide"), ("brest_epoch_1_attempt_1", MODEL)}
+    assert not [hit for hit in grep(LocalSource(), [str(tmp_path)], Needle("at neaps")) if isinstance(hit, Hit)]
 
 
 # ---------------------------------------------------------------------------------------------------------- real files
@@ -857,15 +860,15 @@ def test_text_in_packed_members_is_found(tmp_path: Path) -> None:
 def logs() -> list[Path]:
     if SHARED is None:
         return []
-    found = [path for path in shared("inspect-ai").rglob("*") if path.suffix in (".eval", ".json")]
-    return sorted(path for path in found if path.parent.name != "test_skeleton")  # parts of logs
+    paths = [path for path in shared("inspect-ai").rglob("*") if path.suffix in (".eval", ".json")]
+    return sorted(path for path in paths if path.parent.name != "test_skeleton")  # parts of logs
 
 
 def raw(path: Path) -> dict[str, Any]:
     """A log read independently of the program: its header, and its samples under ``samples``."""
     if path.suffix == ".json":
-        found: dict[str, Any] = json.loads(path.read_bytes())
-        return found
+        document: dict[str, Any] = json.loads(path.read_bytes())
+        return document
     data, parts = path.read_bytes(), {}
     with zipfile.ZipFile(path) as listed_:
         for info in listed_.infolist():
@@ -890,16 +893,18 @@ def test_real_logs_are_read_with_no_problem(path: Path) -> None:
     with LocalSource().open(str(path)) as file:
         assert FORMAT.sniff(file) == 100
     document = raw(path)
-    found = listed(path)
-    samples = [key for key in found if key != "eval" and "_attempt_" not in key]
-    assert sorted(samples) == sorted(f"{one['id']}_epoch_{one['epoch']}" for one in document.get("samples") or [])
+    runs = listed(path)
+    samples = [key for key in runs if key != "eval" and "_attempt_" not in key]
+    assert sorted(samples) == sorted(
+        f"{record['id']}_epoch_{record['epoch']}" for record in document.get("samples") or []
+    )
     assert problems(path) == []
-    for key in found:
+    for key in runs:
         run = read(path, key)
-        for one in run.spans:
-            assert "problem" not in run.load(one).attributes
+        for span in run.spans:
+            assert "problem" not in run.load(span).attributes
         assert not [total for total in run.body.totals if total.differs]
-        assert not [one for one in run.spans if one.operation is Operation.UNKNOWN]
+        assert not [span for span in run.spans if span.operation is Operation.UNKNOWN]
 
 
 @needs_shared
@@ -914,22 +919,22 @@ def test_tokens_of_real_logs_are_those_of_their_own_stats(path: Path) -> None:
         for name in ("input_tokens", "output_tokens", "total_tokens", "input_tokens_cache_read")
     }
     used = [run.usage for run in listed(path).values() if run.usage is not None]
-    cached = sum(one.cache_read_tokens or 0 for one in used)
-    assert sum(one.input_tokens or 0 for one in used) == stated["input_tokens"] + stated["input_tokens_cache_read"]
+    cached = sum(usage.cache_read_tokens or 0 for usage in used)
+    assert sum(usage.input_tokens or 0 for usage in used) == stated["input_tokens"] + stated["input_tokens_cache_read"]
     assert cached == stated["input_tokens_cache_read"]
-    assert sum(one.output_tokens or 0 for one in used) == stated["output_tokens"]
-    assert sum(one.total_tokens or 0 for one in used) == stated["total_tokens"]
+    assert sum(usage.output_tokens or 0 for usage in used) == stated["output_tokens"]
+    assert sum(usage.total_tokens or 0 for usage in used) == stated["total_tokens"]
 
 
 @needs_shared
 @every_log()
 def test_every_event_of_real_logs_is_a_span(path: Path) -> None:
-    for one in raw(path).get("samples") or []:
-        entries = one.get("events") or one.get("transcript", {}).get("events", [])
+    for record in raw(path).get("samples") or []:
+        entries = record.get("events") or record.get("transcript", {}).get("events", [])
         calls = sum(event["event"] == "tool" for event in entries)
         spans = [event for event in entries if event["event"] == "span_begin" and event.get("type") == "tool"]
         ends = sum(event["event"] == "span_end" or event.get("action") == "end" for event in entries)
-        run = read(path, f"{one['id']}_epoch_{one['epoch']}")
+        run = read(path, f"{record['id']}_epoch_{record['epoch']}")
         assert len(run.spans) == len(entries) - ends - len(spans)
         assert run.summary.tool_calls == calls
         assert run.summary.llm_calls == sum(event["event"] == "model" for event in entries)

@@ -117,7 +117,7 @@ def test_an_incomplete_line_waits(log: Log) -> None:
     assert [span.id for span in chunk.spans] == ["a"]
     assert not chunk.problems
     assert chunk.header is not None
-    assert [(one.where, one.lost) for one in chunk.header.unfinished] == [(LAST_LINE, 9)]
+    assert [(problem.where, problem.lost) for problem in chunk.header.unfinished] == [(LAST_LINE, 9)]
     log.write(step("b")[9:])
     chunk = log.more()
     assert [span.id for span in chunk.spans] == ["b"]
@@ -127,7 +127,7 @@ def test_an_incomplete_line_waits(log: Log) -> None:
 
 def test_an_incomplete_line_after_the_end_is_damage(log: Log) -> None:
     log.write(b'{"type":"end"}\n{"type":')
-    assert [one.reason[:7] for one in log.more().problems] == ["cut off"]
+    assert [problem.reason[:7] for problem in log.more().problems] == ["cut off"]
     assert log.more() == Chunk()
     log.write(b'"step","id":"a"}\n')
     chunk = log.more()
@@ -153,7 +153,7 @@ def test_a_taken_line_that_becomes_another_one_is_taken_back(log: Log) -> None:
     chunk = log.more()
     assert chunk.reset
     assert [span.id for span in chunk.spans] == ["a"]
-    assert [one.where for one in chunk.problems] == ["line 2"]
+    assert [problem.where for problem in chunk.problems] == ["line 2"]
 
 
 def test_after_an_exception_within_a_record_the_file_is_read_from_its_start(
@@ -194,7 +194,7 @@ def test_bytes_before_a_record(log: Log) -> None:
     log.write(b"\xef\xbb\xbf" + step("a") + b"\0\0\0" + step("b") + b"\0\0\n")
     chunk = log.more()
     assert [span.id for span in chunk.spans] == ["a", "b"]
-    reasons = [(one.where, one.reason) for one in chunk.problems]
+    reasons = [(problem.where, problem.reason) for problem in chunk.problems]
     assert reasons == [
         ("line 2", "read leniently: 3 NUL bytes before the record"),
         ("line 3", "2 NUL bytes and no record"),

@@ -26,7 +26,7 @@ def test_a_source_has_several_names() -> None:
 
 
 @given(st.lists(VALUES, max_size=3))
-def test_whatever_the_metadata_are(holders: list[Any]) -> None:
+def test_tags_and_source_of_any_metadata_are_texts(holders: list[Any]) -> None:
     source = source_in(*holders)
 
     assert all(isinstance(tag, str) and tag for tag in tags_in(*holders))

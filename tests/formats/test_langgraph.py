@@ -109,7 +109,7 @@ def test_a_message_that_gets_its_id_after_its_write_counts_once() -> None:
     assert sum(span.operation is Operation.OTHER for span in run.spans) == 0
 
 
-def test_messages_without_ids_are_told_apart_by_their_number() -> None:
+def test_messages_without_ids_are_distinguished_by_their_number() -> None:
     assert read("b3-noid", AGENTS).summary.usage == Usage(6, 2, 8)
 
 
@@ -157,7 +157,7 @@ def test_usage_includes_what_was_written_to_the_cache() -> None:
         (PICKLES, "p1-pickle", Status.OK, StatusSource.DERIVED),
     ],
 )
-def test_how_threads_end(path: Path, key: str, status: Status, source: StatusSource) -> None:
+def test_threads_end_with_the_recorded_status(path: Path, key: str, status: Status, source: StatusSource) -> None:
     for deep in (False, True):
         summary = listed(path, deep=deep)[0][key]
         assert (summary.status, summary.status_source) == (status, source)
@@ -277,10 +277,10 @@ def test_other_databases_with_these_tables_are_no_threads(tmp_path: Path) -> Non
 @pytest.mark.parametrize("name", ["checkpoints.sqlite", "checkpoints-2024.sqlite", "checkpoints-pickle.sqlite"])
 def test_the_samples_have_the_values_of_the_framework(name: str) -> None:
     folder = sample("langgraph")
-    words = {"ok": Status.OK, "error": Status.ERROR, "waiting": Status.PAUSED, "stopped": Status.UNKNOWN}
+    statuses = {"ok": Status.OK, "error": Status.ERROR, "waiting": Status.PAUSED, "stopped": Status.UNKNOWN}
     for key, facts in json.loads((folder / "facts.json").read_text())[name].items():
         run = read(key, folder / name)
-        assert run.summary.status is words[facts["status"]], key
+        assert run.summary.status is statuses[facts["status"]], key
         usage, spans = run.summary.usage or Usage(), run.spans
         assert (usage.input_tokens or 0) == facts.get("input_tokens", 0), key
         assert (usage.output_tokens or 0) == facts.get("output_tokens", 0), key

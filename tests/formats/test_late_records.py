@@ -32,7 +32,7 @@ def claude_code() -> tuple[str, list[bytes]]:
     later = [b'"id":"msg_3"', b'"tool_use_id":"toolu_3"', b'"id":"toolu_4"', b'"tool_use_id":"toolu_5"']
     late = [orjson.loads(line) | {"uuid": f"late-{i}"} for i, line in enumerate(_with(lines, later))]
     late[0]["message"]["content"] = [{"type": "text", "text": "One more thing"}]
-    asked = next(one for one in late if b"toolu_4" in orjson.dumps(one))  # by another response, and once more
+    asked = next(record for record in late if b"toolu_4" in orjson.dumps(record))  # by another response, and once more
     asked["message"]["id"] = "msg_late"
     prompt = {"type": "user", "uuid": "late-prompt", "message": {"role": "user", "content": "Again"}}
     prompt |= {"parentUuid": orjson.loads(lines[30])["uuid"], "timestamp": formats.stamp(9_000)}
@@ -116,4 +116,4 @@ def _rows(calls: Any) -> Iterator[SpanRow]:
 
 
 def _ref(folder: Path) -> RunRef:
-    return next(found.runs[0].ref for found in scan(SOURCE, [str(folder)], deep=False) if found.runs)
+    return next(file.runs[0].ref for file in scan(SOURCE, [str(folder)], deep=False) if file.runs)

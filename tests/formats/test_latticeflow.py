@@ -31,17 +31,17 @@ FORMAT = LatticeFlow()
 OLD = 1_700_000_000
 
 
-def found(path: Path, *, deep: bool = True) -> list[RunSummary | Problem]:
+def summarize(path: Path, *, deep: bool = True) -> list[RunSummary | Problem]:
     with SOURCE.open(str(path)) as file:
         return list(FORMAT.summarize(file, deep=deep))
 
 
 def summaries(path: Path, *, deep: bool = True) -> list[RunSummary]:
-    return [one for one in found(path, deep=deep) if isinstance(one, RunSummary)]
+    return [item for item in summarize(path, deep=deep) if isinstance(item, RunSummary)]
 
 
 def problems(path: Path) -> list[tuple[str, str]]:
-    return [(one.where, one.reason) for one in found(path) if isinstance(one, Problem)]
+    return [(item.where, item.reason) for item in summarize(path) if isinstance(item, Problem)]
 
 
 def opened(path: Path, number: int = 0) -> Run:
@@ -179,9 +179,9 @@ def test_a_model_call_shows_its_effective_context_against_its_output() -> None:
     run = case("events")
     span = by_id(run, "e15")
     body = run.load(span)
-    assert [one.role for one in body.input_messages] == ["system", "user", "assistant", "tool"]
+    assert [message.role for message in body.input_messages] == ["system", "user", "assistant", "tool"]
     assert body.input_messages[2].parts == (ToolCall("call_1", "research", {"city": "Zürich"}),)
-    assert [text_of(one) for one in body.output_messages] == ["Morning: old town. Afternoon: lake."]
+    assert [text_of(message) for message in body.output_messages] == ["Morning: old town. Afternoon: lake."]
     assert body.attributes["tools"] == ["research"]
     assert body.attributes["usage"]["reasoning_effort"] == "low"
     assert span.usage is not None
@@ -222,8 +222,10 @@ def test_the_run_tab_has_what_upstreams_helpers_extract_and_recounts() -> None:
     assert body.last_assistant == "Booked for 21:15 as R-118."
     assert run.summary.tags == ("booking", "smoke")
     assert body.attributes["metadata"]["extra"] == {"commit": "4e1c9aa", "cwd": "/srv/concierge"}
-    assert [(one.name, one.declared, one.counted) for one in body.totals if one.differs] == [("message_count", 7, 6)]
-    assert [one.name for one in case("events").body.totals if one.differs] == ["total_tokens"]
+    assert [(total.name, total.declared, total.counted) for total in body.totals if total.differs] == [
+        ("message_count", 7, 6)
+    ]
+    assert [total.name for total in case("events").body.totals if total.differs] == ["total_tokens"]
 
 
 def test_calls_without_output_and_outputs_without_call() -> None:
@@ -231,7 +233,7 @@ def test_calls_without_output_and_outputs_without_call() -> None:
     lone, stray = by_id(run, "f3"), by_id(run, "o9")
     assert (lone.note, lone.status, lone.status_word) == ("no output", Status.UNKNOWN, "incomplete")
     assert (stray.note, run.load(stray).output) == ("no call", "nobody asked")
-    assert [one.where for one in run.problems] == ["items[10]"]
+    assert [problem.where for problem in run.problems] == ["items[10]"]
     assert run.load(by_id(run, "f1")).output == {"free": ["19:00", "21:15"]}
     assert run.load(by_id(run, "f2")).output == [{"type": "input_text", "text": "booked as R-118"}]
 
@@ -262,7 +264,7 @@ def test_roles_of_a_lean_dump_are_inferred_and_marked() -> None:
 
 def test_rows_are_runs_and_bad_lines_are_problems() -> None:
     path = CASES / "rows" / "input" / "geo.jsonl"
-    assert [(one.ref.key, one.id) for one in summaries(path)] == [
+    assert [(run.ref.key, run.id) for run in summaries(path)] == [
         ("qa-1", "qa-1"),
         ("L3", "geo#3"),
         ("L4", "geo#4"),
@@ -279,7 +281,7 @@ def test_rows_are_runs_and_bad_lines_are_problems() -> None:
 def test_rows_that_hold_no_trace_are_problems(tmp_path: Path) -> None:
     row = json.dumps({"trace": {"items": [message("user", "hi")]}})
     path = written(tmp_path, "\n".join([row, '{"row": 1}', "", "[]", "null", '{"trace": {}}', row]), "t.jsonl")
-    assert [one.ref.key for one in summaries(path)] == ["L1", "L7"]
+    assert [run.ref.key for run in summaries(path)] == ["L1", "L7"]
     assert problems(path) == [(f"line {number}", "no trace found") for number in (2, 4, 5, 6)]
 
 
@@ -288,7 +290,7 @@ def test_a_bad_first_row_hides_no_good_one(tmp_path: Path, first: str) -> None:
     rows = [json.dumps({"trace": {"items": [message("user", "hi")]}, "task": n}) for n in (2, 3)]
     path = written(tmp_path, "\n".join([first, *rows, ""]), "rows.jsonl")
     assert sniffed(path) == 100
-    assert [one.ref.key for one in summaries(path)] == ["L2", "L3"]
+    assert [run.ref.key for run in summaries(path)] == ["L2", "L3"]
     assert [where for where, _ in problems(path)] == ["line 1"]
 
 
@@ -306,7 +308,7 @@ def test_rows_in_one_json_document() -> None:
     (row,) = summaries(folder / "row.json")
     assert row.ref.key is None
     assert opened(folder / "row.json").body.attributes["target"] == "Madrid"
-    assert [one.ref.key for one in summaries(folder / "array.json")] == ["two", "L2"]
+    assert [run.ref.key for run in summaries(folder / "array.json")] == ["two", "L2"]
     assert opened(folder / "array.json", 1).body.last_assistant == "Nairobi"
 
 
@@ -317,7 +319,7 @@ def test_a_half_last_line_is_live_while_the_file_moves(tmp_path: Path) -> None:
     os.utime(path, (time.time(), time.time()))
     assert problems(path) == []
     path.write_text(f"{row}\n{row}")  # whole, though without its newline
-    assert [one.ref.key for one in summaries(path)] == ["L1", "L2"]
+    assert [run.ref.key for run in summaries(path)] == ["L1", "L2"]
 
 
 def more(reader: Reader, path: Path) -> Chunk:
@@ -349,7 +351,7 @@ def test_a_body_is_of_its_row_however_the_file_grows(tmp_path: Path) -> None:
     with path.open("a") as out:
         out.write(json.dumps(rows[0]) + "\n")
     with SOURCE.open(str(path)) as file:
-        assert [text_of(one) for one in FORMAT.body(file, ref, span).input_messages] == ["q1"]
+        assert [text_of(message) for message in FORMAT.body(file, ref, span).input_messages] == ["q1"]
     path.write_text(json.dumps(rows[2]) + "\n" + json.dumps(rows[0]) + "\n" + json.dumps(rows[1]) + "\n")
     with SOURCE.open(str(path)) as file, pytest.raises(FormatError):
         FORMAT.body(file, ref, span)
@@ -358,7 +360,7 @@ def test_a_body_is_of_its_row_however_the_file_grows(tmp_path: Path) -> None:
 def test_invalid_records_are_problems_and_attributes_of_the_run(tmp_path: Path) -> None:
     run = opened(written(tmp_path, {"items": [message("user", "hi"), 17], "events": {"no": "list"}}))
     assert shape(run) == ["turn turn 1"]
-    assert [(one.where, one.reason) for one in run.problems] == [
+    assert [(problem.where, problem.reason) for problem in run.problems] == [
         ("events", "not a list"),
         ("items[1]", "not an object"),
     ]
@@ -608,9 +610,9 @@ def document(name: str) -> Any:
 def paths(value: Any, prefix: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Where every value below `value` is."""
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, one in inside:
+    for key, nested in inside:
         yield (*prefix, key)
-        yield from paths(one, (*prefix, key))
+        yield from paths(nested, (*prefix, key))
 
 
 def replaced(value: Any, path: tuple[Any, ...], by: Any) -> Any:
@@ -634,7 +636,7 @@ def everything(run: Run) -> str:
 
 
 DOCUMENTS = {name: document(name) for name in ("items", "events", "lean", "failed")}
-PATHS = [(name, path) for name, one in DOCUMENTS.items() for path in paths(one)]
+PATHS = [(name, path) for name, document in DOCUMENTS.items() for path in paths(document)]
 
 
 @settings(max_examples=examples(100))
@@ -643,7 +645,7 @@ def test_any_value_in_any_place_is_survived(tmp_path: Path, where: tuple[str, tu
     name, path = where
     file = written(tmp_path, replaced(DOCUMENTS[name], path, junk), "any.json")
     if sniffed(file):
-        list(found(file, deep=False))
+        list(summarize(file, deep=False))
         for summary in summaries(file):
             run = read_run(SOURCE, summary.ref)
             assert run.summary == summary
@@ -689,22 +691,22 @@ SCORES = [
 
 def test_scores_of_a_row_are_those_of_the_run(tmp_path: Path) -> None:
     path = written(tmp_path, row(scores=SCORES))
-    for found in (summaries(path, deep=False)[0], summaries(path)[0], opened(path).summary):
-        assert [(one.name, one.value, one.passed) for one in found.scores] == [
+    for summary in (summaries(path, deep=False)[0], summaries(path)[0], opened(path).summary):
+        assert [(score.name, score.value, score.passed) for score in summary.scores] == [
             ("equal is_correct", False, False),
             ("Calls required_calls_coverage", 0.5, None),
             ("Calls is_refusal", True, None),
             ("score grade", "A", None),
             ("score parts", None, None),
         ]
-        assert found.scores[0].source == "scores[0].values.is_correct"
-        assert found.outcome == "failed"
+        assert summary.scores[0].source == "scores[0].values.is_correct"
+        assert summary.outcome == "failed"
 
 
 @pytest.mark.parametrize("scores", [None, {}, "C", [None], [{"values": [1]}]])
 def test_columns_that_are_no_scores_are_none(tmp_path: Path, scores: Any) -> None:
-    (found,) = summaries(written(tmp_path, row(scores=scores)))
-    assert (found.scores, found.outcome) == ((), None)
+    (summary,) = summaries(written(tmp_path, row(scores=scores)))
+    assert (summary.scores, summary.outcome) == ((), None)
 
 
 @pytest.mark.parametrize(
@@ -719,8 +721,8 @@ def test_columns_that_are_no_scores_are_none(tmp_path: Path, scores: Any) -> Non
 def test_the_task_is_the_sample_of_the_data_set(
     tmp_path: Path, columns: dict[str, Any], task: str | None, trial: str | None
 ) -> None:
-    (found,) = summaries(written(tmp_path, row(**columns)), deep=False)
-    assert (found.task, found.trial) == (task, trial)
+    (summary,) = summaries(written(tmp_path, row(**columns)), deep=False)
+    assert (summary.task, summary.trial) == (task, trial)
 
 
 # -- real files ------------------------------------------------------------------------------------------------------
@@ -739,9 +741,9 @@ def test_the_task_is_the_sample_of_the_data_set(
 )
 def test_real_traces_are_read(name: str, steps: list[int], tools: list[int]) -> None:
     read = summaries(sample("latticeflow", name))
-    assert [one.steps for one in read] == steps
-    assert [one.tool_calls for one in read] == tools
-    assert {one.status for one in read} == {Status.OK}
+    assert [run.steps for run in read] == steps
+    assert [run.tool_calls for run in read] == tools
+    assert {run.status for run in read} == {Status.OK}
 
 
 @needs_shared

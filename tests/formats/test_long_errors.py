@@ -124,7 +124,7 @@ def claude_code(folder: Path, error: str) -> Path:
     failed = [{"type": "tool_result", "tool_use_id": "c", "content": error, "is_error": True}]
     lines = [line(1, "user", "go"), line(2, "assistant", used), line(3, "user", failed)]
     path = folder / "5e55.jsonl"
-    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    path.write_text("".join(json.dumps(record) + "\n" for record in lines))
     return path
 
 
@@ -161,12 +161,12 @@ def test_a_long_error_has_the_cause_of_its_message(
 
 @given(st.text("ab\n…", max_size=3 * MESSAGE_LIMIT) | st.text("ab", min_size=MESSAGE_LIMIT).map(lambda text: text * 3))
 def test_an_excerpt_is_the_beginning_and_the_end(text: str) -> None:
-    found = excerpt(text)
+    shortened = excerpt(text)
     if len(text) <= MESSAGE_LIMIT:
-        assert found == text
+        assert shortened == text
         return
-    end = found[MESSAGE_HEAD + len(CUT) :]
-    assert found == text[:MESSAGE_HEAD] + CUT + end
+    end = shortened[MESSAGE_HEAD + len(CUT) :]
+    assert shortened == text[:MESSAGE_HEAD] + CUT + end
     assert text.endswith(end)
     assert (MESSAGE_LIMIT - MESSAGE_HEAD) // 2 <= len(end) <= MESSAGE_LIMIT - MESSAGE_HEAD - len(CUT)
 

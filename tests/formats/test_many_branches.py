@@ -74,7 +74,7 @@ class PiRecords:
 
 def read(shape: Format, path: Path, records: list[dict[str, Any]]) -> tuple[Run, RunSummary]:
     """The run of a session, and what the deep pass says of it, both in time."""
-    path.write_text("".join(json.dumps(one) + "\n" for one in records), encoding="utf-8")
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     began = time.process_time()
     run = read_run(shape, RunRef(shape.name, str(path)))
     with LocalSource().open(str(path)) as file:
@@ -95,11 +95,11 @@ def branches(run: Run) -> Iterator[Span]:
 
 @pytest.mark.parametrize("shape", [ClaudeCode, Pi])
 def test_a_prompt_that_is_taken_back_thousands_of_times(tmp_path: Path, shape: Callable[[], Format]) -> None:
-    made = Claude() if shape is ClaudeCode else PiRecords()
-    top = made.answer(made.ask(None, "begin"))
+    session = Claude() if shape is ClaudeCode else PiRecords()
+    top = session.answer(session.ask(None, "begin"))
     for number in range(MANY):
-        made.answer(made.ask(top, f"try {number}"))
-    run, summary = read(shape(), tmp_path / "s.jsonl", made.records)
+        session.answer(session.ask(top, f"try {number}"))
+    run, summary = read(shape(), tmp_path / "s.jsonl", session.records)
     assert sum(1 for _ in branches(run)) == MANY - 1
     assert summary.steps == 2
     assert summary.usage is not None
@@ -107,31 +107,31 @@ def test_a_prompt_that_is_taken_back_thousands_of_times(tmp_path: Path, shape: C
 
 
 def test_thousands_of_sub_agents_within_a_session_of_claude_code(tmp_path: Path) -> None:
-    made = Claude()
-    top = made.answer(made.ask(None, "begin"))
+    session = Claude()
+    top = session.answer(session.ask(None, "begin"))
     for number in range(MANY):
         call = {"type": "tool_use", "id": f"t{number}", "name": "Task", "input": {"prompt": f"task {number}"}}
         message = {"role": "assistant", "id": f"c{number}", "model": "m", "content": [call]}
-        top = made.put("assistant", top, message)
-        inner = made.ask(None, f"task {number}", isSidechain=True)
-        made.answer(inner, isSidechain=True)
-    run, _ = read(ClaudeCode(), tmp_path / "s.jsonl", made.records)
+        top = session.put("assistant", top, message)
+        inner = session.ask(None, f"task {number}", isSidechain=True)
+        session.answer(inner, isSidechain=True)
+    run, _ = read(ClaudeCode(), tmp_path / "s.jsonl", session.records)
     agents = [span for span in run.spans if span.operation is Operation.INVOKE_AGENT]
     assert [span.parent_id for span in agents] == [f"t{number}" for number in range(MANY)]
 
 
 def test_a_session_of_pi_that_goes_back_and_forth_all_the_time(tmp_path: Path) -> None:
-    made = PiRecords()
-    top = one = other = made.answer(made.ask(None, "begin"))
+    session = PiRecords()
+    top = first = other = session.answer(session.ask(None, "begin"))
     for number in range(MANY // 2):
-        one = made.answer(made.ask(one, f"this {number}"))
+        first = session.answer(session.ask(first, f"this {number}"))
     for number in range(MANY // 2):
-        other = made.answer(made.ask(other, f"that {number}"))
+        other = session.answer(session.ask(other, f"that {number}"))
     for number in range(MANY // 2):
-        one = made.answer(made.ask(one, f"this again {number}"))
-        other = made.answer(made.ask(other, f"that again {number}"))
-    run, summary = read(Pi(), tmp_path / "s.jsonl", made.records)
-    assert top != one
+        first = session.answer(session.ask(first, f"this again {number}"))
+        other = session.answer(session.ask(other, f"that again {number}"))
+    run, summary = read(Pi(), tmp_path / "s.jsonl", session.records)
+    assert top != first
     assert [problem.reason for problem in run.problems] == [
         "too many returns to earlier entries: this line's abandoned entries are shown as normal"
     ]
@@ -140,25 +140,25 @@ def test_a_session_of_pi_that_goes_back_and_forth_all_the_time(tmp_path: Path) -
 
 
 def with_files(folder: Path, number: int) -> list[dict[str, Any]]:
-    """A session, and files of so many sub-agents beside it; of every second one no call tells."""
+    """A session, and files of so many sub-agents beside it; no call refers to every second one."""
     (folder / "s" / "subagents").mkdir(parents=True)
-    made = Claude()
-    top = made.answer(made.ask(None, "begin"))
-    for one in range(number):
-        call = {"type": "tool_use", "id": f"t{one}", "name": "Agent", "input": {"prompt": "measure"}}
-        message = {"role": "assistant", "id": f"c{one}", "model": "m", "content": [call]}
-        top = made.put("assistant", top, message)
-        answer = {"type": "tool_result", "tool_use_id": f"t{one}", "content": "done"}
-        told = {"toolUseResult": {"agentId": f"a{one}"}} if one % 2 else {}
-        top = made.put("user", top, {"role": "user", "content": [answer]}, **told)
+    session = Claude()
+    top = session.answer(session.ask(None, "begin"))
+    for i in range(number):
+        call = {"type": "tool_use", "id": f"t{i}", "name": "Agent", "input": {"prompt": "measure"}}
+        message = {"role": "assistant", "id": f"c{i}", "model": "m", "content": [call]}
+        top = session.put("assistant", top, message)
+        answer = {"type": "tool_result", "tool_use_id": f"t{i}", "content": "done"}
+        result = {"toolUseResult": {"agentId": f"a{i}"}} if i % 2 else {}
+        top = session.put("user", top, {"role": "user", "content": [answer]}, **result)
         agent = Claude()
-        agent.answer(agent.ask(None, f"measure {one}", isSidechain=True, agentId=f"a{one}"), isSidechain=True)
+        agent.answer(agent.ask(None, f"measure {i}", isSidechain=True, agentId=f"a{i}"), isSidechain=True)
         for record in agent.records:
-            record["uuid"] += f"-{one}"
-            record["message"] |= {"id": f"a{one}"} if record["type"] == "assistant" else {}
+            record["uuid"] += f"-{i}"
+            record["message"] |= {"id": f"a{i}"} if record["type"] == "assistant" else {}
         lines = "".join(json.dumps(record) + "\n" for record in agent.records)
-        (folder / "s" / "subagents" / f"agent-a{one}.jsonl").write_text(lines, encoding="utf-8")
-    return made.records
+        (folder / "s" / "subagents" / f"agent-a{i}.jsonl").write_text(lines, encoding="utf-8")
+    return session.records
 
 
 def test_thousands_of_files_of_sub_agents(tmp_path: Path) -> None:
@@ -175,16 +175,16 @@ def test_files_of_sub_agents_are_not_looked_for_again_while_some_are_unread(
     seen: list[int] = []
 
     def parts_of(file: File, session: str = "") -> list[parts.Part]:
-        found = listed(file, session)
-        seen.append(len(found))
-        return found
+        part_list = listed(file, session)
+        seen.append(len(part_list))
+        return part_list
 
     listed = parts.parts_of
     monkeypatch.setattr(parts, "parts_of", parts_of)
     monkeypatch.setattr(parts, "BUDGET", 0.0)
     monkeypatch.setattr(jsonl, "BUDGET", 0.0)  # one file a call
     path = tmp_path / "s.jsonl"
-    path.write_text("".join(json.dumps(one) + "\n" for one in with_files(tmp_path, 40)), encoding="utf-8")
+    path.write_text("".join(json.dumps(record) + "\n" for record in with_files(tmp_path, 40)), encoding="utf-8")
     run = read_run(ClaudeCode(), RunRef("claude-code", str(path)))
     assert sum(span.operation is Operation.CHAT for span in run.spans) == 1 + 40 + 40
     assert seen
@@ -201,16 +201,16 @@ def test_files_of_sub_agents_are_read_however_long_it_takes_to_see_them(
 
 
 def test_a_task_that_is_given_twice_is_done_below_the_call_that_gave_it_last(tmp_path: Path) -> None:
-    made = Claude()
-    top = made.answer(made.ask(None, "begin"))
+    session = Claude()
+    top = session.answer(session.ask(None, "begin"))
     for number in range(2):
         call = {"type": "tool_use", "id": f"t{number}", "name": f"Task{number}", "input": {"prompt": "measure"}}
         message = {"role": "assistant", "id": f"c{number}", "model": "m", "content": [call]}
-        top = made.put("assistant", top, message)
+        top = session.put("assistant", top, message)
         if number == 0:
-            made.answer(made.ask(None, "measure", isSidechain=True), isSidechain=True)
+            session.answer(session.ask(None, "measure", isSidechain=True), isSidechain=True)
     path = tmp_path / "s.jsonl"
-    run, _ = read(ClaudeCode(), path, made.records)
+    run, _ = read(ClaudeCode(), path, session.records)
     growing = Growing(ClaudeCode(), RunRef("claude-code", str(path)))
     whole = path.read_bytes()
     path.write_bytes(b"")
@@ -224,11 +224,11 @@ def test_a_task_that_is_given_twice_is_done_below_the_call_that_gave_it_last(tmp
 
 
 def test_only_a_change_of_the_model_tells_the_model_of_a_session_of_pi(tmp_path: Path) -> None:
-    made = PiRecords()
-    top = made.ask(None, "begin")
+    session = PiRecords()
+    top = session.ask(None, "begin")
     for kind, model in (("label", "a"), ("session_info", "b"), ("model_change", "c")):
-        made.records.append({**made.records[-1], "id": kind, "parentId": top, "type": kind, "modelId": model})
-    run, summary = read(Pi(), tmp_path / "s.jsonl", made.records)
+        session.records.append({**session.records[-1], "id": kind, "parentId": top, "type": kind, "modelId": model})
+    run, summary = read(Pi(), tmp_path / "s.jsonl", session.records)
     assert (summary.model, run.summary.model) == ("c", "c")
 
 
@@ -239,12 +239,12 @@ def test_only_a_change_of_the_model_tells_the_model_of_a_session_of_pi(tmp_path:
 def test_a_prompt_that_follows_an_abandoned_response_takes_up_its_branch(
     tmp_path: Path, shape: Callable[[], Format]
 ) -> None:
-    made = Claude() if shape is ClaudeCode else PiRecords()
-    top = made.answer(made.ask(None, "begin"))
-    one = made.answer(made.ask(top, "this"))
-    made.answer(made.ask(top, "that"))
-    made.answer(made.ask(one, "this again"))
-    run, _ = read(shape(), tmp_path / "s.jsonl", made.records)
+    session = Claude() if shape is ClaudeCode else PiRecords()
+    top = session.answer(session.ask(None, "begin"))
+    first = session.answer(session.ask(top, "this"))
+    session.answer(session.ask(top, "that"))
+    session.answer(session.ask(first, "this again"))
+    run, _ = read(shape(), tmp_path / "s.jsonl", session.records)
     assert [(span.preview, span.note) for span in branches(run)] == [
         ("this", "taken up again"),
         ("that", "1 response"),
@@ -256,22 +256,22 @@ def test_a_prompt_that_follows_an_abandoned_response_takes_up_its_branch(
 
 @pytest.mark.parametrize("shape", [ClaudeCode, Pi])
 def test_a_branch_that_left_an_abandoned_branch_is_below_it(tmp_path: Path, shape: Callable[[], Format]) -> None:
-    made = Claude() if shape is ClaudeCode else PiRecords()
-    top = made.answer(made.ask(None, "begin"))
-    one = made.answer(made.ask(top, "one"))
-    made.answer(made.ask(one, "one, then this"))
-    made.answer(made.ask(one, "one, then that"))
-    made.answer(made.ask(top, "two"))
-    run, _ = read(shape(), tmp_path / "s.jsonl", made.records)
+    session = Claude() if shape is ClaudeCode else PiRecords()
+    top = session.answer(session.ask(None, "begin"))
+    first = session.answer(session.ask(top, "one"))
+    session.answer(session.ask(first, "one, then this"))
+    session.answer(session.ask(first, "one, then that"))
+    session.answer(session.ask(top, "two"))
+    run, _ = read(shape(), tmp_path / "s.jsonl", session.records)
     inner, outer = sorted(branches(run), key=lambda span: span.parent_id is None)
     assert (inner.preview, inner.parent_id) == ("one, then this", outer.id)
     assert (outer.preview, outer.note, outer.parent_id) == ("one", "2 responses", None)
 
 
 def test_an_abandoned_row_keeps_its_other_notes(tmp_path: Path) -> None:
-    made = PiRecords()
-    top = made.ask(None, "begin")
-    made.put(top, {"role": "assistant", "content": [], "model": "m", "stopReason": "aborted"})
-    made.ask(top, "again")
-    run, _ = read(Pi(), tmp_path / "s.jsonl", made.records)
+    session = PiRecords()
+    top = session.ask(None, "begin")
+    session.put(top, {"role": "assistant", "content": [], "model": "m", "stopReason": "aborted"})
+    session.ask(top, "again")
+    run, _ = read(Pi(), tmp_path / "s.jsonl", session.records)
     assert [span.notes for span in run.spans if span.operation is Operation.CHAT] == [["aborted", "abandoned"]]

@@ -55,9 +55,9 @@ def changed_copy(tmp_path: Path, *statements: str) -> Path:
 
 def test_the_status_is_that_of_the_trace_whatever_a_span_inside_says() -> None:
     runs, _ = listed(STORE)
-    found = [(run.name, run.status, run.status_word, run.status_source, run.errors) for run in runs]
+    facts = [(run.name, run.status, run.status_word, run.status_source, run.errors) for run in runs]
     explicit = StatusSource.EXPLICIT
-    assert found == [
+    assert facts == [
         ("orchard-agent", Status.OK, "OK", explicit, 0),
         ("orchard-agent", Status.ERROR, "ERROR", explicit, 2),
         ("outer", Status.OK, "OK", explicit, 1),
@@ -124,7 +124,7 @@ def test_records_missing_from_the_database_are_problems(tmp_path: Path) -> None:
     first = "(SELECT request_id FROM trace_info ORDER BY rowid LIMIT 1)"
     path = changed_copy(tmp_path, f"UPDATE spans SET trace_id = 'x' WHERE trace_id = {first}")
     _, problems = listed(path)
-    assert [(one.where, one.reason[:1]) for one in problems] == [("spans", "4"), ("trace_info", "1")]
+    assert [(problem.where, problem.reason[:1]) for problem in problems] == [("spans", "4"), ("trace_info", "1")]
 
 
 def test_a_span_that_is_no_json_is_a_problem_of_its_trace(tmp_path: Path) -> None:
@@ -166,11 +166,11 @@ def test_classic_runs_alone_are_no_traces(tmp_path: Path) -> None:
 def test_the_samples_have_the_values_of_mlflow() -> None:
 
     path = sample("mlflow", "mlflow.db")
-    words = {"OK": Status.OK, "ERROR": Status.ERROR}
+    statuses = {"OK": Status.OK, "ERROR": Status.ERROR}
     for key, facts in json.loads((path.parent / "facts.json").read_text()).items():
         run = read_run(FORMAT, RunRef(FORMAT.name, str(path), key))
         usage, tokens = run.summary.usage or Usage(), facts["token_usage"] or {}
-        assert run.summary.status is words.get(facts["state"], run.summary.status), key
+        assert run.summary.status is statuses.get(facts["state"], run.summary.status), key
         assert (usage.input_tokens, usage.output_tokens) == (tokens.get("input_tokens"), tokens.get("output_tokens"))
         assert len(run.spans) == facts["spans"]
         assert sum(span.status is Status.ERROR for span in run.spans) == len(facts["error_spans"])

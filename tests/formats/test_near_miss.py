@@ -77,7 +77,7 @@ def test_the_store_of_a_path(path: str, store: Store | None) -> None:
         ({"checkpoints": ["id"], "writes": []}, None),
     ],
 )
-def test_programs_with_the_same_tables_are_told_apart_by_columns(
+def test_programs_with_the_same_tables_are_distinguished_by_columns(
     columns: dict[str, Collection[str]], holds: str | None
 ) -> None:
     store = store_of_tables(columns)

@@ -38,7 +38,7 @@ from tracetui.errors import FormatError
 from tracetui.formats.opencode import Opencode
 from tracetui.formats.opencode.listing import CachedSummary
 from tracetui.live.load import Reader
-from tracetui.live.scan import Found, Scanner, scan
+from tracetui.live.scan import ScannedFile, Scanner, scan
 from tracetui.model import Operation, Problem, Run, RunRef, RunSummary, Span, Status, StatusSource, Usage
 from tracetui.sources.base import CACHE
 from tracetui.sources.local import LocalFile, LocalSource
@@ -108,8 +108,8 @@ def test_turns_hold_responses_and_these_the_calls_that_they_asked_for() -> None:
 
 def test_a_run_is_called_by_its_folder_prompt_agent_model_and_branch() -> None:
     summary = read(CASE, "ses_a").summary
-    told = (summary.name, summary.prompt, summary.agent, summary.model, summary.tags, summary.writer, summary.source)
-    assert told == (
+    facts = (summary.name, summary.prompt, summary.agent, summary.model, summary.tags, summary.writer, summary.source)
+    assert facts == (
         *("orchard", "Count the trees", "build", "acorn-2"),
         *(("grafting",), "1.18.33", "/home/ada/orchard"),
     )
@@ -118,22 +118,22 @@ def test_a_run_is_called_by_its_folder_prompt_agent_model_and_branch() -> None:
 
 
 def test_a_call_that_is_completed_failed_by_its_exit_code() -> None:
-    tried, found = (named(read(CASE, "ses_a"), "bash", number) for number in (0, 1))
+    tried, answered = (named(read(CASE, "ses_a"), "bash", number) for number in (0, 1))
     assert (tried.status, tried.status_source, tried.status_word) == (Status.ERROR, StatusSource.EXIT, "completed")
     assert tried.error is not None
     assert (tried.error.type, tried.error.message) == ("exit 2", "ls: trees: No such file")
-    assert (found.status, found.status_source) == (Status.OK, StatusSource.EXPLICIT)
+    assert (answered.status, answered.status_source) == (Status.OK, StatusSource.EXPLICIT)
     assert (tried.preview, tried.duration_ms) == ("ls trees", 500)
 
 
-def test_what_went_wrong_is_told_where_it_did() -> None:
+def test_errors_are_shown_at_the_steps_that_failed() -> None:
     run = read(CASE, "ses_bad")
-    told = {span.name: span for span in run.spans}
-    assert (told["edit"].status, told["edit"].preview) == (Status.ERROR, "/home/ada/oak")
-    assert told["edit"].error is not None
-    assert told["edit"].error.message == "oldString not found"
-    assert (told["bash"].status, told["bash"].status_word) == (Status.CANCELLED, "interrupted")
-    retry = told["retry"]
+    spans = {span.name: span for span in run.spans}
+    assert (spans["edit"].status, spans["edit"].preview) == (Status.ERROR, "/home/ada/oak")
+    assert spans["edit"].error is not None
+    assert spans["edit"].error.message == "oldString not found"
+    assert (spans["bash"].status, spans["bash"].status_word) == (Status.CANCELLED, "interrupted")
+    retry = spans["retry"]
     assert retry.error is not None
     assert (retry.status, retry.error.type, retry.note) == (Status.ERROR, "APIError", "attempt 1")
     assert named(run, "msg_b2").note == "length"
@@ -166,7 +166,7 @@ def test_compaction_is_no_prompt() -> None:
     assert (run.summary.steps, run.summary.prompt) == (1, "Fell the oak")
 
 
-def test_what_was_taken_back_is_below_a_row_of_its_own_and_no_step() -> None:
+def test_reverted_messages_are_below_a_row_of_their_own_and_no_step() -> None:
     run = read(CASE, "ses_back")
     assert outline(run)[3:] == ["reverted", "  turn", "    user", "    acorn-2"]
     assert run.summary.steps == 1
@@ -174,7 +174,7 @@ def test_what_was_taken_back_is_below_a_row_of_its_own_and_no_step() -> None:
     assert run.load(run.spans[3]).attributes == {"messageID": "msg_r3", "snapshot": "beef"}
 
 
-def test_what_is_synthetic_is_told_but_is_not_what_was_asked() -> None:
+def test_synthetic_parts_are_shown_but_are_no_prompt() -> None:
     run = read(CASE, "ses_a")
     body = run.load(named(run, "user"))
     assert body.input == "Count the trees"
@@ -193,14 +193,14 @@ def test_a_session_that_goes_on_runs_while_its_database_moves() -> None:
         assert not file.moving
 
 
-def test_of_sessions_without_an_end_only_those_run_that_were_heard_of_lately(written: tuple[Path, Writer]) -> None:
+def test_only_recent_sessions_without_an_end_are_running(written: tuple[Path, Writer]) -> None:
     path, write = written
     for ident, second in (("ses_1", 0), ("ses_2", time.time() - T0 / 1000)):
         write.session(ident, second, "Sweep")
         write.user(f"msg_{ident}", ident, second, "Sweep")
-    found = listed(path, deep=False)
-    assert [found[ident].status for ident in ("ses_1", "ses_2")] == [Status.UNKNOWN, Status.RUNNING]
-    assert {ident: one.status for ident, one in listed(path).items()} == {i: one.status for i, one in found.items()}
+    runs = listed(path, deep=False)
+    assert [runs[ident].status for ident in ("ses_1", "ses_2")] == [Status.UNKNOWN, Status.RUNNING]
+    assert {ident: run.status for ident, run in listed(path).items()} == {i: run.status for i, run in runs.items()}
 
 
 # ---- sub-agents
@@ -274,17 +274,17 @@ def counted(path: Path, session: str) -> tuple[int, int, int, float]:
     """
     with closing(sqlite3.connect(f"{path.as_uri()}?immutable=1", uri=True)) as db:
         tokens, cost, queue = [0, 0, 0], 0.0, [session]
-        for one in queue:
-            (born,) = db.execute("SELECT time_created FROM session WHERE id = ?", (one,)).fetchone()
-            queue += [ident for (ident,) in db.execute("SELECT id FROM session WHERE parent_id = ?", (one,))]
+        for current in queue:
+            (born,) = db.execute("SELECT time_created FROM session WHERE id = ?", (current,)).fetchone()
+            queue += [ident for (ident,) in db.execute("SELECT id FROM session WHERE parent_id = ?", (current,))]
             own = "SELECT id FROM message WHERE session_id = ? AND time_created >= ?"
-            for (data,) in db.execute(f"SELECT data FROM part WHERE message_id IN ({own})", (one, born)):
+            for (data,) in db.execute(f"SELECT data FROM part WHERE message_id IN ({own})", (current, born)):
                 part = json.loads(data)
                 if part["type"] == "step-finish":
-                    told = part["tokens"]
-                    tokens[0] += told["input"] + told["cache"]["read"] + told["cache"]["write"]
-                    tokens[1] += told["output"] + told["reasoning"]
-                    tokens[2] += told["cache"]["read"]
+                    used = part["tokens"]
+                    tokens[0] += used["input"] + used["cache"]["read"] + used["cache"]["write"]
+                    tokens[1] += used["output"] + used["reasoning"]
+                    tokens[2] += used["cache"]["read"]
                     cost += part["cost"]
     return (*tokens, cost)  # type: ignore[return-value]
 
@@ -295,9 +295,9 @@ def databases() -> list[Path]:
 
 @pytest.mark.parametrize("path", databases(), ids=lambda path: path.parent.name)
 def test_tokens_are_those_of_the_raw_rows(path: Path) -> None:
-    found = listed(path)
-    assert found
-    for ident, summary in found.items():
+    runs = listed(path)
+    assert runs
+    for ident, summary in runs.items():
         used, right = summary.usage or Usage(0, 0, None, 0, None, None, 0), counted(path, ident)
         assert (used.input_tokens or 0, used.output_tokens or 0, used.cache_read_tokens or 0) == right[:3]
         assert used.cost_usd or pytest.approx(right[3]) == 0
@@ -357,7 +357,7 @@ def fork_of(write: Writer, ident: str, second: float, title: str, **more: Any) -
         (("Woods", "Bushes", "Trees (fork #1)"), "ses_0"),
     ],
 )
-def test_of_several_that_begin_alike_the_title_tells_the_original(
+def test_the_title_decides_between_several_possible_originals(
     written: tuple[Path, Writer], titles: tuple[str, ...], original: str
 ) -> None:
     path, write = written
@@ -369,7 +369,7 @@ def test_of_several_that_begin_alike_the_title_tells_the_original(
     assert read(path, "ses_2").summary.replay_of == original
 
 
-def test_who_asks_the_same_again_makes_no_fork(written: tuple[Path, Writer]) -> None:
+def test_the_same_prompt_in_another_session_is_no_fork(written: tuple[Path, Writer]) -> None:
     path, write = written
     for number in (1, 2):
         write.session(f"ses_{number}", 10 * number, "Trees")
@@ -390,21 +390,21 @@ def test_the_diff_of_a_real_fork_opens_where_it_went_another_way() -> None:
     check_diff(read(path, fork.replay_of), read(path, fork.id), *asked)
 
 
-def check_diff(one: Run, other: Run, *asked: str) -> None:
-    found = compare(one, other)
-    assert found.first is not None
-    assert (found.first.path, found.first.a, found.first.b) == ("", *asked)
-    at = found.rows[found.first.row].a
+def check_diff(first: Run, other: Run, *asked: str) -> None:
+    diff = compare(first, other)
+    assert diff.first is not None
+    assert (diff.first.path, diff.first.a, diff.first.b) == ("", *asked)
+    at = diff.rows[diff.first.row].a
     assert at is not None
-    assert one.spans[at].step == 2
-    assert found.relation == "fork"
+    assert first.spans[at].step == 2
+    assert diff.relation == "fork"
 
 
-def test_what_was_said_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+def test_grep_finds_message_texts_in_every_store(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["grep", "Seven rows", str(CASES)]) == 0
-    found = {line.split("  ")[0].rpartition("/input/")[2] for line in capsys.readouterr().out.splitlines()}
+    names = {line.split("  ")[0].rpartition("/input/")[2] for line in capsys.readouterr().out.splitlines()}
     places = ("opencode.db#ses_a/prt_0012", "opencode.db#ses_a/msg_s2", "storage/session/p1/ses_a.json/msg_s2")
-    assert found.issuperset(places)
+    assert names.issuperset(places)
 
 
 # ---- exports and old files
@@ -426,8 +426,8 @@ def test_an_export_says_what_the_database_says(tmp_path: Path, document: dict[st
     path.write_text(json.dumps(document, indent=2))
     own, run = read(path), read(CASE, "ses_a")
     agents = {span.id for span in run.spans if span.step is None}
-    told = [without_rows(span) for span in run.spans if span.id not in agents]
-    assert [without_rows(span) for span in own.spans] == told
+    spans = [without_rows(span) for span in run.spans if span.id not in agents]
+    assert [without_rows(span) for span in own.spans] == spans
     assert own.summary.id == "ses_a"
     assert [total.differs for total in own.body.totals] == [False] * 6
 
@@ -443,27 +443,27 @@ def test_old_files_say_what_the_database_says(tmp_path: Path, document: dict[str
 def test_everything_of_a_session_is_in_one_run(tmp_path: Path, document: dict[str, Any]) -> None:
     folder = tmp_path / "case"
     shutil.copytree(CASES / "storage" / "input", folder)
-    found = list(scan(LocalSource(), [str(folder)], deep=True, only=FORMAT))
-    runs = [run for one in found for run in one.runs]
+    files = list(scan(LocalSource(), [str(folder)], deep=True, only=FORMAT))
+    runs = [run for file in files for run in file.runs]
     assert [Path(run.ref.path).name for run in runs] == ["ses_a.json"]
-    assert {one.part_of for one in found if not one.runs} == {runs[0].ref.path}
+    assert {file.part_of for file in files if not file.runs} == {runs[0].ref.path}
 
 
-def loose(folder: Path, name: str) -> dict[str, Found]:
+def loose(folder: Path, name: str) -> dict[str, ScannedFile]:
     """What becomes of old files when one of them is gone."""
     shutil.copytree(CASES / "storage" / "input" / "storage", folder)
     (folder / name).unlink()
-    return {Path(one.path).name: one for one in scan(LocalSource(), [str(folder)], deep=True, only=FORMAT)}
+    return {Path(file.path).name: file for file in scan(LocalSource(), [str(folder)], deep=True, only=FORMAT)}
 
 
-def test_what_belongs_to_nothing_stands_for_itself(tmp_path: Path) -> None:
-    found = loose(tmp_path / "a", "session/p1/ses_a.json")
-    assert found["ses_sub.json"].runs[0].parent == "ses_a"
-    assert found["msg_a1.json"].runs[0].prompt == "Count the trees"
-    assert found["prt_0001.json"].part_of == found["msg_a1.json"].path
-    found = loose(tmp_path / "b", "message/ses_a/msg_a5.json")
-    alone = [one for one in found.values() if one.runs and one.runs[0].steps == 0]
-    assert [[run.spans for run in one.runs] for one in alone] == [[1]]
+def test_orphaned_files_are_runs_of_their_own(tmp_path: Path) -> None:
+    files = loose(tmp_path / "a", "session/p1/ses_a.json")
+    assert files["ses_sub.json"].runs[0].parent == "ses_a"
+    assert files["msg_a1.json"].runs[0].prompt == "Count the trees"
+    assert files["prt_0001.json"].part_of == files["msg_a1.json"].path
+    files = loose(tmp_path / "b", "message/ses_a/msg_a5.json")
+    alone = [file for file in files.values() if file.runs and file.runs[0].steps == 0]
+    assert [[run.spans for run in file.runs] for file in alone] == [[1]]
 
 
 def test_old_files_that_come_change_or_go_are_read_as_at_once(tmp_path: Path) -> None:
@@ -622,40 +622,41 @@ def test_only_sessions_to_which_something_came_are_counted_again(written: tuple[
     write.user("msg_x1", "ses_new", 90_001, "Water the trees")
     kept: dict[str, Any] = {}
 
-    def again() -> dict[str, Any]:
+    def summarize_again() -> dict[str, Any]:
         with LocalFile(str(path)) as file:
             file.memo[CACHE] = kept
-            found = [one for one in FORMAT.summarize(file, deep=True) if isinstance(one, RunSummary)]
-        right = {ident: reading.plain(one) for ident, one in listed(path).items()}
-        assert {one.id: reading.plain(one) for one in found} == right
-        return {ident: one.summary for ident, one in kept.items() if isinstance(one, CachedSummary)}
+            runs = [run for run in FORMAT.summarize(file, deep=True) if isinstance(run, RunSummary)]
+        right = {ident: reading.plain(run) for ident, run in listed(path).items()}
+        assert {run.id: reading.plain(run) for run in runs} == right
+        return {ident: cached.summary for ident, cached in kept.items() if isinstance(cached, CachedSummary)}
 
-    before = again()
+    before = summarize_again()
     assert set(before) == {"ses_a", "ses_fork", "ses_bad", "ses_back", "ses_lost", "ses_now"}  # the new one may change
     write.answer("msg_x2", "ses_new", 90_002, "msg_x1", end=90_003)
-    assert {ident for ident, one in again().items() if one is not before.get(ident)} == set()
+    assert {ident for ident, cached in summarize_again().items() if cached is not before.get(ident)} == set()
     write.user("msg_s9", "ses_sub", 4.6, "And the columns")
-    assert {ident for ident, one in again().items() if one is not before.get(ident)} == {"ses_a", "ses_fork"}
+    assert {ident for ident, cached in summarize_again().items() if cached is not before.get(ident)} == {
+        "ses_a",
+        "ses_fork",
+    }
 
 
-def test_who_follows_a_directory_keeps_what_was_counted(tmp_path: Path) -> None:
+def test_a_watched_directory_keeps_cached_counts(tmp_path: Path) -> None:
     path = aged(Path(shutil.copy(CASE, tmp_path / "opencode.db")))
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         Writer(db).session("ses_new", 90_000, "A day later")
     entry = next(iter(LocalSource().walk(str(path))))
     kept: dict[str, Any] = {}
     first = Scanner(LocalSource()).look(entry, deep=True, cache=kept)
-    counted = {ident: one for ident, one in kept.items() if isinstance(one, CachedSummary)}
+    counted = {ident: cached for ident, cached in kept.items() if isinstance(cached, CachedSummary)}
     assert len(counted) == len(first.runs) - 1
-    for ident, one in counted.items():
-        kept[ident] = replace(one, summary=one.summary.replace(result="kept"))
-    again = Scanner(LocalSource()).look(entry, deep=True, cache=kept)
-    assert [run.result for run in again.runs] == ["kept"] * len(counted) + [""]
+    for ident, cached in counted.items():
+        kept[ident] = replace(cached, summary=cached.summary.replace(result="kept"))
+    second = Scanner(LocalSource()).look(entry, deep=True, cache=kept)
+    assert [run.result for run in second.runs] == ["kept"] * len(counted) + [""]
 
 
-def test_what_is_read_in_pieces_is_the_same_as_what_is_read_at_once(
-    written: tuple[Path, Writer], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reading_in_pieces_equals_one_full_read(written: tuple[Path, Writer], monkeypatch: pytest.MonkeyPatch) -> None:
     path, write = written
     stories(write)
     write.session("ses_1", 200, "A call without an end, and a response after it")
@@ -695,14 +696,14 @@ def test_a_revert_and_its_end_are_followed(written: tuple[Path, Writer]) -> None
 def test_nothing_is_written_beside_a_live_database(written: tuple[Path, Writer]) -> None:
     path, write = written
     stories(write)
-    before = {one.name: one.stat().st_size for one in path.parent.iterdir()}
+    before = {file.name: file.stat().st_size for file in path.parent.iterdir()}
     assert set(before) == {"opencode.db", "opencode.db-wal", "opencode.db-shm"}
     reader = Reader(LocalSource(), RunRef(FORMAT.name, str(path), "ses_a"))
     reader._format = FORMAT
     reader.catch_up()
     run = reader.build()
     assert all(run.load(span).attributes.get("problem") is None for span in run.spans)
-    assert {one.name: one.stat().st_size for one in path.parent.iterdir()} == before
+    assert {file.name: file.stat().st_size for file in path.parent.iterdir()} == before
 
 
 # ---- damage
@@ -757,9 +758,9 @@ def test_columns_come_and_go(tmp_path: Path, table: str) -> None:
             with pytest.raises(FormatError):
                 listed(path)
             continue
-        found = listed(path)
-        assert "ses_a" in found
-        for ident, summary in found.items():
+        runs = listed(path)
+        assert "ses_a" in runs
+        for ident, summary in runs.items():
             assert reading.plain(read(path, ident).summary) == reading.plain(summary)
 
 
@@ -825,11 +826,11 @@ def test_other_databases_and_documents_are_not_claimed(tmp_path: Path) -> None:
         db.execute("CREATE TABLE session (id)")
         db.execute("CREATE TABLE message (id)")
     texts = ['{"info": {}, "messages": []}', '{"id": 1, "title": "x", "time": 5}', '{"id": "a", "type": "text"}', "[]"]
-    for number, told in enumerate(texts):
-        (tmp_path / f"{number}.json").write_text(told)
-    for one in tmp_path.iterdir():
-        with LocalFile(str(one)) as file:
-            assert FORMAT.sniff(file) == 0, one.name
+    for number, content in enumerate(texts):
+        (tmp_path / f"{number}.json").write_text(content)
+    for file_path in tmp_path.iterdir():
+        with LocalFile(str(file_path)) as file:
+            assert FORMAT.sniff(file) == 0, file_path.name
 
 
 def test_a_task_that_names_the_session_it_stands_in_is_read_once(written: tuple[Path, Writer]) -> None:
@@ -837,5 +838,5 @@ def test_a_task_that_names_the_session_it_stands_in_is_read_once(written: tuple[
     stories(write)
     write.db.execute("UPDATE part SET data = replace(data, 'ses_sub', 'ses_a')")
     with LocalFile(str(path)) as file:
-        found = list(FORMAT.summarize(file, deep=True))
-    assert "ses_a" in [run.id for run in found if isinstance(run, RunSummary)]
+        runs = list(FORMAT.summarize(file, deep=True))
+    assert "ses_a" in [run.id for run in runs if isinstance(run, RunSummary)]

@@ -1,4 +1,4 @@
-"""Sessions of opencode 2: what its tables tell, what was moved into them, and how a session goes on there."""
+"""Sessions of opencode 2: what its tables record, what was moved into them, and how a session goes on there."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def spans(run: Run, operation: Operation) -> list[Span]:
     [("ses_2a", Status.OK), ("ses_2fork", Status.OK), ("ses_2fail", Status.ERROR), ("ses_2stop", Status.CANCELLED)],
 )
 def test_the_noted_end_of_the_last_turn_is_the_status(ident: str, status: Status) -> None:
-    """Notes, commands of the user and a summary that come after it tell nothing about it."""
+    """Notes, commands of the user and a summary that come after it say nothing about it."""
     assert listed(NEW)[ident].status is listed(NEW, deep=False)[ident].status is status
 
 

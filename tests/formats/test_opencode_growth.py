@@ -85,9 +85,9 @@ class Program:
             self._update(table, rows[which % len(rows)], lambda data: data.update(text=f"changed {self.messages}"))
 
     def _update(self, table: str, ident: str, change: Callable[[Any], object]) -> None:
-        found = self.db.execute(f"SELECT data FROM {table} WHERE id = ?", (ident,)).fetchone()
-        if found is not None:
-            data = json.loads(found[0])
+        row = self.db.execute(f"SELECT data FROM {table} WHERE id = ?", (ident,)).fetchone()
+        if row is not None:
+            data = json.loads(row[0])
             change(data)
             self.messages += 1
             sql = f"UPDATE {table} SET data = ?, time_updated = ? WHERE id = ?"

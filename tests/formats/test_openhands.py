@@ -37,7 +37,7 @@ def case(name: str) -> Run:
 
 
 def listed(folder: Path) -> list[RunSummary]:
-    return [run for found in scan(LocalSource(), [str(folder)], deep=True) for run in found.runs]
+    return [run for file in scan(LocalSource(), [str(folder)], deep=True) for run in file.runs]
 
 
 def named(run: Run, name: str, number: int = 0) -> Span:

@@ -48,33 +48,35 @@ Record = dict[str, Any]
 
 def listed(path: Path) -> tuple[list[RunSummary], list[Problem]]:
     with LocalSource().open(str(path)) as file:
-        found = list(FORMAT.summarize(file, deep=True))
-    return [one for one in found if isinstance(one, RunSummary)], [one for one in found if isinstance(one, Problem)]
+        items = list(FORMAT.summarize(file, deep=True))
+    return [item for item in items if isinstance(item, RunSummary)], [
+        item for item in items if isinstance(item, Problem)
+    ]
 
 
 def runs(path: Path) -> dict[str, Run]:
-    return {one.name: read_run(FORMAT, one.ref) for one in listed(path)[0]}
+    return {run.name: read_run(FORMAT, run.ref) for run in listed(path)[0]}
 
 
 def case(name: str) -> list[Run]:
     (path,) = (CASES / name / "input").iterdir()
-    return [read_run(FORMAT, one.ref) for one in listed(path)[0]]
+    return [read_run(FORMAT, run.ref) for run in listed(path)[0]]
 
 
 def span(ident: int, above: int | None, begin: int, end: int | None, /, **fields: Any) -> Record:
     """A span of `TRACE`, its times in milliseconds after some moment; attributes are texts and whole numbers."""
-    made: Record = {"traceId": TRACE, "spanId": f"{ident:016x}", "name": f"span {ident}"}
+    record: Record = {"traceId": TRACE, "spanId": f"{ident:016x}", "name": f"span {ident}"}
     if above is not None:
-        made["parentSpanId"] = f"{above:016x}"
+        record["parentSpanId"] = f"{above:016x}"
     for name, time in (("startTimeUnixNano", begin), ("endTimeUnixNano", end)):
         if time is not None:
-            made[name] = str((1_772_442_900_000 + time) * 1_000_000)
+            record[name] = str((1_772_442_900_000 + time) * 1_000_000)
     kept = fields.pop("attributes", {})
-    made["attributes"] = [
+    record["attributes"] = [
         {"key": key, "value": {"intValue": str(value)} if isinstance(value, int) else {"stringValue": value}}
         for key, value in kept.items()
     ]
-    return made | fields
+    return record | fields
 
 
 def request(*spans: Record, scope: str = "loam") -> Record:
@@ -82,21 +84,21 @@ def request(*spans: Record, scope: str = "loam") -> Record:
     return {"resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": {"name": scope}, "spans": list(spans)}]}]}
 
 
-def told(folder: Path, *requests: Record) -> Run:
+def run_of(folder: Path, *requests: Record) -> Run:
     path = folder / "x.jsonl"
-    path.write_text("".join(json.dumps(one) + "\n" for one in requests))
+    path.write_text("".join(json.dumps(request) + "\n" for request in requests))
     return read_run(FORMAT, RunRef("otlp", str(path), TRACE))
 
 
-def of(run: Run, operation: Operation) -> list[Span]:
-    return [one for one in run.spans if one.operation is operation]
+def spans_of(run: Run, operation: Operation) -> list[Span]:
+    return [span for span in run.spans if span.operation is operation]
 
 
 CHAT = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "leaf"}
 
 
-def used(read: int, made: int) -> dict[str, Any]:
-    return CHAT | {"gen_ai.usage.input_tokens": read, "gen_ai.usage.output_tokens": made}
+def used(read: int, output: int) -> dict[str, Any]:
+    return CHAT | {"gen_ai.usage.input_tokens": read, "gen_ai.usage.output_tokens": output}
 
 
 # ------------------------------------------------------------------------------------------------- what spans are
@@ -104,20 +106,20 @@ def used(read: int, made: int) -> dict[str, Any]:
 
 def test_spans_stand_below_their_parents_in_the_order_in_which_they_began() -> None:
     watered, opened = case("genai")
-    assert [(one.operation, one.name, depth) for one, depth in zip(watered.spans, watered.depths, strict=True)] == [
+    assert [(span.operation, span.name, depth) for span, depth in zip(watered.spans, watered.depths, strict=True)] == [
         (Operation.INVOKE_AGENT, "gardener", 0),
         (Operation.CHAT, "leaf-1-mini", 1),
         (Operation.EXECUTE_TOOL, "moisture", 1),
         (Operation.EXECUTE_TOOL, "light", 1),
         (Operation.CHAT, "leaf-1-mini", 1),
     ]
-    assert [one.name for one in opened.spans] == ["gardener", "leaf-1", "leaf-1", "POST /roof"]
-    assert [one.reason for one in opened.problems] == ["1 spans name a parent that is not in the trace"]
+    assert [span.name for span in opened.spans] == ["gardener", "leaf-1", "leaf-1", "POST /roof"]
+    assert [problem.reason for problem in opened.problems] == ["1 spans name a parent that is not in the trace"]
 
 
 @settings(max_examples=examples(25))
 @given(order=st.permutations(range(5)), joined=st.lists(st.booleans(), min_size=5, max_size=5))
-def test_whatever_order_they_come_in_and_on_however_many_lines(
+def test_order_and_number_of_lines_do_not_matter(
     tmp_path_factory: pytest.TempPathFactory, order: list[int], joined: list[bool]
 ) -> None:
     spans = [
@@ -131,8 +133,8 @@ def test_whatever_order_they_come_in_and_on_however_many_lines(
     for place, together in zip(order, joined, strict=True):
         lines = lines if together else [*lines, []]
         lines[-1].append(spans[place])
-    run = told(tmp_path_factory.mktemp("any"), *(request(*line) for line in lines if line))
-    assert [(one.name, depth) for one, depth in zip(run.spans, run.depths, strict=True)] == [
+    run = run_of(tmp_path_factory.mktemp("any"), *(request(*line) for line in lines if line))
+    assert [(span.name, depth) for span, depth in zip(run.spans, run.depths, strict=True)] == [
         ("ada", 0),
         ("leaf", 1),
         ("dig", 1),
@@ -146,7 +148,7 @@ def test_whatever_order_they_come_in_and_on_however_many_lines(
 def test_open_inference_in_one_document_with_ids_in_base64() -> None:
     (run,) = case("openinference")
     assert run.summary.id == "c3" * 15 + "ff"
-    assert [(one.operation, one.name) for one in run.spans] == [
+    assert [(span.operation, span.name) for span in run.spans] == [
         (Operation.INVOKE_AGENT, "Orchard crew"),
         (Operation.TURN, "turn"),
         (Operation.INVOKE_WORKFLOW, "ChatLeaf"),
@@ -195,8 +197,8 @@ def test_values_of_every_kind() -> None:
         ({}, {}),
         (None, None),
     ]
-    for value, found in kinds:
-        assert value_of(value) == found
+    for value, expected in kinds:
+        assert value_of(value) == expected
 
 
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": "), (" ,", " : ")])
@@ -214,7 +216,7 @@ def test_instructions_are_the_system_messages_at_the_beginning(
 ) -> None:
     asked = [{"role": role, "parts": [{"type": "text", "content": f"{role} {i}"}]} for i, role in enumerate(roles)]
     given = json.dumps(asked, separators=separators)
-    run = told(tmp_path, request(span(1, None, 0, 90, attributes=CHAT | {"gen_ai.input.messages": given})))
+    run = run_of(tmp_path, request(span(1, None, 0, 90, attributes=CHAT | {"gen_ai.input.messages": given})))
     assert run.body.system_prompt == expected
     assert len(run.load(run.spans[0]).input_messages) == len(roles)
 
@@ -226,7 +228,7 @@ ASKED = Message("user", (Text("Is the fern thirsty?"),))
 
 def test_messages_of_the_current_convention() -> None:
     run = case("genai")[0]
-    first, last = (run.load(one) for one in of(run, Operation.CHAT))
+    first, last = (run.load(span) for span in spans_of(run, Operation.CHAT))
     assert first.input_messages == (Message("system", (Text("You tend a greenhouse."),)), ASKED)
     said = Message(
         "assistant",
@@ -240,18 +242,18 @@ def test_messages_of_the_current_convention() -> None:
     )
     assert first.output_messages == (said,)
     assert last.input_messages[3].parts == (ToolResult("call_1", "12 %"),)
-    assert [one.note for one in of(run, Operation.CHAT)] == ["", "length"]
+    assert [span.note for span in spans_of(run, Operation.CHAT)] == ["", "length"]
 
 
 def test_messages_of_the_events_of_before() -> None:
     run = case("genai")[1]
-    body = run.load(of(run, Operation.CHAT)[1])
+    body = run.load(spans_of(run, Operation.CHAT)[1])
     assert body.input_messages == (
         Message("user", (Text("Open the roof"),)),
         Message("assistant", (ToolCall("call_9", "roof", {"open": True}),)),
         Message("tool", (ToolResult("call_9", "jammed"),)),
     )
-    assert [(one.role, one.parts, one.finish_reason) for one in body.output_messages] == [
+    assert [(message.role, message.parts, message.finish_reason) for message in body.output_messages] == [
         ("assistant", (Text("The roof is jammed."),), "stop")
     ]
     assert "events" not in body.attributes
@@ -259,7 +261,7 @@ def test_messages_of_the_events_of_before() -> None:
 
 def test_flattened_messages_of_open_inference() -> None:
     (run,) = case("openinference")
-    body = run.load(of(run, Operation.INVOKE_WORKFLOW)[0])
+    body = run.load(spans_of(run, Operation.INVOKE_WORKFLOW)[0])
     assert body.input_messages[0] == Message("system", (Text("Count with care."),))
     text, image = body.input_messages[1].parts
     assert text == Text("How many apples are ripe?")
@@ -280,7 +282,7 @@ def test_messages_of_the_other_dialects() -> None:
         (rake, "Rake the leaves", (Text("Done."), ToolCall("k2", "rake", {"bed": 2}))),
         (sow, "Sow beans", (Text("Sown."),)),
     ):
-        (chat,) = of(run, Operation.CHAT)
+        (chat,) = spans_of(run, Operation.CHAT)
         assert run.summary.prompt == asked
         assert run.load(chat).output_messages[0].parts == answered
         assert run.summary.tool_calls == 1
@@ -304,9 +306,9 @@ def test_a_call_around_a_call_counts_once_whichever_comes_first(tmp_path: Path, 
         span(2, 1, 1, 80, attributes=used(50, 5)),
         span(3, 2, 2, 70, attributes=used(50, 5)),
     ]
-    run = told(tmp_path, *(request(spans[place]) for place in order))
+    run = run_of(tmp_path, *(request(spans[place]) for place in order))
     assert run.summary.usage == Usage(50, 5)
-    assert [(one.operation, one.name) for one in run.spans[1:]] == [
+    assert [(span.operation, span.name) for span in run.spans[1:]] == [
         (Operation.INVOKE_WORKFLOW, "span 2"),
         (Operation.CHAT, "leaf"),
     ]
@@ -326,9 +328,9 @@ def test_wrappers_may_be_between_but_tools_and_agents_may_not(
         span(5, 4, 4, 50, attributes=used(7, 1)),
         span(6, 5, 5, 40, attributes=CHAT),  # says nothing of tokens: the one around it counts
     ]
-    run = told(tmp_path_factory.mktemp("any"), *(request(spans[place]) for place in order))
+    run = run_of(tmp_path_factory.mktemp("any"), *(request(spans[place]) for place in order))
     assert run.summary.usage == Usage(57, 6)
-    assert [one.operation for one in run.spans] == [
+    assert [span.operation for span in run.spans] == [
         Operation.INVOKE_WORKFLOW,
         Operation.INVOKE_WORKFLOW,
         Operation.CHAT,
@@ -341,8 +343,8 @@ def test_wrappers_may_be_between_but_tools_and_agents_may_not(
 def test_input_includes_what_is_cached_even_where_it_did_not(tmp_path: Path) -> None:
     within = used(100, 5) | {"gen_ai.usage.cache_read.input_tokens": 60, "gen_ai.usage.details.cache_write_tokens": 40}
     beside = used(3, 5) | {"gen_ai.usage.cache_read_input_tokens": 60, "gen_ai.usage.cache_creation_input_tokens": 40}
-    run = told(tmp_path, request(span(1, None, 0, 5, attributes=within), span(2, None, 6, 9, attributes=beside)))
-    assert [one.usage for one in run.spans] == [Usage(100, 5, None, 60, 40), Usage(103, 5, None, 60, 40)]
+    run = run_of(tmp_path, request(span(1, None, 0, 5, attributes=within), span(2, None, 6, 9, attributes=beside)))
+    assert [span.usage for span in run.spans] == [Usage(100, 5, None, 60, 40), Usage(103, 5, None, 60, 40)]
 
 
 # ------------------------------------------------------------------------------------------------- status, errors
@@ -364,8 +366,8 @@ def test_input_includes_what_is_cached_even_where_it_did_not(tmp_path: Path) -> 
 def test_unset_is_not_ok_by_itself(
     tmp_path: Path, fields: Record, status: Status, source: StatusSource | None, error: Error | None
 ) -> None:
-    found = told(tmp_path, request(span(1, None, 0, 9, **fields))).spans[0]
-    assert (found.status, found.status_source, found.error) == (status, source, error)
+    first_span = run_of(tmp_path, request(span(1, None, 0, 9, **fields))).spans[0]
+    assert (first_span.status, first_span.status_source, first_span.error) == (status, source, error)
 
 
 def test_a_failed_run_names_the_span_in_which_its_error_came_up() -> None:
@@ -384,9 +386,9 @@ def test_a_failed_run_names_the_span_in_which_its_error_came_up() -> None:
 
 
 def test_a_span_whose_parent_never_comes_is_the_top(tmp_path: Path) -> None:
-    run = told(tmp_path, request(span(2, 1, 0, 5, attributes=used(1, 1))))
+    run = run_of(tmp_path, request(span(2, 1, 0, 5, attributes=used(1, 1))))
     assert (run.summary.status, run.summary.name, run.summary.problems) == (Status.OK, "shed", 0)
-    run = told(tmp_path, request(span(2, 1, 0, 5)), request(span(3, None, 0, 5)))  # it has ended without that parent
+    run = run_of(tmp_path, request(span(2, 1, 0, 5)), request(span(3, None, 0, 5)))  # it has ended without that parent
     assert (run.summary.status, run.summary.problems) == (Status.OK, 1)
 
 
@@ -401,25 +403,25 @@ def test_links_lead_to_spans_and_to_other_traces() -> None:
 # ------------------------------------------------------------------------------------------------- files
 
 
-def test_logs_and_metrics_between_are_told_once(tmp_path: Path) -> None:
+def test_logs_and_metrics_between_are_reported_once(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     lines = [{"resourceLogs": []}, request(span(1, None, 0, 5)), {"resourceMetrics": [1]}, {"other": 1}, [2]]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    found, problems = listed(path)
-    assert [one.name for one in found] == ["span 1"]
-    assert [(one.where, one.reason) for one in problems] == [
+    runs, problems = listed(path)
+    assert [run.name for run in runs] == ["span 1"]
+    assert [(problem.where, problem.reason) for problem in problems] == [
         ("line 4", "no spans found"),
         ("line 5", "no spans found"),
         ("logs and metrics", "2 exports of logs or metrics are not read"),
     ]
 
 
-def test_a_span_that_is_written_again_is_there_once_and_told_if_it_differs(tmp_path: Path) -> None:
-    one, other = span(1, None, 0, 5), span(1, None, 0, 7)
-    assert told(tmp_path, request(one), request(one)).problems == ()
-    run = told(tmp_path, request(one), request(other))
-    assert [one.duration_ms for one in run.spans] == [7]
-    assert [one.reason for one in run.problems] == [
+def test_a_repeated_span_is_shown_once_and_reported_if_it_differs(tmp_path: Path) -> None:
+    short, other = span(1, None, 0, 5), span(1, None, 0, 7)
+    assert run_of(tmp_path, request(short), request(short)).problems == ()
+    run = run_of(tmp_path, request(short), request(other))
+    assert [span.duration_ms for span in run.spans] == [7]
+    assert [problem.reason for problem in run.problems] == [
         "span 0000000000000001 is recorded twice with different content; the last one is shown"
     ]
 
@@ -428,18 +430,18 @@ def test_lines_of_other_traces_need_not_be_readable(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     mine, other = json.dumps(request(span(1, None, 0, 5))), json.dumps(request(span(2, None, 0, 5, traceId="b" * 32)))
     path.write_text(f"{other[:-3]}\n{mine}\n{mine[:-3]}\n")
-    found, problems = listed(path)
-    assert [(one.id, one.problems) for one in found] == [(TRACE, 0)]
-    assert [one.where for one in problems] == ["line 1", "line 3"]
+    runs, problems = listed(path)
+    assert [(run.id, run.problems) for run in runs] == [(TRACE, 0)]
+    assert [problem.where for problem in problems] == ["line 1", "line 3"]
 
 
 def test_a_trace_is_found_on_lines_that_escape_what_need_not_be(tmp_path: Path) -> None:
     text = base64.b64encode(b"\xff" * 16).decode()
     path = tmp_path / "x.jsonl"
     path.write_text(json.dumps(request(span(1, None, 0, 5, traceId=text))).replace("/", "\\/") + "\n")
-    (one,) = listed(path)[0]
-    assert one.id == "f" * 32
-    assert len(read_run(FORMAT, one.ref).spans) == 1
+    (run,) = listed(path)[0]
+    assert run.id == "f" * 32
+    assert len(read_run(FORMAT, run.ref).spans) == 1
 
 
 @pytest.mark.parametrize("data", [b"", b"{}\n", b'{"resourceSpans":', b'{"resourceSpans": []}\n', b"\n\n"])
@@ -469,7 +471,7 @@ def test_a_run_that_is_followed_while_it_comes_in_bursts_is_as_read_at_once(tmp_
 
 
 def test_a_body_of_a_changed_file_is_refused(tmp_path: Path) -> None:
-    run = told(tmp_path, request(span(1, None, 0, 5)))
+    run = run_of(tmp_path, request(span(1, None, 0, 5)))
     (tmp_path / "x.jsonl").write_text(json.dumps(request(span(1, None, 0, 6))) + "\n")
     with pytest.raises(FormatError, match="changed"):
         run.load(run.spans[0])
@@ -484,33 +486,33 @@ def samples() -> list[Path]:
 
 def counted(path: Path) -> dict[str, tuple[int, int, int]]:
     """Spans, input and output tokens of each trace, by the attributes of what called a model and nothing else."""
-    found: dict[str, tuple[int, int, int]] = {}
+    usages: dict[str, tuple[int, int, int]] = {}
     text = path.read_text()
     for document in [text] if text.startswith("{\n") else text.splitlines():
         for resource in json.loads(document)["resourceSpans"]:
             for scope in resource["scopeSpans"]:
-                for one in scope["spans"]:
-                    kept = {item["key"]: next(iter(item["value"].values())) for item in one.get("attributes", ())}
+                for record in scope["spans"]:
+                    kept = {item["key"]: next(iter(item["value"].values())) for item in record.get("attributes", ())}
                     called = kept.get("gen_ai.operation.name") == "chat" or kept.get("openinference.span.kind") == "LLM"
                     read = kept.get("gen_ai.usage.input_tokens", kept.get("llm.token_count.prompt", 0)) if called else 0
-                    made = kept.get("gen_ai.usage.output_tokens", kept.get("llm.token_count.completion", 0))
-                    spans, given, answered = found.get(one["traceId"].lower(), (0, 0, 0))
-                    made = made if called else 0
-                    found[one["traceId"].lower()] = spans + 1, given + int(read), answered + int(made)
-    return found
+                    output = kept.get("gen_ai.usage.output_tokens", kept.get("llm.token_count.completion", 0))
+                    spans, given, answered = usages.get(record["traceId"].lower(), (0, 0, 0))
+                    output = output if called else 0
+                    usages[record["traceId"].lower()] = spans + 1, given + int(read), answered + int(output)
+    return usages
 
 
 @needs_shared
 @pytest.mark.parametrize("path", [path for path in samples() if "console" not in path.name], ids=lambda path: path.name)
 def test_real_files_count_as_an_independent_reading_does(path: Path) -> None:
-    found, problems = listed(path)
+    runs, problems = listed(path)
     assert problems == []
     right = counted(path)
-    assert {one.id: one.spans for one in found} == {key: spans for key, (spans, _, _) in right.items()}
-    for one in found:
-        usage = one.usage or Usage(0, 0)
-        assert (usage.input_tokens, usage.output_tokens) == right[one.id][1:]
-        run = read_run(FORMAT, one.ref)
+    assert {run.id: run.spans for run in runs} == {key: spans for key, (spans, _, _) in right.items()}
+    for listed_run in runs:
+        usage = listed_run.usage or Usage(0, 0)
+        assert (usage.input_tokens, usage.output_tokens) == right[listed_run.id][1:]
+        run = read_run(FORMAT, listed_run.ref)
         assert all(run.load(each).raw in path.read_bytes() for each in run.spans)
 
 

@@ -36,18 +36,18 @@ def _summaries(path: Path) -> Any:
     """The summaries and problems that the list shows; why there are none."""
     with LocalSource().open(str(path)) as file:
         try:
-            found = list(FORMAT.summarize(file, deep=True))
+            runs = list(FORMAT.summarize(file, deep=True))
         except FormatError as error:
             return str(error)
-    return found
+    return runs
 
 
 def _agree(path: Path) -> bool:
     """Whether there are runs; fails where one is listed as something else than what is read of it."""
-    found = [one for one in _summaries(path) if isinstance(one, RunSummary)]
-    for summary in found:
+    runs = [run for run in _summaries(path) if isinstance(run, RunSummary)]
+    for summary in runs:
         assert read_run(FORMAT, summary.ref).summary == replace(summary, modified_at=MTIME)
-    return bool(found)
+    return bool(runs)
 
 
 def _change(records: list[Any], chance: random.Random) -> None:
@@ -67,7 +67,7 @@ def _change(records: list[Any], chance: random.Random) -> None:
 
 def _changed(path: Path, folder: Path, rounds: int) -> int:
     """How many of so many changed files have runs."""
-    chance, found = random.Random(path.name), 0
+    chance, checked = random.Random(path.name), 0
     data = path.read_bytes()
     try:
         whole = [orjson.loads(data)]
@@ -78,10 +78,10 @@ def _changed(path: Path, folder: Path, rounds: int) -> int:
         records = copy.deepcopy(whole)
         for _ in range(chance.choice((0, 1, 1, 2, 4))):
             _change(records, chance)
-        changed.write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in records))
+        changed.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in records))
         os.utime(changed, (MTIME, MTIME))  # nobody is writing it
-        found += _agree(changed)
-    return found
+        checked += _agree(changed)
+    return checked
 
 
 @pytest.mark.parametrize("path", _CASES, ids=lambda path: f"{path.parts[-3]}-{path.name}")
@@ -94,7 +94,7 @@ def test_changed_cases_are_counted_as_they_are_read(path: Path, tmp_path: Path) 
     "place",
     ["name", "kind", "traceState", "unheardOf", "links", "events", "value", "key", "scope", "resource", "schemaUrl"],
 )
-def test_damaged_text_is_told_wherever_it_is(place: str, tmp_path: Path) -> None:
+def test_damaged_text_is_reported_wherever_it_is(place: str, tmp_path: Path) -> None:
     bad: Any = "a¤b"
     attribute = {"key": bad if place == "key" else "k", "value": {"stringValue": bad if place == "value" else "v"}}
     span = {"traceId": "1" * 32, "spanId": "2" * 16, "name": "x", "attributes": [attribute]}
@@ -105,7 +105,7 @@ def test_damaged_text_is_told_wherever_it_is(place: str, tmp_path: Path) -> None
     request = {"resourceSpans": [resource | ({"schemaUrl": bad} if place == "schemaUrl" else {})]}
     path = tmp_path / "traces.jsonl"
     path.write_bytes(orjson.dumps(request).replace("¤".encode(), b"\xff") + b"\n")
-    (problem,) = (one for one in _summaries(path) if isinstance(one, Problem))
+    (problem,) = (run for run in _summaries(path) if isinstance(run, Problem))
     assert "not UTF-8" in problem.reason
 
 

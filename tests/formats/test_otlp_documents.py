@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.formats.test_otlp import FORMAT, request, span
-from tests.formats.test_otlp_growing import of, spans
+from tests.formats.test_otlp_growing import in_trace, spans
 from tracetui.cli import main
 from tracetui.formats.decode import decode
 from tracetui.formats.otlp import files as documents
@@ -20,7 +20,7 @@ from tracetui.sources.local import LocalSource
 from tracetui.testing.reading import MTIME, Follower
 
 SOURCE = LocalSource()
-REQUESTS = [request(one) for one in spans()]
+REQUESTS = [request(record) for record in spans()]
 
 
 def put(path: Path, text: str) -> Path:
@@ -29,32 +29,32 @@ def put(path: Path, text: str) -> Path:
     return path
 
 
-def found(path: Path) -> tuple[list[RunSummary], list[Problem]]:
+def listed(path: Path) -> tuple[list[RunSummary], list[Problem]]:
     with SOURCE.open(str(path)) as file:
         assert FORMAT.sniff(file) == 100
         items = list(FORMAT.summarize(file, deep=True))
-    runs = [one for one in items if isinstance(one, RunSummary)]
-    return runs, [one for one in items if isinstance(one, Problem)]
+    runs = [item for item in items if isinstance(item, RunSummary)]
+    return runs, [item for item in items if isinstance(item, Problem)]
 
 
-def told(run: RunSummary) -> tuple[Any, ...]:
+def facts(run: RunSummary) -> tuple[Any, ...]:
     return run.id, run.name, run.status, run.usage, run.spans, run.llm_calls, run.errors, run.first_error, run.prompt
 
 
 @pytest.mark.parametrize("between", ["\n", "", "\n\n", "\r\n"])
 @pytest.mark.parametrize("indent", [1, 2, "\t"])
 def test_documents_one_after_the_other_are_read_as_lines_are(tmp_path: Path, between: str, indent: int | str) -> None:
-    text = between.join(json.dumps(one, indent=indent) for one in REQUESTS)
+    text = between.join(json.dumps(request, indent=indent) for request in REQUESTS)
     text = text.replace("\n", "\r\n") if between == "\r\n" else text
-    runs, problems = found(put(tmp_path / "pretty.json", text))
-    lines, _ = found(put(tmp_path / "lines.jsonl", "".join(json.dumps(one) + "\n" for one in REQUESTS)))
+    runs, problems = listed(put(tmp_path / "pretty.json", text))
+    lines, _ = listed(put(tmp_path / "lines.jsonl", "".join(json.dumps(request) + "\n" for request in REQUESTS)))
     assert problems == []
-    assert [told(run) for run in runs] == [told(run) for run in lines]
+    assert [facts(run) for run in runs] == [facts(run) for run in lines]
     assert len(runs) == 3
     for run, line in zip(runs, lines, strict=True):
         pretty, plain = read_run(SOURCE, run.ref), read_run(SOURCE, line.ref)
-        assert told(pretty.summary) == told(run)
-        bodies = [[one.load(span) for span in one.spans] for one in (pretty, plain)]
+        assert facts(pretty.summary) == facts(run)
+        bodies = [[document.load(span) for span in document.spans] for document in (pretty, plain)]
         assert [body.attributes for body in bodies[0]] == [body.attributes for body in bodies[1]]
         assert all(json.loads(body.raw)["spanId"] for body in bodies[0])
 
@@ -67,10 +67,10 @@ def test_one_document_is_one_however_it_is_indented(tmp_path: Path, text: str) -
     assert (line.offset, line.number, line.data, line.whole) == (0, 1, text.encode(), True)
 
 
-def test_documents_are_told_apart_wherever_they_are_cut_while_they_are_read(
+def test_documents_are_separated_wherever_the_chunks_of_a_read_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = "\n".join(json.dumps(one, indent=2) for one in REQUESTS)
+    text = "\n".join(json.dumps(request, indent=2) for request in REQUESTS)
     path = put(tmp_path / "pretty.json", text)
     for size in (1, 7, 100):
         monkeypatch.setattr(documents, "BLOCK", size)
@@ -82,22 +82,22 @@ def test_documents_are_told_apart_wherever_they_are_cut_while_they_are_read(
             assert line.number == text[: line.offset].count("\n") + 1
 
 
-def test_a_document_that_is_broken_is_a_problem_with_its_place(tmp_path: Path) -> None:
-    texts = [json.dumps(one, indent=2) for one in REQUESTS]
+def test_a_broken_document_is_a_problem_with_its_place(tmp_path: Path) -> None:
+    texts = [json.dumps(request, indent=2) for request in REQUESTS]
     broken = texts[1].replace('"name":', '"name"')
-    runs, problems = found(put(tmp_path / "pretty.json", "\n".join([texts[0], broken, *texts[2:]])))
+    runs, problems = listed(put(tmp_path / "pretty.json", "\n".join([texts[0], broken, *texts[2:]])))
     assert len(runs) == 3
     (problem,) = problems
     assert problem.where == f"line {texts[0].count(chr(10)) + 2}"
     assert problem.lost == len(broken)
-    runs, problems = found(put(tmp_path / "torn.json", "\n".join([*texts, texts[0][:100]])))
+    runs, problems = listed(put(tmp_path / "torn.json", "\n".join([*texts, texts[0][:100]])))
     assert [(problem.torn, problem.lost) for problem in problems] == [(True, 100)]
 
 
 def test_each_document_is_decoded_once_for_all_its_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = [of(trace, one) for trace in range(100, 140) for one in spans()[:3]]
-    path = put(tmp_path / "one.json", json.dumps(request(*made), indent=2))
-    runs, _ = found(path)
+    records = [in_trace(trace, record) for trace in range(100, 140) for record in spans()[:3]]
+    path = put(tmp_path / "one.json", json.dumps(request(*records), indent=2))
+    runs, _ = listed(path)
     assert len(runs) == 40
     decoded: list[int] = []
 
@@ -117,29 +117,32 @@ def test_each_document_is_decoded_once_for_all_its_traces(tmp_path: Path, monkey
 
 def test_documents_that_are_appended_are_followed(tmp_path: Path) -> None:
     path = put(tmp_path / "pretty.json", json.dumps(REQUESTS[0], indent=2) + "\n")
-    (run,), _ = found(path)
+    (run,), _ = listed(path)
     follower = Follower(FORMAT, run.ref)
     follower.read()
-    for one in REQUESTS[1:3]:
+    for document in REQUESTS[1:3]:
         with path.open("a") as file:
-            file.write(json.dumps(one, indent=2) + "\n")
+            file.write(json.dumps(document, indent=2) + "\n")
         follower.read()
         follower.check("after another document")
 
 
 def test_fields_of_spans_that_the_protocol_does_not_know_are_counted(tmp_path: Path) -> None:
-    strange = [{**one, "gale": 1} for one in spans()[:3]]
-    text = "".join(json.dumps(one) + "\n" for one in (request(*strange), *REQUESTS[3:]))
-    runs, _ = found(put(tmp_path / "lines.jsonl", text))
+    strange = [{**record, "gale": 1} for record in spans()[:3]]
+    text = "".join(json.dumps(request) + "\n" for request in (request(*strange), *REQUESTS[3:]))
+    runs, _ = listed(put(tmp_path / "lines.jsonl", text))
     assert [run.ledger.fields for run in runs] == [(("span.gale", 3),), (), ()]
     assert [read_run(SOURCE, run.ref).summary.ledger for run in runs] == [run.ledger for run in runs]
 
 
 def test_the_traces_of_a_conversation_are_found_by_its_id(tmp_path: Path) -> None:
     names = ({"gen_ai.conversation.id": "talk-7"}, {"session.id": "talk-7"}, {"thread": "talk-7"})
-    made = [request(of(trace, span(1, None, 0, 90, attributes=told))) for trace, told in enumerate(names, 1)]
-    path = put(tmp_path / "lines.jsonl", "".join(json.dumps(one) + "\n" for one in made))
-    runs, _ = found(path)
+    requests = [
+        request(in_trace(trace, span(1, None, 0, 90, attributes=attributes)))
+        for trace, attributes in enumerate(names, 1)
+    ]
+    path = put(tmp_path / "lines.jsonl", "".join(json.dumps(request) + "\n" for request in requests))
+    runs, _ = listed(path)
     assert [run.tags for run in runs] == [("talk-7",), ("talk-7",), ()]
     code = main(["ls", str(path), "--query", "tag:talk-7", "--json"])
     assert code == 0

@@ -26,27 +26,27 @@ LABEL_RULE = "label pass, passed or correct; fail, failed or incorrect"
 
 
 def attributes(fields: dict[str, Any]) -> list[Record]:
-    doubles = {key: {"doubleValue": one} for key, one in fields.items() if isinstance(one, float)}
-    return [{"key": key, "value": doubles.get(key) or value(one)} for key, one in fields.items()]
+    doubles = {key: {"doubleValue": value} for key, value in fields.items() if isinstance(value, float)}
+    return [{"key": key, "value": doubles.get(key) or value(field)} for key, field in fields.items()]
 
 
 def event(name: str, /, **fields: Any) -> Record:
     """An event ``gen_ai.evaluation.NAME``; of the fields ``score_label`` is ``gen_ai.evaluation.score.label``."""
-    names = {f"gen_ai.evaluation.{key.replace('_', '.')}": one for key, one in fields.items()}
+    names = {f"gen_ai.evaluation.{key.replace('_', '.')}": value for key, value in fields.items()}
     return {"name": name, "timeUnixNano": "1772442900000000000", "attributes": attributes(names)}
 
 
 def written(folder: Path, *requests: Record, indent: int | None = None) -> Path:
     path = folder / "x.jsonl"
-    path.write_text("".join(json.dumps(one, indent=indent) + "\n" for one in requests))
+    path.write_text("".join(json.dumps(request, indent=indent) + "\n" for request in requests))
     return path
 
 
 def both(path: Path, key: str = TRACE) -> tuple[RunSummary, Run]:
     """One trace in the list, and opened."""
     with LocalSource().open(str(path)) as file:
-        found = [one for one in FORMAT.summarize(file, deep=False) if isinstance(one, RunSummary)]
-    return next(one for one in found if one.ref.key == key), read_run(FORMAT, RunRef("otlp", str(path), key))
+        runs = [run for run in FORMAT.summarize(file, deep=False) if isinstance(run, RunSummary)]
+    return next(run for run in runs if run.ref.key == key), read_run(FORMAT, RunRef("otlp", str(path), key))
 
 
 def scores(path: Path, key: str = TRACE) -> tuple[Score, ...]:
@@ -81,14 +81,14 @@ def top(**fields: Any) -> Record:
         ),
     ],
 )
-def test_events_of_a_span_are_scores(tmp_path: Path, made: Record, score: Score) -> None:
-    assert scores(written(tmp_path, request(top(events=[made])))) == (score,)
+def test_events_of_a_span_are_scores(tmp_path: Path, fields: Record, score: Score) -> None:
+    assert scores(written(tmp_path, request(top(events=[fields])))) == (score,)
 
 
 def test_an_evaluator_that_failed_says_why(tmp_path: Path) -> None:
-    made = event(RESULT, name="kindness")
-    made["attributes"] += attributes({"error.type": "TimeoutError"})
-    (score,) = scores(written(tmp_path, request(top(events=[made]))))
+    evaluation = event(RESULT, name="kindness")
+    evaluation["attributes"] += attributes({"error.type": "TimeoutError"})
+    (score,) = scores(written(tmp_path, request(top(events=[evaluation]))))
     assert (score.value, score.passed, score.reason) == (None, None, "TimeoutError")
 
 
@@ -103,9 +103,9 @@ def test_an_evaluator_that_failed_says_why(tmp_path: Path) -> None:
 def test_an_evaluation_with_an_error_and_no_score_is_ungraded(
     tmp_path: Path, fields: dict[str, Any], error: str | None, outcome: str | None, who: str | None
 ) -> None:
-    made = event(RESULT, **fields)
-    made["attributes"] += attributes({} if error is None else {"error.type": error})
-    (run, *_) = both(written(tmp_path, request(top(events=[made]))))
+    evaluation = event(RESULT, **fields)
+    evaluation["attributes"] += attributes({} if error is None else {"error.type": error})
+    (run, *_) = both(written(tmp_path, request(top(events=[evaluation]))))
     assert (run.outcome, run.who) == (outcome, who)
     if outcome == "ungraded":
         assert run.evidence is not None
@@ -115,15 +115,15 @@ def test_an_evaluation_with_an_error_and_no_score_is_ungraded(
 
 def test_all_evaluations_of_a_trace_decide_its_outcome(tmp_path: Path) -> None:
     good, bad = (event(RESULT, name=name, score_label=name) for name in ("pass", "fail"))
-    one = span(2, 1, 1, 80, attributes=CHAT, events=[good])
-    path = written(tmp_path, request(one), request(top(events=[good, bad])))
-    assert [found.passed for found in scores(path)] == [True, True, False]
+    record = span(2, 1, 1, 80, attributes=CHAT, events=[good])
+    path = written(tmp_path, request(record), request(top(events=[good, bad])))
+    assert [score.passed for score in scores(path)] == [True, True, False]
     assert both(path)[0].outcome == "failed"
 
 
 def test_a_span_that_is_there_twice_counts_once(tmp_path: Path) -> None:
-    bad, good = (top(events=[event(RESULT, name="kindness", score_label=one)]) for one in ("fail", "pass"))
-    assert [one.passed for one in scores(written(tmp_path, request(bad), request(bad), request(good)))] == [True]
+    bad, good = (top(events=[event(RESULT, name="kindness", score_label=label)]) for label in ("fail", "pass"))
+    assert [score.passed for score in scores(written(tmp_path, request(bad), request(bad), request(good)))] == [True]
 
 
 @pytest.mark.parametrize("before", [True, False])
@@ -133,7 +133,7 @@ def test_log_records_are_scores_of_their_span_or_trace(tmp_path: Path, before: b
     of_trace = log(RESULT, None, 1, attributes=attributes(fields))
     del of_trace["spanId"]
     lines = [logs(of_span, of_trace, of_span), request(top())]
-    assert [one.source for one in scores(written(tmp_path, *(lines if before else lines[::-1])))] == [
+    assert [score.source for score in scores(written(tmp_path, *(lines if before else lines[::-1])))] == [
         f"span {1:016x}: {RESULT}",
         RESULT,
     ]
@@ -184,7 +184,7 @@ def test_an_evaluator_in_another_trace_scores_the_one_that_it_is_linked_to(
 ) -> None:
     lines = [request(evaluator(TRACE)), request(top())]
     path = written(tmp_path, *(lines if before else lines[::-1]), indent=indent)
-    assert [one.passed for one in scores(path)] == [False]
+    assert [score.passed for score in scores(path)] == [False]
     assert scores(path, OTHER) == ()
 
 
@@ -192,15 +192,15 @@ def test_an_evaluator_in_another_trace_scores_the_one_that_it_is_linked_to(
 def test_an_evaluator_without_one_target_scores_its_own_trace(tmp_path: Path, targets: tuple[str, ...]) -> None:
     path = written(tmp_path, request(top()), request(evaluator(*targets)))
     assert scores(path) == ()
-    assert [one.passed for one in scores(path, OTHER)] == [False]
+    assert [score.passed for score in scores(path, OTHER)] == [False]
 
 
 def test_a_target_that_is_not_in_the_file_is_no_run(tmp_path: Path) -> None:
     path = written(tmp_path, request(evaluator(TRACE)))
     with LocalSource().open(str(path)) as file:
-        (found,) = FORMAT.summarize(file, deep=False)
-    assert isinstance(found, RunSummary)
-    assert (found.ref.key, found.scores) == (OTHER, ())
+        (summary,) = FORMAT.summarize(file, deep=False)
+    assert isinstance(summary, RunSummary)
+    assert (summary.ref.key, summary.scores) == (OTHER, ())
 
 
 def test_an_evaluation_that_comes_long_after_its_trace_is_seen(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_an_evaluation_that_comes_long_after_its_trace_is_seen(tmp_path: Path) -
     def summaries() -> dict[str | None, RunSummary]:
         with LocalSource().open(str(path)) as file:
             file.memo[CACHE] = memo
-            return {one.ref.key: one for one in FORMAT.summarize(file, deep=False) if isinstance(one, RunSummary)}
+            return {run.ref.key: run for run in FORMAT.summarize(file, deep=False) if isinstance(run, RunSummary)}
 
     for ident in (2, 3):
         with path.open("a") as stream:

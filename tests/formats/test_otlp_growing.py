@@ -24,22 +24,22 @@ from tracetui.sources.local import LocalSource
 Record = dict[str, Any]
 
 
-def of(trace: int, one: Record) -> Record:
-    return one | {"traceId": f"{trace:032x}"}
+def in_trace(trace: int, record: Record) -> Record:
+    return record | {"traceId": f"{trace:032x}"}
 
 
 def spans() -> list[Record]:
-    made = []
+    records = []
     for trace in (1, 2, 3):
-        made += [
-            of(trace, span(2, 1, 1, 40, attributes=used(3 * trace, 4))),
-            of(trace, span(3, 2, 2, 30, attributes=CHAT, status={"code": 2, "message": f"wilted {trace}"})),
-            of(trace, span(1, None, 0, 90, attributes={"gen_ai.operation.name": "invoke_agent"})),
+        records += [
+            in_trace(trace, span(2, 1, 1, 40, attributes=used(3 * trace, 4))),
+            in_trace(trace, span(3, 2, 2, 30, attributes=CHAT, status={"code": 2, "message": f"wilted {trace}"})),
+            in_trace(trace, span(1, None, 0, 90, attributes={"gen_ai.operation.name": "invoke_agent"})),
         ]
-    return made
+    return records
 
 
-def found(path: Path, kept: dict[str, Any] | None) -> Any:
+def summarize(path: Path, kept: dict[str, Any] | None) -> Any:
     with LocalSource().open(str(path)) as file:
         if kept is not None:
             file.memo[CACHE] = kept
@@ -61,7 +61,7 @@ def test_a_count_that_goes_on_is_one_from_the_start(
     path = tmp_path_factory.mktemp("grown") / "x.jsonl"
     path.touch()
     order = data.draw(st.permutations(spans()))
-    records: list[Record] = [request(one) for one in order]
+    records: list[Record] = [request(record) for record in order]
     more = [
         logs(log(*EVENTS[1])),
         {"resourceMetrics": []},
@@ -71,7 +71,7 @@ def test_a_count_that_goes_on_is_one_from_the_start(
     ]
     for extra in data.draw(st.lists(st.sampled_from(more), max_size=3)):
         records.insert(data.draw(st.integers(0, len(records))), extra)
-    whole = b"".join(json.dumps(one).encode() + b"\n" for one in records)
+    whole = b"".join(json.dumps(request).encode() + b"\n" for request in records)
     kept: dict[str, Any] = {}
     begin = 0
     while begin < len(whole):
@@ -79,14 +79,14 @@ def test_a_count_that_goes_on_is_one_from_the_start(
         end = data.draw(st.sampled_from((line_end, line_end - 1, (begin + line_end) // 2 + 1, len(whole))))
         grow(path, whole[begin : max(begin + 1, end)])
         begin = max(begin + 1, end)
-        assert found(path, kept) == found(path, None)
+        assert summarize(path, kept) == summarize(path, None)
 
 
 def test_only_what_came_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.jsonl"
-    path.write_bytes(b"".join(json.dumps(request(one)).encode() + b"\n" for one in spans()))
+    path.write_bytes(b"".join(json.dumps(request(record)).encode() + b"\n" for record in spans()))
     kept: dict[str, Any] = {}
-    found(path, kept)
+    summarize(path, kept)
     read: list[int] = []
     take = counting.Count.take
 
@@ -96,33 +96,33 @@ def test_only_what_came_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(counting.Count, "take", noted)
     for number, trace in ((10, 4), (11, 5)):
-        grow(path, json.dumps(request(of(trace, span(1, None, 0, 90)))).encode() + b"\n")
+        grow(path, json.dumps(request(in_trace(trace, span(1, None, 0, 90)))).encode() + b"\n")
         read.clear()
-        went_on = found(path, kept)
+        went_on = summarize(path, kept)
         assert read == [number]
-        assert went_on == found(path, None)
+        assert went_on == summarize(path, None)
     (reader,) = kept.values()
     assert [trace for trace in reader.session.traces.values() if trace is not None and trace.key < f"{4:032x}"] == []
-    late = of(1, span(9, 1, 3, 4, attributes=used(50, 5)))
+    late = in_trace(1, span(9, 1, 3, 4, attributes=used(50, 5)))
     grow(path, json.dumps(request(late)).encode() + b"\n")
-    assert found(path, kept) == found(path, None)
-    assert found(path, kept)[0].usage.input_tokens == 53
+    assert summarize(path, kept) == summarize(path, None)
+    assert summarize(path, kept)[0].usage.input_tokens == 53
 
 
 def test_a_file_that_was_replaced_is_counted_anew(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
-    records = [json.dumps(request(one)).encode() + b"\n" for one in spans()]
+    records = [json.dumps(request(record)).encode() + b"\n" for record in spans()]
     path.write_bytes(b"".join(records[:4]))
     kept: dict[str, Any] = {}
-    found(path, kept)
+    summarize(path, kept)
     path.write_bytes(b"".join(reversed(records)))
-    assert found(path, kept) == found(path, None)
+    assert summarize(path, kept) == summarize(path, None)
 
 
 @pytest.mark.parametrize("end", [b"", b"{", b'{"resourceSpans":[{"traceId":"\\u0030"}]}\n', b"\0\n"])
 def test_many_traces_of_one_file_are_read_by_their_own_lines(tmp_path: Path, end: bytes) -> None:
     path = tmp_path / "x.jsonl"
-    path.write_bytes(b"".join(json.dumps(request(one)).encode() + b"\n" for one in spans()) + end)
+    path.write_bytes(b"".join(json.dumps(request(record)).encode() + b"\n" for record in spans()) + end)
     kept: dict[str, Any] = {}
     for trace in (1, 2, 3):
         ref = RunRef("otlp", str(path), f"{trace:032x}")
@@ -132,13 +132,13 @@ def test_many_traces_of_one_file_are_read_by_their_own_lines(tmp_path: Path, end
         run = reader.build()
         assert (run.spans, run.summary, run.body) == (alone.spans, alone.summary, alone.body)
         assert run.load(run.spans[0]) == alone.load(alone.spans[0])
-    (places,) = (one for one in kept.values() if isinstance(one, LineIndex))
+    (places,) = (cached for cached in kept.values() if isinstance(cached, LineIndex))
     assert (places.lines is None) is bool(end)
 
 
 def test_a_large_trace_is_read_a_little_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.jsonl"
-    path.write_bytes(b"".join(json.dumps(request(one)).encode() + b"\n" for one in spans()))
+    path.write_bytes(b"".join(json.dumps(request(record)).encode() + b"\n" for record in spans()))
     with LocalSource().open(str(path)) as file:
         file.memo[CACHE] = {}
         assert lines_of_trace(file, f"{1:032x}") is not None
@@ -148,7 +148,7 @@ def test_a_large_trace_is_read_a_little_at_a_time(tmp_path: Path, monkeypatch: p
 
 def test_a_file_that_changes_while_many_are_read_is_read_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
-    records = [json.dumps(request(one)).encode() + b"\n" for one in spans()]
+    records = [json.dumps(request(record)).encode() + b"\n" for record in spans()]
     path.write_bytes(b"".join(records[:4]))
     kept: dict[str, Any] = {}
     ref = RunRef("otlp", str(path), f"{2:032x}")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tracetui
-from tests.formats.test_otlp import CHAT, request, span, told
+from tests.formats.test_otlp import CHAT, request, run_of, span
 from tests.formats.test_otlp_writers import AGENT, turn
 from tracetui.model import Body, Message, Operation, Run, Status, StatusSource, ToolCall, ToolResult, text_of
 
@@ -20,18 +20,18 @@ def runs(case: str, name: str) -> list[Run]:
     return list(tracetui.load_all(HERE / case / "input" / f"{name}.otlp.jsonl"))
 
 
-def words(messages: tuple[Message, ...]) -> list[str]:
+def messages_in_short(messages: tuple[Message, ...]) -> list[str]:
     """Each message in short: its text, the tools that it asks for, or what they answered."""
-    found = []
+    texts = []
     for message in messages:
         parts = [f"→{part.name}" for part in message.parts if isinstance(part, ToolCall)]
         parts += ["←" for part in message.parts if isinstance(part, ToolResult)]
-        found.append(text_of(message) or "".join(parts))
-    return found
+        texts.append(text_of(message) or "".join(parts))
+    return texts
 
 
 def agent_of(run: Run) -> Body:
-    return run.load(next(one for one in run.spans if one.operation is Operation.INVOKE_AGENT))
+    return run.load(next(span for span in run.spans if span.operation is Operation.INVOKE_AGENT))
 
 
 def standing(run: Run) -> tuple[Status, StatusSource | None]:
@@ -43,33 +43,33 @@ def standing(run: Run) -> tuple[Status, StatusSource | None]:
 
 def test_an_agent_of_pydantic_ai_does_not_take_its_answer_for_input() -> None:
     tool, structured, history = (agent_of(run) for run in runs("pydantic_ai", "v5"))
-    assert words(tool.input_messages) == ["You are a gardener.", "Is bed 3 dry?"]
-    assert words(tool.output_messages) == ["→moisture", "←", "Bed 3 is dry."]
+    assert messages_in_short(tool.input_messages) == ["You are a gardener.", "Is bed 3 dry?"]
+    assert messages_in_short(tool.output_messages) == ["→moisture", "←", "Bed 3 is dry."]
     assert tool.output == "Bed 3 is dry."
-    assert words(structured.input_messages) == ["Describe the fern."]
+    assert messages_in_short(structured.input_messages) == ["Describe the fern."]
     assert structured.output == {"name": "fern", "height_cm": 40}
-    assert words(history.input_messages)[-2:] == ["Water it on Mondays.", "And the rose?"]
-    assert words(history.output_messages) == ["On Tuesdays then."]
+    assert messages_in_short(history.input_messages)[-2:] == ["Water it on Mondays.", "And the rose?"]
+    assert messages_in_short(history.output_messages) == ["On Tuesdays then."]
 
 
 def test_a_retry_is_no_question_of_the_user(tmp_path: Path) -> None:
     (run,) = runs("pydantic_ai", "v6")
     assert run.summary.prompt == "Is my bed wet?"
-    assert words(agent_of(run).output_messages) == ["→moisture", "←", "→moisture", "←", "Bed 2 is wet."]
+    assert messages_in_short(agent_of(run).output_messages) == ["→moisture", "←", "→moisture", "←", "Bed 2 is wet."]
     asked = [
         turn("user", "Sow?"),
         turn("assistant", "Maybe."),
         turn("user", "Decide.\n\nFix the errors and try again."),
     ]
     kept = {"agent_name": "ada", "pydantic_ai.all_messages": json.dumps(asked)}
-    assert told(tmp_path, request(span(1, None, 0, 5, attributes=kept))).summary.prompt == "Sow?"
+    assert run_of(tmp_path, request(span(1, None, 0, 5, attributes=kept))).summary.prompt == "Sow?"
 
 
 @pytest.mark.parametrize("name", ["v1", "v2"])
 def test_versions_without_an_index_ask_the_latest_question(name: str) -> None:
     run = runs("pydantic_ai", name)[0]
     assert run.summary.prompt == "And the rose?"
-    assert words(agent_of(run).output_messages) == ["On Tuesdays then."]
+    assert messages_in_short(agent_of(run).output_messages) == ["On Tuesdays then."]
 
 
 @pytest.mark.parametrize(("name", "place"), [("v1", 2), ("v2", 1)])
@@ -85,9 +85,9 @@ def test_a_run_that_stopped_at_a_tool_has_no_output(tmp_path: Path) -> None:
         "parts": [{"type": "text", "content": "Let me look."}, {"type": "tool_call", "name": "look"}],
     }
     kept = AGENT | {"pydantic_ai.all_messages": json.dumps([turn("user", "Sow?"), call])}
-    run = told(tmp_path, request(span(1, None, 0, 5, attributes=kept)))
+    run = run_of(tmp_path, request(span(1, None, 0, 5, attributes=kept)))
     assert (run.body.output, run.load(run.spans[0]).output) == (None, None)
-    assert words(run.load(run.spans[0]).output_messages) == ["Let me look."]
+    assert messages_in_short(run.load(run.spans[0]).output_messages) == ["Let me look."]
 
 
 def test_thoughts_in_events_are_no_answer() -> None:
@@ -116,9 +116,9 @@ def test_thoughts_in_events_are_no_answer() -> None:
     ],
 )
 def test_a_run_fails_with_its_last_agent_whatever_the_top_span_says(name: str, expected: dict[str, str | None]) -> None:
-    found = runs("openai_agents", name)
-    assert len(found) == len(expected)
-    for run, failed in zip(found, expected.values(), strict=True):
+    listed = runs("openai_agents", name)
+    assert len(listed) == len(expected)
+    for run, failed in zip(listed, expected.values(), strict=True):
         assert run.spans[0].status is Status.OK
         if failed is None:
             assert standing(run) == (Status.OK, StatusSource.EXPLICIT)
@@ -147,7 +147,7 @@ FAILED = agent(2, 1, 1, 5, 2)
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_the_failure_of_the_only_agent_counts_in_any_order(tmp_path: Path, order: tuple[int, int]) -> None:
     spans = [agent(1, None, 0, 9, 1), FAILED]
-    run = told(tmp_path, *(request(spans[place]) for place in order))
+    run = run_of(tmp_path, *(request(spans[place]) for place in order))
     assert standing(run) == (Status.ERROR, StatusSource.DERIVED)
     assert run.summary.status_word is None
 
@@ -174,32 +174,32 @@ def test_the_failure_of_the_only_agent_counts_in_any_order(tmp_path: Path, order
     ],
 )
 def test_a_failure_that_was_recovered_from_does_not_count(tmp_path: Path, spans: list[dict[str, Any]]) -> None:
-    run = told(tmp_path, request(*spans))
+    run = run_of(tmp_path, request(*spans))
     assert standing(run) == (Status.OK, StatusSource.EXPLICIT)
     assert run.body.findings == ()
 
 
 def test_a_guardrail_that_ran_does_not_make_up_for_a_failure(tmp_path: Path) -> None:
     check = span(3, 1, 6, 8, attributes={"openinference.span.kind": "GUARDRAIL"}, status={"code": 1})
-    assert told(tmp_path, request(agent(1, None, 0, 9, 1), FAILED, check)).summary.status is Status.ERROR
+    assert run_of(tmp_path, request(agent(1, None, 0, 9, 1), FAILED, check)).summary.status is Status.ERROR
 
 
 def test_agents_that_contain_each_other_do_not_hang(tmp_path: Path) -> None:
     spans = [agent(1, None, 0, 9, 1), agent(2, 1, 0, 9, 1), agent(3, 2, 0, 9, 1), agent(2, 3, 0, 9, 1)]
-    assert told(tmp_path, request(*spans)).summary.status is Status.OK
+    assert run_of(tmp_path, request(*spans)).summary.status is Status.OK
 
 
 def test_logfire_names_spans_of_openai_agents_by_what_they_are() -> None:
     _, run = runs("openai_agents", "logfire")
-    assert [(one.name, one.operation) for one in run.spans][:4] == [
+    assert [(span.name, span.operation) for span in run.spans][:4] == [
         ("Agent workflow", Operation.INVOKE_WORKFLOW),
         ("Agent workflow", Operation.INVOKE_WORKFLOW),
         ("Gardener", Operation.INVOKE_AGENT),
         ("turn", Operation.TURN),
     ]
-    call = next(one for one in run.spans if one.operation is Operation.CHAT)
-    assert words(run.load(call).output_messages) == ["→transfer_to_botanist"]
-    assert words(run.load(call).input_messages)[-1] == "What eats the rose?"
+    call = next(span for span in run.spans if span.operation is Operation.CHAT)
+    assert messages_in_short(run.load(call).output_messages) == ["→transfer_to_botanist"]
+    assert messages_in_short(run.load(call).input_messages)[-1] == "What eats the rose?"
 
 
 def test_an_agent_s_name_comes_before_that_of_the_workflow() -> None:
@@ -211,8 +211,8 @@ def test_an_agent_s_name_comes_before_that_of_the_workflow() -> None:
 
 def test_a_message_without_content_hides_no_output() -> None:
     plain, call, refusal, audio = (run.load(run.spans[0]) for run in runs("openinference_clients", "openai"))
-    assert (plain.output, words(plain.output_messages)) == ("Mondays.", ["Mondays."])
-    assert words(call.output_messages) == ["→moisture"]
+    assert (plain.output, messages_in_short(plain.output_messages)) == ("Mondays.", ["Mondays."])
+    assert messages_in_short(call.output_messages) == ["→moisture"]
     for body, said in ((refusal, "I will not say."), (audio, "UklGRg==")):
         assert body.output_messages == ()
         assert said in str(body.output)
@@ -230,14 +230,14 @@ def test_a_message_without_content_hides_no_output() -> None:
 )
 def test_no_convention_s_empty_message_hides_another_s_value(tmp_path: Path, empty: dict[str, Any]) -> None:
     kept = CHAT | empty | {"output.value": "Mondays."}
-    run = told(tmp_path, request(span(1, None, 0, 5, attributes=kept)))
+    run = run_of(tmp_path, request(span(1, None, 0, 5, attributes=kept)))
     assert run.load(run.spans[0]).output == "Mondays."
     assert run.spans[0].preview == "Mondays."
 
 
 def test_an_empty_message_that_is_given_hides_no_input(tmp_path: Path) -> None:
     kept = CHAT | {"llm.input_messages.0.message.role": "user", "input.value": "When?"}
-    run = told(tmp_path, request(span(1, None, 0, 5, attributes=kept)))
+    run = run_of(tmp_path, request(span(1, None, 0, 5, attributes=kept)))
     assert run.load(run.spans[0]).input == "When?"
 
 

@@ -1,4 +1,4 @@
-"""OTLP JSON: messages that are told in exports of logs, by trace and span."""
+"""OTLP JSON: messages in exports of logs, by trace and span."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.formats.test_otlp import CHAT, FORMAT, TRACE, listed, request, span, told, used
+from tests.formats.test_otlp import CHAT, FORMAT, TRACE, listed, request, run_of, span, used
 from tests.shared import examples
 from tracetui.formats.base import NO
 from tracetui.model import Message, Reasoning, RunRef, Text, ToolCall
@@ -39,16 +39,16 @@ EVENTS = (
 
 def value(of: Any) -> Record:
     if isinstance(of, dict):
-        return {"kvlistValue": {"values": [{"key": key, "value": value(one)} for key, one in of.items()]}}
+        return {"kvlistValue": {"values": [{"key": key, "value": value(item)} for key, item in of.items()]}}
     if isinstance(of, list):
-        return {"arrayValue": {"values": [value(one) for one in of]}}
+        return {"arrayValue": {"values": [value(item) for item in of]}}
     return {"intValue": str(of)} if isinstance(of, int) else {"stringValue": of}
 
 
 def log(name: str, body: Any, /, ident: int = 2, *, old: bool = False, **fields: Any) -> Record:
     kept = {"attributes": [{"key": "event.name", "value": {"stringValue": name}}]} if old else {"eventName": name}
-    made = {"traceId": TRACE, "spanId": f"{ident:016x}", "timeUnixNano": "1772442900000000000", **kept, **fields}
-    return made if body is None else made | {"body": value(body)}
+    record = {"traceId": TRACE, "spanId": f"{ident:016x}", "timeUnixNano": "1772442900000000000", **kept, **fields}
+    return record if body is None else record | {"body": value(body)}
 
 
 def logs(*records: Record) -> Record:
@@ -68,7 +68,7 @@ def test_messages_in_logs_are_those_of_their_span_whichever_comes_first(
 ) -> None:
     lines = [request(TOP), request(CALL), logs(*(log(name, body, old=old) for name, body in EVENTS))]
     folder = tmp_path_factory.mktemp("any")
-    run = told(folder, *(lines[place] for place in order))
+    run = run_of(folder, *(lines[place] for place in order))
     top, call = run.spans
     assert (run.summary.prompt, call.preview, run.problems) == ("Is the fern thirsty?", "I measure.", ())
     body = run.load(call)
@@ -95,9 +95,9 @@ def test_details_of_a_call_in_one_event(tmp_path: Path) -> None:
     }
     said = log("gen_ai.client.inference.operation.details", None)
     said["attributes"] = [{"key": key, "value": {"stringValue": text}} for key, text in kept.items()]
-    run = told(tmp_path, request(TOP, CALL), logs(said))
+    run = run_of(tmp_path, request(TOP, CALL), logs(said))
     body = run.load(run.spans[1])
-    assert [one.role for one in body.input_messages] == ["system", "user"]
+    assert [message.role for message in body.input_messages] == ["system", "user"]
     assert body.output_messages[0].parts == (Reasoning("Hm."),)
     assert (run.summary.prompt, run.body.system_prompt) == ("Sow?", "Be brief.")
 
@@ -105,7 +105,7 @@ def test_details_of_a_call_in_one_event(tmp_path: Path) -> None:
 def test_an_event_that_is_no_message_is_shown_with_its_span(tmp_path: Path) -> None:
     said = log("gen_ai.evaluation.result", None, 1, severityText="INFO")
     said["attributes"] = [{"key": "gen_ai.evaluation.name", "value": {"stringValue": "kindness"}}]
-    run = told(tmp_path, logs(said), request(TOP, CALL))
+    run = run_of(tmp_path, logs(said), request(TOP, CALL))
     (shown,) = run.load(run.spans[0]).attributes["events"]
     assert (shown["name"], shown["gen_ai.evaluation.name"], shown["severityText"]) == (
         "gen_ai.evaluation.result",
@@ -114,8 +114,8 @@ def test_an_event_that_is_no_message_is_shown_with_its_span(tmp_path: Path) -> N
     )
 
 
-def test_a_span_that_is_told_again_keeps_what_logs_tell_of_it(tmp_path: Path) -> None:
-    run = told(tmp_path, request(TOP, CALL), logs(log(*EVENTS[1])), request(TOP, CALL | {"kind": 3}))
+def test_a_repeated_span_keeps_the_events_of_logs(tmp_path: Path) -> None:
+    run = run_of(tmp_path, request(TOP, CALL), logs(log(*EVENTS[1])), request(TOP, CALL | {"kind": 3}))
     assert run.load(run.spans[1]).input_messages == (Message("user", (Text("Is the fern thirsty?"),)),)
 
 
@@ -126,18 +126,20 @@ def test_a_call_that_wraps_another_one_keeps_its_events(tmp_path: Path, order: t
         logs(log(*EVENTS[1])),
         request(span(3, 2, 2, 70, attributes=used(3, 4))),
     ]
-    run = told(tmp_path, *(lines[place] for place in order), request(TOP))
+    run = run_of(tmp_path, *(lines[place] for place in order), request(TOP))
     assert run.summary.llm_calls == 1
     assert run.load(run.spans[1]).input_messages == (Message("user", (Text("Is the fern thirsty?"),)),)
 
 
-def test_other_logs_and_events_of_no_span_are_told(tmp_path: Path) -> None:
+def test_other_logs_and_events_of_no_span_are_reported(tmp_path: Path) -> None:
     plain = {"traceId": TRACE, "spanId": f"{2:016x}", "body": {"stringValue": "watered"}}
-    told(tmp_path, request(TOP, CALL), logs(plain, log(*EVENTS[1])), logs(log(*EVENTS[1], 7)))
+    run_of(tmp_path, request(TOP, CALL), logs(plain, log(*EVENTS[1])), logs(log(*EVENTS[1], 7)))
     (run,), problems = listed(tmp_path / "x.jsonl")
     assert run.prompt == "Is the fern thirsty?"
-    assert [one.reason for one in problems if "exports" in one.reason] == ["1 exports of logs or metrics are not read"]
-    assert 0 < sum(one.lost or 0 for one in problems) < len(json.dumps(logs(plain, log(*EVENTS[1]))))
+    assert [problem.reason for problem in problems if "exports" in problem.reason] == [
+        "1 exports of logs or metrics are not read"
+    ]
+    assert 0 < sum(problem.lost or 0 for problem in problems) < len(json.dumps(logs(plain, log(*EVENTS[1]))))
 
 
 def test_spans_after_many_logs_are_found(tmp_path: Path) -> None:
@@ -170,6 +172,6 @@ def test_followed_line_by_line_is_as_read_at_once(tmp_path: Path) -> None:
             with path.open("a") as out:
                 out.write(part)
             growing.read(whole=False)
-    found, at_once = growing.run(), read_run(FORMAT, RunRef("otlp", str(path), TRACE))
-    assert plain_run(found) == plain_run(at_once)
-    assert found.load(found.spans[1]).output_messages == at_once.load(at_once.spans[1]).output_messages != ()
+    run, at_once = growing.run(), read_run(FORMAT, RunRef("otlp", str(path), TRACE))
+    assert plain_run(run) == plain_run(at_once)
+    assert run.load(run.spans[1]).output_messages == at_once.load(at_once.spans[1]).output_messages != ()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.formats.test_otlp import CHAT, FORMAT, TRACE, request, span, told, used
+from tests.formats.test_otlp import CHAT, FORMAT, TRACE, request, run_of, span, used
 from tests.formats.test_otlp_writers import AGENT, says
 from tracetui.formats.otlp.cut_json import decode_cut
 from tracetui.model import Operation, RunRef, RunSummary, Status, StatusSource, Usage, text_of
@@ -48,7 +48,7 @@ GENERATION = {"langfuse.observation.type": "generation", "langfuse.observation.m
     ],
 )
 def test_the_total_proves_what_is_apart(tmp_path: Path, attributes: dict[str, Any], usage: Usage) -> None:
-    assert told(tmp_path, request(span(1, None, 0, 5, attributes=attributes))).summary.usage == usage
+    assert run_of(tmp_path, request(span(1, None, 0, 5, attributes=attributes))).summary.usage == usage
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_the_total_proves_what_is_apart(tmp_path: Path, attributes: dict[str, An
 )
 def test_usage_details_of_langfuse(tmp_path: Path, details: dict[str, int], usage: Usage) -> None:
     attributes = GENERATION | {"langfuse.observation.usage_details": json.dumps(details)}
-    assert told(tmp_path, request(span(1, None, 0, 5, attributes=attributes))).summary.usage == usage
+    assert run_of(tmp_path, request(span(1, None, 0, 5, attributes=attributes))).summary.usage == usage
 
 
 def test_observations_of_langfuse(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_observations_of_langfuse(tmp_path: Path) -> None:
         "langfuse.observation.level": "ERROR",
         "langfuse.observation.status_message": "the spade broke",
     }
-    run = told(
+    run = run_of(
         tmp_path,
         request(
             span(1, None, 0, 9, attributes=agent),
@@ -87,7 +87,7 @@ def test_observations_of_langfuse(tmp_path: Path) -> None:
             span(3, 1, 4, 5, name="dig", attributes=tool),
         ),
     )
-    assert [one.operation for one in run.spans] == [Operation.INVOKE_AGENT, Operation.CHAT, Operation.EXECUTE_TOOL]
+    assert [span.operation for span in run.spans] == [Operation.INVOKE_AGENT, Operation.CHAT, Operation.EXECUTE_TOOL]
     assert (run.summary.prompt, run.summary.models, run.summary.tags) == ("Dig?", ("leaf",), ("soil", "s-1"))
     assert run.summary.usage == Usage(cost_usd=0.75)
     error = run.spans[2].error
@@ -109,7 +109,7 @@ def test_an_agent_without_calls_counts_beside_the_calls_of_others(tmp_path: Path
         span(4, 3, 22, 59, attributes=says(50, 4)),
         span(5, 1, 61, 80, attributes=says(7, 1)),
     ]
-    assert told(tmp_path, *(request(spans[place]) for place in order)).summary.usage == Usage(177, 17)
+    assert run_of(tmp_path, *(request(spans[place]) for place in order)).summary.usage == Usage(177, 17)
 
 
 def test_an_agent_within_one_that_counts_does_not_count_again(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_an_agent_within_one_that_counts_does_not_count_again(tmp_path: Path) ->
         span(3, 1, 21, 60, attributes=says(50, 5)),
         span(4, 3, 22, 59, attributes=says(20, 2)),
     ]
-    assert told(tmp_path, request(*spans)).summary.usage == Usage(80, 8)
+    assert run_of(tmp_path, request(*spans)).summary.usage == Usage(80, 8)
 
 
 def test_an_agent_counts_nothing_beside_its_own_calls(tmp_path: Path) -> None:
@@ -128,14 +128,14 @@ def test_an_agent_counts_nothing_beside_its_own_calls(tmp_path: Path) -> None:
         span(2, 1, 1, 20, attributes=says(30, 3)),
         span(3, 1, 2, 19, attributes=used(30, 3)),
     ]
-    assert told(tmp_path, request(*spans)).summary.usage == Usage(30, 3)
+    assert run_of(tmp_path, request(*spans)).summary.usage == Usage(30, 3)
 
 
 # ---- tops
 
 
 def test_a_span_with_a_remote_parent_is_the_top(tmp_path: Path) -> None:
-    run = told(
+    run = run_of(
         tmp_path,
         request(span(2, 99, 0, 9, name="GET /beds", flags=0x301), span(3, 2, 1, 5, attributes=AGENT | CHAT)),
     )
@@ -143,7 +143,7 @@ def test_a_span_with_a_remote_parent_is_the_top(tmp_path: Path) -> None:
 
 
 def test_a_remote_parent_that_comes_is_above(tmp_path: Path) -> None:
-    run = told(
+    run = run_of(
         tmp_path,
         request(span(2, 1, 0, 9, name="GET /beds", flags=0x301)),
         request(span(1, None, 0, 10, name="browser", status={"code": 2, "message": "lost"})),
@@ -152,7 +152,7 @@ def test_a_remote_parent_that_comes_is_above(tmp_path: Path) -> None:
 
 
 def test_a_failed_span_without_its_parent_fails_the_run(tmp_path: Path) -> None:
-    run = told(tmp_path, request(span(2, 99, 0, 9, name="job", status={"code": 2, "message": "drought"})))
+    run = run_of(tmp_path, request(span(2, 99, 0, 9, name="job", status={"code": 2, "message": "drought"})))
     assert (run.summary.name, run.summary.status) == ("job", Status.ERROR)
 
 
@@ -177,7 +177,7 @@ def test_an_unset_top_span_is_ok_in_any_order(tmp_path: Path, order: tuple[int, 
         span(2, 1, 1, 20, attributes=used(3, 1)),
         span(3, 1, 21, 60, attributes=CHAT, status={"code": 2, "message": "429"}),
     ]
-    summary = told(tmp_path, *(request(spans[place]) for place in order)).summary
+    summary = run_of(tmp_path, *(request(spans[place]) for place in order)).summary
     assert (summary.status, summary.status_source, summary.errors) == (Status.OK, StatusSource.DERIVED, 1)
 
 
@@ -190,13 +190,13 @@ def test_an_unset_top_span_is_ok_in_any_order(tmp_path: Path, order: tuple[int, 
     ],
 )
 def test_a_call_that_stopped_by_an_error_failed(tmp_path: Path, reason: dict[str, Any]) -> None:
-    run = told(tmp_path, request(span(1, None, 0, 90, name="request"), span(2, 1, 1, 20, attributes=CHAT | reason)))
+    run = run_of(tmp_path, request(span(1, None, 0, 90, name="request"), span(2, 1, 1, 20, attributes=CHAT | reason)))
     assert (run.summary.status, run.summary.errors, run.spans[1].status) == (Status.ERROR, 1, Status.ERROR)
 
 
 def test_a_call_that_was_repeated_does_not_fail_the_run(tmp_path: Path) -> None:
     failed = CHAT | {"ai.response.finishReason": "error"}
-    run = told(
+    run = run_of(
         tmp_path,
         request(span(1, None, 0, 90), span(2, 1, 1, 20, attributes=failed), span(3, 1, 21, 40, attributes=CHAT)),
     )
@@ -231,9 +231,9 @@ def test_cut_messages_are_text(tmp_path: Path) -> None:
         json.dumps([{"role": "user", "parts": [{"type": "text", "content": "When do I cut the hedge?"}]}]),
     )
     attributes = CHAT | {"gen_ai.system_instructions": system[:50], "gen_ai.input.messages": given[:-10]}
-    run = told(tmp_path, request(span(1, None, 0, 5, attributes=attributes)))
+    run = run_of(tmp_path, request(span(1, None, 0, 5, attributes=attributes)))
     body = run.load(run.spans[0])
-    assert [text_of(one) for one in body.input_messages] == ["You are a gardener o…", "When do I cut the h…"]
+    assert [text_of(message) for message in body.input_messages] == ["You are a gardener o…", "When do I cut the h…"]
     assert body.attributes["gen_ai.input.messages"] == "cut off in the trace"
     assert run.summary.prompt == "When do I cut the h…"
 
@@ -245,7 +245,7 @@ def test_a_cut_answer_and_cut_calls_of_the_ai_sdk(tmp_path: Path) -> None:
         "ai.prompt.messages": json.dumps([{"role": "user", "content": "Dig and sow dill in bed 3"}])[:-8],
         "ai.response.toolCalls": calls[:55],
     }
-    run = told(tmp_path, request(span(1, None, 0, 5, attributes=attributes)))
+    run = run_of(tmp_path, request(span(1, None, 0, 5, attributes=attributes)))
     body = run.load(run.spans[0])
     assert text_of(body.input_messages[0]) == "Dig and sow dill in …"
     assert run.spans[0].preview == "→ dig"
@@ -283,12 +283,12 @@ def failing(number: int, parent: int | None, begin: int, end: int, message: str 
     ],
 )
 def test_an_error_is_that_of_the_span_where_it_arose(tmp_path: Path, spans: list[Any], arose: int, order: int) -> None:
-    error = told(tmp_path, *map(request, spans[::order])).summary.first_error
+    error = run_of(tmp_path, *map(request, spans[::order])).summary.first_error
     assert error is not None
     assert error.span == f"{arose:016x}"
 
 
 def test_a_span_that_is_recorded_again_without_its_error_did_not_fail(tmp_path: Path) -> None:
     healed = span(2, 1, 1, 8, status={"code": 1})
-    run = told(tmp_path, request(failing(2, 1, 1, 8, "wilted")), request(healed), request(span(1, None, 0, 9)))
+    run = run_of(tmp_path, request(failing(2, 1, 1, 8, "wilted")), request(healed), request(span(1, None, 0, 9)))
     assert run.summary.first_error is None

@@ -393,9 +393,9 @@ def test_the_order_of_keys_changes_nothing(
     put(case / "input", document(pairs, indent))
     testing.check_summaries(FORMAT, case)
     path = str(case / "input" / "run.json")
-    found, again = listed(path, deep=True), listed(put(case, json.dumps(dict(pairs))), deep=True)
+    original, resorted = listed(path, deep=True), listed(put(case, json.dumps(dict(pairs))), deep=True)
     for name in ("status", "steps", "errors", "first_error", "replay_of", "agent", "prompt", "usage"):
-        assert getattr(found, name) == getattr(again, name)
+        assert getattr(original, name) == getattr(resorted, name)
 
 
 def hidden(pairs: list[tuple[str, Any]]) -> bool:
@@ -456,8 +456,8 @@ def test_every_hash_of_the_real_runs_fits_the_runtime() -> None:
     for path in sorted(sample("paprika").glob("v*/*.json")):
         run = read(str(path))
         for span in run.spans:
-            for one in run.load(span).checks:
-                assert one.matches == "runtime", (path, span.id)
+            for entry in run.load(span).checks:
+                assert entry.matches == "runtime", (path, span.id)
 
 
 def outline(span: Span) -> tuple[Any, ...]:

@@ -58,9 +58,9 @@ def written(folder: Path, document: Any, name: str = "test_result.json") -> Path
 
 def summary(path: Path, *, deep: bool) -> RunSummary:
     with SOURCE.open(str(path)) as file:
-        (found,) = Penelope().summarize(file, deep=deep)
-    assert isinstance(found, RunSummary)
-    return found
+        (summary,) = Penelope().summarize(file, deep=deep)
+    assert isinstance(summary, RunSummary)
+    return summary
 
 
 def sniffed(path: Path) -> int:
@@ -114,11 +114,16 @@ def test_a_fixture_is_listed_as_what_it_is(
     outcome: str,
     cause: str | None,
 ) -> None:
-    found = summary(fixture(case), deep=True)
-    assert (found.id, found.status, found.status_word, found.result) == (run_id, status, word, outcome)
-    assert found.status_source is StatusSource.EXPLICIT
-    assert (found.steps, found.tool_calls, found.errors, found.problems) == counts
-    assert (found.first_error.message if found.first_error else None) == cause
+    run_summary = summary(fixture(case), deep=True)
+    assert (run_summary.id, run_summary.status, run_summary.status_word, run_summary.result) == (
+        run_id,
+        status,
+        word,
+        outcome,
+    )
+    assert run_summary.status_source is StatusSource.EXPLICIT
+    assert (run_summary.steps, run_summary.tool_calls, run_summary.errors, run_summary.problems) == counts
+    assert (run_summary.first_error.message if run_summary.first_error else None) == cause
 
 
 @pytest.mark.parametrize("case", sorted(path.name for path in FIXTURES.iterdir()))
@@ -132,8 +137,8 @@ def test_the_list_stage_says_what_the_full_read_says(case: str) -> None:
 
 def test_a_run_in_progress_is_running_only_while_its_file_moves(tmp_path: Path) -> None:
     path = written(tmp_path, loaded("in_progress"))
-    found = summary(path, deep=True)
-    assert (found.status, found.status_word, found.result) == (Status.RUNNING, "in_progress", "")
+    run_summary = summary(path, deep=True)
+    assert (run_summary.status, run_summary.status_word, run_summary.result) == (Status.RUNNING, "in_progress", "")
     os.utime(path, (1, 1))
     assert summary(path, deep=True).status is Status.UNKNOWN
     assert summary(path, deep=True).status_source is StatusSource.DERIVED
@@ -220,7 +225,7 @@ def test_turns_are_read_from_the_conversation_alone() -> None:
     assert (run.body.last_user, run.body.last_assistant) == ("May I have a discount?", "Error: rate limited")
 
 
-def test_where_the_two_tellings_disagree_both_are_shown_and_it_is_said() -> None:
+def test_contradicting_records_are_both_shown_and_reported() -> None:
     run = read(fixture("documented"))
     assert [(problem.where, problem.reason) for problem in run.problems] == [
         ("conversation_summary", "turn 2: target_response differs from the history")
@@ -229,7 +234,7 @@ def test_where_the_two_tellings_disagree_both_are_shown_and_it_is_said() -> None
     assert run.load(run.spans[run.index["2.1"]]).output == "Liability and collision."
 
 
-def test_turns_that_only_one_telling_has_are_shown_in_order(tmp_path: Path) -> None:
+def test_turns_of_only_one_record_are_shown_in_order(tmp_path: Path) -> None:
     document = loaded("failure")
     del document["history"][0], document["conversation_summary"][2]
     run = read(written(tmp_path, document))
@@ -249,14 +254,14 @@ def test_repeated_turn_numbers_keep_all_turns(tmp_path: Path) -> None:
     assert [(step.number, step.span) for step in run.steps] == [(2, "2"), (2, "2~2"), (2, "2~3")]
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_success_of_the_conversation_counts_where_the_tool_says_nothing(tmp_path: Path, told: bool) -> None:
+@pytest.mark.parametrize("success", [True, False])
+def test_success_of_the_conversation_counts_where_the_tool_says_nothing(tmp_path: Path, success: bool) -> None:
     document = loaded("documented")
-    document["conversation_summary"][0]["success"] = told
+    document["conversation_summary"][0]["success"] = success
     run = read(written(tmp_path, document))
     call = run.spans[run.index["1.1"]]
-    assert (call.status, call.status_source) == (Status.OK if told else Status.ERROR, StatusSource.EXPLICIT)
-    assert call.error == (None if told else Error("Auto and home."))
+    assert (call.status, call.status_source) == (Status.OK if success else Status.ERROR, StatusSource.EXPLICIT)
+    assert call.error == (None if success else Error("Auto and home."))
 
 
 def test_a_turn_reads_as_a_conversation_and_its_call_as_a_call() -> None:
@@ -375,28 +380,28 @@ def test_a_test_that_broke_down_before_its_first_turn_says_its_error(
 ) -> None:
     document = {**loaded("error"), "findings": findings, "goal_evaluation": evaluation, "goal_achieved": False}
     path = written(tmp_path, document)
-    for found in (summary(path, deep=False), summary(path, deep=True), read(path).summary):
-        assert (found.result, found.scores, found.outcome) == ("", (), None)
-        assert "".join(piece.text for piece in result_phrase(found)) == message
-        assert found.first_error is not None
-        assert found.first_error.type is None
+    for run_summary in (summary(path, deep=False), summary(path, deep=True), read(path).summary):
+        assert (run_summary.result, run_summary.scores, run_summary.outcome) == ("", (), None)
+        assert "".join(piece.text for piece in result_phrase(run_summary)) == message
+        assert run_summary.first_error is not None
+        assert run_summary.first_error.type is None
 
 
 def test_the_goal_and_every_metric_are_scores(tmp_path: Path) -> None:
     document = loaded("failure")
     document["metrics"] |= {"Tone": 0.5, "Length": "short"}
     path = written(tmp_path, document)
-    for found in (summary(path, deep=False), summary(path, deep=True), read(path).summary):
-        assert [(one.name, one.value, one.passed) for one in found.scores] == [
+    for run_summary in (summary(path, deep=False), summary(path, deep=True), read(path).summary):
+        assert [(score.name, score.value, score.passed) for score in run_summary.scores] == [
             ("goal", 0.5, False),
             ("Goal Achievement", 0.5, False),
             ("Turn Relevancy", 0.8, True),
             ("Tone", 0.5, None),
             ("Length", None, None),
         ]
-        assert found.scores[0].reason == "The target never agreed to a refund."
-        assert (found.outcome, found.outcome_source) == ("failed", "goal_achieved (recorded in the trace)")
-        assert found.task is None
+        assert run_summary.scores[0].reason == "The target never agreed to a refund."
+        assert (run_summary.outcome, run_summary.outcome_source) == ("failed", "goal_achieved (recorded in the trace)")
+        assert run_summary.task is None
 
 
 @pytest.mark.parametrize(
@@ -424,9 +429,9 @@ def test_a_metric_that_raised_is_no_grade_and_decides_nothing(tmp_path: Path) ->
 def test_the_goal_is_met_by_its_evaluation_where_the_result_does_not_say(tmp_path: Path) -> None:
     document = loaded("documented")
     del document["goal_achieved"]
-    found = summary(written(tmp_path, document), deep=False)
-    assert (found.outcome, found.scores[0].source) == ("passed", "goal_evaluation.all_criteria_met")
-    assert found.task == document["test_id"]
+    listed = summary(written(tmp_path, document), deep=False)
+    assert (listed.outcome, listed.scores[0].source) == ("passed", "goal_evaluation.all_criteria_met")
+    assert listed.task == document["test_id"]
 
 
 def test_a_test_that_goes_on_has_no_scores(tmp_path: Path) -> None:
@@ -524,8 +529,8 @@ def test_a_rewritten_file_begins_anew_and_an_unchanged_one_says_nothing(tmp_path
     ref = RunRef("penelope", str(path))
     with SOURCE.open(str(path)) as file:
         reader = Penelope().open(file, ref)
-        first, again = reader.more(file), reader.more(file)
-    assert (len(first.spans), first.reset, again.spans, again.reset) == (3, False, (), False)
+        first, second = reader.more(file), reader.more(file)
+    assert (len(first.spans), first.reset, second.spans, second.reset) == (3, False, (), False)
     written(tmp_path, loaded("failure"))
     with SOURCE.open(str(path)) as file:
         new = reader.more(file)
@@ -662,8 +667,13 @@ def test_real_results_add_up(name: str, steps: int, calls: int, errors: int, pro
     path = sample("penelope", name, "test_result.json")
     assert sniffed(path) == 100
     run = read(path)
-    found = run.summary
-    assert (found.steps, found.tool_calls, found.errors, found.problems) == (steps, calls, errors, problems)
+    summary = run.summary
+    assert (summary.steps, summary.tool_calls, summary.errors, summary.problems) == (
+        steps,
+        calls,
+        errors,
+        problems,
+    )
     assert [total.name for total in run.body.totals if total.differs] == (
         ["total_turns"] if name == "seed_dialect" else []
     )
@@ -690,5 +700,5 @@ def test_the_list_stage_reports_a_problem_once(tmp_path: Path) -> None:
         )
     )
     with LocalSource().open(str(path)) as file:
-        found = [run for deep in (False, True) for run in Penelope().summarize(file, deep=deep)]
-    assert [run.problems for run in found if isinstance(run, RunSummary)] == [1, 1]
+        runs = [run for deep in (False, True) for run in Penelope().summarize(file, deep=deep)]
+    assert [run.problems for run in runs if isinstance(run, RunSummary)] == [1, 1]

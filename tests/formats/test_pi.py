@@ -38,7 +38,7 @@ with_case = partial(pytest.mark.parametrize, "case", indirect=True)
 
 def session(folder: Path, end: str = "") -> Path:
     """The first session whose name ends so."""
-    return next(one for one in sorted(folder.rglob("*.jsonl")) if one.stem.endswith(end))
+    return next(path for path in sorted(folder.rglob("*.jsonl")) if path.stem.endswith(end))
 
 
 def read(path: Path) -> Run:
@@ -47,18 +47,18 @@ def read(path: Path) -> Run:
 
 def listed(folder: Path, *, deep: bool = True) -> list[RunSummary]:
     """The runs that a directory is listed with, each with what no other counts."""
-    runs = [run for one in scan(SOURCE, [str(folder)], deep=deep) for run in one.runs]
+    runs = [run for file in scan(SOURCE, [str(folder)], deep=deep) for run in file.runs]
     return [*map(Claims(runs).net, runs)]
 
 
 def claims_of(folder: Path, *, deep: bool = True) -> Claims:
     """The claims of the runs below a directory."""
-    return Claims(run for one in scan(SOURCE, [str(folder)], deep=deep) for run in one.runs)
+    return Claims(run for file in scan(SOURCE, [str(folder)], deep=deep) for run in file.runs)
 
 
 def span(run: Run, name: str) -> Span:
     """The first span of that id or name."""
-    return next(one for one in run.spans if name in (one.id, one.name))
+    return next(span for span in run.spans if name in (span.id, span.name))
 
 
 def records(path: Path) -> list[Any]:
@@ -97,7 +97,7 @@ def test_input_includes_what_was_cached_and_cost_is_that_of_the_trace(case: Path
 @with_case(["session"])
 def test_calls_are_below_their_response_each_with_its_own_answer(case: Path) -> None:
     run = read(session(case))
-    assert [one.id for one in run.spans if one.parent_id == "aa000004"] == ["call_fuse", "call_wire"]
+    assert [span.id for span in run.spans if span.parent_id == "aa000004"] == ["call_fuse", "call_wire"]
     assert run.load(span(run, "call_fuse")).input == {"path": "fuse.txt"}
     assert run.load(span(run, "call_fuse")).output == "fuse: 10 A\n"
     assert (span(run, "aa000004").step, span(run, "call_fuse").step) == (1, 1)
@@ -107,12 +107,12 @@ def test_calls_are_below_their_response_each_with_its_own_answer(case: Path) -> 
 @with_case(["session"])
 def test_a_call_failed_by_its_flag_or_by_its_exit_code(case: Path) -> None:
     run = read(session(case))
-    found = {name: (span(run, name).status, span(run, name).status_source) for name in ("call_fuse", "call_wire")}
-    assert found["call_fuse"] == (Status.OK, StatusSource.EXPLICIT)
-    assert found["call_wire"] == (Status.ERROR, StatusSource.EXPLICIT)
-    told = span(run, "call_exec")
-    assert (told.status, told.status_source, told.duration_ms) == (Status.ERROR, StatusSource.EXIT, 250)
-    by_hand = [(one.status, one.status_source) for one in run.spans if one.note == "by the user"]
+    statuses = {name: (span(run, name).status, span(run, name).status_source) for name in ("call_fuse", "call_wire")}
+    assert statuses["call_fuse"] == (Status.OK, StatusSource.EXPLICIT)
+    assert statuses["call_wire"] == (Status.ERROR, StatusSource.EXPLICIT)
+    call_span = span(run, "call_exec")
+    assert (call_span.status, call_span.status_source, call_span.duration_ms) == (Status.ERROR, StatusSource.EXIT, 250)
+    by_hand = [(span.status, span.status_source) for span in run.spans if span.note == "by the user"]
     assert by_hand == [
         (Status.OK, StatusSource.EXIT),
         (Status.ERROR, StatusSource.EXIT),
@@ -121,7 +121,7 @@ def test_a_call_failed_by_its_flag_or_by_its_exit_code(case: Path) -> None:
 
 
 @with_case(["session"])
-def test_how_a_response_stopped_is_how_it_stands(case: Path) -> None:
+def test_the_stop_reason_of_a_response_is_its_status(case: Path) -> None:
     run = read(session(case))
     failed, cut, aborted = (span(run, name) for name in ("aa000011", "aa000012", "aa000016"))
     assert (failed.status, failed.error and failed.error.message) == (
@@ -136,13 +136,13 @@ def test_how_a_response_stopped_is_how_it_stands(case: Path) -> None:
 @with_case(["session"])
 def test_notes_of_the_program_are_one_row_and_unknown_kinds_are_no_problem(case: Path) -> None:
     run = read(session(case))
-    meta = [one.preview for one in run.spans if one.operation is Operation.META]
+    meta = [span.preview for span in run.spans if span.operation is Operation.META]
     assert meta == [
         "model beam-4, thinking medium",
         "custom tide-table",
         "label where it began, session info The dark lamp",
     ]
-    assert [one.name for one in run.spans if one.operation is Operation.UNKNOWN] == ["tide_gauge"]
+    assert [span.name for span in run.spans if span.operation is Operation.UNKNOWN] == ["tide_gauge"]
     assert run.load(span(run, "tide_gauge")).attributes["level"] == 4.2
     assert not run.problems
     assert run.body.attributes["session_info.name"] == "The dark lamp"
@@ -200,13 +200,15 @@ def test_a_session_stands_as_its_last_response_does(case: Path) -> None:
 @with_case(["branches"])
 def test_abandoned_branches_are_folded_and_resumed_ones_live(case: Path) -> None:
     run = read(session(case))
-    branches = {one.id: (one.parent_id, one.preview, one.note) for one in run.spans if one.name == "abandoned branch"}
+    branches = {
+        span.id: (span.parent_id, span.preview, span.note) for span in run.spans if span.name == "abandoned branch"
+    }
     assert branches == {
         "branch:bb000004": (None, "Red", "taken up again"),
         "branch:bb000008": (None, "White", "3 responses"),
         "branch:bb00000d": ("branch:bb000008", "Stripes", "1 response"),
     }
-    assert [(one.id, one.step) for one in run.spans if one.is_step] == [
+    assert [(span.id, span.step) for span in run.spans if span.is_step] == [
         ("bb000003", 1),
         ("bb000005", 2),
         ("bb000007", 3),
@@ -221,9 +223,9 @@ def test_abandoned_branches_are_folded_and_resumed_ones_live(case: Path) -> None
 
 
 @with_case(["openclaw"])
-def test_who_names_no_entry_goes_on_where_the_last_one_was(case: Path) -> None:
+def test_an_entry_without_a_parent_continues_the_last_one(case: Path) -> None:
     run = read(session(case))
-    assert [one.id for one in run.spans] == ["l2", "m1", "m2", "tc1", "m4"]
+    assert [span.id for span in run.spans] == ["l2", "m1", "m2", "tc1", "m4"]
     assert span(run, "tc1").status is Status.OK
     assert (span(run, "m4").operation, span(run, "m4").name) == (Operation.UNKNOWN, "message ship's bell")
 
@@ -267,16 +269,16 @@ def test_the_live_branch_is_that_of_the_last_entry(
         live.append(at)
         at = parents[at]
     run = read(path)
-    said = [one.id for one in run.spans if one.operation in (Operation.CHAT, Operation.MESSAGE)]
-    tops = [one.id for one in run.spans if one.parent_id is None and one.id in said]
+    said = [span.id for span in run.spans if span.operation in (Operation.CHAT, Operation.MESSAGE)]
+    tops = [span.id for span in run.spans if span.parent_id is None and span.id in said]
     assert tops == [ident for ident in live[::-1] if ident in said]
-    numbers = [one.step for one in run.spans if one.is_step]
+    numbers = [span.step for span in run.spans if span.is_step]
     assert numbers == list(range(1, sum(span(run, ident).operation is Operation.CHAT for ident in tops) + 1))
-    for one in run.spans:
-        if one.name == "abandoned branch":
-            below = [run.spans[place] for place in run.children(run.index[one.id])]
+    for row in run.spans:
+        if row.name == "abandoned branch":
+            below = [run.spans[place] for place in run.children(run.index[row.id])]
             count_of = sum(child.operation is Operation.CHAT for child in below)
-            assert one.note == ("taken up again" if not below else f"{count_of} response{'s' * (count_of != 1)}")
+            assert row.note == ("taken up again" if not below else f"{count_of} response{'s' * (count_of != 1)}")
     with SOURCE.open(str(path)) as file:
         (counted,) = FORMAT.summarize(file, deep=True)
     assert isinstance(counted, RunSummary)
@@ -307,18 +309,18 @@ def test_copies_of_a_missing_original_count_once(case: Path, gone: tuple[str, ..
     for run in runs:
         full = claims.mark(read(Path(run.ref.path)))
         assert plain(full.summary) == plain(run)
-        copied = [one for one in full.spans if one.taken_over and one.operation is Operation.CHAT]
-        assert {one.usage is not None for one in copied} <= {any(one.note == COUNTED_COPY for one in copied)}
+        copied = [span for span in full.spans if span.taken_over and span.operation is Operation.CHAT]
+        assert {copy.usage is not None for copy in copied} <= {any(copy.note == COUNTED_COPY for copy in copied)}
 
 
 @with_case(["fork"])
 def test_the_comparison_with_a_fork_begins_where_it_went_another_way(case: Path) -> None:
-    found = compare(read(session(case, "f0")), read(session(case, "f1")))
-    assert found.first is not None
-    row = found.rows[found.first.row]
+    diff = compare(read(session(case, "f0")), read(session(case, "f1")))
+    assert diff.first is not None
+    row = diff.rows[diff.first.row]
     assert row.a is not None
-    assert found.a.spans[row.a].preview == "And boats?"
-    copied = [one.id for one in found.b.spans if one.taken_over]
+    assert diff.a.spans[row.a].preview == "And boats?"
+    copied = [span.id for span in diff.b.spans if span.taken_over]
     assert copied == ["cc000002", "cc000003", "call_count", "cc000005"]
 
 
@@ -337,11 +339,11 @@ def test_the_path_of_an_original_leads_nowhere_else(case: Path) -> None:
 @with_case(["old"])
 def test_the_first_version_has_no_ids_and_is_read_line_by_line(case: Path) -> None:
     run, later = read(session(case, "_buoy")), read(session(case, "_again"))
-    assert [one.id for one in run.spans] == ["l2", "l3", "l4", "l5", "l6", "toolu_1", "l8"]
+    assert [span.id for span in run.spans] == ["l2", "l3", "l4", "l5", "l6", "toolu_1", "l8"]
     assert (run.summary.prompt, run.summary.model) == ("Ring the buoy", "beam-1")
     later = claims_of(case).mark(later)
     assert (later.summary.relation, later.summary.replay_of) == ("fork", "buoy")  # as its file is named
-    assert [one.note for one in later.spans][-2:] == ["", ""]
+    assert [span.note for span in later.spans][-2:] == ["", ""]
     assert later.summary.usage is not None
     assert later.summary.usage.output_tokens == 12
 
@@ -350,12 +352,12 @@ def test_the_first_version_has_no_ids_and_is_read_line_by_line(case: Path) -> No
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in CASES.iterdir() if path.is_dir()))
-def test_the_list_stage_tells_what_reading_tells(name: str) -> None:
+def test_the_list_stage_equals_reading(name: str) -> None:
     quick, deep = (listed(CASES / name / "input", deep=deep) for deep in (False, True))
-    told = ("id", "name", "agent", "model", "started_at", "duration_ms", "prompt", "replay_of", "replay_of_path")
-    for one, other in zip(quick, deep, strict=True):
-        for key in (*told, "source", "status", "status_word", "relation", "parent", "writer"):
-            assert getattr(one, key) == getattr(other, key), (one.ref.path, key)
+    fields = ("id", "name", "agent", "model", "started_at", "duration_ms", "prompt", "replay_of", "replay_of_path")
+    for summary, other in zip(quick, deep, strict=True):
+        for key in (*fields, "source", "status", "status_word", "relation", "parent", "writer"):
+            assert getattr(summary, key) == getattr(other, key), (summary.ref.path, key)
 
 
 @with_case(["plain"])
@@ -398,8 +400,8 @@ def test_a_session_is_counted_as_it_is_read_wherever_it_stops(case: Path) -> Non
 @with_case(["branches"])
 def test_message_texts_can_be_searched(case: Path) -> None:
     needle, path = Needle("too loud", ignore_case=False), session(case)
-    for found in (grep(SOURCE, [str(case)], needle), grep_runs(SOURCE, [RunRef(FORMAT.name, str(path))], needle)):
-        (hit,) = [one for one in found if isinstance(one, Hit)]
+    for hits in (grep(SOURCE, [str(case)], needle), grep_runs(SOURCE, [RunRef(FORMAT.name, str(path))], needle)):
+        (hit,) = [hit for hit in hits if isinstance(hit, Hit)]
         assert (hit.ref.path, hit.span) == (str(path), "bb000008")
 
 
@@ -448,7 +450,7 @@ def test_ids_that_come_again_or_belong_to_others_harm_nothing(tmp_path: Path) ->
     for line in lines[1:]:
         line["id"] = "l5" if line["type"] != "message" else "same"
     run = read(write(tmp_path / "x.jsonl", [*lines, *lines]))
-    assert len({one.id for one in run.spans}) == len(run.spans)
+    assert len({span.id for span in run.spans}) == len(run.spans)
     assert run.summary.llm_calls == 16
 
 
@@ -499,14 +501,14 @@ def raw_tokens(paths: Iterable[Path]) -> dict[str, float]:
 
 
 def tokens(runs: list[RunSummary]) -> dict[str, float]:
-    """The same as the runs tell."""
-    found = [run.usage for run in runs if run.usage is not None]
+    """The same sums by the runs."""
+    usages = [run.usage for run in runs if run.usage is not None]
     return {
-        "input": sum(usage.input_tokens or 0 for usage in found),
-        "output": sum(usage.output_tokens or 0 for usage in found),
-        "cacheRead": sum(usage.cache_read_tokens or 0 for usage in found),
-        "cacheWrite": sum(usage.cache_creation_tokens or 0 for usage in found),
-        "cost": round(sum(usage.cost_usd or 0 for usage in found), 9),
+        "input": sum(usage.input_tokens or 0 for usage in usages),
+        "output": sum(usage.output_tokens or 0 for usage in usages),
+        "cacheRead": sum(usage.cache_read_tokens or 0 for usage in usages),
+        "cacheWrite": sum(usage.cache_creation_tokens or 0 for usage in usages),
+        "cost": round(sum(usage.cost_usd or 0 for usage in usages), 9),
     }
 
 
@@ -535,12 +537,12 @@ def test_a_real_fork_opens_where_it_went_another_way() -> None:
     (folder,) = sample("pi", "generated-0.74.2", "sessions").iterdir()
     a, b = (read(path) for path in sorted(folder.iterdir()))
     assert (b.summary.relation, b.summary.replay_of) == ("fork", a.summary.id)
-    found = compare(a, b)
-    assert found.first is not None
-    row = found.rows[found.first.row]
+    diff = compare(a, b)
+    assert diff.first is not None
+    row = diff.rows[diff.first.row]
     assert row.a is not None
-    assert found.a.spans[row.a].preview == "Now FLAKY: say the number"
-    assert all(one.kind == "same" for one in found.rows[: found.first.row])
+    assert diff.a.spans[row.a].preview == "Now FLAKY: say the number"
+    assert all(row.kind == "same" for row in diff.rows[: diff.first.row])
 
 
 @needs_shared

@@ -78,12 +78,12 @@ def test_a_value_in_any_place_is_printed_exactly(tmp_path: Path, where: tuple[Pa
         holder = holder[key]
     holder[place[-1]] = mark
     target = tmp_path / path.name
-    target.write_text("".join(json.dumps(one) + "\n" for one in document) if lines else json.dumps(document))
+    target.write_text("".join(json.dumps(line) + "\n" for line in document) if lines else json.dumps(document))
     os.utime(target, (1, 1))
 
-    found = Scanner(SOURCE).look(next(iter(SOURCE.walk(str(target)))), deep=True)
-    assume(found.runs)  # without the fields that tell a format, nobody claims it
-    (summary,) = found.runs
+    file = Scanner(SOURCE).look(next(iter(SOURCE.walk(str(target)))), deep=True)
+    assume(file.runs)  # without the fields that identify a format, nobody claims it
+    (summary,) = file.runs
     printed = json.loads(b"".join(run_document(read_run(SOURCE, summary.ref), None)))
 
     assert set(leaves(mark)) <= set(leaves(printed)), f"{path.parent.parent.name}: {place} = {mark!r} is not shown"
@@ -96,7 +96,7 @@ def test_a_number_is_printed_as_what_it_is(tmp_path: Path, number: str) -> None:
         '{"FORMAT": "open_responses", "items": [], "metadata": {"extra": [NUMBER]}}'.replace("NUMBER", number)
     )
 
-    found = Scanner(SOURCE).look(next(iter(SOURCE.walk(str(target)))), deep=True)
-    printed = json.loads(b"".join(run_document(read_run(SOURCE, found.runs[0].ref), None)))
+    file = Scanner(SOURCE).look(next(iter(SOURCE.walk(str(target)))), deep=True)
+    printed = json.loads(b"".join(run_document(read_run(SOURCE, file.runs[0].ref), None)))
 
     assert repr(printed["run"]["attributes"]["metadata"]["extra"]) == repr(json.loads(f"[{number}]"))

@@ -1,4 +1,4 @@
-"""A record that tells many spans is read and decoded once for the bodies of all of them."""
+"""A record of many spans is read and decoded once for the bodies of all of them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def claude_agent(folder: Path) -> None:
     asked = {"type": "tool_use", "id": "toolu_a", "name": "Agent", "input": {"prompt": "Prune"}}
     lines(folder / f"{SESSION}.jsonl", *_claude(asked))
     more = {"agentId": "a1", "isSidechain": True}
-    lines(folder / SESSION / "subagents" / "agent-a1.jsonl", *(one | more for one in _claude()))
+    lines(folder / SESSION / "subagents" / "agent-a1.jsonl", *(record | more for record in _claude()))
     (folder / SESSION / "subagents" / "agent-a1.meta.json").write_text('{"toolUseId": "toolu_a"}')
 
 
@@ -112,10 +112,10 @@ def atif(folder: Path) -> None:
 
 def atif_agent(folder: Path) -> None:
     lines(folder / "agent.json", _trajectory())
-    found = _trajectory(0)
+    trajectory = _trajectory(0)
     ref = {"trajectory_path": "agent.json"}
-    found["steps"][1]["observation"] = {"results": [{"subagent_trajectory_ref": [ref]}]}
-    lines(folder / "trajectory.json", found)
+    trajectory["steps"][1]["observation"] = {"results": [{"subagent_trajectory_ref": [ref]}]}
+    lines(folder / "trajectory.json", trajectory)
 
 
 def _trajectory(count: int = CALLS) -> dict[str, Any]:
@@ -166,28 +166,28 @@ MADE = [claude, claude_agent, pi, ccpa, atif, atif_agent, otlp, inspect, hypergr
 def test_bodies_of_one_record_cost_it_once(make: Callable[[Path], None], tmp_path: Path) -> None:
     make(tmp_path)
     size = sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
-    found = [run.ref for found in scan(LocalSource(), [str(tmp_path)], deep=False) for run in found.runs]
-    assert len(found) == 1
+    refs = [run.ref for file in scan(LocalSource(), [str(tmp_path)], deep=False) for run in file.runs]
+    assert len(refs) == 1
     source = Counted()
-    run = read_run(source, found[0])
+    run = read_run(source, refs[0])
     assert len(run.spans) >= CALLS
 
     source.read = 0
     bodies = [run.load(span) for span in run.spans]
     assert source.read < 12 * size + 80 * CALLS, f"{source.read / size:.0f} times the file"
 
-    fmt = registry.load(found[0].format)
+    fmt = registry.load(refs[0].format)
     for span, body in zip(run.spans, bodies, strict=True):
         assert "problem" not in body.attributes
-        with LocalSource().open(found[0].path) as file:  # keeps nothing
-            assert fmt.body(file, found[0], span) == body
+        with LocalSource().open(refs[0].path) as file:  # keeps nothing
+            assert fmt.body(file, refs[0], span) == body
 
 
 @pytest.mark.parametrize("make", [claude, claude_agent, pi, ccpa], ids=lambda make: str(make.__name__))
 def test_a_record_replaced_by_one_of_the_same_size_has_no_body(make: Callable[[Path], None], tmp_path: Path) -> None:
     make(tmp_path)
-    found = [run.ref for found in scan(LocalSource(), [str(tmp_path)], deep=False) for run in found.runs]
-    run = read_run(LocalSource(), found[0])
+    refs = [run.ref for file in scan(LocalSource(), [str(tmp_path)], deep=False) for run in file.runs]
+    run = read_run(LocalSource(), refs[0])
     spans = [span for span in run.spans if b"call_7 " in run.load(span).raw or b'"call_7"' in run.load(span).raw]
     for path in tmp_path.rglob("*.jsonl"):
         path.write_bytes(path.read_bytes().replace(b"call_7", b"call_X"))
@@ -208,24 +208,24 @@ def test_only_the_latest_are_kept_and_only_of_what_the_file_is_now(tmp_path: Pat
     path = tmp_path / "a"
     path.write_text("1")
     kept: dict[str, Any] = {}
-    made: list[int] = []
+    counts: list[int] = []
 
     def ask(place: int) -> int:
         with LocalSource().open(str(path)) as file:
             file.memo[CACHE] = kept
-            return cached(file, (place,), lambda: made.append(place) or place)  # type: ignore[func-returns-value]
+            return cached(file, (place,), lambda: counts.append(place) or place)  # type: ignore[func-returns-value]
 
     assert [ask(0), ask(0), *map(ask, range(1, CACHE_SIZE)), ask(0)] == [0, 0, *range(1, CACHE_SIZE), 0]
-    assert made == [*range(CACHE_SIZE)]
+    assert counts == [*range(CACHE_SIZE)]
     ask(CACHE_SIZE)  # the place that was asked for longest ago is forgotten
     ask(0)
-    assert made == [*range(CACHE_SIZE + 1)]
+    assert counts == [*range(CACHE_SIZE + 1)]
     ask(1)
-    assert made == [*range(CACHE_SIZE + 1), 1]
+    assert counts == [*range(CACHE_SIZE + 1), 1]
     assert len(kept["records"]) == CACHE_SIZE
     path.write_text("12")
     ask(1)
-    assert made == [*range(CACHE_SIZE + 1), 1, 1]
+    assert counts == [*range(CACHE_SIZE + 1), 1, 1]
     with LocalSource().open(str(path)) as file:
-        cached(file, (1,), lambda: made.append(9))
-    assert made[-1] == 9
+        cached(file, (1,), lambda: counts.append(9))
+    assert counts[-1] == 9

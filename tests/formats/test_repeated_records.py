@@ -1,4 +1,4 @@
-"""A run that several files tell is one run: the others are copies of it, and nothing of it counts twice."""
+"""A run that several files record is one run: the others are copies of it, and nothing of it counts twice."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ DATABASE = opencode_build.CASES / "database" / "input" / "opencode.db"
 
 
 def listed(folder: Path, *, deep: bool = True) -> list[RunSummary]:
-    return [run for found in scan(LocalSource(), [str(folder)], deep=deep) for run in found.runs]
+    return [run for file in scan(LocalSource(), [str(folder)], deep=deep) for run in file.runs]
 
 
-def ties(runs: list[RunSummary]) -> dict[str, tuple[str, str]]:
+def relations_by_name(runs: list[RunSummary]) -> dict[str, tuple[str, str]]:
     """What each run is to which other, by their addresses without the folder."""
     relations, links = Relations(runs), dict[str, tuple[str, str]]()
     for run in runs:
@@ -43,8 +43,8 @@ def counted(runs: list[RunSummary]) -> tuple[int, Any]:
     for _ in job.work(LocalSource()):
         pass
     assert job.result is not None
-    found = job.result()
-    return found.runs, found.rows[By.TOOL]
+    result = job.result()
+    return result.runs, result.rows[By.TOOL]
 
 
 # ---- opencode
@@ -70,14 +70,14 @@ def export(folder: Path, session: str, **info: Any) -> None:
 
 @pytest.mark.parametrize("deep", [False, True])
 def test_an_export_is_a_copy_of_what_the_database_tells(sessions: Path, deep: bool) -> None:
-    before = ties(listed(sessions, deep=deep))
+    before = relations_by_name(listed(sessions, deep=deep))
     export(sessions, "ses_a")
-    assert ties(listed(sessions, deep=deep)) == before | {"a-ses_a.json": ("copy", "opencode.db#ses_a")}
+    assert relations_by_name(listed(sessions, deep=deep)) == before | {"a-ses_a.json": ("copy", "opencode.db#ses_a")}
 
 
-def test_so_are_files_of_older_versions(sessions: Path) -> None:
+def test_files_of_older_versions_are_copies(sessions: Path) -> None:
     opencode_build.stored(exported("ses_a"), sessions / "storage")
-    assert ties(listed(sessions))["ses_a.json"] == ("copy", "opencode.db#ses_a")
+    assert relations_by_name(listed(sessions))["ses_a.json"] == ("copy", "opencode.db#ses_a")
 
 
 def test_repeated_records_count_once(sessions: Path) -> None:
@@ -91,7 +91,7 @@ def test_repeated_records_count_once(sessions: Path) -> None:
 
 def test_another_session_of_that_id_is_no_copy(sessions: Path) -> None:
     export(sessions, "ses_a", time={"created": opencode_build.at(7_000), "updated": opencode_build.at(7_001)})
-    assert "copy" not in [relation for relation, _ in ties(listed(sessions)).values()]
+    assert "copy" not in [relation for relation, _ in relations_by_name(listed(sessions)).values()]
 
 
 def test_a_copy_is_a_pair_only_where_repetitions_are_asked_for(sessions: Path) -> None:
@@ -104,14 +104,14 @@ def test_a_copy_is_a_pair_only_where_repetitions_are_asked_for(sessions: Path) -
     assert (pair.replay.id, pair.original.ref.key) == ("ses_a", "ses_a")
 
 
-def test_a_fork_told_elsewhere_is_a_pair_with_its_original(tmp_path: Path) -> None:
+def test_a_fork_recorded_elsewhere_is_a_pair_with_its_original(tmp_path: Path) -> None:
     forks = [run for run in listed(DATABASE) if run.relation == "fork"]
     fork = next(run for run in forks if run.replay_of is not None)
     assert fork.replay_of is not None
     for ident in (fork.id, fork.replay_of):
         export(tmp_path, ident)
-    told = {"repeat": (f"a-{fork.id}.json", f"a-{fork.replay_of}.json")}
-    assert {relation: (of, to) for of, (relation, to) in ties(listed(tmp_path)).items()} == told
+    expected = {"repeat": (f"a-{fork.id}.json", f"a-{fork.replay_of}.json")}
+    assert {relation: (of, to) for of, (relation, to) in relations_by_name(listed(tmp_path)).items()} == expected
 
 
 # ---- Inspect
@@ -121,9 +121,9 @@ def retried(folder: Path) -> tuple[Path, Path]:
     """A log in which one of two samples failed, and the one that went on with it: the other one was copied."""
     good = inspect_build.sample("dover", events=inspect_build.agent())
     bad = inspect_build.retried("brest") | {"error": {"message": "RuntimeError('fog')", "traceback": ""}}
-    again = inspect_build.sample("brest", events=inspect_build.agent("b"), uuid="uuid-again")
+    resumed = inspect_build.sample("brest", events=inspect_build.agent("b"), uuid="uuid-again")
     paths = []
-    for number, samples in enumerate([[good, bad], [good, again]]):
+    for number, samples in enumerate([[good, bad], [good, resumed]]):
         spec = inspect_build.head(f"eval{number}")
         paths.append(folder / f"2026-03-02T0{number}-00-00_tides_task.eval")
         paths[-1].write_bytes(inspect_build.archive(inspect_build.members(spec, samples)))
@@ -133,20 +133,20 @@ def retried(folder: Path) -> tuple[Path, Path]:
 @pytest.mark.parametrize("deep", [False, True])
 def test_samples_that_a_retry_copied_are_copies(tmp_path: Path, deep: bool) -> None:
     first, second = retried(tmp_path)
-    told = ties(listed(tmp_path, deep=deep))
-    assert told[f"{second.name}#dover_epoch_1"] == ("copy", f"{first.name}#dover_epoch_1")
-    assert [of for of, (relation, _) in told.items() if relation == "copy"] == [f"{second.name}#dover_epoch_1"]
+    related = relations_by_name(listed(tmp_path, deep=deep))
+    assert related[f"{second.name}#dover_epoch_1"] == ("copy", f"{first.name}#dover_epoch_1")
+    assert [of for of, (relation, _) in related.items() if relation == "copy"] == [f"{second.name}#dover_epoch_1"]
 
 
-def test_they_count_once(tmp_path: Path) -> None:
+def test_copied_samples_count_once(tmp_path: Path) -> None:
     first, second = retried(tmp_path)
     runs, rows = counted(listed(tmp_path))
     assert runs == len(listed(tmp_path)) - 1
     alone = [counted(listed(path))[1] for path in (first, second)]
     copied = counted([run for run in listed(first) if run.ref.key == "dover_epoch_1"])[1]
     for row in rows:
-        whole = sum(one.count for table in alone for one in table if one.name == row.name)
-        assert row.count == whole - sum(one.count for one in copied if one.name == row.name)
+        whole = sum(other.count for table in alone for other in table if other.name == row.name)
+        assert row.count == whole - sum(other.count for other in copied if other.name == row.name)
 
 
 def test_samples_without_an_id_of_their_own_are_no_copies(tmp_path: Path) -> None:
@@ -155,4 +155,4 @@ def test_samples_without_an_id_of_their_own_are_no_copies(tmp_path: Path) -> Non
     for number in range(2):
         members = inspect_build.members(inspect_build.head(f"eval{number}"), [sample])
         (tmp_path / f"{number}.eval").write_bytes(inspect_build.archive(members))
-    assert {relation for relation, _ in ties(listed(tmp_path)).values()} == {"repeat"}
+    assert {relation for relation, _ in relations_by_name(listed(tmp_path)).values()} == {"repeat"}

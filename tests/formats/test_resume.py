@@ -33,7 +33,7 @@ def test_each_program_has_its_own_command(form: str, expected: str) -> None:
     assert command(run(form)) == expected
 
 
-def test_it_runs_in_the_project_of_the_session() -> None:
+def test_a_resumed_session_runs_in_its_project() -> None:
     assert command(run(source="/home/me/it's mine")) == "cd '/home/me/it'\"'\"'s mine' && claude --resume 1234-ab"
     assert command(run(source="relative")) == command(run(source="/" + "x" * 119)) == COMMANDS["claude-code"]
 
@@ -54,9 +54,9 @@ def test_a_path_with_control_characters_gives_no_command() -> None:
 
 @given(st.text(max_size=40), st.text(max_size=60).map("/".__add__), st.sampled_from(list(COMMANDS)))
 def test_the_shell_reads_only_the_words_that_were_quoted(ident: str, folder: str, form: str) -> None:
-    found = command(run(form, ident, source=folder))
-    if found is not None:
-        words = shlex.split(found)
+    command_line = command(run(form, ident, source=folder))
+    if command_line is not None:
+        arguments = shlex.split(command_line)
         plain = shlex.split(COMMANDS[form].replace("1234-ab", ident))
-        assert words in (plain, ["cd", folder, "&&", *plain])
-        assert exact(found) == found
+        assert arguments in (plain, ["cd", folder, "&&", *plain])
+        assert exact(command_line) == command_line

@@ -35,8 +35,8 @@ VALUES = st.recursive(
 )
 @given(value=VALUES)
 def test_a_value_is_what_was_asked_for_or_nothing(taken: Callable[[Any], object], kind: type, value: Any) -> None:
-    found = taken(value)
-    assert found is None or type(found) is kind
+    parsed = taken(value)
+    assert parsed is None or type(parsed) is kind
 
 
 @given(value=VALUES)

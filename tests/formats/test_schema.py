@@ -98,7 +98,7 @@ def test_values_allowed_in_place_of_an_object_are_not_counted() -> None:
 def test_items_of_a_list_keep_their_places() -> None:
     parts = [{"total": 1}, "x", {"total": "y"}, {"total": 2.5}]
     record, _ = decode({"type": "message", "message": {"role": "assistant", "parts": parts}})
-    assert [one.total for one in record.message.parts] == [1, None, None, 2.5]
+    assert [part.total for part in record.message.parts] == [1, None, None, 2.5]
 
 
 @pytest.mark.parametrize("data", [b'{"type":"note","text":"\\ud800"}', b'{"type":"note","x":NaN,"text":"\\ud800"}'])
@@ -178,8 +178,8 @@ def _seen(record: Any) -> Any:
     if isinstance(record, Raw):
         return plain(record)
     if isinstance(record, list):
-        return [_seen(one) for one in record]
+        return [_seen(item) for item in record]
     if not isinstance(record, msgspec.Struct):
         return record
-    kinds: list[Any] = [one for one in type(record).__mro__ if one.__module__ == __name__]
+    kinds: list[Any] = [cls for cls in type(record).__mro__ if cls.__module__ == __name__]
     return kinds[0].__name__, {name: _seen(getattr(record, name)) for name in kinds[0].__struct_fields__}

@@ -39,9 +39,9 @@ def put(folder: Path, document: Any, name: str = "one.traj.json") -> Path:
 
 def listed(path: Path, *, deep: bool) -> RunSummary:
     with SOURCE.open(str(path)) as file:
-        (found,) = SweAgent().summarize(file, deep=deep)
-    assert isinstance(found, RunSummary)
-    return found
+        (summary,) = SweAgent().summarize(file, deep=deep)
+    assert isinstance(summary, RunSummary)
+    return summary
 
 
 def commands(run: Run) -> list[Span]:
@@ -70,11 +70,11 @@ def test_the_exit_status_says_how_a_run_ended(
     case: str, status: Status, word: str | None, outcome: str, cause: str | None
 ) -> None:
     for deep in (False, True):
-        found = listed(fixture(case), deep=deep)
-        assert (found.status, found.status_word, found.result) == (status, word, outcome)
+        summary = listed(fixture(case), deep=deep)
+        assert (summary.status, summary.status_word, summary.result) == (status, word, outcome)
         if cause is not None:
-            assert found.first_error is not None
-            assert (found.first_error.type, found.first_error.message) == (word, cause)
+            assert summary.first_error is not None
+            assert (summary.first_error.type, summary.first_error.message) == (word, cause)
 
 
 ISSUE = "acme__tides-7"
@@ -120,13 +120,13 @@ TESTS = {
 def test_a_report_beside_a_trajectory_says_whether_it_is_resolved(
     tmp_path: Path, name: str, report: Any, passed: bool | None, source: str | None
 ) -> None:
-    for found in evaluated(tmp_path, name, report):
-        assert [(one.name, one.value, one.passed) for one in found.scores] == (
+    for summary in evaluated(tmp_path, name, report):
+        assert [(score.name, score.value, score.passed) for score in summary.scores] == (
             [] if passed is None else [("resolved", passed, passed)]
         )
-        assert found.outcome == (None if passed is None else "passed" if passed else "failed")
-        assert found.status is Status.OK
-        assert source is None or found.scores[0].source == source
+        assert summary.outcome == (None if passed is None else "passed" if passed else "failed")
+        assert summary.status is Status.OK
+        assert source is None or summary.scores[0].source == source
 
 
 ERROR_ONLY = {"resolved_ids": [], "error_ids": [ISSUE]}
@@ -277,9 +277,9 @@ def test_the_problem_statement_and_the_model_are_in_the_configuration(tmp_path: 
     document = json.loads(fixture("calls").read_bytes())
     as_object = {**document, "replay_config": json.loads(document["replay_config"])}
     for path in (fixture("calls"), put(tmp_path, as_object)):
-        found = listed(path, deep=False)
-        assert (found.model, found.id) == ("gpt-4o", "bridge__drawbridge-7")
-        assert found.prompt == "The drawbridge opens on Sundays only."
+        summary = listed(path, deep=False)
+        assert (summary.model, summary.id) == ("gpt-4o", "bridge__drawbridge-7")
+        assert summary.prompt == "The drawbridge opens on Sundays only."
 
 
 def test_a_history_alone_has_its_responses_as_steps() -> None:
@@ -313,17 +313,17 @@ def test_answers_belong_to_the_calls_that_they_name() -> None:
 
 def test_each_response_says_what_it_used() -> None:
     document = json.loads(fixture("mini").read_bytes())
-    told = [one["extra"] for one in document["messages"] if one["role"] == "assistant"]
+    extras = [message["extra"] for message in document["messages"] if message["role"] == "assistant"]
     run = read(fixture("mini"))
 
     usages = [span.usage for span in responses(run)]
     assert [usage and usage.input_tokens for usage in usages] == [
-        one["response"]["usage"]["prompt_tokens"] for one in told
+        extra["response"]["usage"]["prompt_tokens"] for extra in extras
     ]
-    assert [usage and usage.cost_usd for usage in usages] == [one["cost"] for one in told]
+    assert [usage and usage.cost_usd for usage in usages] == [extra["cost"] for extra in extras]
     total = run.summary.usage
     assert total is not None
-    assert total.input_tokens == sum(one["response"]["usage"]["prompt_tokens"] for one in told)
+    assert total.input_tokens == sum(extra["response"]["usage"]["prompt_tokens"] for extra in extras)
     assert total.cost_usd == document["info"]["model_stats"]["instance_cost"]
     assert not any(total.differs for total in run.body.totals)  # a refused response was paid for, and is no message
 
@@ -427,8 +427,8 @@ def test_fields_that_are_not_known_are_counted() -> None:
 
 
 def test_the_last_run_is_in_the_configuration_of_mini_swe_agent() -> None:
-    (found, *_) = SweAgent().homes({"MSWEA_GLOBAL_CONFIG_DIR": "/quay"}, PurePath("/home/x"))
-    assert found == PurePath("/quay/last_mini_run.traj.json")
+    (home, *_) = SweAgent().homes({"MSWEA_GLOBAL_CONFIG_DIR": "/quay"}, PurePath("/home/x"))
+    assert home == PurePath("/quay/last_mini_run.traj.json")
 
 
 # -- real files --------------------------------------------------------------------------------------------------------
@@ -448,7 +448,7 @@ def test_real_files_are_read_without_problems() -> None:
         assert not run.problems
         assert run.summary.unread is None, (path, run.summary.unread)
         messages = document if isinstance(document, list) else document.get("messages") or document["history"]
-        said = [one for one in messages if one["role"] == "assistant" and not one.get("is_demo")]
+        said = [message for message in messages if message["role"] == "assistant" and not message.get("is_demo")]
         assert run.summary.steps == run.summary.llm_calls == len(said)
         info = {} if isinstance(document, list) else document.get("info", {})
         assert run.summary.status_word == info.get("exit_status")

@@ -32,7 +32,7 @@ from tracetui.export.text import run_lines
 from tracetui.formats import registry
 from tracetui.formats.guard import check_fields
 from tracetui.live.load import Reader
-from tracetui.live.scan import Found, scan
+from tracetui.live.scan import ScannedFile, scan
 from tracetui.model import Operation, Problem, Run, RunRef, RunSummary, Unread
 from tracetui.model.ledger import kinds_of
 from tracetui.model.tally import NAME_LENGTH
@@ -143,7 +143,7 @@ def _is_sound(path: str) -> bool:
         return False
 
 
-def _listing_findings(listed: Found, counted: Found, every: dict[str, Found]) -> Iterator[str]:
+def _listing_findings(listed: ScannedFile, counted: ScannedFile, every: dict[str, ScannedFile]) -> Iterator[str]:
     yield from _caught((*listed.problems, *counted.problems))
     if counted.kind == "problem" and listed.kind == "listed":
         return  # what is damaged lies between the parts that the list stage reads
@@ -162,7 +162,7 @@ def _listing_findings(listed: Found, counted: Found, every: dict[str, Found]) ->
         yield f"ledger: {ledger}"
 
 
-def _class(entry: Found) -> str:
+def _class(entry: ScannedFile) -> str:
     return f"{entry.kind} {entry.format} {entry.reason or [problem.reason for problem in entry.problems]}"[:200]
 
 

@@ -86,14 +86,14 @@ def _in_order(spans: dict[str, Any]) -> list[Any]:
 def from_scratch(root: str) -> dict[str, Any]:
     """Every run below `root` with its spans, as ``ls`` and ``show`` give them now."""
     source = LocalSource()
-    gross = [run for one in scan(source, [root], deep=True) for run in one.runs]
+    gross = [run for file in scan(source, [root], deep=True) for run in file.runs]
     claims = Claims(gross)
-    found = [*map(claims.net, gross)]
-    relations = Relations(found)
+    net_runs = [*map(claims.net, gross)]
+    relations = Relations(net_runs)
     replays, tasks = relations.replay_addresses(), relations.inherited_tasks
     return {
         run.ref.address: _shown(claims.mark(read_run(source, run.ref)), replays[run.ref], tasks.get(run.ref))
-        for run in found
+        for run in net_runs
     }
 
 
@@ -130,24 +130,24 @@ def grown(
     source: Path,
     folder: Path,
     seed: int,
-    left: dict[Path, bytes],
-    may: Callable[[Path, dict[Path, bytes]], bool] = lambda path, left: True,
+    unwritten: dict[Path, bytes],
+    may: Callable[[Path, dict[Path, bytes]], bool] = lambda path, unwritten: True,
     seen: Callable[[dict[str, Any]], dict[str, Any]] = lambda known: known,
 ) -> None:
     """Append what is `left` of files of `source` to files of the same names in `folder`, torn and in bursts."""
     random, replay = Random(seed), Replay()
     with closing(Tail(LocalSource(), [str(folder)], from_start=True)) as tail:
-        while left:
-            path = random.choice([path for path in sorted(left) if may(path, left)])
+        while unwritten:
+            path = random.choice([path for path in sorted(unwritten) if may(path, unwritten)])
             size = random.choice((1, 300, 4_000, 40_000))
             if random.random() < 0.5:  # a burst of whole lines
-                size = left[path].find(b"\n", min(size, len(left[path]) - 1)) + 1 or len(left[path])
+                size = unwritten[path].find(b"\n", min(size, len(unwritten[path]) - 1)) + 1 or len(unwritten[path])
             target = folder / path.relative_to(source)
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("ab") as stream:
-                stream.write(left[path][:size])
-            left[path] = left[path][size:]
-            if not left[path]:
-                del left[path]
+                stream.write(unwritten[path][:size])
+            unwritten[path] = unwritten[path][size:]
+            if not unwritten[path]:
+                del unwritten[path]
             replay.take(tail.events(0.0))
         until_equal(tail, replay, str(folder), seen)

@@ -27,14 +27,14 @@ def engine() -> Iterator[Engine]:
     engine.stop()
 
 
-def told(engine: Engine, run: Run) -> dict[RunRef, Assessment]:
+def collect_assessments(engine: Engine, run: Run) -> dict[RunRef, Assessment]:
     """All mail until that state of a run is assessed."""
-    found: dict[RunRef, Assessment] = {}
+    assessments: dict[RunRef, Assessment] = {}
     end = time.monotonic() + PATIENCE
-    while (known := found.get(run.summary.ref)) is None or known.run is not run:
+    while (known := assessments.get(run.summary.ref)) is None or known.run is not run:
         assert engine.wait(end - time.monotonic()), "nothing came"
-        found |= engine.collect().assessments
-    return found
+        assessments |= engine.collect().assessments
+    return assessments
 
 
 def polling(ident: str, times: int, *, result: str = "queued") -> Run:
@@ -44,19 +44,19 @@ def polling(ident: str, times: int, *, result: str = "queued") -> Run:
 def test_each_run_event_carries_its_own_state(engine: Engine) -> None:
     run = polling("a", 3)
     engine.assessor.assess(run)
-    assert [loop.times for loop in told(engine, run)[run.summary.ref].loops] == [3]
+    assert [loop.times for loop in collect_assessments(engine, run)[run.summary.ref].loops] == [3]
 
     grown = polling("a", 5)
     for state in (polling("a", 4), grown):
         engine.assessor.assess(state)
-    assert [loop.times for loop in told(engine, grown)[run.summary.ref].loops] == [5]
+    assert [loop.times for loop in collect_assessments(engine, grown)[run.summary.ref].loops] == [5]
 
 
 def test_a_context_is_read_as_soon_as_it_is_wanted(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opener, "SHARE", 1_000_000)
     run = polling("a", 3)
     engine.assessor.assess(run)
-    told(engine, run)
+    collect_assessments(engine, run)
     engine.assessor.assess(run, context=True)
     while run.summary.ref not in engine.collect().contexts:
         assert engine.wait(PATIENCE), "nothing came"
@@ -78,7 +78,7 @@ def test_an_unselected_run_is_abandoned(engine: Engine) -> None:
     engine.assessor.assess(other)
     seen.set()
 
-    assert set(told(engine, other)) == {other.summary.ref}
+    assert set(collect_assessments(engine, other)) == {other.summary.ref}
     assert len(loaded) == 1
 
 
@@ -86,4 +86,4 @@ def test_calls_with_other_secrets_are_other_calls_however_they_are_masked(engine
     run = run_of([Did(given={"text": "x" * 200, "api_key": letter * 40}, made="no") for letter in "aabc"])
     assert len(candidates(run)[0].calls) == 4
     engine.assessor.assess(masked := masked_bodies(run, Redactor()))
-    assert [(loop.first, loop.times) for loop in told(engine, masked)[run.summary.ref].loops] == [(0, 2)]
+    assert [(loop.first, loop.times) for loop in collect_assessments(engine, masked)[run.summary.ref].loops] == [(0, 2)]

@@ -25,14 +25,14 @@ def followed(source: Path, folder: Path, seed: int) -> None:
     grown(source, folder, seed, {path: path.read_bytes() for path in files}, _may_be_written)
 
 
-def _may_be_written(path: Path, left: dict[Path, bytes]) -> bool:
+def _may_be_written(path: Path, unwritten: dict[Path, bytes]) -> bool:
     """A sub-agent begins when its session has, a fork when its original is there."""
     if (original := FORKS.get(path.name[:8])) is not None:
-        return not any(original in str(other) for other in left)
+        return not any(original in str(other) for other in unwritten)
     if not path.name.startswith("agent-"):
         return True
-    mains = [other for other in left if path.is_relative_to(other.with_suffix(""))]
-    return all(len(left[main]) < main.stat().st_size - 2_000 for main in mains)
+    mains = [other for other in unwritten if path.is_relative_to(other.with_suffix(""))]
+    return all(len(unwritten[main]) < main.stat().st_size - 2_000 for main in mains)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -27,14 +27,14 @@ def followed(source: Path, folder: Path, seed: int) -> None:
     )
 
 
-def _may_be_written(path: Path, left: dict[Path, bytes]) -> bool:
+def _may_be_written(path: Path, unwritten: dict[Path, bytes]) -> bool:
     """A fork begins when its original is there, an agent when the thread that spawns it has begun."""
     first = path.read_bytes().partition(b"\n")[0]
     if b'"forked_from_id"' in first:
-        return all(path <= other for other in left)
-    before = [other for other in left if other < path]
+        return all(path <= other for other in unwritten)
+    before = [other for other in unwritten if other < path]
     begun = all(
-        len(left[other]) + len(other.read_bytes().partition(b"\n")[0]) < other.stat().st_size for other in before
+        len(unwritten[other]) + len(other.read_bytes().partition(b"\n")[0]) < other.stat().st_size for other in before
     )
     return begun or b'"parent_thread_id"' not in first
 

@@ -65,12 +65,12 @@ class Working:
 
 @pytest.fixture
 def working() -> Iterator[Working]:
-    one = Working()
-    yield one
-    one.throttle.stop()
-    one.differ.stop()
-    one.thread.join(PATIENCE)
-    assert not one.thread.is_alive()
+    worker = Working()
+    yield worker
+    worker.throttle.stop()
+    worker.differ.stop()
+    worker.thread.join(PATIENCE)
+    assert not worker.thread.is_alive()
 
 
 def test_the_first_answer_has_the_first_difference_and_its_words(
@@ -82,10 +82,10 @@ def test_the_first_answer_has_the_first_difference_and_its_words(
 
     mail = working.until(lambda mail: ask in mail.diffs)
 
-    found = mail.diffs[ask]
-    assert isinstance(found, Diff)
-    assert found.first is not None
-    assert found.first.row == FIRST
+    diff = mail.diffs[ask]
+    assert isinstance(diff, Diff)
+    assert diff.first is not None
+    assert diff.first.row == FIRST
     look = mail.diffs[LookAt(ask, FIRST, FIRST, "changes")]
     assert isinstance(look, Look)
     assert any(section.differs for section in look.sections)

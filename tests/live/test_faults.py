@@ -23,9 +23,9 @@ def report(replay: Replay) -> dict[str, Any]:
     """Input of the judge: the markers of every run in order, once a span, and the problems."""
     runs: dict[str, list[str]] = {}
     for address, run in replay.runs.items():
-        found = (MARK.findall(json.dumps(span)) for span in replay.spans[address].values())
-        runs.setdefault(run["id"], []).extend(mark for marks in found for mark in dict.fromkeys(marks))
-    problems = [{"path": path, "reason": one} for path, reasons in replay.problems.items() for one in reasons]
+        marks_by_span = (MARK.findall(json.dumps(span)) for span in replay.spans[address].values())
+        runs.setdefault(run["id"], []).extend(mark for marks in marks_by_span for mark in dict.fromkeys(marks))
+    problems = [{"path": path, "reason": reason} for path, reasons in replay.problems.items() for reason in reasons]
     return {"runs": runs, "problems": problems}
 
 
@@ -34,15 +34,15 @@ def report(replay: Replay) -> dict[str, Any]:
 def test_every_fault_is_survived(tmp_path: Path, mode: str) -> None:
     assert SHARED is not None
     driver = [sys.executable, str(SHARED / "tools" / "tailfaults.py")]
-    folder, truth, told = tmp_path / "traces", tmp_path / "truth.json", tmp_path / "told.jsonl"
+    folder, truth, events = tmp_path / "traces", tmp_path / "truth.json", tmp_path / "events.jsonl"
     folder.mkdir()
     command = [sys.executable, "-m", "tracetui", "tail", str(folder), "--json", "--from-start"]
-    with told.open("wb") as out:
+    with events.open("wb") as out:
         tail = subprocess.Popen([*command, *(["--polling"] if mode == "polling" else [])], stdout=out)
         try:
             write = [*driver, str(folder), "--truth", str(truth), "--lines", "40", "--hold", "0"]
             subprocess.run(write, check=True, timeout=PATIENCE, capture_output=True)
-            verdict = _verdict(driver, truth, told, tmp_path / "report.json")
+            verdict = _verdict(driver, truth, events, tmp_path / "report.json")
         finally:
             tail.send_signal(signal.SIGINT)
             try:
@@ -54,16 +54,16 @@ def test_every_fault_is_survived(tmp_path: Path, mode: str) -> None:
     assert status == 130
 
 
-def _verdict(driver: list[str], truth: Path, told: Path, reported: Path) -> str:
+def _verdict(driver: list[str], truth: Path, events: Path, reported: Path) -> str:
     """The judge's verdict, once it is content or time is up."""
     deadline = time.monotonic() + PATIENCE
-    words = ""
-    while not words.startswith("19 of 19") and time.monotonic() < deadline:
+    verdict = ""
+    while not verdict.startswith("19 of 19") and time.monotonic() < deadline:
         replay = Replay()
-        for line in told.read_bytes().splitlines(keepends=True):
+        for line in events.read_bytes().splitlines(keepends=True):
             if line.endswith(b"\n"):
                 replay.line(line)
         reported.write_text(json.dumps(report(replay)))
         judge = [*driver, "--judge", str(truth), str(reported)]
-        words = subprocess.run(judge, check=False, timeout=PATIENCE, capture_output=True, text=True).stdout
-    return words
+        verdict = subprocess.run(judge, check=False, timeout=PATIENCE, capture_output=True, text=True).stdout
+    return verdict

@@ -149,7 +149,7 @@ def test_a_file_elsewhere_may_always_have_changed() -> None:
 
 
 @LINUX
-def test_it_wakes_on_events_and_releases_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_watch_wakes_on_events_and_releases_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch_module, "POLL_SECONDS", 3600.0)
     monkeypatch.setattr(watch_module, "CHECK_SECONDS", 3600.0)
     before = descriptors()
@@ -200,7 +200,7 @@ def test_other_files_of_a_run_wake_too_also_in_a_folder_that_comes_later(tmp_pat
 
 
 @pytest.mark.usefixtures("way")
-def test_it_follows_one_file_after_the_other(tmp_path: Path) -> None:
+def test_a_file_watch_follows_one_file_after_the_other(tmp_path: Path) -> None:
     """In the same folder, another one, in folders of parts, elsewhere, and back."""
     files = [tmp_path / "a.jsonl", tmp_path / "b.jsonl", tmp_path / "x" / "c.jsonl", tmp_path / "a.jsonl"]
     parts = tmp_path / "x" / "parts"

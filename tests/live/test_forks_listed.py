@@ -19,32 +19,32 @@ FORKS = ROOT / "tests" / "formats" / "claude_code" / "fork" / "input" / "project
 @pytest.mark.parametrize("comes", [True, False])
 def test_a_fork_counts_differently_when_its_original_comes_or_goes(tmp_path: Path, comes: bool) -> None:
     source = Gated()
-    found: dict[str, tuple[RunSummary, ...]] = {}
+    runs_by_path: dict[str, tuple[RunSummary, ...]] = {}
     for path in FORKS.glob("*.jsonl"):
         shutil.copy(path, tmp_path / path.name)
     original = next(FORKS.glob("f0*.jsonl"))
     fork = str(tmp_path / next(FORKS.glob("f1*.jsonl")).name)
 
     def take(mail: Mail) -> None:
-        found.update({one.path: one.runs for one in mail.found if not one.runs or one.runs[0].deep})
+        runs_by_path.update({file.path: file.runs for file in mail.files if not file.runs or file.runs[0].deep})
 
     def net() -> RunSummary:
-        claims = Claims(run for runs in found.values() for run in runs)
-        return claims.net(found[fork][0])
+        claims = Claims(run for runs in runs_by_path.values() for run in runs)
+        return claims.net(runs_by_path[fork][0])
 
     def counted(mail: Mail) -> bool:
         take(mail)
-        return fork in found and mail.stage == ""
+        return fork in runs_by_path and mail.stage == ""
 
     def changed(mail: Mail) -> bool:
         take(mail)
-        return str(tmp_path / original.name) in {one.path for one in mail.found}
+        return str(tmp_path / original.name) in {file.path for file in mail.files}
 
     if comes:
         (tmp_path / original.name).unlink()
     with listing(tmp_path, source) as (_, mailbox):
         collect(mailbox, counted)
-        before, gross = net(), found[fork]
+        before, gross = net(), runs_by_path[fork]
         source.watched.clear()
         if comes:
             shutil.copy(original, tmp_path / "coming")
@@ -52,7 +52,7 @@ def test_a_fork_counts_differently_when_its_original_comes_or_goes(tmp_path: Pat
         else:
             (tmp_path / original.name).unlink()
         collect(mailbox, changed)
-    assert found[fork] == gross
+    assert runs_by_path[fork] == gross
     counts, copies = (before, net()) if comes else (net(), before)
     assert counts.usage is not None
     assert copies.usage is not None

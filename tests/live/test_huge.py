@@ -10,7 +10,7 @@ import pytest
 
 from tests.shared import PATIENCE
 from tracetui.live.engine import Engine
-from tracetui.live.scan import FIRST_RUNS, Found, Scanner, entries
+from tracetui.live.scan import FIRST_RUNS, ScannedFile, Scanner, entries
 from tracetui.model import Run, RunRef
 from tracetui.sources.local import LocalSource
 from tracetui.store.store import Store
@@ -34,24 +34,24 @@ def session(path: Path, turns: int) -> None:
 
 def test_the_first_runs_of_a_file_are_reported_while_it_is_read(tmp_path: Path) -> None:
     rows(tmp_path / "rows.jsonl", 60)
-    told: list[Found] = []
+    partial: list[ScannedFile] = []
     (entry,) = entries(SOURCE, [str(tmp_path)])
-    found = Scanner(SOURCE).look(entry, deep=False, on_partial=told.append)
-    assert [(len(one.runs), one.whole) for one in told] == [(FIRST_RUNS, False)]
-    assert (len(found.runs), found.whole) == (60, True)
-    assert found.runs[:FIRST_RUNS] == told[0].runs
+    file = Scanner(SOURCE).look(entry, deep=False, on_partial=partial.append)
+    assert [(len(file.runs), file.whole) for file in partial] == [(FIRST_RUNS, False)]
+    assert (len(file.runs), file.whole) == (60, True)
+    assert file.runs[:FIRST_RUNS] == partial[0].runs
 
 
 def test_an_early_answer_replaces_nothing(tmp_path: Path) -> None:
     rows(tmp_path / "rows.jsonl", 60)
-    told: list[Found] = []
+    partial: list[ScannedFile] = []
     (entry,) = entries(SOURCE, [str(tmp_path)])
-    whole = Scanner(SOURCE).look(entry, deep=False, on_partial=told.append)
+    whole = Scanner(SOURCE).look(entry, deep=False, on_partial=partial.append)
     store = Store()
     store.apply([whole], 0.0)
-    store.apply(told, 0.0)
+    store.apply(partial, 0.0)
     assert (len(store.runs), store.overview.runs) == (60, 60)
-    store.apply([Found(path=entry.path, reason="no trace any more")], 0.0)
+    store.apply([ScannedFile(path=entry.path, reason="no trace any more")], 0.0)
     assert (len(store.runs), store.overview.runs) == (0, 0)
 
 

@@ -17,8 +17,8 @@ from tracetui.sources.local import LocalSource
 
 def states(method: int) -> list[bytes]:
     """The archive after each flush; the last one has its end."""
-    told = list(members(head("evalOfTail"), [sample("dover"), retried("brest"), sample("dover", 2)]).items())
-    return [archive(told[:count], method) for count in (1, 3, 5, 7, len(told))]
+    written = list(members(head("evalOfTail"), [sample("dover"), retried("brest"), sample("dover", 2)]).items())
+    return [archive(written[:count], method) for count in (1, 3, 5, 7, len(written))]
 
 
 @pytest.mark.parametrize("way", ["in place", "torn", "renamed"])

@@ -33,48 +33,50 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 
 def refs(folder: Path) -> list[RunRef]:
-    found = scan(LocalSource(), [str(folder)], deep=False)
-    return sorted(run.ref for one in found for run in one.runs)
+    files = scan(LocalSource(), [str(folder)], deep=False)
+    return sorted(run.ref for file in files for run in file.runs)
 
 
-def mail(engine: Engine, until: Callable[[JobProgress], bool] = lambda told: told.finished) -> list[JobProgress]:
+def mail(
+    engine: Engine, until: Callable[[JobProgress], bool] = lambda progress: progress.finished
+) -> list[JobProgress]:
     """All progress up to that condition."""
-    told: list[JobProgress] = []
+    reports: list[JobProgress] = []
     end = time.monotonic() + PATIENCE
-    while not told or not until(told[-1]):
+    while not reports or not until(reports[-1]):
         assert engine.wait(end - time.monotonic()), "nothing came"
         survey = engine.collect().progress
         if survey is not None:
-            told.append(survey)
-    return told
+            reports.append(survey)
+    return reports
 
 
-def test_a_search_tells_every_hit_and_its_end(tmp_path: Path, engine: Engine) -> None:
+def test_a_search_reports_every_hit_and_its_end(tmp_path: Path, engine: Engine) -> None:
     for number in range(30):
         paprika(tmp_path / f"{number:02}.json", f"{number:02}")
     known = refs(tmp_path)
     (tmp_path / "07.json").unlink()
 
     engine.start_job(grep_job(known, Needle("found 2"), Options()))
-    told = mail(engine)
+    reports = mail(engine)
 
-    new = [item for survey in told for item in survey.new]
+    new = [item for survey in reports for item in survey.new]
     assert [item.ref for item in new if isinstance(item, Hit)] == [ref for ref in known if "07" not in ref.path]
     assert [Path(item.path).name for item in new if isinstance(item, Problem)] == ["07.json"]
-    assert (told[-1].done, told[-1].total, told[-1].finished) == (30, 30, True)
-    assert [survey.done for survey in told] == sorted(survey.done for survey in told)
-    assert not any(survey.finished for survey in told[:-1])
+    assert (reports[-1].done, reports[-1].total, reports[-1].finished) == (30, 30, True)
+    assert [survey.done for survey in reports] == sorted(survey.done for survey in reports)
+    assert not any(survey.finished for survey in reports[:-1])
 
 
-def test_no_more_is_found_than_anybody_wants(tmp_path: Path, engine: Engine) -> None:
+def test_a_search_stops_at_its_limit(tmp_path: Path, engine: Engine) -> None:
     for number in range(9):
         paprika(tmp_path / f"{number:02}.json", f"{number:02}", steps=1)
 
     engine.start_job(grep_job(refs(tmp_path), Needle("found 1"), Options(), most=4))
-    told = mail(engine)
+    reports = mail(engine)
 
-    assert sum(len(survey.new) for survey in told) == 4
-    assert told[-1].more
+    assert sum(len(survey.new) for survey in reports) == 4
+    assert reports[-1].more
 
 
 class Steps:
@@ -103,10 +105,10 @@ def test_a_new_job_takes_the_place_of_the_old(engine: Engine) -> None:
     second.finish = True
 
     engine.start_job(second.job)
-    told = mail(engine, lambda survey: survey.job is second.job)
+    reports = mail(engine, lambda survey: survey.job is second.job)
 
     assert first.ended.wait(PATIENCE)
-    assert told[-1].finished
+    assert reports[-1].finished
 
 
 def test_unread_progress_is_merged_per_job(engine: Engine) -> None:
@@ -121,14 +123,14 @@ def test_unread_progress_is_merged_per_job(engine: Engine) -> None:
     assert seen == list(range(1, steps.count + 1))
 
 
-def test_it_tells_no_oftener_than_it_says(engine: Engine) -> None:
+def test_reports_come_no_faster_than_their_interval(engine: Engine) -> None:
     steps = Steps()
     began = time.monotonic()
     engine.start_job(steps.job)
-    told = mail(engine, lambda survey: time.monotonic() - began > 10 * NEWS_SECONDS)
+    reports = mail(engine, lambda survey: time.monotonic() - began > 10 * NEWS_SECONDS)
     steps.finish = True
 
-    assert len(told) <= (time.monotonic() - began) / NEWS_SECONDS + 1
+    assert len(reports) <= (time.monotonic() - began) / NEWS_SECONDS + 1
 
 
 def test_a_stopped_job_reports_nothing(engine: Engine) -> None:
@@ -143,7 +145,7 @@ def test_a_stopped_job_reports_nothing(engine: Engine) -> None:
     assert not engine.wait(3 * NEWS_SECONDS)
 
 
-def test_it_rests_while_a_key_makes_something_else_read(
+def test_a_job_pauses_while_a_key_press_reads_something_else(
     tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paprika(tmp_path / "a.json", "a")
@@ -171,9 +173,9 @@ def test_a_lost_connection_ends_the_job_and_is_reported(engine: Engine) -> None:
         raise LinkLost("the link to box is down")
 
     engine.start_job(Job("steps", 2, work))
-    told = mail(engine)
+    reports = mail(engine)
 
-    assert (told[-1].lost, told[-1].done, told[-1].finished) == ("the link to box is down", 1, True)
+    assert (reports[-1].lost, reports[-1].done, reports[-1].finished) == ("the link to box is down", 1, True)
 
 
 def test_the_bug_of_a_job_reaches_the_app(engine: Engine) -> None:
@@ -203,19 +205,19 @@ def test_contrast_finds_the_planted_features(tmp_path: Path, engine: Engine) -> 
     Path(b[0].path).unlink()
 
     engine.start_job(contrast_job(a, b))
-    told = mail(engine)
+    reports = mail(engine)
 
-    found = told[-1].result
-    assert isinstance(found, Contrast)
-    first = found.findings[0]
+    result = reports[-1].result
+    assert isinstance(result, Contrast)
+    first = result.findings[0]
     assert (first.label, first.in_a, first.of_a, first.in_b, first.of_b) == (
         "search(q=q3), also search → search → search +1", 4, 4, 0, 7
     )  # fmt: skip
     assert first.example == (a[0], "s2")
-    assert found.note == ""
-    assert [item.path for survey in told for item in survey.new] == [b[0].path]
-    assert (told[-1].done, told[-1].total) == (12, 12)
-    assert Contrasts(LocalSource()).of(a, b) == found
+    assert result.note == ""
+    assert [item.path for survey in reports for item in survey.new] == [b[0].path]
+    assert (reports[-1].done, reports[-1].total) == (12, 12)
+    assert Contrasts(LocalSource()).compute(a, b) == result
 
 
 def test_replays_that_first_differ_at_one_step_share_that(tmp_path: Path) -> None:
@@ -224,21 +226,21 @@ def test_replays_that_first_differ_at_one_step_share_that(tmp_path: Path) -> Non
         paprika(tmp_path / f"{number:02}.json", f"{number:02}", steps=2 if number <= 10 else 3)
     first, *replays = refs(tmp_path)
 
-    found = Contrasts(LocalSource(), original=lambda ref: first if ref in replays else None).of(
+    contrast = Contrasts(LocalSource(), original=lambda ref: first if ref in replays else None).compute(
         replays[:10], replays[10:]
     )
 
-    words = [feature.label for finding in found.findings for feature in finding.features]
-    assert "first differs from its original at step 3 search (left out)" in words
+    texts = [feature.label for finding in contrast.findings for feature in finding.features]
+    assert "first differs from its original at step 3 search (left out)" in texts
 
 
 def test_contrast_reads_no_more_than_it_says(tmp_path: Path) -> None:
     a, b = write_sides(tmp_path)
 
-    found = Contrasts(LocalSource(), most=3).of(a, b)
+    contrast = Contrasts(LocalSource(), most=3).compute(a, b)
 
-    assert found.findings == ()  # chance explains three of three
-    assert found.note == "3 of 4 runs were read; 3 of 8 runs were read"
+    assert contrast.findings == ()  # chance explains three of three
+    assert contrast.note == "3 of 4 runs were read; 3 of 8 runs were read"
 
 
 def test_statistics_count_every_run(tmp_path: Path, engine: Engine) -> None:

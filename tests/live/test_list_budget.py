@@ -15,7 +15,7 @@ from zstandard import ZstdCompressor
 from tests.formats.inspect_build import archive
 from tests.live.test_lister import collect, listing
 from tests.shared import PATIENCE, ROOT
-from tracetui.live.scan import Found, Scanner, entries
+from tracetui.live.scan import ScannedFile, Scanner, entries
 from tracetui.sources.base import HEAD_SIZE, File, FileView, Stat
 from tracetui.sources.file_views import LIST_BUDGET, Budget, unpacked
 from tracetui.sources.local import LocalSource
@@ -64,9 +64,9 @@ class Counting(LocalSource):
         return unpacked(Counted(getattr(file, "_file", file), self)) if path.endswith(".zst") else Counted(file, self)
 
 
-def looked(source: LocalSource, path: Path, *, budget: Budget | None = None) -> Found:
+def look(source: LocalSource, path: Path, *, budget: Budget | None = None) -> ScannedFile:
     folder = str(path.parent)
-    entry = next(one for one in entries(source, [folder]) if one.path == str(path))
+    entry = next(entry for entry in entries(source, [folder]) if entry.path == str(path))
     return Scanner(source, [folder]).look(entry, deep=budget is None, budget=budget)
 
 
@@ -106,8 +106,8 @@ def case_with(shape: str, name: str) -> str:
     """The first case that has such a file."""
     folder, _, wanted = shape.partition("/")
     cases = sorted((CASES / folder).glob(wanted.replace("{}", "*")))
-    found = next(case for case in cases if any(path.is_file() for path in (case / "input").rglob(name)))
-    return found.relative_to(CASES).as_posix()
+    match = next(case for case in cases if any(path.is_file() for path in (case / "input").rglob(name)))
+    return match.relative_to(CASES).as_posix()
 
 
 @pytest.mark.parametrize(("shape", "name"), SHAPES, ids=" ".join)
@@ -116,12 +116,12 @@ def test_a_file_with_a_hole_of_a_terabyte_is_listed_at_once_and_read_soon(
 ) -> None:
     path, source = sparse(tmp_path, case_with(shape, name), name), Counting()
 
-    listed = looked(source, path, budget=Budget(LIST_BUDGET))
+    listed = look(source, path, budget=Budget(LIST_BUDGET))
     assert listed.kind in ("listed", "problem") or listed.part_of
     assert source.count <= LIST_BUDGET + HEAD_SIZE
 
     source.count = 0
-    assert looked(source, path).kind in ("listed", "problem")
+    assert look(source, path).kind in ("listed", "problem")
     assert source.count <= DEEP_MOST
 
 
@@ -135,7 +135,7 @@ def test_only_the_head_of_a_trace_is_there(tmp_path: Path, head: bytes, name: st
     os.truncate(path, TERABYTE)
 
     for budget in (Budget(LIST_BUDGET), None):
-        assert looked(source, path, budget=budget).path == str(path)
+        assert look(source, path, budget=budget).path == str(path)
     assert source.count <= DEEP_MOST
 
 
@@ -160,11 +160,11 @@ def test_the_list_stage_reads_no_more_of_a_long_file_than_its_budget(tmp_path: P
     long.write_bytes(first + middle * (3 * budget // 2 // len(middle)) + (rest[-1] if rest else b""))
     source = Counting()
 
-    found = looked(source, long, budget=Budget(budget))
-    assert found.kind == "listed"
+    file = look(source, long, budget=Budget(budget))
+    assert file.kind == "listed"
     assert source.count <= budget + HEAD_SIZE
-    assert all(not run.deep for run in found.runs)
-    counted = looked(source, long)
+    assert all(not run.deep for run in file.runs)
+    counted = look(source, long)
     assert counted.kind == "listed"
     assert not counted.unread
 
@@ -175,8 +175,8 @@ def test_a_long_session_without_a_prompt_in_its_head_is_listed_by_its_ends(tmp_p
     turn = b'{"v":1,"kind":"assistant_turn","turn":1,"blocks":[{"type":"text","text":"t"}],"stop_reason":"end_turn"}\n'
     path.write_bytes(start + turn * 100_000 + b'{"v":1,"kind":"session_end","stop_reason":"end_turn","elapsed_ms":5}\n')
 
-    found = looked(source, path, budget=Budget(LIST_BUDGET))
-    assert (found.unread, found.runs[0].id, found.runs[0].duration_ms) == (False, "s", 5)
+    file = look(source, path, budget=Budget(LIST_BUDGET))
+    assert (file.unread, file.runs[0].id, file.runs[0].duration_ms) == (False, "s", 5)
     assert source.count < 5 << 20
 
 
@@ -188,7 +188,7 @@ def test_a_large_database_that_would_have_to_be_copied_is_not_listed(tmp_path: P
     Path(f"{path}{log}").write_bytes(b"x")
     os.truncate(path, 2 * LIST_BUDGET)
 
-    listed = looked(LocalSource(), path, budget=Budget(LIST_BUDGET))
+    listed = look(LocalSource(), path, budget=Budget(LIST_BUDGET))
     assert (listed.reason, listed.unread) == ("not read yet", True)
 
 
@@ -197,13 +197,13 @@ def test_statements_of_the_list_stage_come_from_one_budget(tmp_path: Path, monke
     shutil.copytree(CASES / case_with("opencode/{}", "*.db") / "input", tmp_path, dirs_exist_ok=True)
     path = next(tmp_path.rglob("*.db"))
     budget = Budget(LIST_BUDGET)
-    assert not looked(LocalSource(), path, budget=budget).unread
+    assert not look(LocalSource(), path, budget=budget).unread
     budget = Budget(LIST_BUDGET)
     budget.ops = 0
 
-    listed = looked(LocalSource(), path, budget=budget)
+    listed = look(LocalSource(), path, budget=budget)
     assert (listed.kind, listed.unread, listed.problems) == ("listed", True, ())
-    assert all(run.deep for run in looked(LocalSource(), path).runs)
+    assert all(run.deep for run in look(LocalSource(), path).runs)
 
 
 def test_decompressed_files_count_against_the_budget(tmp_path: Path) -> None:
@@ -216,9 +216,9 @@ def test_decompressed_files_count_against_the_budget(tmp_path: Path) -> None:
     path.write_bytes(ZstdCompressor().compress(b"".join([first, *rest, *lines])))
     assert path.stat().st_size < LIST_BUDGET // 4
 
-    listed = looked(source, path, budget=Budget(LIST_BUDGET))
+    listed = look(source, path, budget=Budget(LIST_BUDGET))
     assert (listed.kind, listed.unread, len(listed.runs)) == ("listed", True, 1)
-    assert looked(source, path).runs[0].deep
+    assert look(source, path).runs[0].deep
 
 
 def test_decompressed_archive_members_count_against_the_budget(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_decompressed_archive_members_count_against_the_budget(tmp_path: Path) -
     text = b"[" + b'{"id": 1, "epoch": 1},' * (LIST_BUDGET // 8) + b'{"id": 2, "epoch": 1}]'
     path.write_bytes(archive({"header.json": head, "summaries.json": text}))
 
-    listed = looked(LocalSource(), path, budget=Budget(LIST_BUDGET))
+    listed = look(LocalSource(), path, budget=Budget(LIST_BUDGET))
     assert (listed.kind, listed.unread) == ("listed", True)
 
 
@@ -269,21 +269,21 @@ def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
 def test_a_large_file_delays_no_other(tmp_path: Path, pair: tuple[Path, Path]) -> None:
     source = Slow("large.jsonl")
     with listing(tmp_path, source) as (_, mailbox):
-        counted: dict[str, Found] = {}
+        counted: dict[str, ScannedFile] = {}
 
         def deep(path: Path) -> bool:
             return any(run.deep for run in counted[str(path)].runs) if str(path) in counted else False
 
-        mails = collect(mailbox, lambda mail: counted.update({one.path: one for one in mail.found}) or deep(pair[1]))
+        mails = collect(mailbox, lambda mail: counted.update({file.path: file for file in mail.files}) or deep(pair[1]))
         assert any(mail.listed for mail in mails)
         listed = counted[str(pair[0])]
         assert (listed.unread, [run.deep for run in listed.runs]) == (True, [False])
 
         pair[1].write_bytes(pair[1].read_bytes() * 2)  # neither are changes of others delayed
-        collect(mailbox, lambda mail: any(one.path == str(pair[1]) for one in mail.found))
+        collect(mailbox, lambda mail: any(file.path == str(pair[1]) for file in mail.files))
 
         source.gate.set()
-        mails = collect(mailbox, lambda mail: counted.update({one.path: one for one in mail.found}) or deep(pair[0]))
+        mails = collect(mailbox, lambda mail: counted.update({file.path: file for file in mail.files}) or deep(pair[0]))
         assert counted[str(pair[0])].runs[0].spans == 1_500
         if mails[-1].stage:
             collect(mailbox, lambda mail: not mail.stage)
@@ -293,11 +293,12 @@ def test_a_large_file_that_changes_is_read_again_and_one_that_goes_is_forgotten(
     tmp_path: Path, pair: tuple[Path, Path]
 ) -> None:
     with listing(tmp_path, LocalSource()) as (_, mailbox):
-        collect(mailbox, lambda mail: any(run.spans == 1_500 for one in mail.found for run in one.runs))
+        collect(mailbox, lambda mail: any(run.spans == 1_500 for file in mail.files for run in file.runs))
         with pair[0].open("ab") as writer:
             writer.write(pair[0].read_bytes().splitlines(keepends=True)[0].replace(b"0" * 16, b"9" * 16, 2))
         collect(
-            mailbox, lambda mail: any(one.path == str(pair[0]) and run.deep for one in mail.found for run in one.runs)
+            mailbox,
+            lambda mail: any(file.path == str(pair[0]) and run.deep for file in mail.files for run in file.runs),
         )
         pair[0].unlink()
-        collect(mailbox, lambda mail: any(one.path == str(pair[0]) and not one.runs for one in mail.found))
+        collect(mailbox, lambda mail: any(file.path == str(pair[0]) and not file.runs for file in mail.files))

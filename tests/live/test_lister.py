@@ -103,7 +103,7 @@ def test_half_a_file_is_given_its_time_also_after_the_link_was_down(tmp_path: Pa
         (tmp_path / "half.json").write_text('{"id": ')
         assert source.refused.wait(PATIENCE)
         source.cut_off = False
-        collect(mailbox, lambda mail: any(found.kind == "problem" for found in mail.found))
+        collect(mailbox, lambda mail: any(file.kind == "problem" for file in mail.files))
         assert time.monotonic() - source.opened_at[0] >= STILL_SECONDS
 
 
@@ -112,12 +112,12 @@ def test_a_run_is_counted_again_when_another_of_its_files_grows(tmp_path: Path) 
     part = next((tmp_path / "there").rglob("agent-ant01.jsonl"))
     last = part.read_bytes().split(b"\n")[-2]
     with listing(tmp_path, Gated()) as (_, mailbox):
-        counted = collect(mailbox, lambda mail: any(run.deep for found in mail.found for run in found.runs))
-        (spans,) = {run.spans for mail in counted for found in mail.found for run in found.runs if run.deep}
+        counted = collect(mailbox, lambda mail: any(run.deep for file in mail.files for run in file.runs))
+        (spans,) = {run.spans for mail in counted for file in mail.files for run in file.runs if run.deep}
         assert spans is not None
         with part.open("ab") as writer:
             writer.write(last.replace(b"msg_w1", b"msg_w2").replace(b'"uuid":"', b'"uuid":"new') + b"\n")
-        collect(mailbox, lambda mail: any(run.spans == spans + 1 for found in mail.found for run in found.runs))
+        collect(mailbox, lambda mail: any(run.spans == spans + 1 for file in mail.files for run in file.runs))
 
 
 def test_a_part_that_came_before_its_main_file_is_no_run_of_its_own_once_that_is_there(tmp_path: Path) -> None:
@@ -126,13 +126,13 @@ def test_a_part_that_came_before_its_main_file_is_no_run_of_its_own_once_that_is
     shutil.copy(case / part, tmp_path)
     with listing(tmp_path, LocalSource()) as (_, mailbox):
         mails = collect(mailbox, lambda mail: mail.watching is not None)
-        assert all(found.runs for mail in mails for found in mail.found)
+        assert all(file.runs for mail in mails for file in mail.files)
 
         shutil.copy(case / main, tmp_path / "written")
         (tmp_path / "written").rename(tmp_path / main)
-        mails = collect(mailbox, lambda mail: any(found.part_of for found in mail.found))
+        mails = collect(mailbox, lambda mail: any(file.part_of for file in mail.files))
 
-    came = {Path(found.path).name: found for mail in mails for found in mail.found}
+    came = {Path(file.path).name: file for mail in mails for file in mail.files}
     assert came[main].runs
     assert (came[part].runs, came[part].part_of) == ((), str(tmp_path / main))
 
@@ -141,7 +141,7 @@ def test_the_thread_that_counts_finds_the_causes(tmp_path: Path) -> None:
     Night(tmp_path).fill(12)
     with listing(tmp_path, LocalSource()) as (_, mailbox):
         mails = collect(mailbox, lambda mail: mail.watching is not None)
-    runs = {run.ref: run for mail in mails for found in mail.found for run in found.runs}
+    runs = {run.ref: run for mail in mails for file in mail.files for run in file.runs}
     before = cause._failure_of.cache_info().misses
     assert len(groups(runs.values())) == 12
     assert cause._failure_of.cache_info().misses == before

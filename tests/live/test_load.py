@@ -26,8 +26,8 @@ def record(turn: int, text: str = "hello") -> dict[str, Any]:
     return {"v": 1, "kind": "assistant_turn", "turn": turn, "blocks": [block], "stop_reason": "end_turn"}
 
 
-def line(one: dict[str, Any]) -> bytes:
-    return json.dumps(one).encode() + b"\n"
+def line(record: dict[str, Any]) -> bytes:
+    return json.dumps(record).encode() + b"\n"
 
 
 def append(path: Path, data: bytes) -> None:
@@ -40,7 +40,7 @@ def why(reader: Reader) -> str:
     return reader.failure.reason if reader.failure is not None else ""
 
 
-def same(reader: Reader) -> None:
+def check_same(reader: Reader) -> None:
     """The reader's state equals that of a new one."""
     run, expected = reader.build(), read_run(SOURCE, reader.ref)
     assert repr(reader.summary()) == repr(run.summary)
@@ -69,7 +69,7 @@ def test_appended_spans_are_fresh(tmp_path: Path) -> None:
     now = {span.id for span in reader.build().spans}
     assert set(reader.fresh) >= now - known > set()
     assert len(reader) == len(now)
-    same(reader)
+    check_same(reader)
 
 
 def test_a_half_line_is_no_problem(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_half_line_is_no_problem(tmp_path: Path) -> None:
     assert (reader.build().problems, reader.failure) == ((), None)
     append(path, line(record(1))[40:])
     assert reader.read()
-    same(reader)
+    check_same(reader)
 
 
 def test_a_half_written_file_heals(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_half_written_file_heals(tmp_path: Path) -> None:
     path.write_bytes(WHOLE)
     assert reader.read()
     assert (why(reader), reader.build().problems) == ("", ())
-    same(reader)
+    check_same(reader)
 
 
 def test_a_file_that_cannot_be_read_is_still_seen_to_be_written_to(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_broken_file_keeps_the_data_read_before(tmp_path: Path) -> None:
     assert reader.read()
     assert (why(reader), reader.reset, len(reader)) == ("", True, len(reader.fresh))
     assert len(reader) < len(spans)
-    same(reader)
+    check_same(reader)
 
 
 @pytest.mark.parametrize("name", ["paprika", "ccpa"])
@@ -145,7 +145,7 @@ def test_a_file_that_is_gone_and_comes_back(tmp_path: Path, name: str) -> None:
     assert not reader.read()
     path.write_bytes(data)
     assert reader.read()
-    same(reader)
+    check_same(reader)
 
 
 def test_following_keeps_no_bodies(tmp_path: Path) -> None:
@@ -197,4 +197,4 @@ def test_after_any_change_the_reader_equals_a_full_read(
         path.write_bytes(line(START) + line(record(7)))
     while reader.read() or reader.more:
         pass
-    same(reader)
+    check_same(reader)

@@ -42,8 +42,8 @@ def listed(folder: Path) -> dict[str, tuple[int, list[str]]]:
     command = [sys.executable, "-c", LISTED, str(LIMIT), str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
-    found: dict[str, tuple[int, list[str]]] = json.loads(done.stdout)
-    return {os.path.relpath(path, folder) if path != "peak" else path: one for path, one in found.items()}
+    results: dict[str, tuple[int, list[str]]] = json.loads(done.stdout)
+    return {os.path.relpath(path, folder) if path != "peak" else path: result for path, result in results.items()}
 
 
 def sparse(path: Path, head: bytes) -> None:
@@ -62,8 +62,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def good_runs(found: dict[str, tuple[int, list[str]]]) -> int:
-    return sum(one[0] for path, one in found.items() if path.startswith("good"))
+def good_runs(results: dict[str, tuple[int, list[str]]]) -> int:
+    return sum(result[0] for path, result in results.items() if path.startswith("good"))
 
 
 def test_documents_of_a_gigabyte_are_problems(folder: Path) -> None:
@@ -73,12 +73,14 @@ def test_documents_of_a_gigabyte_are_problems(folder: Path) -> None:
     sparse(folder / "b" / "prt_1.json", b'{"id":"prt_1","messageID":"msg_1","sessionID":"ses_1","type":"text","text":"')
     sparse(folder / "b" / "otlp.json", b'{\n "resourceSpans": [')
     sparse(folder / "b" / "rows.jsonl", b'{"trace":{"FORMAT":"open_responses","items":[]}}\n{"trace":"')
-    found = listed(folder)
+    results = listed(folder)
 
-    assert before == good_runs(found) > 0
-    assert found["peak"] < 900  # type: ignore[operator]
-    for path, (_, problems) in ((path, one) for path, one in found.items() if path[:2] in ("a/", "b/")):
-        assert any("not read: " in one or "too large" in one or "too long" in one for one in problems), (path, problems)
+    assert before == good_runs(results) > 0
+    assert results["peak"] < 900  # type: ignore[operator]
+    for path, (_, problems) in ((path, result) for path, result in results.items() if path[:2] in ("a/", "b/")):
+        assert any(
+            "not read: " in problem or "too large" in problem or "too long" in problem for problem in problems
+        ), (path, problems)
 
 
 def test_bombs_are_problems(folder: Path) -> None:
@@ -90,12 +92,12 @@ def test_bombs_are_problems(folder: Path) -> None:
         (folder / f"{number}.eval").write_bytes(archive(members))
     line = b'{"timestamp":"2026-03-01T09:00:00Z","type":"session_meta","payload":{"id":"s"}}\n'
     (folder / "rollout-x.jsonl.zst").write_bytes(ZstdCompressor().compress(line + bomb))
-    found = listed(folder)
+    results = listed(folder)
 
-    assert before == good_runs(found) > 0
-    assert found["peak"] < 600  # type: ignore[operator]
+    assert before == good_runs(results) > 0
+    assert results["peak"] < 600  # type: ignore[operator]
     for name in ("0.eval", "1.eval", "2.eval", "rollout-x.jsonl.zst"):
-        assert any("not read: " in one for one in found[name][1]), (name, found[name])
+        assert any("not read: " in problem for problem in results[name][1]), (name, results[name])
 
 
 def test_a_file_larger_than_memory_is_a_problem(folder: Path) -> None:
@@ -103,7 +105,7 @@ def test_a_file_larger_than_memory_is_a_problem(folder: Path) -> None:
     case = next(path for path in sorted((CASES / "hypergraph").glob("*/input/*.json")) if "steps" in path.read_text())
     empty = b"{}," * (100 << 20 >> 2)  # decoded, it takes 27 times as much
     (folder / "a.json").write_bytes(case.read_bytes().replace(b"{", b'{"more": [' + empty + b"{}],", 1))
-    found = listed(folder)
+    results = listed(folder)
 
-    assert before == good_runs(found) > 0
-    assert len(found["a.json"][1]) == 1, found["a.json"]
+    assert before == good_runs(results) > 0
+    assert len(results["a.json"][1]) == 1, results["a.json"]

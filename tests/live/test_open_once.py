@@ -24,13 +24,13 @@ SAMPLES = 40
 class CountedFile(LocalFile):
     """A file that counts reads to its end: an archive's directory, or a whole document."""
 
-    def __init__(self, path: str, stat: Stat | None, told: Callable[[], None]) -> None:
+    def __init__(self, path: str, stat: Stat | None, on_open: Callable[[], None]) -> None:
         super().__init__(path, stat)
-        self._told = told
+        self._on_open = on_open
 
     def read(self, offset: int, size: int) -> bytes:
         if offset + size == self.stat.size:
-            self._told()
+            self._on_open()
         return super().read(offset, size)
 
 
@@ -61,7 +61,7 @@ def log(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def refs(path: Path) -> list[RunRef]:
-    return [run.ref for found in scan(LocalSource(), [str(path)], deep=False) for run in found.runs]
+    return [run.ref for file in scan(LocalSource(), [str(path)], deep=False) for run in file.runs]
 
 
 def test_statistics_read_a_log_once(log: Path) -> None:
@@ -72,7 +72,7 @@ def test_statistics_read_a_log_once(log: Path) -> None:
     assert source.opened == 1
 
 
-def test_so_they_do_where_runs_of_two_logs_take_turns(log: Path) -> None:
+def test_alternating_runs_of_two_logs_read_each_log_once(log: Path) -> None:
     other = log.with_name(f"other{log.suffix}")
     other.write_bytes(log.read_bytes())
     listed = [ref for pair in zip(refs(log), refs(other), strict=True) for ref in pair]
@@ -84,7 +84,7 @@ def test_so_they_do_where_runs_of_two_logs_take_turns(log: Path) -> None:
     job, source = grep_job(listed, Needle("Rockall"), Options()), CountedSource()
     steps = [*job.work(source)]
     assert sum(step.done for step in steps) == job.total == 2
-    hits = [one for step in steps for one in step.new if isinstance(one, Hit)]
+    hits = [hit for step in steps for hit in step.new if isinstance(hit, Hit)]
     assert {hit.ref for hit in hits} == {ref for ref in listed if ref.key == "s7_epoch_1"}
     assert source.opened <= 6
 
@@ -99,7 +99,7 @@ def test_bodies_of_all_runs_read_a_log_once(log: Path) -> None:
 
 def test_a_search_reads_a_log_once(log: Path) -> None:
     source = CountedSource()
-    hits = [one for one in grep(source, [str(log)], Needle("Rockall")) if isinstance(one, Hit)]
+    hits = [hit for hit in grep(source, [str(log)], Needle("Rockall")) if isinstance(hit, Hit)]
     assert hits
     assert {hit.ref.key for hit in hits} == {"s7_epoch_1"}
     assert source.opened <= 4  # to scan it (its bytes, then its members), to list it, to read it
@@ -107,7 +107,7 @@ def test_a_search_reads_a_log_once(log: Path) -> None:
 
 def test_an_archive_without_a_match_is_passed(log: Path) -> None:
     source = CountedSource()
-    assert [one for one in grep(source, [str(log)], Needle("Fastnet")) if one is not None] == [Outcome.PASSED]
+    assert [result for result in grep(source, [str(log)], Needle("Fastnet")) if result is not None] == [Outcome.PASSED]
     assert source.opened <= 2  # its bytes, then its members
 
 
@@ -140,7 +140,7 @@ def test_messages_shared_by_calls_are_reported_once(tmp_path: Path) -> None:
     for count in (1, 2, 3):
         log.add("model", model=build.MODEL, input=[], input_refs=[[0, count]], output=build.answer("yes"))
     shared = [build.QUESTION, build.FOUND | {"content": "attachment://5ea5"}, build.CALLED]
-    told = build.sample(
+    shared_sample = build.sample(
         "s1",
         input="?",
         events=log.events,
@@ -149,7 +149,7 @@ def test_messages_shared_by_calls_are_reported_once(tmp_path: Path) -> None:
         attachments={"5ea5": "off Rockall"},
     )
     path = tmp_path / "log.eval"
-    path.write_bytes(build.archive(build.members(build.head("e"), [told])))
+    path.write_bytes(build.archive(build.members(build.head("e"), [shared_sample])))
     (ref,) = refs(path)
     run = read_run(LocalSource(), ref)
     given = [run.load(span).input_messages for span in run.spans]
@@ -158,8 +158,8 @@ def test_messages_shared_by_calls_are_reported_once(tmp_path: Path) -> None:
     assert given[2][1] is given[1][1]
 
     def hits(*, repeats: bool) -> list[str]:
-        found = grep(LocalSource(), [str(path)], Needle("Rockall"), Options(repeats=repeats))
-        return [hit.span or "" for hit in found if isinstance(hit, Hit)]
+        results = grep(LocalSource(), [str(path)], Needle("Rockall"), Options(repeats=repeats))
+        return [hit.span or "" for hit in results if isinstance(hit, Hit)]
 
     second, third = (span.id for span in run.spans[1:])
     assert hits(repeats=False) == [second]

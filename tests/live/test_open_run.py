@@ -18,7 +18,7 @@ from tracetui.live.engine import Engine
 from tracetui.live.jobs import WatchedRuns
 from tracetui.live.load import Reader, read_run
 from tracetui.live.readers import Readers, UntilOpened
-from tracetui.live.scan import Found, Scanner
+from tracetui.live.scan import ScannedFile, Scanner
 from tracetui.live.scan_cache import open_cache
 from tracetui.model import Operation, Run, RunRef
 from tracetui.sources.base import HEAD_SIZE, Entry, Stat
@@ -54,7 +54,7 @@ def entry_of(path: Path) -> Entry:
     return next(iter(LocalSource().list(str(path)).entries))
 
 
-def deep(path: Path) -> Found:
+def deep(path: Path) -> ScannedFile:
     return Scanner(LocalSource()).look(entry_of(path), deep=True)
 
 
@@ -88,7 +88,7 @@ def test_a_run_is_read_once_for_its_panes_and_the_list(session: Session) -> None
     third = lister.read_changed(entry_of(session.path))
 
     assert source.readings == 1
-    assert [found.runs[0].steps for found in (first, second, third)] == [1, 2, 3]
+    assert [file.runs[0].steps for file in (first, second, third)] == [1, 2, 3]
     assert third.runs == deep(session.path).runs
     assert reader.build().spans == read_run(LocalSource(), reader.ref).spans
 

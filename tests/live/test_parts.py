@@ -56,17 +56,17 @@ def test_tail_replaces_a_part_that_appeared_before_its_main_file(tmp_path: Path,
     with closing(Tail(LocalSource(), [str(tmp_path)])) as tail:
         main, target = copy_parts(case, tmp_path)
         until_equal(tail, replay, str(tmp_path), by_id)
-        told = set(replay.runs)
+        reported = set(replay.runs)
         put(main, target)
         until_equal(tail, replay, str(tmp_path), by_id)
         assert str(target) in {address.partition("#")[0] for address in replay.runs}
-        gone = told - set(replay.runs)
+        gone = reported - set(replay.runs)
         resets = {event["run"] for event in replay.seen if event["event"] == "reset"}
         assert gone <= resets
         assert gone or case == "opencode/storage" or case == "claude_code/old"
         target.unlink()
         until_equal(tail, replay, str(tmp_path), by_id)
-        assert set(replay.runs) == told
+        assert set(replay.runs) == reported
 
 
 def test_tail_replaces_a_part_when_its_main_file_comes_to_name_it(tmp_path: Path) -> None:
@@ -80,12 +80,12 @@ def test_tail_replaces_a_part_when_its_main_file_comes_to_name_it(tmp_path: Path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(b"".join(lines[:spawns]))
         until_equal(tail, replay, str(tmp_path), by_id)
-        told = set(replay.runs)
+        reported = set(replay.runs)
         for line in lines[spawns:]:
             with target.open("ab") as file:
                 file.write(line)
             until_equal(tail, replay, str(tmp_path), by_id)
-        assert len(told) > len(replay.runs) >= 1
+        assert len(reported) > len(replay.runs) >= 1
 
 
 @parametrized
@@ -149,9 +149,9 @@ class Steps:
 
     def update(self) -> None:
         self._lister.recheck(self._watch.sweep())
-        for found in self._mailbox.collect().found:
-            self.known[found.path] = {run.ref.address for run in found.runs}
-            self.runs[found.path] = found.runs
+        for file in self._mailbox.collect().files:
+            self.known[file.path] = {run.ref.address for run in file.runs}
+            self.runs[file.path] = file.runs
 
     def check(self) -> None:
         """Update the list, and compare it with the disk."""
@@ -161,12 +161,12 @@ class Steps:
 
 def batches(random: Random, paths: Iterable[Path]) -> Iterator[list[Path]]:
     """The paths in random order, a few at a time or one by one."""
-    left, most = list(paths), random.choice((1, 4))
-    random.shuffle(left)
-    while left:
+    remaining, most = list(paths), random.choice((1, 4))
+    random.shuffle(remaining)
+    while remaining:
         size = random.randint(1, most)
-        yield left[:size]
-        left = left[size:]
+        yield remaining[:size]
+        remaining = remaining[size:]
 
 
 @parametrized
@@ -233,7 +233,7 @@ def test_a_run_is_counted_again_when_one_of_its_parts_is_gone(tmp_path: Path, ca
     steps.remove(*parts)
     steps.check()
     path = str(steps.target(main))
-    (after,) = (found.runs for found in scan(LocalSource(), [str(tmp_path)], deep=True) if found.path == path)
+    (after,) = (file.runs for file in scan(LocalSource(), [str(tmp_path)], deep=True) if file.path == path)
     assert [run.spans for run in steps.runs[path]] == [run.spans for run in after] != [run.spans for run in before]
 
 
@@ -281,11 +281,11 @@ def test_a_file_that_was_no_main_file_for_a_moment_lists_its_parts_again(tmp_pat
 
 def take(mailbox: Mailbox, known: dict[str, set[str]]) -> bool:
     mail = mailbox.collect()
-    for found in mail.found:
-        known[found.path] = {run.ref.address for run in found.runs}
+    for file in mail.files:
+        known[file.path] = {run.ref.address for run in file.runs}
     return mail.watching is not None
 
 
 def listed(folder: Path) -> dict[str, set[str]]:
-    found = scan(LocalSource(), [str(folder)], deep=False)
-    return {one.path: {run.ref.address for run in one.runs} for one in found if one.runs}
+    files = scan(LocalSource(), [str(folder)], deep=False)
+    return {file.path: {run.ref.address for run in file.runs} for file in files if file.runs}

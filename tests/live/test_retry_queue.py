@@ -8,7 +8,7 @@ from tracetui.live.watch import STILL_SECONDS, RetryQueue, running_seconds, sett
 from tracetui.sources.base import MOVING_SECONDS, Stat
 
 
-def test_of_several_moments_the_first_counts_unless_it_is_moved_or_dropped() -> None:
+def test_the_earliest_time_counts_unless_it_is_moved_or_dropped() -> None:
     retries, now = RetryQueue(), time.monotonic()
     past, later = now - 1, now + 100
     retries.schedule("added twice", past)

@@ -20,8 +20,8 @@ SECRET = "sk-proj-" + "Zx81" * 12
 
 
 def trials_in(folder: Path) -> tuple[Trial, ...]:
-    found = scan(LocalSource(), [str(folder)], deep=True)
-    return as_trials(sorted((run for one in found for run in one.runs), key=lambda run: run.trial or ""))
+    files = scan(LocalSource(), [str(folder)], deep=True)
+    return as_trials(sorted((run for file in files for run in file.runs), key=lambda run: run.trial or ""))
 
 
 def finish(job: Job) -> tuple[TreeResult, list[Step]]:
@@ -54,9 +54,9 @@ def test_loaded_runs_are_not_read_again(tmp_path: Path, monkeypatch: pytest.Monk
         raise AssertionError("read again")
 
     monkeypatch.setattr(module, "read_steps", fail)
-    again, _ = finish(run_tree_job(trials, texts=True, loaded=loaded))
-    assert again.texts
-    assert again.tree.nodes > first.tree.nodes
+    second, _ = finish(run_tree_job(trials, texts=True, loaded=loaded))
+    assert second.texts
+    assert second.tree.nodes > first.tree.nodes
 
 
 def test_unreadable_trials_are_reported_and_left_in_the_result(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_unreadable_trials_are_reported_and_left_in_the_result(tmp_path: Path) -
     Path(trials[2].run.ref.path).unlink()
     result, steps = finish(run_tree_job(trials))
     assert [trial.run.trial for trial in result.tree.unreadable] == [trials[2].run.trial]
-    assert [type(one) for step in steps for one in step.new] == [Problem]
+    assert [type(item) for step in steps for item in step.new] == [Problem]
 
 
 def test_trials_beyond_the_limit_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,7 @@ class Reader:
             return
         mail = self._engine.collect()
         assert mail.failure is None
-        self.store.apply(mail.found, time.time())
+        self.store.apply(mail.files, time.time())
         self.runs.update(mail.runs)
         if self.open is None and (mine := [ref for ref in self.store.runs if ref.path == self._path]):
             self.open = mine[0]
@@ -57,14 +57,14 @@ class Reader:
     def known(self) -> Any:
         """The list, and the open run."""
         run = self.runs.get(self.open) if self.open is not None else None
-        return {ref.address: plain(one) for ref, one in self.store.runs.items()}, None if run is None else spans_of(run)
+        return {ref.address: plain(row) for ref, row in self.store.runs.items()}, None if run is None else spans_of(run)
 
     def expected(self, root: Path) -> Any:
         """The same, read from scratch."""
-        found = [run for one in scan(LocalSource(), [str(root)], deep=True) for run in one.runs]
+        summaries = [run for file in scan(LocalSource(), [str(root)], deep=True) for run in file.runs]
         run = None if self.open is None else spans_of(read_run(LocalSource(), self.open))
-        claims = Claims(found)
-        return {one.ref.address: plain(claims.net(one)) for one in found}, run
+        claims = Claims(summaries)
+        return {summary.ref.address: plain(claims.net(summary)) for summary in summaries}, run
 
 
 def spans_of(run: Run) -> Any:

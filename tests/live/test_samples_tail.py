@@ -28,7 +28,7 @@ GROWING: Final = {
 def test_events_over_time_equal_one_full_read(tmp_path: Path, name: str, seed: int) -> None:
     place, pattern = GROWING[name]
     source, folder = sample(*place.split("/")), tmp_path / "traces"
-    left = {path: path.read_bytes() for path in source.rglob(pattern)}
-    assert left
+    unwritten = {path: path.read_bytes() for path in source.rglob(pattern)}
+    assert unwritten
     shutil.copytree(source, folder, ignore=shutil.ignore_patterns(pattern), copy_function=shutil.copyfile)
-    grown(source, folder, seed, left, seen=by_id)
+    grown(source, folder, seed, unwritten, seen=by_id)

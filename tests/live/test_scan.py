@@ -1,4 +1,4 @@
-"""Every file has exactly one class and a reason; broken traces are told apart from other files."""
+"""Every file has exactly one class and a reason; broken traces are distinguished from other files."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 
 from tracetui.errors import FormatError
 from tracetui.formats.unclaimed import explain_unclaimed
-from tracetui.live.scan import Found, scan
+from tracetui.live.scan import ScannedFile, scan
 from tracetui.sources.local import LocalFile, LocalSource
 
 TRACE = Path(__file__).parents[1] / "cli" / "traces" / "paprika" / "plan-7.json"
 TURNS = Path(__file__).parents[1] / "formats" / "codex_exec" / "turns"
 
 
-def found_in(*roots: Path) -> dict[str, Found]:
-    found = list(scan(LocalSource(), map(str, roots), deep=True))
-    by_name = {os.path.relpath(one.path, roots[0]): one for one in found}
-    assert len(by_name) == len(found)
+def files_by_name(*roots: Path) -> dict[str, ScannedFile]:
+    files = list(scan(LocalSource(), map(str, roots), deep=True))
+    by_name = {os.path.relpath(file.path, roots[0]): file for file in files}
+    assert len(by_name) == len(files)
     return by_name
 
 
@@ -58,10 +58,10 @@ def found_in(*roots: Path) -> dict[str, Found]:
 def test_a_broken_file_is_a_problem(tmp_path: Path, name: str, data: bytes, reason: str) -> None:
     (tmp_path / name).write_bytes(data)
 
-    (one,) = found_in(tmp_path).values()
+    (file,) = files_by_name(tmp_path).values()
 
-    assert one.kind == "problem"
-    assert reason in one.problems[0].reason
+    assert file.kind == "problem"
+    assert reason in file.problems[0].reason
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
@@ -70,8 +70,8 @@ def test_json_lines_in_utf_16_are_read_with_and_without_a_byte_order_mark(tmp_pa
     for folder, data in (("wide", session.encode(encoding)), ("narrow", session.encode())):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.jsonl").write_bytes(data)
-    [wide] = (one.runs[0] for one in found_in(tmp_path / "wide").values())
-    [narrow] = (one.runs[0] for one in found_in(tmp_path / "narrow").values())
+    [wide] = (file.runs[0] for file in files_by_name(tmp_path / "wide").values())
+    [narrow] = (file.runs[0] for file in files_by_name(tmp_path / "narrow").values())
     assert wide.replace(ref=narrow.ref, modified_at=narrow.modified_at) == narrow
 
 
@@ -89,17 +89,17 @@ def test_json_lines_in_utf_16_are_read_with_and_without_a_byte_order_mark(tmp_pa
 def test_a_file_of_another_kind_is_ignored_with_a_reason(tmp_path: Path, name: str, data: bytes) -> None:
     (tmp_path / name).write_bytes(data)
 
-    (one,) = found_in(tmp_path).values()
+    (file,) = files_by_name(tmp_path).values()
 
-    assert (one.kind, one.problems) == ("ignored", ())
-    assert "no format claims it" in one.reason
+    assert (file.kind, file.problems) == ("ignored", ())
+    assert "no format claims it" in file.reason
 
 
 def test_another_database_is_ignored(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "other.db")) as connection:
         connection.execute("CREATE TABLE people (name TEXT)")
 
-    assert found_in(tmp_path)["other.db"].kind == "ignored"
+    assert files_by_name(tmp_path)["other.db"].kind == "ignored"
 
 
 def test_a_database_without_runs_is_not_dropped_silently(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_database_without_runs_is_not_dropped_silently(tmp_path: Path) -> None
         db.execute(f"CREATE TABLE checkpoints ({ids}, parent_checkpoint_id, type, checkpoint, metadata)")
         db.execute(f"CREATE TABLE writes ({ids}, task_id, idx, channel, type, value)")
 
-    (file,) = found_in(tmp_path).values()
+    (file,) = files_by_name(tmp_path).values()
 
     assert (file.kind, [problem.reason for problem in file.problems]) == (
         "problem",
@@ -125,7 +125,7 @@ def test_links_are_not_followed_and_links_to_files_are_reported(tmp_path: Path) 
     (inside / "folder").symlink_to(outside)
     (inside / "nowhere.json").symlink_to("missing")
 
-    kinds = {name: one.kind for name, one in found_in(inside).items()}
+    kinds = {name: file.kind for name, file in files_by_name(inside).items()}
 
     assert kinds == {"file.json": "problem", "folder": "ignored", "nowhere.json": "ignored"}
 
@@ -134,14 +134,14 @@ def test_two_names_of_a_file_are_two_runs_but_one_file_named_twice_is_one(tmp_pa
     (tmp_path / "plan-7.json").write_bytes(TRACE.read_bytes())
     os.link(tmp_path / "plan-7.json", tmp_path / "twin.json")
 
-    assert [one.kind for one in found_in(tmp_path).values()] == ["listed", "listed"]
-    again = list(scan(LocalSource(), [str(tmp_path), str(tmp_path / "twin.json")], deep=True))
-    assert [one.kind for one in again] == ["listed", "listed"]
+    assert [file.kind for file in files_by_name(tmp_path).values()] == ["listed", "listed"]
+    files = list(scan(LocalSource(), [str(tmp_path), str(tmp_path / "twin.json")], deep=True))
+    assert [file.kind for file in files] == ["listed", "listed"]
     other = tmp_path.parent / f"{tmp_path.name}-other"
     other.mkdir()
     os.link(tmp_path / "plan-7.json", other / "third.json")
     more = list(scan(LocalSource(), [str(tmp_path), str(other)], deep=True))
-    assert [one.kind for one in more] == ["listed", "listed", "ignored"]
+    assert [file.kind for file in more] == ["listed", "listed", "ignored"]
 
 
 @given(st.sampled_from(["json", "jsonl", "db", "txt"]), st.binary(max_size=60))
@@ -166,16 +166,16 @@ def test_a_part_with_a_main_file_of_another_format_is_listed_itself(tmp_path: Pa
     source = Path(__file__).parent.parent / "formats" / "atif" / "continued" / "input"
     root = Path(shutil.copytree(source, tmp_path / "traces"))
     main = root / "ferry" / "trajectory.json"
-    parts = {one.path for one in scan(LocalSource(), [str(root)], deep=False) if one.part_of == str(main)}
+    parts = {file.path for file in scan(LocalSource(), [str(root)], deep=False) if file.part_of == str(main)}
     assert parts
     main.write_text(main.read_text().replace('"schema_version"', '"version"').replace('"ATIF-v', '"x'))
 
-    found = {one.path: one for one in scan(LocalSource(), [str(root)], deep=False)}
+    files = {file.path: file for file in scan(LocalSource(), [str(root)], deep=False)}
 
-    assert found[str(main)].kind == "ignored"
-    assert any(found[part].kind == "listed" for part in parts)
-    for one in found.values():
-        assert not one.part_of or found[one.part_of].kind == "listed"
+    assert files[str(main)].kind == "ignored"
+    assert any(files[part].kind == "listed" for part in parts)
+    for file in files.values():
+        assert not file.part_of or files[file.part_of].kind == "listed"
 
 
 def test_a_file_is_no_part_of_itself(tmp_path: Path) -> None:
@@ -184,9 +184,9 @@ def test_a_file_is_no_part_of_itself(tmp_path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_text('{"id":"msg_1","sessionID":"ses_a","role":"user","time":{"created":1}}')
 
-    (found,) = scan(LocalSource(), [str(tmp_path)], deep=False)
+    (file,) = scan(LocalSource(), [str(tmp_path)], deep=False)
 
-    assert found.kind == "listed"
+    assert file.kind == "listed"
 
 
 def test_a_part_of_a_part_is_listed_itself(tmp_path: Path) -> None:
@@ -201,8 +201,8 @@ def test_a_part_of_a_part_is_listed_itself(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(record))
 
-    found = {one.path: one for one in scan(LocalSource(), [str(tmp_path)], deep=False)}
+    files = {file.path: file for file in scan(LocalSource(), [str(tmp_path)], deep=False)}
 
-    assert found[str(piece)].kind == "listed"
-    for one in found.values():
-        assert not one.part_of or found[one.part_of].kind != "ignored"
+    assert files[str(piece)].kind == "listed"
+    for file in files.values():
+        assert not file.part_of or files[file.part_of].kind != "ignored"

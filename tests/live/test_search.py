@@ -68,7 +68,7 @@ def texts(runs: list[Run]) -> Texts:
         {
             place: sorted(text for text in set(leaves(value)) if not OWN_WORDS.match(text))
             for run in runs
-            for place, value in places(run, {one.summary.ref for one in runs})
+            for place, value in places(run, {run.summary.ref for run in runs})
         }
     )
 
@@ -105,7 +105,7 @@ def hits_of(items: Iterator[Item]) -> list[Hit]:
     return [item for item in items if isinstance(item, Hit)]
 
 
-def found(folder: Path, pattern: str, options: Options = EVERYTHING, **how: bool) -> list[Hit]:
+def search(folder: Path, pattern: str, options: Options = EVERYTHING, **how: bool) -> list[Hit]:
     return hits_of(grep(LocalSource(), [str(folder)], Needle(pattern, **how), options))
 
 
@@ -118,22 +118,22 @@ def test_a_search_of_the_samples_finds_the_texts_of_the_values(
     text = known[which % len(known)]
     needle = text[at % len(text) :][:size]
 
-    hits = found(samples, needle)
+    hits = search(samples, needle)
 
     wanted = {place for place, values in texts.items() if any(needle in value for value in values)}
     assert {(hit.ref.address, hit.span) for hit in hits} >= wanted
     assert all(needle.startswith(hit.match) or hit.match == needle for hit in hits)
 
 
-def test_it_finds_nothing_outside_values(samples: Path, texts: Texts) -> None:
+def test_a_search_finds_nothing_outside_values(samples: Path, texts: Texts) -> None:
     for needle in ("refund", "timed out", "東京"):
         wanted = {place for place, values in texts.items() if any(needle in value for value in values)}
-        assert {(hit.ref.address, hit.span) for hit in found(samples, needle)} == wanted
+        assert {(hit.ref.address, hit.span) for hit in search(samples, needle)} == wanted
 
 
 def test_every_hit_has_the_address_of_its_value(samples: Path, runs: list[Run]) -> None:
     by_address = {run.summary.ref.address: run for run in runs}
-    hits = found(samples, "e", Options())
+    hits = search(samples, "e", Options())
     assert len({hit.kind for hit in hits}) == 5
     for hit in hits:
         run = by_address[hit.ref.address]
@@ -169,7 +169,7 @@ def test_bytes_that_hold_it_are_never_passed_over(
     if slashes:
         written = written.replace("/", "\\/")
     if data.draw(st.booleans()):
-        written = re.sub(r"(\\\\)|\\u(\w{4})", lambda one: one[1] or f"\\u{one[2].upper()}", written)
+        written = re.sub(r"(\\\\)|\\u(\w{4})", lambda match: match[1] or f"\\u{match[2].upper()}", written)
 
     assert Needle(needle).may_match(written.encode())
     assert Needle(needle.swapcase(), ignore_case=True).may_match(written.encode())
@@ -218,14 +218,14 @@ def test_a_text_is_found_in_values_that_are_json(tmp_path: Path, pattern: str, w
         value = f"log: {json.dumps(value)}"
     item = {"type": "message", "id": "m", "role": "user", "content": [{"type": "input_text", "text": value}]}
     (tmp_path / "run.json").write_text(json.dumps({"items": [item]}))
-    hits = found(tmp_path, pattern, Options())
+    hits = search(tmp_path, pattern, Options())
     assert len(hits) == 1
     assert hits[0].match in value
-    swapped = found(tmp_path, pattern.swapcase(), Options(), ignore_case=True)
+    swapped = search(tmp_path, pattern.swapcase(), Options(), ignore_case=True)
     assert [hit.address for hit in swapped] == [hits[0].address]
 
 
-def test_what_is_escaped_otherwise_is_another_text(tmp_path: Path) -> None:
+def test_other_escapes_do_not_match(tmp_path: Path) -> None:
     needle = Needle("timeout")
     assert [*needle.matches(r"\u0074ime \u0074imeou \time")] == []
     assert [*Needle("a/b").matches(r"a\b a\\b")] == []
@@ -267,7 +267,7 @@ def test_a_match_across_two_pieces_is_found(tmp_path: Path, monkeypatch: pytest.
     data = session.path.read_bytes()
     for piece in (data.index(b"needle") + 3, 1000, size, size - 1):
         monkeypatch.setattr(search_of_files, "PIECE", piece)
-        assert [hit.match for hit in found(tmp_path, "needle")] == ["needle"]
+        assert [hit.match for hit in search(tmp_path, "needle")] == ["needle"]
         items = list(grep(LocalSource(), [str(tmp_path)], Needle("nothing")))
         assert [item for item in items if item is not None] == [Outcome.PASSED]
 
@@ -276,7 +276,7 @@ def test_lines_of_a_value_are_hits_of_their_own_and_bounded(tmp_path: Path) -> N
     session = Session(tmp_path / "s.ccpa-trace.jsonl")
     session.step(f"no\n{'a' * 999} needle needle {'b' * 999}\nno\nthe needle\n")
 
-    hits = found(tmp_path, "needle", Options())
+    hits = search(tmp_path, "needle", Options())
 
     assert [(hit.line, hit.match) for hit in hits] == [(2, "needle"), (4, "needle")]
     assert all(len(hit.before) <= search_of_runs.BEFORE and len(hit.after) <= search_of_runs.AFTER for hit in hits)
@@ -284,15 +284,15 @@ def test_lines_of_a_value_are_hits_of_their_own_and_bounded(tmp_path: Path) -> N
 
 
 def test_repeated_model_inputs_are_reported_once(samples: Path) -> None:
-    once, again = (found(samples, "refund", options) for options in (Options(), EVERYTHING))
+    once, everything = (search(samples, "refund", options) for options in (Options(), EVERYTHING))
 
-    assert 0 < len(once) < len(again)
-    assert {hit.ref for hit in once} == {hit.ref for hit in again}
+    assert 0 < len(once) < len(everything)
+    assert {hit.ref for hit in once} == {hit.ref for hit in everything}
 
 
 def test_names_of_fields_are_searched_on_request(samples: Path) -> None:
-    assert found(samples, "endpoint_id") == []
-    assert found(samples, "endpoint_id", Options(names=True))[0].keys[-1] == "endpoint_id"
+    assert search(samples, "endpoint_id") == []
+    assert search(samples, "endpoint_id", Options(names=True))[0].keys[-1] == "endpoint_id"
 
 
 def test_torn_and_unreadable_files_are_problems(tmp_path: Path) -> None:
@@ -325,7 +325,7 @@ def test_a_file_without_permission_is_a_problem(tmp_path: Path) -> None:
 def test_a_file_that_went_is_a_problem_and_the_rest_is_searched(tmp_path: Path) -> None:
     for name in ("a", "b"):
         paprika(tmp_path / f"{name}.json", name)
-    refs = [run.ref for one in scan(LocalSource(), [str(tmp_path)], deep=False) for run in one.runs]
+    refs = [run.ref for file in scan(LocalSource(), [str(tmp_path)], deep=False) for run in file.runs]
     (tmp_path / "a.json").unlink()
 
     items = list(grep_runs(LocalSource(), sorted(refs), Needle("found 1")))
@@ -345,12 +345,12 @@ def test_only_the_given_runs_of_a_file_are_searched(samples: Path, runs: list[Ru
     alone = [hit for ref in some for hit in hits_of(grep_runs(LocalSource(), [ref], needle))]
     assert {(hit.span, hit.path) for hit in hits if hit.span} == {(hit.span, hit.path) for hit in alone if hit.span}
     assert {hit.ref for hit in hits_of(grep_runs(LocalSource(), refs, needle))} == {
-        hit.ref for hit in found(samples, "refund")
+        hit.ref for hit in search(samples, "refund")
     }
 
 
 def test_only_wanted_runs_are_searched(samples: Path) -> None:
-    hits = found(samples, "refund", Options(wanted=lambda run: run.ref.key == "rag-002"))
+    hits = search(samples, "refund", Options(wanted=lambda run: run.ref.key == "rag-002"))
 
     assert {hit.ref.key for hit in hits} == {"rag-002"}
 
@@ -360,13 +360,13 @@ def test_a_secret_is_found_but_not_shown(tmp_path: Path) -> None:
     secret = "hunter2-correct-horse"
     session.answer(session.call("login", api_key=secret, user="ada"), f"the user is ada\nAPI_KEY={secret}")
 
-    masked = found(tmp_path, secret, Options(redactor=Redactor()))
-    exact = found(tmp_path, secret, Options())
+    masked = search(tmp_path, secret, Options(redactor=Redactor()))
+    exact = search(tmp_path, secret, Options())
 
     assert [hit.keys for hit in masked] == [hit.keys for hit in exact] != []
     assert all(hit.match == secret for hit in exact)
     assert not any(secret in hit.before + hit.match + hit.after for hit in masked)
-    (ada, *_) = [hit for hit in found(tmp_path, "ada", Options(redactor=Redactor())) if hit.keys[-1] == "user"]
+    (ada, *_) = [hit for hit in search(tmp_path, "ada", Options(redactor=Redactor())) if hit.keys[-1] == "user"]
     assert (ada.before, ada.match, ada.after) == ("", "ada", "")
 
 
@@ -376,7 +376,7 @@ def test_a_secret_that_names_its_own_field_is_not_shown(tmp_path: Path) -> None:
     session.answer(session.call(f"login {secret}", **{secret: secret}), "done")
 
     for names in (False, True):
-        hits = found(tmp_path, CANARY, Options(names=names, redactor=Redactor()))
+        hits = search(tmp_path, CANARY, Options(names=names, redactor=Redactor()))
         assert len(hits) > names
         assert not any(CANARY in hit.name + hit.before + hit.match + hit.after for hit in hits)
 
@@ -399,7 +399,7 @@ def test_a_hit_shows_what_its_step_did(tmp_path: Path) -> None:
     session.answer(session.call("Edit", file_path="src/parser.py", old_string="a\nb", new_string="lexer"), "edited")
     session.answer(session.call("login", api_key="hunter2-correct-horse"), "the lexer is in")
 
-    hits = found(tmp_path, "lexer", Options(redactor=Redactor()))
+    hits = search(tmp_path, "lexer", Options(redactor=Redactor()))
     actions = {hit.name: hit.shown[1] for hit in hits if hit.shown is not None}
     edit = actions["Edit"]
     assert (edit.verb, edit.object, edit.added, edit.removed) == ("edited", "parser.py", 1, 2)
@@ -414,5 +414,5 @@ def test_attributes_that_every_record_repeats_match_once(tmp_path: Path) -> None
     ]
     path.write_text("".join(json.dumps(prompt) + "\n" for prompt in prompts))
 
-    assert [hit.path for hit in found(tmp_path, "me/parser", Options()) if hit.span] == ["attributes.cwd"]
-    assert len([hit for hit in found(tmp_path, "me/parser", EVERYTHING) if hit.span]) == 3
+    assert [hit.path for hit in search(tmp_path, "me/parser", Options()) if hit.span] == ["attributes.cwd"]
+    assert len([hit for hit in search(tmp_path, "me/parser", EVERYTHING) if hit.span]) == 3

@@ -55,13 +55,13 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def versions(samples: Path, pattern: str) -> list[bytes]:
     """Contents that a file may have one after the other: those of some samples, whole and not yet complete."""
-    found = []
+    contents = []
     for path in sorted(samples.glob(pattern)):
         data = path.read_bytes()
         with suppress(ValueError):
             json.loads(data if path.suffix == ".json" else data.partition(b"\n")[0])
-            found += _shorter(data) if path.suffix == ".json" else _beginnings(data)
-    return found
+            contents += _shorter(data) if path.suffix == ".json" else _beginnings(data)
+    return contents
 
 
 def _beginnings(data: bytes) -> list[bytes]:

@@ -46,23 +46,23 @@ def begin(request: pytest.FixtureRequest) -> Iterator[Begin]:
 
 def test_files_that_come_grow_move_and_go_are_reported(tmp_path: Path, begin: Begin) -> None:
     watch = settled(begin(tmp_path))
-    one, two = tmp_path / "one.json", tmp_path / "two.json"
+    path, target = tmp_path / "one.json", tmp_path / "two.json"
 
-    one.write_bytes(b"{}")
+    path.write_bytes(b"{}")
     collect(watch, lambda seen: seen == walked(tmp_path))
-    with one.open("ab") as file:
+    with path.open("ab") as file:
         file.write(b"\n")
     collect(watch, lambda seen: seen == walked(tmp_path))
-    rewrite_in_secret(one, b"[]\n")
+    rewrite_in_secret(path, b"[]\n")
     collect(watch, lambda seen: seen == walked(tmp_path))
-    one.rename(two)
-    collect(watch, lambda seen: seen == {str(one): None} | walked(tmp_path))
-    one.write_bytes(b"[1]")
-    one.replace(two)
-    collect(watch, lambda seen: seen.get(str(two)) == walked(tmp_path)[str(two)])
-    two.unlink()
-    collect(watch, lambda seen: str(two) in seen and seen[str(two)] is None)
-    two.write_bytes(b"{}")
+    path.rename(target)
+    collect(watch, lambda seen: seen == {str(path): None} | walked(tmp_path))
+    path.write_bytes(b"[1]")
+    path.replace(target)
+    collect(watch, lambda seen: seen.get(str(target)) == walked(tmp_path)[str(target)])
+    target.unlink()
+    collect(watch, lambda seen: str(target) in seen and seen[str(target)] is None)
+    target.write_bytes(b"{}")
     collect(watch, lambda seen: seen == walked(tmp_path))
     assert (watch.folders, watch.files) == (1, 1)
 

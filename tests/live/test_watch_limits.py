@@ -107,7 +107,7 @@ def test_names_and_late_files_are_found_soon_when_hints_are_lost(
     watch.stop()
 
 
-def test_who_does_not_wait_hears_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hints_are_read_without_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[float] = []
 
     def hear(_: Deaf, timeout: float) -> dict[str, bool]:

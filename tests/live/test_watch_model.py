@@ -171,14 +171,14 @@ class Directory(RuleBasedStateMachine):
             while reader.more:
                 reader.read()
             run, scratch = reader.build(), read_run(SOURCE, ref)
-            assert told(run) == told(scratch)
+            assert values_of(run) == values_of(scratch)
         for path, reader in self.readers.items():
             if not Path(path).exists():
                 reader.read()
                 assert reader.failure is not None
 
 
-def told(run: Run) -> dict[str, Any]:
+def values_of(run: Run) -> dict[str, Any]:
     """All values of a run."""
     spans = {span.id: (span, run.load(span)) for span in run.spans}
     return {"spans": spans, "problems": run.problems}

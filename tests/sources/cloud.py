@@ -70,19 +70,19 @@ class Cloud:
 
     def page(self, prefix: str, delimiter: str, after: str) -> tuple[list[str], list[str], str]:
         """Keys and common prefixes after a key, and after which key the next page begins; empty at the end."""
-        found, above = list[str](), dict[str, None]()
+        keys, above = list[str](), dict[str, None]()
         at = bisect_left(self.keys, after + "\0" if after else prefix)
         for key in self.keys[at:]:
             if not key.startswith(prefix):
                 break
-            if len(found) == PAGE:
-                return found, [*above], found[-1]
+            if len(keys) == PAGE:
+                return keys, [*above], keys[-1]
             inner = key[len(prefix) :].partition(delimiter) if delimiter else (key, "", "")
             if inner[1]:
                 above[prefix + inner[0] + delimiter] = None
             else:
-                found.append(key)
-        return found, [*above], ""
+                keys.append(key)
+        return keys, [*above], ""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -131,7 +131,7 @@ class _Handler(BaseHTTPRequestHandler):
             f'<ETag>"{tag(objects[key])}"</ETag><Size>{len(objects[key])}</Size></Contents>'
             for key in keys
         )
-        prefixes = "".join(f"<CommonPrefixes><Prefix>{escape(one)}</Prefix></CommonPrefixes>" for one in above)
+        prefixes = "".join(f"<CommonPrefixes><Prefix>{escape(prefix)}</Prefix></CommonPrefixes>" for prefix in above)
         more = f"<NextContinuationToken>{escape(after)}</NextContinuationToken>" if after else ""
         return f"<ListBucketResult>{listed}{prefixes}{more}</ListBucketResult>".encode()
 
@@ -146,7 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
             "<Content-Type>text/plain</Content-Type><BlobType>BlockBlob</BlobType></Properties></Blob>"
             for key in keys
         )
-        prefixes = "".join(f"<BlobPrefix><Name>{escape(one)}</Name></BlobPrefix>" for one in above)
+        prefixes = "".join(f"<BlobPrefix><Name>{escape(prefix)}</Name></BlobPrefix>" for prefix in above)
         more = f"<NextMarker>{escape(after)}</NextMarker>" if after else "<NextMarker />"
         return f"<EnumerationResults><Blobs>{listed}{prefixes}</Blobs>{more}</EnumerationResults>".encode()
 

@@ -44,9 +44,9 @@ class S3:
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment)
         assert self._process.stderr is not None
         for line in self._process.stderr:
-            found = re.search(rb"Running on (http://127\.0\.0\.1:\d+)", line)
-            if found:
-                self.url = found[1].decode()
+            match = re.search(rb"Running on (http://127\.0\.0\.1:\d+)", line)
+            if match:
+                self.url = match[1].decode()
                 break
         else:
             raise AssertionError("moto does not start")

@@ -222,10 +222,10 @@ class Proxy:
 
     def close(self) -> None:
         """Cut it."""
-        for one in self._sockets:
+        for sock in self._sockets:
             with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
+                sock.shutdown(socket.SHUT_RDWR)
+            sock.close()
 
     def _accept(self) -> None:
         with suppress(OSError):
@@ -264,8 +264,8 @@ def _ports() -> Iterator[int]:
 def _below(pid: int) -> list[int]:
     """The processes below a process."""
     table = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
-    parents = {int(one): int(above) for one, above in (line.split() for line in table.split("\n") if line.strip())}
-    found = [one for one, above in parents.items() if above == pid]
-    for one in found:
-        found += [other for other, above in parents.items() if above == one]
-    return found
+    parents = {int(child): int(above) for child, above in (line.split() for line in table.split("\n") if line.strip())}
+    pids = [child for child, above in parents.items() if above == pid]
+    for parent in pids:
+        pids += [other for other, above in parents.items() if above == parent]
+    return pids

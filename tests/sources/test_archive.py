@@ -41,41 +41,41 @@ def reason(folder: Path, data: bytes, name: str = "a") -> str:
 @pytest.mark.parametrize("method", [STORED, DEFLATED, ZSTANDARD])
 def test_members_are_read_by_every_method_and_in_several_frames(tmp_path: Path, method: int) -> None:
     with opened(tmp_path, archive({"a": TEXT, "b/c": b"", "d": b"last"}, method)) as file:
-        found = Archive(file)
-        assert {name: found.read(name) for name in found.members} == {"a": TEXT, "b/c": b"", "d": b"last"}
-        assert found.damage is None
+        loaded = Archive(file)
+        assert {name: loaded.read(name) for name in loaded.members} == {"a": TEXT, "b/c": b"", "d": b"last"}
+        assert loaded.damage is None
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA])
 def test_foreign_archives_are_read_except_unsupported_methods(tmp_path: Path, method: int) -> None:
     path = tmp_path / "some.zip"
-    with zipfile.ZipFile(path, "w", method) as made:
-        made.comment = b"PK\5\6 is no end" * 100
-        made.writestr("ä", TEXT)
-        with made.open("large", "w", force_zip64=True) as stream:
+    with zipfile.ZipFile(path, "w", method) as zip_file:
+        zip_file.comment = b"PK\5\6 is no end" * 100
+        zip_file.writestr("ä", TEXT)
+        with zip_file.open("large", "w", force_zip64=True) as stream:
             stream.write(TEXT)
     with LocalSource().open(str(path)) as file:
-        found = Archive(file)
-        assert set(found.members) == {"ä", "large"}
+        archive = Archive(file)
+        assert set(archive.members) == {"ä", "large"}
         if method == zipfile.ZIP_LZMA:
             with pytest.raises(FormatError, match="unsupported compression method"):
-                found.read("ä")
+                archive.read("ä")
         else:
-            assert found.read("ä") == found.read("large") == TEXT
+            assert archive.read("ä") == archive.read("large") == TEXT
 
 
 def test_more_members_than_a_plain_list_can_count_are_read(tmp_path: Path) -> None:
     path = tmp_path / "some.zip"
-    with zipfile.ZipFile(path, "w") as made:
+    with zipfile.ZipFile(path, "w") as zip_file:
         for number in range(66_000):
-            made.writestr(zipfile.ZipInfo(f"{number}"), b"x")
+            zip_file.writestr(zipfile.ZipInfo(f"{number}"), b"x")
     with LocalSource().open(str(path)) as file:
-        found = Archive(file)
-        assert len(found.members) == 66_000
-        assert found.read("65999") == b"x"
+        archive = Archive(file)
+        assert len(archive.members) == 66_000
+        assert archive.read("65999") == b"x"
 
 
-def test_of_several_members_of_one_name_the_last_counts(tmp_path: Path) -> None:
+def test_the_last_of_several_members_of_one_name_counts(tmp_path: Path) -> None:
     with opened(tmp_path, archive([("a", b"first"), ("a", b"second")])) as file:
         assert Archive(file).read("a") == b"second"
 
@@ -131,9 +131,9 @@ def test_members_that_contradict_the_directory_are_reported(tmp_path: Path) -> N
 def test_an_archive_without_its_list_is_read_from_the_members_themselves(tmp_path: Path) -> None:
     whole = archive({"a": b"one", "b": TEXT}, listed=False)
     with opened(tmp_path, whole) as file:
-        found = Archive(file)
-        assert (found.read("a"), found.read("b")) == (b"one", TEXT)
-        assert found.damage is not None
+        loaded = Archive(file)
+        assert (loaded.read("a"), loaded.read("b")) == (b"one", TEXT)
+        assert loaded.damage is not None
     with opened(tmp_path, whole[:-1]) as file:  # the last one is cut off
         assert list(Archive(file).members) == ["a"]
     with opened(tmp_path, b"PK\3\4") as file, pytest.raises(FormatError):
@@ -142,19 +142,19 @@ def test_an_archive_without_its_list_is_read_from_the_members_themselves(tmp_pat
 
 @settings(max_examples=examples(150))
 @given(st.data())
-def test_whatever_the_bytes_are_only_format_errors_are_raised(data: st.DataObject) -> None:
+def test_any_bytes_raise_only_format_errors(data: st.DataObject) -> None:
     whole = bytearray(archive({"a": TEXT[:300], "b": b"x"}, data.draw(st.sampled_from([STORED, DEFLATED, ZSTANDARD]))))
     for _ in range(data.draw(st.integers(1, 6))):
         whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, len(whole)))
     file = Held(bytes(whole[: cut or None]))
     try:
-        found = Archive(file)
+        loaded = Archive(file)
     except FormatError:
         return
-    for name in found.members:
+    for name in loaded.members:
         with suppress(FormatError):
-            found.read(name)
+            loaded.read(name)
 
 
 class Held(LocalFile):

@@ -72,10 +72,10 @@ class Shop:
     def address(self) -> str:
         return f"entire://{self.root}"
 
-    def git(self, *words: str, data: bytes = b"") -> str:
+    def git(self, *arguments: str, data: bytes = b"") -> str:
         """Run git; what it prints."""
         done = subprocess.run(
-            command(*words), cwd=self.root, env=environment() | _OWN, input=data, capture_output=True, check=True
+            command(*arguments), cwd=self.root, env=environment() | _OWN, input=data, capture_output=True, check=True
         )
         return os.fsdecode(done.stdout.strip())
 

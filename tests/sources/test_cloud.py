@@ -21,13 +21,13 @@ SECRETS = ("a-secret-key-of-tests", "YS1zZWNyZXQta2V5LW9mLXRlc3Rz")
 @pytest.fixture(params=SCHEMES)
 def cloud(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Cloud]:
     """An empty bucket ``traces`` of each store, and an environment that leads to it and to no other."""
-    made = Cloud(request.param)
+    server = Cloud(request.param)
     forget_credentials(monkeypatch, tmp_path)
-    for name, value in made.environment(tmp_path).items():
+    for name, value in server.environment(tmp_path).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("tracetui.sources.bucket._RETRIES", 0)
-    yield made
-    made.stop()
+    yield server
+    server.stop()
 
 
 def forget_credentials(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
@@ -57,8 +57,11 @@ def test_commands_read_a_bucket_like_a_directory(cloud: Cloud, tmp_path: Path, c
             cloud.put(f"p/t/{path.relative_to(tmp_path / 't').as_posix()}", path.read_bytes())
             os.utime(path, (CHANGED, CHANGED))
     place, here = f"{cloud.scheme}://traces/p/t", str(tmp_path / "t")
-    for words in (("show", f"{place}/paprika/plan-7-again.json", "--json"), ("show", f"{place}/daily.db#nightly-1/1")):
-        far, local = cli(*words), cli(*(word.replace(place, here) for word in words))
+    for arguments in (
+        ("show", f"{place}/paprika/plan-7-again.json", "--json"),
+        ("show", f"{place}/daily.db#nightly-1/1"),
+    ):
+        far, local = cli(*arguments), cli(*(argument.replace(place, here) for argument in arguments))
         assert (far.text.replace(place, here), far.status, far.err) == (local.text, 0, "")
     listed = cli("ls", place, "--json").data["runs"]
     assert {run["id"] for run in listed} == {run["id"] for run in cli("ls", here, "--json").data["runs"]}
@@ -106,8 +109,8 @@ def test_a_refusal_is_one_sentence_without_the_key(cloud: Cloud, cli: Cli) -> No
 
 def test_a_missing_bucket_and_a_missing_key_are_one_sentence(cloud: Cloud, cli: Cli) -> None:
     for place in ("traces/no/such", "no-such-bucket/x"):
-        found = cli("ls", f"{cloud.scheme}://{place}")
-        assert (found.status, found.err.count("\n")) == (1, 1)
+        result = cli("ls", f"{cloud.scheme}://{place}")
+        assert (result.status, result.err.count("\n")) == (1, 1)
 
 
 def test_a_store_that_is_gone_is_not_a_missing_object(cloud: Cloud) -> None:

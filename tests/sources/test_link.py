@@ -76,7 +76,7 @@ def test_many_folders_cost_the_round_trips_of_few(there: Sshd, folders: Path) ->
         with source_for([f"there:{folders}"]) as source:
             assert source.list(f"there:{folders}")
             before = line.trips
-            assert sum(len(found.runs) for found in scan(source, [f"there:{folders}"], deep=False)) == 20
+            assert sum(len(file.runs) for file in scan(source, [f"there:{folders}"], deep=False)) == 20
             assert line.trips - before < 2 * 20  # each is listed, opened, read and closed
             watch = Watch(source, [f"there:{folders}"])
             before = line.trips
@@ -113,11 +113,11 @@ def test_one_machine_that_is_down_hides_nothing_of_the_others(there: Sshd, tmp_p
         until(lambda: watch.changes(0.05) == [] and watch.lost, "it is not noticed that it is down")
         for i in range(3):
             Session(near / "run" / f"{i}.ccpa-trace.jsonl").step()
-            until(lambda: [one.entry for one in watch.changes(0.05)], "the new file next to it is not noticed")
+            until(lambda: [change.entry for change in watch.changes(0.05)], "the new file next to it is not noticed")
             assert watch.lost
         Session(far / "run" / "student.ccpa-trace.jsonl").step()
         there.start()
-        until(lambda: [one.path for one in watch.changes(0.05)], "what came meanwhile is not noticed")
+        until(lambda: [change.path for change in watch.changes(0.05)], "what came meanwhile is not noticed")
         assert watch.lost == ""
         watch.stop()
 
@@ -160,7 +160,7 @@ def test_changes_while_the_connection_was_down_are_reported_later(tmp_path: Path
     session = Session(tmp_path / "teacher.ccpa-trace.jsonl")
     tail = Tail(source, [str(tmp_path)])
     session.call("Before")
-    told = names_told(tail, 1)
+    names = reported_names(tail, 1)
     source.down = True
     session.call("Meanwhile")
     Session(tmp_path / "new" / "teacher.ccpa-trace.jsonl", ident="s-new").call("New")
@@ -169,12 +169,12 @@ def test_changes_while_the_connection_was_down_are_reported_later(tmp_path: Path
         assert list(tail.events(0.1)) == []
     source.down = False
 
-    assert told == {"Before"}
-    assert names_told(tail, 2, but="Before") == {"Meanwhile", "New"}
+    assert names == {"Before"}
+    assert reported_names(tail, 2, but="Before") == {"Meanwhile", "New"}
     tail.close()
 
 
-def names_told(tail: Tail, count: int, but: str = "") -> set[str]:
+def reported_names(tail: Tail, count: int, but: str = "") -> set[str]:
     """The reported tools, once there are so many."""
     names: set[str] = set()
 
@@ -185,7 +185,7 @@ def names_told(tail: Tail, count: int, but: str = "") -> set[str]:
         names.intersection_update({"Before", "Meanwhile", "New"} - {but})
         return len(names) >= count
 
-    until(enough, "it is not told")
+    until(enough, "it is not reported")
     return names
 
 

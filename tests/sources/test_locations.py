@@ -142,7 +142,7 @@ def test_a_path_in_a_trace_leads_to_no_other_machine() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("output", "expected"),
     [
         (
             "@@@@\n@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.\n",
@@ -158,10 +158,10 @@ def test_a_path_in_a_trace_leads_to_no_other_machine() -> None:
         ("", "it is so"),
     ],
 )
-def test_why_there_is_no_connection(words: str, told: str) -> None:
-    said = explain_failure(Host("box", "me", 22), "it is so", words)
+def test_why_there_is_no_connection(output: str, expected: str) -> None:
+    said = explain_failure(Host("box", "me", 22), "it is so", output)
 
-    assert told in said
+    assert expected in said
     assert "\n" not in said
     assert "ssh -p 22 me@box" in said or "sshd_config" in said
 

@@ -22,7 +22,7 @@ from tests.shared import ROOT
 from tests.sources.s3 import KEYS, S3, missing, upload
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.live.load import Reader, read_run
-from tracetui.live.scan import Found, scan
+from tracetui.live.scan import ScannedFile, scan
 from tracetui.live.watch import Watch
 from tracetui.model import RunRef
 from tracetui.sources.base import LinkLost, Source, Stat
@@ -57,8 +57,8 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.Ca
     return Cli(capsysbinary)
 
 
-def scanned(source: Source, root: str) -> dict[str, Found]:
-    return {found.path.removeprefix(root): found for found in scan(source, [root], deep=True)}
+def scanned(source: Source, root: str) -> dict[str, ScannedFile]:
+    return {file.path.removeprefix(root): file for file in scan(source, [root], deep=True)}
 
 
 @served
@@ -74,22 +74,22 @@ def test_a_bucket_is_read_like_a_directory(store: S3Store, tmp_path: Path) -> No
     here = scanned(LocalSource(), str(folder))
     with source_for([root]) as source:
         far = scanned(source, root)
-        files = {path: found for path, found in here.items() if not (found.skipped and found.reason == "symbolic link")}
+        files = {path: file for path, file in here.items() if not (file.skipped and file.reason == "symbolic link")}
         assert far.keys() == files.keys()
-        for path, found in far.items():
+        for path, file in far.items():
             same = here[path]
-            assert (found.kind, found.format, found.part_of.removeprefix(root), found.near_miss) == (
+            assert (file.kind, file.format, file.part_of.removeprefix(root), file.near_miss) == (
                 same.kind,
                 same.format,
                 same.part_of.removeprefix(str(folder)),
                 same.near_miss,
             )
-            for run, original in zip(found.runs, same.runs, strict=True):
-                one, other = read_run(source, run.ref), read_run(LocalSource(), original.ref)
-                assert [replace(span, at=None) for span in one.spans] == [
+            for run, original in zip(file.runs, same.runs, strict=True):
+                remote, other = read_run(source, run.ref), read_run(LocalSource(), original.ref)
+                assert [replace(span, at=None) for span in remote.spans] == [
                     replace(span, at=None) for span in other.spans
                 ]
-                assert [one.load(span) for span in one.spans] == [other.load(span) for span in other.spans]
+                assert [remote.load(span) for span in remote.spans] == [other.load(span) for span in other.spans]
 
 
 @served
@@ -97,14 +97,14 @@ def test_commands_take_a_bucket(store: S3Store, tmp_path: Path, cli: Cli) -> Non
     here, place = str(tmp_path / "t"), "s3://traces/t"
     write_traces(tmp_path / "t")
     upload(store, tmp_path / "t", "t")
-    for words in (
+    for arguments in (
         ("show", f"{place}/paprika/plan-7-again.json", "--json"),
         ("show", f"{place}/daily.db#nightly-1/1"),
         ("show", "plan-7-a", "--trace-dir", place),
         ("triage", place, "--json"),
         ("grep", "weather", place),
     ):
-        far, local = cli(*words), cli(*(word.replace(place, here) for word in words))
+        far, local = cli(*arguments), cli(*(argument.replace(place, here) for argument in arguments))
         assert far.text.replace(place, here) == local.text
         assert (far.status, far.err) == (local.status, local.err)
         assert far.text
@@ -154,8 +154,8 @@ def test_odd_keys_are_listed_with_a_reason(store: S3Store, server: S3) -> None:
     for key in keys:
         obstore.put(store, f"o/{key}", b"{}")
     obstore.put(store, "o/back\\slash", b"{}")
-    found = {entry.path: entry for entry in ObjectSource(Bucket("s3", "traces")).walk("s3://traces/o/")}
-    assert {path.removeprefix("s3://traces/o/"): entry.skipped for path, entry in found.items()} == {
+    entries = {entry.path: entry for entry in ObjectSource(Bucket("s3", "traces")).walk("s3://traces/o/")}
+    assert {path.removeprefix("s3://traces/o/"): entry.skipped for path, entry in entries.items()} == {
         "sp ace.json": None,
         "h#ash.json": None,
         "p%41.json": None,
@@ -174,10 +174,10 @@ def test_a_key_that_is_no_path_hides_only_its_siblings(store: S3Store, server: S
     obstore.put(store, "k/bad/b.json", b"{}")
     obstore.put(store, "k/zoo/c.json", b"{}")
     urllib.request.urlopen(urllib.request.Request(f"{server.url}/traces/k/bad/%2E/x", data=b"{}", method="PUT"))
-    found = [(entry.path, entry.failed) for entry in ObjectSource(Bucket("s3", "traces")).walk("s3://traces/k")]
-    assert ("s3://traces/k/zoo/c.json", False) in found
-    assert ("s3://traces/k/good/a.json", False) in found
-    assert any(failed and "bad" in path for path, failed in found)
+    entries = [(entry.path, entry.failed) for entry in ObjectSource(Bucket("s3", "traces")).walk("s3://traces/k")]
+    assert ("s3://traces/k/zoo/c.json", False) in entries
+    assert ("s3://traces/k/good/a.json", False) in entries
+    assert any(failed and "bad" in path for path, failed in entries)
 
 
 @served
@@ -284,7 +284,7 @@ HEADERS = b'ETag: "x"\r\nLast-Modified: Mon, 02 Nov 2026 10:00:00 GMT\r\nConnect
 
 
 @pytest.mark.parametrize(
-    ("answer", "error", "words"),
+    ("answer", "error", "message"),
     [
         (b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", PermissionError, "access to s3://traces denied"),
         (b"HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\n\r\n", LinkLost, "cannot read s3://traces"),
@@ -297,14 +297,14 @@ HEADERS = b'ETag: "x"\r\nLast-Modified: Mon, 02 Nov 2026 10:00:00 GMT\r\nConnect
     ],
 )
 def test_bad_answers_become_errors(
-    monkeypatch: pytest.MonkeyPatch, answer: bytes, error: type[OSError], words: str
+    monkeypatch: pytest.MonkeyPatch, answer: bytes, error: type[OSError], message: str
 ) -> None:
     url, thread = answering(answer)
     for name, value in {**KEYS, "AWS_ENDPOINT_URL": url}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("tracetui.sources.bucket._RETRIES", 0)
     client = ObjectSource(Bucket("s3", "traces"))._client
-    with pytest.raises(error, match=words) as caught:
+    with pytest.raises(error, match=message) as caught:
         client.get("a", 0, 10)
     assert "\x1b" not in str(caught.value)
     thread.join()

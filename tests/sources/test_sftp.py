@@ -87,11 +87,11 @@ def test_many_names_are_listed(client: Client, tmp_path: Path) -> None:
         (tmp_path / name).touch()
     (tmp_path / "below").mkdir()
 
-    found = dict(names_in(client, str(tmp_path)))
+    entries = dict(names_in(client, str(tmp_path)))
 
-    assert set(found) == names | {"below"}
-    assert found["below"].is_folder
-    assert all(found[name].is_file for name in names)
+    assert set(entries) == names | {"below"}
+    assert entries["below"].is_folder
+    assert all(entries[name].is_file for name in names)
 
 
 @needs_server
@@ -167,7 +167,7 @@ def test_a_silent_side_is_given_up() -> None:
 
 @settings(max_examples=examples(150))
 @given(some.lists(some.binary(max_size=80), max_size=4), some.sampled_from([101, HANDLE, DATA, NAMES, ATTRIBUTES]))
-def test_whatever_comes_is_an_answer_or_an_error(bodies: list[bytes], kind: int) -> None:
+def test_any_bytes_are_an_answer_or_an_error(bodies: list[bytes], kind: int) -> None:
     data = b"".join(packet(kind, body, number) for number, body in enumerate(bodies, 4))
     for ask in (handle_of, data_of, attributes_of, lambda client: names_in(client, "d")):
         with answers(VERSION + data) as channel, suppress(OSError):

@@ -35,9 +35,9 @@ def make(path: Path, rows: int = 3) -> None:
 
 def count(path: Path) -> int:
     with sqlite.connect(str(path)) as connection:
-        (found,) = connection.execute("SELECT count(*) FROM t").fetchone()
-    assert isinstance(found, int)
-    return found
+        (number,) = connection.execute("SELECT count(*) FROM t").fetchone()
+    assert isinstance(number, int)
+    return number
 
 
 @pytest.fixture
@@ -138,8 +138,8 @@ def test_copies_of_killed_processes_are_removed_and_nothing_else(
     (tmp_path / f"other-{gone.pid}-a").mkdir()
     sqlite._sweep.cache_clear()
     sqlite._sweep()
-    left = sorted(path.name for path in tmp_path.iterdir())
-    assert left == sorted([f"tracetui-copy-{os.getpid()}-b", "tracetui-copy-x-c", f"other-{gone.pid}-a"])
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == sorted([f"tracetui-copy-{os.getpid()}-b", "tracetui-copy-x-c", f"other-{gone.pid}-a"])
 
 
 def write_while_copying(monkeypatch: pytest.MonkeyPatch, write: Callable[[int], None]) -> None:

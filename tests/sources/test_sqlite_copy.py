@@ -213,8 +213,8 @@ def test_a_reader_of_an_older_state_does_not_stop_another(
 def test_readers_of_one_state_share_a_copy(path: Path, writer: sqlite3.Connection, reader: Reader) -> None:
     copies = CopyCache()
     insert(writer, 1)
-    with sqlite.connect(str(path), copies) as one, sqlite.connect(str(path), copies) as other:
-        assert rows_of(one) == rows_of(other) == rows_of(writer)
+    with sqlite.connect(str(path), copies) as first, sqlite.connect(str(path), copies) as other:
+        assert rows_of(first) == rows_of(other) == rows_of(writer)
     assert reader.copied == ["database", "-wal"]
 
 

@@ -19,7 +19,7 @@ from tests.sources.sshd import SlowLine, Sshd, missing, until
 from tests.terminal import TRACETUI, Terminal
 from tracetui.formats import registry
 from tracetui.live.load import Reader, read_run
-from tracetui.live.scan import Found, scan
+from tracetui.live.scan import ScannedFile, scan
 from tracetui.live.scan_cache import open_cache
 from tracetui.model import RunRef
 from tracetui.sources.base import LinkLost
@@ -83,22 +83,22 @@ def test_everything_is_listed_and_read_as_it_is_here(there: Sshd, traces: Path) 
         shutil.copytree(ROOT / "tests" / "formats" / name / case / "input", traces / name, dirs_exist_ok=True)
     (traces / "wide.jsonl").write_bytes(next((traces / "codex_exec").rglob("*.jsonl")).read_text().encode("utf-16"))
     before = state_of(traces)
-    here = {found.path: found for found in scan(LocalSource(), [str(traces)], deep=True)}
+    here = {file.path: file for file in scan(LocalSource(), [str(traces)], deep=True)}
     with source_for([f"there:{traces}"]) as source:
-        far = {found.path: found for found in scan(source, [f"there:{traces}"], deep=True)}
+        far = {file.path: file for file in scan(source, [f"there:{traces}"], deep=True)}
 
         assert {path.removeprefix("there:") for path in far} == set(here)
         assert far[f"there:{traces}/wide.jsonl"].runs, "a file in UTF-16"
-        assert {found.format for found in far.values() if found.format} == {one.name for one in registry.formats()}
-        for path, found in far.items():
+        assert {file.format for file in far.values() if file.format} == {fmt.name for fmt in registry.formats()}
+        for path, file in far.items():
             same = here[path.removeprefix("there:")]
-            assert (found.kind, found.format, len(found.runs)) == (same.kind, same.format, len(same.runs))
-            for run, original in zip(found.runs, same.runs, strict=True):
-                one, other = read_run(source, run.ref), read_run(LocalSource(), original.ref)
-                assert [replace(span, at=None) for span in one.spans] == [
+            assert (file.kind, file.format, len(file.runs)) == (same.kind, same.format, len(same.runs))
+            for run, original in zip(file.runs, same.runs, strict=True):
+                remote, other = read_run(source, run.ref), read_run(LocalSource(), original.ref)
+                assert [replace(span, at=None) for span in remote.spans] == [
                     replace(span, at=None) for span in other.spans
                 ]
-                assert [one.load(span) for span in one.spans] == [other.load(span) for span in other.spans]
+                assert [remote.load(span) for span in remote.spans] == [other.load(span) for span in other.spans]
     assert state_of(traces) == before
     assert ours() == []
     until(lambda: there.sessions() == 0, "the connection is still served")
@@ -107,13 +107,13 @@ def test_everything_is_listed_and_read_as_it_is_here(there: Sshd, traces: Path) 
 def test_files_elsewhere_are_cached_by_what_sftp_reports(there: Sshd, traces: Path) -> None:
     place = f"there:{traces}"
 
-    def listed() -> tuple[list[Found], int, int]:
+    def listed() -> tuple[list[ScannedFile], int, int]:
         with source_for([place]) as source:
             cache = open_cache(source, [place], None, 1 << 20)
-            found = sorted(scan(source, [place], deep=True, cache=cache), key=lambda one: one.path)
+            files = sorted(scan(source, [place], deep=True, cache=cache), key=lambda file: file.path)
             hits = cache.storage.hits
             cache.close()
-            return found, hits, source.received
+            return files, hits, source.received
 
     cold, none, much = listed()
     warm, hits, little = listed()
@@ -121,25 +121,25 @@ def test_files_elsewhere_are_cached_by_what_sftp_reports(there: Sshd, traces: Pa
     assert (none, hits > 0) == (0, True)
     assert little < much
     with source_for([place]) as source:
-        assert sorted(scan(source, [place], deep=True), key=lambda one: one.path) == cold
+        assert sorted(scan(source, [place], deep=True), key=lambda file: file.path) == cold
 
 
 @pytest.mark.parametrize("form", ["there:{}", "ssh://there{}"])
 def test_commands_take_places_elsewhere(there: Sshd, traces: Path, cli: Cli, form: str) -> None:
     place = form.format(traces)
 
-    def same(*words: str) -> None:
-        far, here = cli(*words), cli(*(word.replace(place, str(traces)) for word in words))
+    def check_same(*arguments: str) -> None:
+        far, here = cli(*arguments), cli(*(argument.replace(place, str(traces)) for argument in arguments))
         assert (far.status, far.err) == (here.status, here.err.replace(str(traces), place))
-        assert far.text.replace(place, str(traces)) == here.text or words[0] == "ls"
+        assert far.text.replace(place, str(traces)) == here.text or arguments[0] == "ls"
         assert far.text
 
-    same("doctor", place)
-    same("show", f"{place}/daily.db#nightly-1/1")
-    same("show", f"{place}/paprika/plan-7.json/3", "--json")
-    same("show", f"{place}/lattice/weather.jsonl#seoul-1", "--raw")
-    same("show", f"{place}/paprika/plan-7-again.json", "--json")
-    same("show", "plan-7-a", "--trace-dir", place)
+    check_same("doctor", place)
+    check_same("show", f"{place}/daily.db#nightly-1/1")
+    check_same("show", f"{place}/paprika/plan-7.json/3", "--json")
+    check_same("show", f"{place}/lattice/weather.jsonl#seoul-1", "--raw")
+    check_same("show", f"{place}/paprika/plan-7-again.json", "--json")
+    check_same("show", "plan-7-a", "--trace-dir", place)
     far, here = cli("ls", place, "--json"), cli("ls", str(traces), "--json")
     assert json.loads(far.text.replace(place, str(traces))) == here.data
 
@@ -230,13 +230,13 @@ def test_odd_entries_are_reported_like_local_ones(there: Sshd, tmp_path: Path) -
     for name in (".hidden", "x.tmp", "x.db-wal", "a\x1b[31m.json", "a b\n.json"):
         (folder / name).write_text("x")
     (folder / ".git").mkdir()
-    here = {(one.path, one.skipped, one.failed) for one in LocalSource().walk(str(folder))}
+    here = {(entry.path, entry.skipped, entry.failed) for entry in LocalSource().walk(str(folder))}
     with source_for([f"there:{folder}"]) as source:
         listed = source.list(f"there:{folder}")
-        walked = {(one.path[6:], one.skipped, one.failed) for one in source.walk(f"there:{folder}")}
+        walked = {(entry.path[6:], entry.skipped, entry.failed) for entry in source.walk(f"there:{folder}")}
 
     assert walked == here
-    assert {(one.path[6:], one.skipped, one.failed) for one in listed.entries} == here
+    assert {(entry.path[6:], entry.skipped, entry.failed) for entry in listed.entries} == here
     assert listed.folders == []
 
 
@@ -285,7 +285,7 @@ def test_a_list_reads_head_and_end_only(there: Sshd, tmp_path: Path) -> None:
     size = ccpa(folder).stat().st_size
     assert size > 3_000_000
     with source_for([f"there:{folder}"]) as source:
-        assert any(found.runs for found in scan(source, [f"there:{folder}"], deep=False))
+        assert any(file.runs for file in scan(source, [f"there:{folder}"], deep=False))
         assert source.received < size / 4
 
 
@@ -328,7 +328,7 @@ def test_a_listing_tells_once_more_when_the_second_is_over(there: Sshd, tmp_path
         first = source.list(place).entries[0].stat
         assert first is not None
         assert first.ctime_ns == 0
-        until(lambda: source.list(place).entries[0].stat != first, "it is not told again")
+        until(lambda: source.list(place).entries[0].stat != first, "it is not reported again")
         settled = source.list(place).entries[0].stat
         assert settled is not None
         assert settled.ctime_ns > settled.mtime_ns
@@ -348,7 +348,7 @@ def test_latency_costs_few_round_trips(there: Sshd, tmp_path: Path) -> None:
         with source_for([f"there:{folder}"]) as source:
             assert source.list(f"there:{folder}")
             before = line.trips
-            assert sum(len(found.runs) for found in scan(source, [f"there:{folder}"], deep=True)) == 100
+            assert sum(len(file.runs) for file in scan(source, [f"there:{folder}"], deep=True)) == 100
             trips = line.trips - before
     finally:
         line.close()

@@ -40,7 +40,7 @@ def test_claims_of_a_deleted_run_pass_on() -> None:
     assert {run.id for run in claims.take_changed()} == {"fork", "copy"}
 
 
-def test_of_equal_owners_the_first_is_named_in_any_order_of_runs() -> None:
+def test_the_first_of_equal_owners_is_named_in_any_order_of_runs() -> None:
     runs = (_run("b", 1.0, 1), _run("a", 2.0, 2), _run("both", 3.0, 1, 2))
     for order in permutations(runs):
         claims = Claims(order)

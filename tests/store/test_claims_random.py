@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.shared import seeds
-from tracetui.live.scan import Found, scan
+from tracetui.live.scan import ScannedFile, scan
 from tracetui.model import RunSummary
 from tracetui.sources.local import LocalSource
 from tracetui.store.store import Store
@@ -38,12 +38,12 @@ class Home:
 
     def responses(self) -> dict[str, int]:
         """The output tokens of each response, by id."""
-        found: dict[str, int] = {}
+        tokens: dict[str, int] = {}
         for path in self.files:
             for line in path.read_text().splitlines():
                 if (message := json.loads(line)["message"])["role"] == "assistant":
-                    found[message["id"]] = message["usage"]["output_tokens"]
-        return found
+                    tokens[message["id"]] = message["usage"]["output_tokens"]
+        return tokens
 
     def change(self) -> None:
         """Change one file."""
@@ -121,12 +121,12 @@ class GeminiHome(Home):
     folders = (f"tmp/{'a' * 64}/chats", f"tmp/{'b' * 64}/chats")
 
     def responses(self) -> dict[str, int]:
-        found: dict[str, int] = {}
+        tokens: dict[str, int] = {}
         for path in self.files:
             for line in path.read_text().splitlines():
                 if (record := json.loads(line)).get("type") == "gemini":
-                    found[record["id"]] = record["tokens"]["output"]
-        return found
+                    tokens[record["id"]] = record["tokens"]["output"]
+        return tokens
 
     def fork(self) -> None:
         head, *lines = self._any().read_text().splitlines()
@@ -162,18 +162,18 @@ class CodexHome(Home):
     folders = ("sessions/2026/05/01", "archived_sessions")
 
     def responses(self) -> dict[str, int]:
-        found: dict[str, int] = {}
+        tokens: dict[str, int] = {}
         for path in self.files:
             head, *records = [json.loads(line)["payload"] for line in path.read_text().splitlines()]
             for record in records:
                 if record["type"] == "token_count":
                     used = record["info"]
                     key = f"{head['id']} {used['total_token_usage']['output_tokens']}"
-                    found[key] = used["last_token_usage"]["output_tokens"]
-        return found
+                    tokens[key] = used["last_token_usage"]["output_tokens"]
+        return tokens
 
     def grow(self) -> None:
-        """Append turns to the longest copy of a session: copies that go on apart can't be told from each other."""
+        """Append turns to the longest copy of a session: copies that go on apart can't be distinguished."""
         texts = {path: path.read_text() for path in self.files}
         longest = [
             path
@@ -216,11 +216,11 @@ class CodexHome(Home):
                     file.write(json.dumps({"timestamp": _time(number), "type": kind, "payload": payload}) + "\n")
 
 
-def _scanned(root: Path) -> dict[str, Found]:
-    return {found.path: found for found in scan(LocalSource(), [str(root)], deep=True)}
+def _scanned(root: Path) -> dict[str, ScannedFile]:
+    return {file.path: file for file in scan(LocalSource(), [str(root)], deep=True)}
 
 
-def _fresh(files: dict[str, Found]) -> dict[str, RunSummary]:
+def _fresh(files: dict[str, ScannedFile]) -> dict[str, RunSummary]:
     store = Store()
     store.apply(files.values(), 0.0)
     return {ref.address: run for ref, run in store.runs.items()}
@@ -231,12 +231,12 @@ def _fresh(files: dict[str, Found]) -> dict[str, RunSummary]:
 def test_the_followed_list_equals_a_fresh_one_and_counts_each_response_once(
     tmp_path: Path, seed: int, home_of: type[Home]
 ) -> None:
-    home, store, before = home_of(tmp_path, Random(seed)), Store(), dict[str, Found]()
+    home, store, before = home_of(tmp_path, Random(seed)), Store(), dict[str, ScannedFile]()
     for _ in range(STEPS):
         home.change()
         after = _scanned(tmp_path)
-        gone = [Found(path=path) for path in before.keys() - after.keys()]
-        store.apply([*gone, *(found for path, found in after.items() if found != before.get(path))], 0.0)
+        gone = [ScannedFile(path=path) for path in before.keys() - after.keys()]
+        store.apply([*gone, *(file for path, file in after.items() if file != before.get(path))], 0.0)
         before = after
         listed = {ref.address: run for ref, run in store.runs.items()}
         assert listed == _fresh(after)

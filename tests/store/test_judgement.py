@@ -79,14 +79,14 @@ def test_the_order_of_events_and_their_repetition_mean_nothing(events: list[Even
     other = (
         data.draw(st.permutations(events + data.draw(st.lists(st.sampled_from(events), max_size=3)))) if events else []
     )
-    one, two = Judgements(), Judgements()
+    first, second = Judgements(), Judgements()
     for event in events:
-        one.add(event)
-        everything(one)  # what was asked in between must not stick
+        first.add(event)
+        everything(first)  # what was asked in between must not stick
     for event in other:
-        two.add(event)
+        second.add(event)
 
-    assert everything(one) == everything(two)
+    assert everything(first) == everything(second)
 
 
 @given(st.lists(EVENTS, max_size=12, unique_by=lambda event: event.event), EVENTS)
@@ -115,8 +115,8 @@ def test_a_runs_own_verdict_wins_and_a_later_run_comes_judged() -> None:
     assert state.of(RUNS[1]) == state.of(RUNS[1], CAUSES[1]) == Judgement()
 
     state.add(make_event("03", 0, verdict=Verdict.REAL))
-    found = state.of(RUNS[0], CAUSES[0])
-    assert (found.verdict, found.source, found.note) == (Verdict.REAL, "run", "the vendor knows")
+    judgement = state.of(RUNS[0], CAUSES[0])
+    assert (judgement.verdict, judgement.source, judgement.note) == (Verdict.REAL, "run", "the vendor knows")
 
     state.add(make_event("04", 4, verdict=None))
     assert state.of(RUNS[0], CAUSES[0]).source == "cause"
@@ -128,8 +128,8 @@ def test_a_run_is_known_by_what_it_is_and_not_by_its_path() -> None:
     others = [make_summary("y"), make_summary("x", agent="apr-code"), make_summary("x", prompt="other"),
               make_summary("x", started_at=0.0), make_summary("x", started_at=None)]  # fmt: skip
 
-    assert all(identity(run).agrees(identity(one)) for one in same)
-    assert not any(identity(run).agrees(identity(one)) for one in others)
+    assert all(identity(run).agrees(identity(variant)) for variant in same)
+    assert not any(identity(run).agrees(identity(variant)) for variant in others)
 
 
 @given(st.text(st.characters(codec=None), max_size=400), st.none() | st.floats(), st.text(st.characters(codec=None)))
@@ -145,9 +145,9 @@ def test_any_run_has_an_identity_that_can_be_written(own: str, start: float | No
 
 
 def test_two_long_ids_are_two() -> None:
-    one, two = make_summary("x" * 300 + "a"), make_summary("x" * 300 + "b")
-    assert identity(one) != identity(two)
-    assert len(identity(one).id) < 250
+    first, second = make_summary("x" * 300 + "a"), make_summary("x" * 300 + "b")
+    assert identity(first) != identity(second)
+    assert len(identity(first).id) < 250
 
 
 def test_a_line_can_be_read_by_people_and_shown_by_terminals() -> None:

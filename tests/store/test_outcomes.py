@@ -37,7 +37,7 @@ def runs_of(*kinds: tuple[Status, Outcome | None]) -> list[RunSummary]:
         ((Status.CANCELLED, FAILED), {"failed", "wrong", "evaluated", "rated"}, 0.0),
     ],
 )
-def test_where_a_run_is_counted(kind: tuple[Status, Outcome | None], fields: set[str], rate: float | None) -> None:
+def test_runs_count_by_outcome(kind: tuple[Status, Outcome | None], fields: set[str], rate: float | None) -> None:
     counts = OutcomeCounts.of(runs_of(kind))
     names = ("passed", "failed", "errors", "wrong", "evaluated", "rated", "running", "unscored")
     assert {name for name in names if getattr(counts, name)} == fields
@@ -48,8 +48,8 @@ kinds = st.lists(st.tuples(st.sampled_from(Status), st.none() | st.sampled_from(
 
 
 @given(kinds)
-def test_counts_add_up_and_are_taken_back(found: list[tuple[Status, Outcome | None]]) -> None:
-    runs = runs_of(*found)
+def test_counts_add_up_and_are_taken_back(pairs: list[tuple[Status, Outcome | None]]) -> None:
+    runs = runs_of(*pairs)
     counts = OutcomeCounts.of(runs)
     assert counts.rated + counts.ungraded + counts.running + counts.unscored == counts.runs == len(runs)
     assert counts.failed == sum(run.failed for run in runs)
@@ -60,7 +60,7 @@ def test_counts_add_up_and_are_taken_back(found: list[tuple[Status, Outcome | No
 
 
 @pytest.mark.parametrize(
-    ("found", "words"),
+    ("pairs", "sentence"),
     [
         (HUNDRED, "51 of 100 runs failed (3 errors, 48 wrong answers)"),
         ([(ERROR, None), (OK, None)], "1 of 2 runs failed"),
@@ -70,9 +70,9 @@ def test_counts_add_up_and_are_taken_back(found: list[tuple[Status, Outcome | No
     ],
 )  # fmt: skip
 def test_the_sentence_tells_errors_and_wrong_answers_apart(
-    found: list[tuple[Status, Outcome | None]], words: str
+    pairs: list[tuple[Status, Outcome | None]], sentence: str
 ) -> None:
-    assert OutcomeCounts.of(runs_of(*found)).failures == words
+    assert OutcomeCounts.of(runs_of(*pairs)).failures == sentence
 
 
 def test_the_store_applies_the_rule_to_what_comes_in() -> None:
@@ -108,7 +108,7 @@ def test_a_named_task_comes_before_a_derived_one() -> None:
 
 
 def test_replays_forks_and_retries_inherit_their_originals_task() -> None:
-    found = tasks(
+    task_keys = tasks(
         make_summary("a", task="t1"),
         make_summary("b", replay_of="a", relation="retry", repeats="k"),
         make_summary("c", replay_of="b"),
@@ -118,7 +118,7 @@ def test_replays_forks_and_retries_inherit_their_originals_task() -> None:
         make_summary("g", replay_of="f"),
     )
     own = TaskKey("k2", derived=True)
-    assert found == {
+    assert task_keys == {
         **dict.fromkeys("abce", TaskKey("t1")),
         "d": TaskKey("t2"),
         "f": own,
@@ -127,14 +127,14 @@ def test_replays_forks_and_retries_inherit_their_originals_task() -> None:
 
 
 def test_originals_in_a_circle_have_no_task_to_give() -> None:
-    found = tasks(make_summary("a", replay_of="b", repeats="k"), make_summary("b", replay_of="a"))
-    assert found == {"a": TaskKey("k", derived=True), "b": None}
+    task_keys = tasks(make_summary("a", replay_of="b", repeats="k"), make_summary("b", replay_of="a"))
+    assert task_keys == {"a": TaskKey("k", derived=True), "b": None}
 
 
 def test_a_long_chain_of_replays_is_followed_once() -> None:
     links = [make_summary(str(i), replay_of=str(i + 1)) for i in range(20_000)]
-    found = tasks(*links, make_summary("20000", task="t"))
-    assert set(found.values()) == {TaskKey("t")}
+    task_keys = tasks(*links, make_summary("20000", task="t"))
+    assert set(task_keys.values()) == {TaskKey("t")}
 
 
 def test_runs_of_one_named_task_are_repetitions() -> None:

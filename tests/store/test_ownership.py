@@ -34,7 +34,7 @@ SOURCE = LocalSource()
 
 
 def listed(*paths: Path) -> list[RunSummary]:
-    return [run for found in scan(SOURCE, [*map(str, paths)], deep=True) for run in found.runs]
+    return [run for file in scan(SOURCE, [*map(str, paths)], deep=True) for run in file.runs]
 
 
 def rows_by(by: By, refs: list[RunRef]) -> dict[str, Row]:
@@ -64,7 +64,7 @@ def databases() -> list[Path]:
     return sorted(SAMPLES.rglob("*.db")) if SAMPLES.is_dir() else []
 
 
-@pytest.fixture(params=[*BUILT, *databases()], ids=lambda one: getattr(one, "__name__", None) or one.parent.name)
+@pytest.fixture(params=[*BUILT, *databases()], ids=lambda param: getattr(param, "__name__", None) or param.parent.name)
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     if isinstance(request.param, Path):
         return request.param
@@ -76,14 +76,14 @@ def test_nodes_are_counted_as_often_as_the_database_has_rows_of_them(database: P
     runs = listed(database)
     raw = [*node_rows(database)]
 
-    found = rows_by(By.NODE, [run.ref for run in runs])
+    rows = rows_by(By.NODE, [run.ref for run in runs])
 
-    assert {name: row.count for name, row in found.items()} == Counter(node for _, node, _ in raw)
-    assert {name: row.runs for name, row in found.items()} == Counter(node for _, node in {one[:2] for one in raw})
-    times = dict.fromkeys(found, 0.0)
+    assert {name: row.count for name, row in rows.items()} == Counter(node for _, node, _ in raw)
+    assert {name: row.runs for name, row in rows.items()} == Counter(node for _, node in {node[:2] for node in raw})
+    times = dict.fromkeys(rows, 0.0)
     for _, node, duration in raw:
         times[node] += duration or 0.0
-    assert {name: row.total_ms or 0.0 for name, row in found.items()} == pytest.approx(times)
+    assert {name: row.total_ms or 0.0 for name, row in rows.items()} == pytest.approx(times)
     by_operation = rows_by(By.OPERATION, [run.ref for run in runs])
     nodes = sum(row.count for name, row in by_operation.items() if name in ("node", "route"))
     graphs = by_operation["invoke_workflow"].count if "invoke_workflow" in by_operation else 0
@@ -92,7 +92,7 @@ def test_nodes_are_counted_as_often_as_the_database_has_rows_of_them(database: P
 
 
 def own_of(run: RunSummary, runs: list[RunSummary]) -> list[Span]:
-    return own_spans(read_run(SOURCE, run.ref), {one.ref for one in runs})
+    return own_spans(read_run(SOURCE, run.ref), {run.ref for run in runs})
 
 
 def test_the_app_counts_what_the_command_counts(database: Path) -> None:
@@ -114,10 +114,10 @@ def test_nodes_of_a_run_are_those_of_its_tree_nested_graphs_too(database: Path) 
         assert {span.name for span in read_run(SOURCE, run.ref).spans if span.is_node} == set(run.nodes or ())
 
 
-def test_a_hit_is_told_once_at_the_run_whose_row_it_is(database: Path) -> None:
+def test_a_hit_is_reported_once_at_the_run_that_owns_its_row(database: Path) -> None:
     owners = {(owner, node) for owner, node, _ in node_rows(database)}
     for word in ("a", "query", "retrieve"):
-        hits = [one for one in grep(SOURCE, [str(database)], Needle(word)) if isinstance(one, Hit)]
+        hits = [hit for hit in grep(SOURCE, [str(database)], Needle(word)) if isinstance(hit, Hit)]
         places = Counter((hit.span, hit.keys, hit.line, hit.before) for hit in hits if hit.span is not None)
         assert all(count == 1 for count in places.values())
         for hit in hits:
@@ -136,7 +136,7 @@ def test_spans_that_no_other_listed_run_counts_stay_with_their_run(tmp_path: Pat
 
     assert {name: row.count for name, row in alone.items()} == {name: row.count for name, row in both.items()}
     assert {row.runs for row in alone.values()} == {1}
-    hits = [one for one in grep(SOURCE, [str(tmp_path)], Needle("a")) if isinstance(one, Hit)]
+    hits = [hit for hit in grep(SOURCE, [str(tmp_path)], Needle("a")) if isinstance(hit, Hit)]
     assert {hit.ref.key for hit in hits} >= {"outer-1", "outer-1/rag"}
 
 
@@ -147,8 +147,10 @@ def test_features_are_those_of_own_spans(tmp_path: Path) -> None:
 
     def nodes(*refs: RunRef) -> set[str]:
         runs = [read_run(SOURCE, ref) for ref in refs]
-        found = [{one.label for one in features(run, run.load, refs) if one.kind is Kind.NODE} for run in runs]
-        return set.intersection(*found)
+        names = [
+            {feature.label for feature in features(run, run.load, refs) if feature.kind is Kind.NODE} for run in runs
+        ]
+        return set.intersection(*names)
 
     assert nodes(outer) >= {f"node {name}" for name in nested}
     assert nodes(outer, inner) == set()  # no node is of both

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from tracetui.live.scan import Found
+from tracetui.live.scan import ScannedFile
 from tracetui.model import RunRef, RunSummary, Status, StatusSource
 from tracetui.store.store import BEATS, Pulse, Store
 
@@ -27,10 +27,10 @@ def test_only_so_many_arrivals_are_remembered() -> None:
 def test_a_run_from_the_future_has_not_changed_since_it_was_first_seen() -> None:
     ref, store = RunRef("ccpa", "a.jsonl"), Store()
     run = RunSummary.of(ref=ref, id="a", name="a", status=Status.RUNNING, modified_at=5_000.0, deep=True)
-    store.apply([Found(path=ref.path, runs=(run,))], 1_000.0)
-    store.apply([Found(path=ref.path, runs=(run,))], 1_100.0)
+    store.apply([ScannedFile(path=ref.path, runs=(run,))], 1_000.0)
+    store.apply([ScannedFile(path=ref.path, runs=(run,))], 1_100.0)
     assert store.changed_at(run) == 1_000.0
-    store.apply([Found(path=ref.path, runs=(replace(run, modified_at=5_200.0),))], 1_200.0)
+    store.apply([ScannedFile(path=ref.path, runs=(replace(run, modified_at=5_200.0),))], 1_200.0)
     assert store.changed_at(run) == 1_200.0
 
 
@@ -48,8 +48,8 @@ def test_a_file_that_is_still_is_no_change_of_its_run() -> None:
         deep=True,
     )
     still = running.replace(status=Status.UNKNOWN, unfinished=False, problems=1)
-    store.apply([Found(path=ref.path, runs=(running,))], 10.0)
-    store.apply([Found(path=ref.path, runs=(still,))], 40.0)
+    store.apply([ScannedFile(path=ref.path, runs=(running,))], 10.0)
+    store.apply([ScannedFile(path=ref.path, runs=(still,))], 40.0)
     assert store.pulses == {}
-    store.apply([Found(path=ref.path, runs=(still.replace(steps=2),))], 50.0)
+    store.apply([ScannedFile(path=ref.path, runs=(still.replace(steps=2),))], 50.0)
     assert store.pulses.keys() == {ref}

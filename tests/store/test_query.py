@@ -77,8 +77,8 @@ class People(query.TraceContext):
 
 def ids(text: str, runs: list[RunSummary] = RUNS) -> str:
     relations = Relations(runs)
-    found = query.for_runs(text, People(lambda: relations), now=NOW)
-    return " ".join(run.id for run in found.select(runs))
+    matcher = query.for_runs(text, People(lambda: relations), now=NOW)
+    return " ".join(run.id for run in matcher.select(runs))
 
 
 CASES = [
@@ -252,8 +252,8 @@ def test_while_somebody_types_what_stands_before_the_fault_counts() -> None:
         ")": "",
         "status:error": "status:error",
     }.items():
-        found, error = query.parse_prefix(text, now=NOW)
-        assert (found.text.strip(), error is None) == (understood, understood == text), text
+        parsed, error = query.parse_prefix(text, now=NOW)
+        assert (parsed.text.strip(), error is None) == (understood, understood == text), text
     spans, error = query.parse_span_prefix("dur>5s tool:")
     assert (spans.text.strip(), error is not None and error.unfinished) == ("dur>5s", True)
 
@@ -284,7 +284,7 @@ TERMS = st.sampled_from(
 QUERIES = st.recursive(
     TERMS,
     lambda inner: (
-        inner.map(lambda one: f"!({one})")
+        inner.map(lambda text: f"!({text})")
         | st.tuples(inner, inner).map(lambda pair: f"({pair[0]}) ({pair[1]})")
         | st.tuples(inner, inner).map(lambda pair: f"({pair[0]}) or ({pair[1]})")
     ),
@@ -294,14 +294,14 @@ QUERIES = st.recursive(
 
 def chosen(text: str, runs: list[RunSummary]) -> list[int]:
     """Positions of the runs that a query finds."""
-    found = set(map(id, query.for_runs(text, now=NOW).select(runs)))
-    return [i for i, run in enumerate(runs) if id(run) in found]
+    selected = set(map(id, query.for_runs(text, now=NOW).select(runs)))
+    return [i for i, run in enumerate(runs) if id(run) in selected]
 
 
 @given(QUERIES, st.lists(SUMMARIES, max_size=8))
-def test_those_selected_are_those_that_match_one_by_one(text: str, runs: list[RunSummary]) -> None:
-    found = query.for_runs(text, now=NOW)
-    assert found.select(iter(runs)) == [run for run in runs if found.matches(run)]
+def test_select_equals_matching_each_run(text: str, runs: list[RunSummary]) -> None:
+    matcher = query.for_runs(text, now=NOW)
+    assert matcher.select(iter(runs)) == [run for run in runs if matcher.matches(run)]
 
 
 @given(QUERIES, QUERIES, st.lists(SUMMARIES, max_size=8))
@@ -316,13 +316,13 @@ def test_not_and_or_are_those_of_logic(a: str, b: str, runs: list[RunSummary]) -
 @given(QUERIES, st.lists(st.tuples(st.booleans(), SUMMARIES), max_size=12), st.data())
 def test_cached_columns_change_no_result(text: str, many: list[tuple[bool, RunSummary]], data: st.DataObject) -> None:
     columns: query.Columns[RunSummary] = query.Columns()
-    found = query.for_runs(text, now=NOW)
+    matcher = query.for_runs(text, now=NOW)
     runs: list[RunSummary] = []
     for drop, run in many:
         if drop and runs:
             runs.pop(data.draw(st.integers(0, len(runs) - 1)))
         runs.append(msgspec.structs.replace(run))
-        assert found.select(runs, columns) == found.select(runs)
+        assert matcher.select(runs, columns) == matcher.select(runs)
 
 
 def test_free_words_find_what_they_always_found() -> None:
@@ -330,9 +330,9 @@ def test_free_words_find_what_they_always_found() -> None:
     runs = [
         make_summary(f"{i}", prompt=prompt) for i, prompt in enumerate(["max_steps(10)", "a|b", "C:\\x", "it's 5%"])
     ]
-    for number, words in enumerate(["max_steps(10)", "a|b", "c:\\x", "it's 5%"]):
-        assert ids(words, runs) == str(number)
-        assert str(number) not in ids("!" + words.split()[0], runs)
+    for number, text in enumerate(["max_steps(10)", "a|b", "c:\\x", "it's 5%"]):
+        assert ids(text, runs) == str(number)
+        assert str(number) not in ids("!" + text.split()[0], runs)
 
 
 # ---- the samples
@@ -342,7 +342,7 @@ def test_free_words_find_what_they_always_found() -> None:
 def samples() -> list[RunSummary]:
     with tempfile.TemporaryDirectory() as folder:
         demo.write(Path(folder), datetime.fromtimestamp(NOW, UTC))
-        return [run for found in scan(LocalSource(), [folder], deep=True) for run in found.runs]
+        return [run for file in scan(LocalSource(), [folder], deep=True) for run in file.runs]
 
 
 def test_the_samples_have_something_for_most_keys() -> None:
@@ -398,7 +398,7 @@ def test_the_lack_of_a_verdict_can_be_picked() -> None:
 
 def test_values_that_mean_the_same_are_one_facet() -> None:
     runs = [make_summary(str(i), tools=(tool,)) for i, tool in enumerate(["Bash", "bash", "Bash", "a b", "none"])]
-    facet = next(one for one in query.facets(query.RUN_KEYS, runs) if one.key == "tool")
+    facet = next(facet for facet in query.facets(query.RUN_KEYS, runs) if facet.key == "tool")
     assert facet.values == [("Bash", 3), ("a b", 1), ("none", 1)]
     assert [facet.term(value) for value, _ in facet.values] == ["tool:Bash", 'tool:"a b"', 'tool:"none"']
 
@@ -406,11 +406,11 @@ def test_values_that_mean_the_same_are_one_facet() -> None:
 @given(st.lists(SUMMARIES, max_size=8), st.sampled_from(["b", "bash", "o", "er", "none", "re", "ä"]))
 def test_facets_with_a_prefix_are_those_that_begin_with_it(runs: list[RunSummary], prefix: str) -> None:
     every = {facet.key: facet.values for facet in query.facets(query.RUN_KEYS, runs, People())}
-    found = {facet.key: facet.values for facet in query.facets(query.RUN_KEYS, runs, People(), prefix)}
+    facets = {facet.key: facet.values for facet in query.facets(query.RUN_KEYS, runs, People(), prefix)}
     beginning = {
         key: [pair for pair in values if (pair[0] or "").lower().startswith(prefix)] for key, values in every.items()
     }
-    assert found == {key: values for key, values in beginning.items() if values}
+    assert facets == {key: values for key, values in beginning.items() if values}
 
 
 def test_a_word_asks_runs_only_for_what_it_may_become() -> None:
@@ -436,15 +436,15 @@ def test_a_time_of_day_that_no_clock_shows_is_wrong(text: str) -> None:
         query.for_runs(text + " x", People())
 
 
-def test_of_many_choices_some_are_told() -> None:
+def test_some_of_many_choices_are_shown() -> None:
     with pytest.raises(query.QueryError, match=r"use agent, .* …$"):
         query.for_runs("has:xyzzy", People())
 
 
 def offered(text: str, runs: list[RunSummary] = RUNS, **more: Any) -> list[str]:
     """What the text may become."""
-    found = query.complete(text, len(text), query.RUN_KEYS, runs, People(), **more)
-    return [text[: one.start] + one.text + text[one.end :] for one in found]
+    completions = query.complete(text, len(text), query.RUN_KEYS, runs, People(), **more)
+    return [text[: completion.start] + completion.text + text[completion.end :] for completion in completions]
 
 
 @pytest.mark.parametrize(
@@ -482,21 +482,24 @@ def test_completions(text: str, first: list[str]) -> None:
 
 
 def test_completion_in_the_middle_leaves_the_rest() -> None:
-    found = query.complete("stat tool:bash", 4, query.RUN_KEYS, RUNS)
-    assert [(one.text, one.start, one.end) for one in found] == [("status:", 0, 4), ("state:", 0, 4)]
+    completions = query.complete("stat tool:bash", 4, query.RUN_KEYS, RUNS)
+    assert [(completion.text, completion.start, completion.end) for completion in completions] == [
+        ("status:", 0, 4),
+        ("state:", 0, 4),
+    ]
 
 
 @given(st.text("sta:tool\"'(),!- >*dur\n", max_size=20), st.integers(-3, 25))
-def test_whatever_stands_there_completing_it_fits_in(text: str, cursor: int) -> None:
-    for one in query.complete(text, cursor, query.RUN_KEYS, RUNS):
-        assert 0 <= one.start <= one.end <= len(text)
+def test_completions_fit_into_any_text(text: str, cursor: int) -> None:
+    for completion in query.complete(text, cursor, query.RUN_KEYS, RUNS):
+        assert 0 <= completion.start <= completion.end <= len(text)
 
 
 def test_completed_values_are_found() -> None:
     for key in (key for key in query.RUN_KEYS.keys if key.kind is query.Kind.NAME):
-        for one in query.complete(f"{key.name}:", len(key.name) + 1, query.RUN_KEYS, samples()):
-            found = query.for_runs(f"{key.name}:{one.text}").select(samples())
-            assert len(found) == int(one.hint), (key.name, one)
+        for completion in query.complete(f"{key.name}:", len(key.name) + 1, query.RUN_KEYS, samples()):
+            selected = query.for_runs(f"{key.name}:{completion.text}").select(samples())
+            assert len(selected) == int(completion.hint), (key.name, completion)
 
 
 def test_a_run_of_another_file_is_no_other_run() -> None:
@@ -520,7 +523,7 @@ def test_facts_computed_ahead_are_used(steps: int) -> None:
     for _ in zip(range(steps), ahead, strict=False):
         pass
     columns.begin(runs)
-    assert columns.of("", hay, runs) == [query.RUN_KEYS.hay(run) for run in runs]
+    assert columns.get("", hay, runs) == [query.RUN_KEYS.hay(run) for run in runs]
     assert len(asked) == len(runs)  # nothing is asked twice
     assert list(ahead) == []
 

@@ -20,7 +20,7 @@ TABLES: Any = [(query.for_runs, query.RUN_KEYS), (query.for_spans, query.SPAN_KE
 CLOSED = [(ask, key) for ask, table in TABLES for key in table.keys if key.choices or key.facts]
 
 
-@pytest.mark.parametrize(("ask", "key"), CLOSED, ids=lambda one: getattr(one, "name", ""))
+@pytest.mark.parametrize(("ask", "key"), CLOSED, ids=lambda key: getattr(key, "name", ""))
 def test_a_closed_set_takes_its_words_and_no_other(ask: Any, key: Any) -> None:
     for name in (key.name, *key.aliases):
         for choice in key.choices or key.facts:
@@ -89,9 +89,9 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES, max_size=10).map("".join) | st.text(string.printable, max_size=20))
 def test_a_query_is_understood_or_wrong_and_reads_the_same_again(text: str) -> None:
     try:
-        found = query.for_runs(text)
+        matcher = query.for_runs(text)
     except QueryError:
         return
-    again = unparse(parse(text))
-    query.for_runs(again)
-    assert tree(again) == tree(found.text)
+    unparsed = unparse(parse(text))
+    query.for_runs(unparsed)
+    assert tree(unparsed) == tree(matcher.text)

@@ -76,24 +76,24 @@ SPANS = [
     ],
 )
 def test_query_selects_spans(text: str, expected: str) -> None:
-    found = query.for_spans(text)
-    assert " ".join(span.id for span in found.select(SPANS)) == expected
-    assert [span for span in SPANS if found.matches(span)] == found.select(SPANS)
+    matcher = query.for_spans(text)
+    assert " ".join(span.id for span in matcher.select(SPANS)) == expected
+    assert [span for span in SPANS if matcher.matches(span)] == matcher.select(SPANS)
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [("cached:maybe", "`true` or `false`"), ("verdict:none", "no key `verdict`"), ("opp:chat", "`op`")],
 )
-def test_unknown_terms_are_reported(text: str, words: str) -> None:
-    with pytest.raises(query.QueryError, match=words):
+def test_unknown_terms_are_reported(text: str, message: str) -> None:
+    with pytest.raises(query.QueryError, match=message):
         query.for_spans(text)
 
 
 def test_completions_inside_a_run() -> None:
     def offered(text: str) -> list[tuple[str, str]]:
-        found = query.complete(text, len(text), query.SPAN_KEYS, SPANS)
-        return [(one.text, one.hint) for one in found]
+        completions = query.complete(text, len(text), query.SPAN_KEYS, SPANS)
+        return [(completion.text, completion.hint) for completion in completions]
 
     assert offered("cached:") == [("true", "2"), ("false", "4")]
     assert offered("decision:") == [("account_support", "1"), ("billing", "1"), ("block", "1")]
@@ -111,8 +111,8 @@ NOTES = st.lists(st.text("→, ·acdhe", max_size=8), max_size=3).map(" · ".joi
 )
 def test_any_note_can_be_asked_about(span: Span) -> None:
     for text in ("cached:true", "decision:a", "decision:none", "note:c"):
-        found = query.for_spans(text)
-        assert found.select([span]) == ([span] if found.matches(span) else [])
+        matcher = query.for_spans(text)
+        assert matcher.select([span]) == ([span] if matcher.matches(span) else [])
 
 
 @cache
@@ -123,11 +123,11 @@ def samples() -> list[list[Span]]:
 
 
 def test_the_spans_of_the_samples_answer_to_what_is_special_about_them() -> None:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for text in ("cached:true", "has:decision", "op:chat dur>1s", "tool:*", "model:*", "node:*", "is:failed", "step>1"):
         for spans in samples():
-            found[text] += len(query.for_spans(text).select(spans))
-    assert min(found.values()) > 0, found
+            counts[text] += len(query.for_spans(text).select(spans))
+    assert min(counts.values()) > 0, counts
 
 
 def test_a_facet_counts_what_its_term_finds() -> None:

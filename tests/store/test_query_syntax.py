@@ -90,7 +90,7 @@ def test_query_parses_to_nodes(text: str, expected: Node) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "column", "words", "unfinished"),
+    ("text", "column", "message", "unfinished"),
     [
         ("status:", 7, "a value must follow `status:`", True),
         ("status: ", 7, "without a blank", True),
@@ -122,11 +122,11 @@ def test_query_parses_to_nodes(text: str, expected: Node) -> None:
         ("(" * 40, 32, "deep", False),
     ],
 )
-def test_errors_point_at_the_column(text: str, column: int, words: str, unfinished: bool) -> None:
+def test_errors_point_at_the_column(text: str, column: int, message: str, unfinished: bool) -> None:
     with pytest.raises(QueryError) as caught:
         for_runs(text, now=0)
     assert (caught.value.column, caught.value.unfinished) == (column, unfinished)
-    assert words in caught.value.message
+    assert message in caught.value.message
     assert "\n" not in caught.value.message
 
 
@@ -143,7 +143,7 @@ BARE = st.text("abcäz09_.*?/-", min_size=1, max_size=6)
 VALUES = st.builds(Value, BARE) | st.builds(Value, st.text(max_size=6), st.just(True))
 TERMS = st.builds(
     Term, NAMES, st.sampled_from([":", "=", "<", "<=", ">", ">="]), st.lists(VALUES, min_size=1, max_size=3).map(tuple)
-).filter(lambda one: not one.values[0].text.startswith(("=", "//", "\\")) or one.values[0].quoted)
+).filter(lambda term: not term.values[0].text.startswith(("=", "//", "\\")) or term.values[0].quoted)
 TREES: st.SearchStrategy[Node] = st.recursive(
     TERMS | st.builds(Word, st.text(max_size=8)),
     lambda parts: (
@@ -170,10 +170,10 @@ def test_any_text_is_a_query_or_an_error_that_points_into_it(text: str) -> None:
 @given(TEXTS)
 def test_unparsed_query_parses_to_the_same_nodes(text: str) -> None:
     try:
-        found = tree(text)
+        parsed = tree(text)
     except QueryError:
         return
-    assert tree(unparse(found)) == found
+    assert tree(unparse(parsed)) == parsed
 
 
 @pytest.mark.parametrize(

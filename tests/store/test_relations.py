@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.shared import examples
-from tracetui.live.scan import Found
+from tracetui.live.scan import ScannedFile
 from tracetui.model import RunRef, RunSummary, Status, StatusSource
 from tracetui.store.relations import MAX_REPEATS, Relations
 from tracetui.store.store import Store
@@ -74,41 +74,41 @@ def test_repetitions_are_those_of_the_earliest_run_of_a_task_in_whatever_order_t
     other, nothing = run("c", "4", repeats="u", started_at=0.0), run("d", "5")
 
     for runs in permutations((first, second, timeless, other, nothing)):
-        found = Relations(runs)
-        assert found.repeats(first.ref) == found.variants(first.ref) == [second.ref, timeless.ref]
-        assert [found.original(one.ref) for one in (first, second, timeless, other, nothing)] == [
+        relations = Relations(runs)
+        assert relations.repeats(first.ref) == relations.variants(first.ref) == [second.ref, timeless.ref]
+        assert [relations.original(run.ref) for run in (first, second, timeless, other, nothing)] == [
             None,
             first.ref,
             first.ref,
             None,
             None,
         ]
-        assert [found.relation(one.ref) for one in (first, second, nothing)] == [None, "repeat", None]
-        assert found.replays(first.ref) == []
-        assert set(found.replay_addresses().values()) == {None}
+        assert [relations.relation(run.ref) for run in (first, second, nothing)] == [None, "repeat", None]
+        assert relations.replays(first.ref) == []
+        assert set(relations.replay_addresses().values()) == {None}
 
 
 def test_a_run_that_names_its_original_is_no_repetition() -> None:
     first, second = run("a", "1", repeats="t", started_at=1.0), run("b", "2", repeats="t", started_at=2.0)
     fork = run("c", "3", repeats="t", replay_of="2", relation="fork", started_at=3.0)
     orphan = run("d", "4", repeats="t", replay_of="gone", started_at=0.0)
-    found = Relations([first, second, fork, orphan])
+    relations = Relations([first, second, fork, orphan])
 
-    assert found.repeats(first.ref) == [second.ref]
-    assert (found.original(fork.ref), found.relation(fork.ref)) == (second.ref, "fork")
-    assert (found.original(orphan.ref), found.relation(orphan.ref)) == (None, "replay")
-    assert found.variants(second.ref) == [fork.ref]
+    assert relations.repeats(first.ref) == [second.ref]
+    assert (relations.original(fork.ref), relations.relation(fork.ref)) == (second.ref, "fork")
+    assert (relations.original(orphan.ref), relations.relation(orphan.ref)) == (None, "replay")
+    assert relations.variants(second.ref) == [fork.ref]
 
 
 def test_repeated_updates_cost_little() -> None:
     runs = [run(f"{i % 7}/{i:06}", str(i), repeats="health", started_at=float(i)) for i in range(20_000)]
     began = time.process_time()
-    found = Relations(reversed(runs))
+    relations = Relations(reversed(runs))
     assert time.process_time() - began < 5
 
-    assert found.repeats(runs[0].ref) == [one.ref for one in runs[1 : MAX_REPEATS + 1]]
-    assert found.original(runs[MAX_REPEATS].ref) == runs[0].ref
-    assert found.original(runs[-1].ref) is None
+    assert relations.repeats(runs[0].ref) == [run.ref for run in runs[1 : MAX_REPEATS + 1]]
+    assert relations.original(runs[MAX_REPEATS].ref) == runs[0].ref
+    assert relations.original(runs[-1].ref) is None
 
 
 IDS = st.sampled_from(["", "a", "b", "../c"])
@@ -124,16 +124,16 @@ RUNS = st.lists(
 
 @settings(max_examples=examples(100))
 @given(RUNS)
-def test_whatever_the_ids_are_relations_are_mutual_and_lead_elsewhere(runs: list[RunSummary]) -> None:
+def test_relations_are_mutual_and_lead_elsewhere_for_any_ids(runs: list[RunSummary]) -> None:
     relations = Relations(runs)
-    by_ref = {one.ref: one for one in runs}
-    for one in runs:
-        original, parent = relations.original(one.ref), relations.parent(one.ref)
-        assert original != one.ref
-        assert parent != one.ref
-        assert original is None or by_ref[original].id == one.replay_of
-        assert original is None or one.ref in relations.replays(original)
-        assert parent is None or one.ref in relations.children(parent)
+    by_ref = {run.ref: run for run in runs}
+    for run in runs:
+        original, parent = relations.original(run.ref), relations.parent(run.ref)
+        assert original != run.ref
+        assert parent != run.ref
+        assert original is None or by_ref[original].id == run.replay_of
+        assert original is None or run.ref in relations.replays(original)
+        assert parent is None or run.ref in relations.children(parent)
 
 
 def test_copies_are_one_run_in_any_order() -> None:
@@ -142,13 +142,13 @@ def test_copies_are_one_run_in_any_order() -> None:
     other = run("a/o.json", "o", repeats="t", started_at=6.0)
     for runs in permutations([database, export, older, other]):
         relations = Relations(runs)
-        assert {one.ref: relations.original(one.ref) for one in runs} == {
+        assert {run.ref: relations.original(run.ref) for run in runs} == {
             database.ref: None,
             export.ref: database.ref,
             older.ref: database.ref,
             other.ref: database.ref,
         }
-        assert [relations.relation(one.ref) for one in (database, export, older, other)] == [
+        assert [relations.relation(run.ref) for run in (database, export, older, other)] == [
             None,
             "copy",
             "copy",
@@ -221,10 +221,10 @@ def test_relations_that_follow_changes_are_those_of_all_runs(files: list[Any]) -
             )
             for i, fields in enumerate(rows[:1] if alone else rows)
         ]
-        store.apply([Found(path=path, format="any", runs=tuple(runs), skipped=not runs)], 0.0)
+        store.apply([ScannedFile(path=path, format="any", runs=tuple(runs), skipped=not runs)], 0.0)
         if asked:
-            found = every_answer(store.relations, store.runs)
-            assert found == every_answer(Relations([*store.runs.values()]), store.runs)
+            answers = every_answer(store.relations, store.runs)
+            assert answers == every_answer(Relations([*store.runs.values()]), store.runs)
 
 
 def test_a_new_run_costs_the_same_among_few_and_many() -> None:
@@ -232,7 +232,7 @@ def test_a_new_run_costs_the_same_among_few_and_many() -> None:
         """Functions called to relate one more run."""
         store, called = Store(), 0
         runs = [run(f"{i:05}", str(i), repeats=str(i // 3), parent=str(i // 7 * 7 + 1)) for i in range(count)]
-        store.apply([Found(path=one.ref.path, runs=(one,)) for one in runs], 0.0)
+        store.apply([ScannedFile(path=run.ref.path, runs=(run,)) for run in runs], 0.0)
         new = run("new", "new", repeats="1", replay_of="5", parent="8")
         assert store.relations.named(runs[0].ref, "-") is None
 
@@ -242,11 +242,11 @@ def test_a_new_run_costs_the_same_among_few_and_many() -> None:
 
         sys.setprofile(count_call)
         try:
-            store.apply([Found(path="new", runs=(new,))], 0.0)
-            found = store.relations.original(new.ref), store.relations.parent(new.ref)
+            store.apply([ScannedFile(path="new", runs=(new,))], 0.0)
+            answer = store.relations.original(new.ref), store.relations.parent(new.ref)
         finally:
             sys.setprofile(None)
-        assert found == (runs[5].ref, runs[8].ref)
+        assert answer == (runs[5].ref, runs[8].ref)
         return called
 
     assert calls(3_000) < 1.5 * calls(100)

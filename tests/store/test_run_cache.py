@@ -28,7 +28,7 @@ from tests.shared import ROOT, examples
 from tracetui.analysis import prices
 from tracetui.analysis.statistics import By, Statistics
 from tracetui.live.engine import Engine
-from tracetui.live.scan import Found, scan
+from tracetui.live.scan import ScannedFile, scan
 from tracetui.live.scan_cache import Outlines, ScanCache, version
 from tracetui.model import Status
 from tracetui.sources.base import File, FileView, Stat
@@ -82,7 +82,7 @@ class _ReadFile(FileView):
         return self._file.read_all()
 
 
-def listed(root: Path, *, cached: bool = True, source: LocalSource | None = None) -> list[Found]:
+def listed(root: Path, *, cached: bool = True, source: LocalSource | None = None) -> list[ScannedFile]:
     """What a deep pass finds below `root`."""
     source, roots = source or LocalSource(), [str(root)]
     if not cached:
@@ -140,7 +140,7 @@ def test_unchanged_files_are_not_read_again(tmp_path: Path) -> None:
     reads = Reads()
     assert listed(root, source=reads) == cold
     assert len(cold) > 100
-    broken = {found.path for found in cold if found.problems}
+    broken = {file.path for file in cold if file.problems}
     assert len(reads.paths - broken) < len(cold) / 50
 
 
@@ -166,7 +166,7 @@ def change(random: Random, root: Path) -> None:
     if not files:
         return
     path, other = random.choice(files), random.choice(files)
-    found, data = path.stat(), path.read_bytes()
+    stat, data = path.stat(), path.read_bytes()
     kinds = ("append", "rewrite", "truncate", "back", "same", "swap", "delete", "rename", "copy", "folder")
     match random.choice(kinds):
         case "append":
@@ -177,9 +177,9 @@ def change(random: Random, root: Path) -> None:
             path.write_bytes(data[: random.randint(0, len(data))])
         case "back":  # other contents of the same size, and the time set back
             path.write_bytes(data.replace(b"1", b"2"))
-            os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+            os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
         case "same":
-            os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns + random.choice((-1, 1, 0)) * 1_000_000_000))
+            os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + random.choice((-1, 1, 0)) * 1_000_000_000))
         case "swap" if path != other:
             moved = path.with_name("moved")
             path.rename(moved)
@@ -217,14 +217,14 @@ def test_a_file_that_changed_in_the_same_tick_as_it_was_read_is_read_again(
 def test_statistics_read_no_unchanged_file(tmp_path: Path) -> None:
     root = samples(tmp_path / "traces")
     age(root)
-    refs = [run.ref for found in listed(root) if not found.problems for run in found.runs]
+    refs = [run.ref for file in listed(root) if not file.problems for run in file.runs]
     rows = []
     for source in (reads := [Reads(), Reads()]):
         with Outlines(source, [str(root)], LIMIT) as outlines:
-            made = Statistics(By.TOOL)
+            statistics = Statistics(By.TOOL)
             for ref in refs:
-                made.add(outlines.read(ref))
-        rows.append(made.rows())
+                statistics.add(outlines.read(ref))
+        rows.append(statistics.rows())
     assert rows[0] == rows[1]
     assert len(reads[1].paths) < len(reads[0].paths) / 10
 
@@ -235,9 +235,9 @@ def test_a_run_that_seems_to_go_on_is_read_again(tmp_path: Path) -> None:
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
     path.write_text(re.sub(r"2026-05-04T[\d:.]+Z", now, path.read_text()))
     time.sleep(0.06)  # as in `age`
-    assert [run.status for found in listed(root) for run in found.runs] == [Status.RUNNING]
+    assert [run.status for file in listed(root) for run in file.runs] == [Status.RUNNING]
     age(root)
-    assert [run.status for found in listed(root) for run in found.runs] == [Status.UNKNOWN]
+    assert [run.status for file in listed(root) for run in file.runs] == [Status.UNKNOWN]
     assert listed(root) == listed(root, cached=False)
 
 
@@ -275,7 +275,7 @@ def test_paths_stay_as_the_user_wrote_them(cli: Cli, tmp_path: Path, monkeypatch
 
 def shown(root: Path, source: LocalSource, limit: int) -> dict[str, Any]:
     """What the app lists, once all is counted."""
-    engine, found, listed = Engine(source, [str(root)], events=False, cache_limit=limit), dict[str, Any](), False
+    engine, results, listed = Engine(source, [str(root)], events=False, cache_limit=limit), dict[str, Any](), False
     engine.start()
     engine.bind(lambda: None)
     try:
@@ -285,9 +285,11 @@ def shown(root: Path, source: LocalSource, limit: int) -> dict[str, Any]:
             mail = engine.collect()
             assert mail.failure is None
             listed |= mail.listed
-            found |= {one.path: (one.runs, one.problems, one.reason, one.part_of) for one in mail.found if one.whole}
+            results |= {
+                file.path: (file.runs, file.problems, file.reason, file.part_of) for file in mail.files if file.whole
+            }
             if listed and mail.stage == "":
-                return found
+                return results
     finally:
         engine.stop()
     raise AssertionError("it is still counting")
@@ -307,12 +309,12 @@ def test_the_app_shows_the_same(tmp_path: Path) -> None:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    found = samples(tmp_path / "traces", ["paprika", "ccpa"])
-    age(found)
-    return found
+    folder = samples(tmp_path / "traces", ["paprika", "ccpa"])
+    age(folder)
+    return folder
 
 
-def test_it_is_private(root: Path) -> None:
+def test_the_cache_folder_is_private(root: Path) -> None:
     listed(root)
     folder = cache_folder()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -393,9 +395,9 @@ def test_no_byte_of_a_file_of_another_program_changes_nor_of_its_log(root: Path,
     with closing(sqlite3.connect(path)) as connection:
         if kind != "text":
             connection.executescript(FOREIGN[kind])
-        before = {one.name: one.read_bytes() for one in cache_folder().iterdir()}
+        before = {path.name: path.read_bytes() for path in cache_folder().iterdir()}
         assert listed(root) == expected
-        assert {one.name: one.read_bytes() for one in cache_folder().iterdir()} == before
+        assert {path.name: path.read_bytes() for path in cache_folder().iterdir()} == before
 
 
 def test_an_older_schema_is_replaced(root: Path) -> None:
@@ -416,7 +418,7 @@ def test_a_missing_table_is_damage(root: Path) -> None:
 
 def test_a_damaged_index_is_damage(root: Path) -> None:
     """SQLite's quick check does not compare an index with its table."""
-    expected, found = listed(root), uses(root)
+    expected, used = listed(root), uses(root)
     with closing(sqlite3.connect(cache_folder() / NAME)) as connection:
         connection.execute("CREATE TRIGGER lost AFTER INSERT ON folders BEGIN DELETE FROM folders; END")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -428,7 +430,7 @@ def test_a_damaged_index_is_damage(root: Path) -> None:
     data[place : place + 4] = b"zzzz"
     (cache_folder() / NAME).write_bytes(data)
     assert listed(root) == listed(root) == expected
-    assert uses(root) == found > 0
+    assert uses(root) == used > 0
 
 
 def test_a_folder_that_is_not_found_after_it_was_stored_changes_nothing_that_is_shown(root: Path) -> None:
@@ -575,7 +577,7 @@ def test_a_folder_in_which_files_change_one_by_one_has_few_pages(tmp_path: Path)
     storage = Storage(version(None), limit=LIMIT)
     assert len(storage.pages(f"{folder}/")) <= 9
     storage.close()
-    assert uses(root) == len([*root.rglob("*")]) - len([one for one in root.rglob("*") if one.is_dir()])
+    assert uses(root) == len([*root.rglob("*")]) - len([path for path in root.rglob("*") if path.is_dir()])
     assert listed(root) == listed(root, cached=False)
 
 

@@ -57,17 +57,17 @@ def test_verdicts_persist(folder: Path) -> None:
     sidecar.untag(RUN, "night")
     sidecar.mark("m", RUN, "span 7")
 
-    for one in (sidecar, Sidecar(folder)):
-        held = one.of(RUN)
+    for instance in (sidecar, Sidecar(folder)):
+        held = instance.of(RUN)
         assert (held.verdict, held.source, held.note, held.tags) == ("flaky", "run", "seen on Friday", ("slow",))
-        later = one.of(OTHER, CAUSE.digest)
+        later = instance.of(OTHER, CAUSE.digest)
         assert (later.verdict, later.source) == ("known", "cause")
-        assert one.of(OTHER).verdict is None
-        mark = one.marked("m")
+        assert instance.of(OTHER).verdict is None
+        mark = instance.marked("m")
         assert mark is not None
         assert (mark.among([OTHER, RUN]), mark.span) == (RUN, "span 7")
-        assert one.tags() == ["night", "slow"]
-        assert one.problems == ()
+        assert instance.tags() == ["night", "slow"]
+        assert instance.problems == ()
 
 
 def test_the_file_is_the_owners_alone_and_is_made_when_it_is_needed(folder: Path) -> None:
@@ -79,7 +79,7 @@ def test_the_file_is_the_owners_alone_and_is_made_when_it_is_needed(folder: Path
     assert stat.S_IMODE((folder / NAME).stat().st_mode) == 0o600
 
 
-def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_sidecar_is_in_the_state_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert verdicts_file() == tmp_path / "tracetui" / NAME
     for nothing in ("", "relative/path"):
@@ -108,22 +108,22 @@ def test_undo_goes_back_step_by_step_and_not_into_what_others_did(folder: Path) 
 
 
 def test_lines_of_other_writers_are_read_at_the_cost_of_one_stat(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, two = Sidecar(folder), Sidecar(folder)
-    one.judge(RUN, Verdict.REAL)
-    assert two.refresh()
-    revision = two.revision
+    first, second = Sidecar(folder), Sidecar(folder)
+    first.judge(RUN, Verdict.REAL)
+    assert second.refresh()
+    revision = second.revision
 
     def forbidden(*_: object) -> int:
         raise AssertionError("the file was opened")
 
     with monkeypatch.context() as patch:
         patch.setattr(module, "_opened", forbidden)
-        assert not two.refresh()
-    assert two.revision == revision
+        assert not second.refresh()
+    assert second.revision == revision
 
-    one.judge(OTHER, Verdict.FLAKY)
-    assert two.refresh()
-    assert (two.of(RUN).verdict, two.of(OTHER).verdict) == ("real", "flaky")
+    first.judge(OTHER, Verdict.FLAKY)
+    assert second.refresh()
+    assert (second.of(RUN).verdict, second.of(OTHER).verdict) == ("real", "flaky")
 
 
 def test_the_last_word_is_that_of_the_one_who_spoke_last_whatever_the_clocks(folder: Path) -> None:
@@ -173,8 +173,8 @@ def test_a_corrupt_line_is_a_problem_and_the_rest_stays(folder: Path) -> None:
     sidecar = Sidecar(folder)
     for run in (RUN, OTHER):
         sidecar.judge(run, Verdict.FLAKY)
-    one, two = lines(folder)
-    (folder / NAME).write_bytes(b"\n".join([one, b"<<<<<<< HEAD", b"\xff\x1b[2J", two, b"x" * 70_000, b""]))
+    first, second = lines(folder)
+    (folder / NAME).write_bytes(b"\n".join([first, b"<<<<<<< HEAD", b"\xff\x1b[2J", second, b"x" * 70_000, b""]))
 
     assert sidecar.refresh()
     assert sidecar.of(RUN).verdict is sidecar.of(OTHER).verdict is Verdict.FLAKY
@@ -206,9 +206,9 @@ def test_a_torn_line_is_ended_before_the_next(folder: Path) -> None:
     assert [problem.where for problem in sidecar.problems] == ["line 2"]
     sidecar.judge(OTHER, Verdict.REAL)
     assert lines(folder)[1] == whole[:50]
-    for one in (sidecar, Sidecar(folder)):
-        assert (one.of(RUN).verdict, one.of(OTHER).verdict) == ("flaky", "real")
-        assert [problem.where for problem in one.problems] == ["line 2"]
+    for instance in (sidecar, Sidecar(folder)):
+        assert (instance.of(RUN).verdict, instance.of(OTHER).verdict) == ("flaky", "real")
+        assert [problem.where for problem in instance.problems] == ["line 2"]
 
 
 def test_a_last_line_whose_end_an_editor_left_out_counts(folder: Path) -> None:
@@ -237,8 +237,8 @@ def test_two_instances_that_take_turns_agree_and_so_does_a_merge(
     for writer in writers:
         writer.refresh()
 
-    def held(one: Sidecar) -> list[object]:
-        return [one.of(RUN), one.of(OTHER, CAUSE.digest), one.of_causes(CAUSE.digest)]
+    def held(instance: Sidecar) -> list[object]:
+        return [instance.of(RUN), instance.of(OTHER, CAUSE.digest), instance.of_causes(CAUSE.digest)]
 
     assert held(writers[0]) == held(writers[1]) == held(Sidecar(here))
     parts = [path.read_bytes() if (path := folder / NAME).exists() else b"" for folder in (here, there)]
@@ -305,14 +305,14 @@ def test_a_file_in_place_of_the_folder_is_an_error(folder: Path) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda one: one.note(RUN, "x" * 5000),
-        lambda one: one.tag(RUN, "two words"),
-        lambda one: one.tag(RUN, ""),
-        lambda one: one.tag(RUN, "x" * 100),
-        lambda one: one.mark("ab", RUN),
-        lambda one: one.mark("\x1b", RUN),
-        lambda one: one.mark("m", RUN, "s" * 2000),
-        lambda one: one.judge(CauseRef(""), Verdict.REAL),
+        lambda sidecar: sidecar.note(RUN, "x" * 5000),
+        lambda sidecar: sidecar.tag(RUN, "two words"),
+        lambda sidecar: sidecar.tag(RUN, ""),
+        lambda sidecar: sidecar.tag(RUN, "x" * 100),
+        lambda sidecar: sidecar.mark("ab", RUN),
+        lambda sidecar: sidecar.mark("\x1b", RUN),
+        lambda sidecar: sidecar.mark("m", RUN, "s" * 2000),
+        lambda sidecar: sidecar.judge(CauseRef(""), Verdict.REAL),
     ],
 )
 def test_invalid_events_are_refused_and_write_nothing(folder: Path, wrong: Callable[[Sidecar], None]) -> None:
@@ -387,8 +387,8 @@ print(kept)
 
 def writing(name: str, folder: Path, times: int, size: int = 0) -> subprocess.Popen[str]:
     """A process that writes verdicts once it is told to."""
-    words = [sys.executable, "-c", WRITE, name, str(folder), str(times), str(size)]
-    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    command = [sys.executable, "-c", WRITE, name, str(folder), str(times), str(size)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     return process
@@ -469,9 +469,9 @@ def test_a_device_that_is_full_is_an_error(folder: Path, monkeypatch: pytest.Mon
 
 def failed(folder: Path, *, deep: bool) -> dict[str, RunSummary]:
     """Failed runs by file and key."""
-    found = [run for found in scan(LocalSource(), [str(folder)], deep=deep) for run in found.runs]
-    name = {run.ref: f"{Path(run.ref.path).relative_to(folder)} {run.ref.key}".removeprefix("deeper/") for run in found}
-    return {name[run.ref]: run for run in found if run.status is Status.ERROR or not deep}
+    runs = [run for file in scan(LocalSource(), [str(folder)], deep=deep) for run in file.runs]
+    name = {run.ref: f"{Path(run.ref.path).relative_to(folder)} {run.ref.key}".removeprefix("deeper/") for run in runs}
+    return {name[run.ref]: run for run in runs if run.status is Status.ERROR or not deep}
 
 
 def test_a_moved_file_keeps_its_verdict_in_every_format(folder: Path, tmp_path: Path) -> None:

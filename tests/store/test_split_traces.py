@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.shared import examples
-from tracetui.live.scan import Found
+from tracetui.live.scan import ScannedFile
 from tracetui.model import RunRef, RunSummary, Status, StatusSource
 from tracetui.store.relations import Relations, split_traces, uncounted_parts
 from tracetui.store.store import Store
@@ -54,11 +54,13 @@ def test_runs_whose_ids_others_may_have_are_no_parts() -> None:
 
 def test_the_part_that_counts_is_found_again_once_one_ends() -> None:
     store = Store()
-    files = [Found(path=path, format="otlp", runs=(part(path, Status.RUNNING),)) for path in ("a.jsonl", "b.jsonl")]
+    files = [
+        ScannedFile(path=path, format="otlp", runs=(part(path, Status.RUNNING),)) for path in ("a.jsonl", "b.jsonl")
+    ]
     store.apply(files, 0.0)
-    first, second = (found.runs[0].ref for found in files)
+    first, second = (file.runs[0].ref for file in files)
     assert [*store.relations.parts(first)] == [first, second]
-    store.apply([Found(path="b.jsonl", format="otlp", runs=(part("b.jsonl", Status.OK),))], 1.0)
+    store.apply([ScannedFile(path="b.jsonl", format="otlp", runs=(part("b.jsonl", Status.OK),))], 1.0)
     assert [*store.relations.parts(first)] == [second, first]
 
 
@@ -75,7 +77,7 @@ def test_the_overview_counts_what_a_count_from_scratch_does(steps: list[tuple[st
         if status is not None:
             runs[ref] = part(path, status, trace)
         here = tuple(run for run in runs.values() if run.ref.path == path)
-        store.apply([Found(path=path, format="otlp", runs=here)], 0.0)
+        store.apply([ScannedFile(path=path, format="otlp", runs=here)], 0.0)
         counted = [run for run in runs.values() if run.ref not in uncounted_parts(runs.values())]
         overview = store.overview
         assert overview.runs == len(counted)

@@ -55,8 +55,8 @@ class Server:
 
     def log(self) -> list[dict[str, Any]]:
         """The queries since the last call."""
-        found: list[dict[str, Any]] = json.loads(self.get("/log"))
-        return found
+        entries: list[dict[str, Any]] = json.loads(self.get("/log"))
+        return entries
 
     def stop(self) -> None:
         """End the process."""
@@ -97,7 +97,7 @@ def certificate(pem: Path, host: str) -> None:
     key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
     now = datetime.now(UTC)
     names = x509.SubjectAlternativeName([x509.IPAddress(ip_address(host))])
-    made = (
+    signed = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
@@ -107,7 +107,7 @@ def certificate(pem: Path, host: str) -> None:
     )
     plain = serialization.NoEncryption()
     private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
-    pem.write_bytes(private + made.public_bytes(serialization.Encoding.PEM))
+    pem.write_bytes(private + signed.public_bytes(serialization.Encoding.PEM))
 
 
 @pytest.fixture(scope="package")

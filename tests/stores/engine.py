@@ -4,7 +4,7 @@ Prints its port when it is ready, and with a certificate and its key in the file
 query at a time. A query's limits reach the engine; ``/fault?kind=…`` makes the next answers fail: ``half`` (cut off),
 ``late`` (an error after the first rows), ``slow`` (later than any timeout), ``refused`` (the connection is closed),
 ``login`` (wrong password), ``denied`` (no grant), ``timeout`` (the limit of time), ``gateway`` (a proxy's own error),
-``idle`` (the connection is closed after each answer, as one that rested too long is); ``/log`` tells the parameters of
+``idle`` (the connection is closed after each answer, as one that rested too long is); ``/log`` lists the parameters of
 all queries since the last time.
 """
 
@@ -108,11 +108,11 @@ class Handler(BaseHTTPRequestHandler):
             code, text = ERRORS[STATE.fault]
             self.answer(text.encode(), code)
             return
-        found = FORMAT.search(sql)
-        output = found[1] if found else asked.get("default_format", ["TabSeparated"])[0]
+        match = FORMAT.search(sql)
+        output = match[1] if match else asked.get("default_format", ["TabSeparated"])[0]
         limits = [f"{name}='{asked[name][0]}'" for name in LIMITS if name in asked]
-        if limits and found and "SETTINGS" not in sql:
-            sql = f"{sql[: found.start()]} SETTINGS {', '.join(limits)} {found[0]}"
+        if limits and match and "SETTINGS" not in sql:
+            sql = f"{sql[: match.start()]} SETTINGS {', '.join(limits)} {match[0]}"
         began = time.perf_counter()
         try:
             data = STATE.query(sql, output, asked)

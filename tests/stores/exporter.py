@@ -45,8 +45,8 @@ _CODES = ["Unset", "Ok", "Error"]
 
 def tables(database: str, *, typed: bool = False) -> list[str]:
     """The statements that create a database and its tables; `typed`: the variant with ``JSON``."""
-    words = {"database": database, "attributes": "JSON" if typed else _MAP}
-    return [f"CREATE DATABASE {database}", *(one.format(**words) for one in (_TABLE, _LOOKUP, _VIEW))]
+    names = {"database": database, "attributes": "JSON" if typed else _MAP}
+    return [f"CREATE DATABASE {database}", *(statement.format(**names) for statement in (_TABLE, _LOOKUP, _VIEW))]
 
 
 def insert(database: str, rows: Iterable[dict[str, Any]]) -> str:
@@ -86,13 +86,13 @@ def _span(span: dict[str, Any], typed: bool) -> dict[str, Any]:
         "Duration": (end - begin) % (1 << 64),
         "StatusCode": _named(status.get("code"), _CODES, "STATUS_CODE_"),
         "StatusMessage": status.get("message", ""),
-        "Events.Timestamp": [_time(int(one.get("timeUnixNano", 0))) for one in events],
-        "Events.Name": [one.get("name", "") for one in events],
-        "Events.Attributes": [_attributes(one, typed) for one in events],
-        "Links.TraceId": [_id(one.get("traceId")) for one in links],
-        "Links.SpanId": [_id(one.get("spanId")) for one in links],
-        "Links.TraceState": [one.get("traceState", "") for one in links],
-        "Links.Attributes": [_attributes(one, typed) for one in links],
+        "Events.Timestamp": [_time(int(event.get("timeUnixNano", 0))) for event in events],
+        "Events.Name": [event.get("name", "") for event in events],
+        "Events.Attributes": [_attributes(event, typed) for event in events],
+        "Links.TraceId": [_id(link.get("traceId")) for link in links],
+        "Links.SpanId": [_id(link.get("spanId")) for link in links],
+        "Links.TraceState": [link.get("traceState", "") for link in links],
+        "Links.Attributes": [_attributes(link, typed) for link in links],
     }
 
 
@@ -112,8 +112,8 @@ def _id(value: str | None) -> str:
 
 
 def _attributes(record: dict[str, Any], typed: bool) -> dict[str, Any]:
-    found = {one["key"]: raw(one.get("value", {})) for one in record.get("attributes", ())}
-    return found if typed else {key: as_text(value) for key, value in found.items()}
+    values = {attribute["key"]: raw(attribute.get("value", {})) for attribute in record.get("attributes", ())}
+    return values if typed else {key: as_text(value) for key, value in values.items()}
 
 
 def raw(value: dict[str, Any]) -> Any:
@@ -122,9 +122,9 @@ def raw(value: dict[str, Any]) -> Any:
         if kind == "intValue":
             return int(inner)
         if kind == "arrayValue":
-            return [raw(one) for one in inner.get("values", ())]
+            return [raw(item) for item in inner.get("values", ())]
         if kind == "kvlistValue":
-            return {one["key"]: raw(one.get("value", {})) for one in inner.get("values", ())}
+            return {attribute["key"]: raw(attribute.get("value", {})) for attribute in inner.get("values", ())}
         return inner
     return None
 

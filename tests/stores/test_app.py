@@ -40,9 +40,9 @@ async def opened(store: Store, *, limit: int) -> AsyncIterator[tuple[TraceApp, P
             engine.stop()
 
 
-async def shows(app: TraceApp, pilot: Pilot[int], words: str) -> None:
+async def shows(app: TraceApp, pilot: Pilot[int], text: str) -> None:
     """Wait until the screen shows these words."""
-    await until(pilot, lambda: words in text_of(app), what=f"{words!r} on the screen")
+    await until(pilot, lambda: text in text_of(app), what=f"{text!r} on the screen")
 
 
 async def test_runs_open_and_new_ones_appear(map_store: Store) -> None:
@@ -76,7 +76,7 @@ async def test_a_search_says_first_what_it_reads(server: Server, map_store: Stor
         server.log()
         await press(pilot, "ampersand")
         await shows(app, pilot, f"search all listed runs ({grouped(1500)} spans of the database)")
-        assert not any("SpanId IN" in one["sql"] for one in server.log())  # nothing is read yet
+        assert not any("SpanId IN" in entry["sql"] for entry in server.log())  # nothing is read yet
         await pilot.press(*"149", "enter")
         await shows(app, pilot, "Book flight 149")
 

@@ -108,9 +108,9 @@ QUERIES = some.recursive(
 def listed(source: ClickHouseSource, store: Store, condition: Condition) -> list[RunSummary]:
     """The runs that the store sends."""
     source.narrow(condition, beside=False)
-    found = list(scan(source, [store.url], deep=True))
-    assert not [one.problems for one in found if one.skipped]
-    return [run for one in found for run in one.runs]
+    files = list(scan(source, [store.url], deep=True))
+    assert not [file.problems for file in files if file.skipped]
+    return [run for file in files for run in file.runs]
 
 
 @pytest.fixture(scope="module", params=["map", "json"])
@@ -138,7 +138,7 @@ def test_narrowing_never_loses_a_run(emptied: Store, request_: dict[str, Any], q
 
 
 @pytest.mark.parametrize(
-    ("text", "left"),
+    ("text", "rest"),
     [
         ("status:error dur>5s since:2h agent:planner tool:pay model:fern-1 error:timed", ()),
         ("status:ok model:fern-1", ("status:ok",)),
@@ -147,15 +147,15 @@ def test_narrowing_never_loses_a_run(emptied: Store, request_: dict[str, Any], q
         ("status:error or tokens>10", ("status:error or tokens>10",)),
     ],
 )
-def test_what_a_store_cannot_test_is_named(text: str, left: tuple[str, ...]) -> None:
-    assert candidates(text).left == left
+def test_untestable_parts_of_a_query_are_named(text: str, rest: tuple[str, ...]) -> None:
+    assert candidates(text).rest == rest
 
 
 def test_the_store_is_asked_for_failed_runs_only(map_store: Store, cli: Cli) -> None:
     map_store.write(requests_in(SAMPLES / "genai" / "input" / "greenhouse.otlp.jsonl"))
-    found = cli("ls", map_store.url, "-q", "status:error", "--limit", "1", "--json")
-    assert [run["id"] for run in found.data["runs"]] == ["b2" * 16]
+    result = cli("ls", map_store.url, "-q", "status:error", "--limit", "1", "--json")
+    assert [run["id"] for run in result.data["runs"]] == ["b2" * 16]
 
     assert cli("ls", map_store.url, "-q", "model:no-such", "--limit", "1").status == 0
-    words = cli("ls", map_store.url, "-q", "tokens>5 status:error").err
-    assert "the database can't filter by tokens>5: only the newest 500 runs were searched" in words
+    message = cli("ls", map_store.url, "-q", "tokens>5 status:error").err
+    assert "the database can't filter by tokens>5: only the newest 500 runs were searched" in message

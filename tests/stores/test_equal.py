@@ -32,23 +32,25 @@ def requests_in(path: Path) -> list[dict[str, Any]]:
     try:
         return [json.loads(text)]
     except ValueError:
-        found = []
+        requests = []
         for line in text.splitlines():
             try:
-                found.append(json.loads(line))
+                requests.append(json.loads(line))
             except ValueError:
                 continue
-        return found
+        return requests
 
 
 def comparable(value: Any) -> Any:
     """A document of ``show --json`` without addresses and without what is not stored."""
     if isinstance(value, list):
-        return [comparable(one) for one in value]
+        return [comparable(item) for item in value]
     if not isinstance(value, dict):
         return value
     lost = {*NOT_STORED, *LISTS, "address", "path"}
-    kept = {key: comparable(one) for key, one in value.items() if key not in lost and not key.startswith(tuple(LISTS))}
+    kept = {
+        key: comparable(item) for key, item in value.items() if key not in lost and not key.startswith(tuple(LISTS))
+    }
     if kept.get("code") == "STATUS_CODE_ERROR":  # a number in the protocol, which JSON may have by its name
         kept["code"] = 2
     return kept

@@ -22,7 +22,7 @@ def test_the_compose_file_starts_what_the_page_says() -> None:
     services = load(HERE / "compose.yaml")["services"]
     assert services["clickhouse"]["ports"] == ["127.0.0.1:8123:8123"]
     assert "127.0.0.1:4318:4318" in services["collector"]["ports"]
-    assert all("CLICKHOUSE_PASSWORD" in one["environment"] for one in services.values())
+    assert all("CLICKHOUSE_PASSWORD" in service["environment"] for service in services.values())
 
 
 def test_the_collector_writes_to_the_database_of_the_page() -> None:
@@ -31,5 +31,5 @@ def test_the_collector_writes_to_the_database_of_the_page() -> None:
     assert exporter["database"] == environment["environment"]["CLICKHOUSE_DB"] == "otel"
     assert exporter["username"] == environment["environment"]["CLICKHOUSE_USER"]
     for name in ("receivers", "processors", "exporters"):
-        assert all(one in config[name] for one in config["service"]["pipelines"]["traces"][name])
+        assert all(component in config[name] for component in config["service"]["pipelines"]["traces"][name])
     assert "clickhouse://otel@localhost:8123/otel" in (ROOT / "docs" / "stores.md").read_text()

@@ -33,21 +33,21 @@ def garden(map_store: Store) -> Store:
     return map_store
 
 
-def sentence(found: str) -> str:
+def sentence(stderr: str) -> str:
     """The error that a command printed, which must be one line."""
-    assert found.startswith("tracetui: ")
-    assert found.count("\n") == 1
-    assert "Traceback" not in found
-    return found.removeprefix("tracetui: ").strip()
+    assert stderr.startswith("tracetui: ")
+    assert stderr.count("\n") == 1
+    assert "Traceback" not in stderr
+    return stderr.removeprefix("tracetui: ").strip()
 
 
 # ------------------------------------------------------------------------------------------------- the server
 
 
 def test_no_server(cli: Cli) -> None:
-    found = cli("ls", "clickhouse://127.0.0.1:9/otel")
-    assert found.status == 1
-    assert sentence(found.err) == "can't reach 127.0.0.1:9; is it the HTTP port of ClickHouse?"
+    result = cli("ls", "clickhouse://127.0.0.1:9/otel")
+    assert result.status == 1
+    assert sentence(result.err) == "can't reach 127.0.0.1:9; is it the HTTP port of ClickHouse?"
 
 
 def test_no_library_writes_to_the_terminal() -> None:
@@ -73,11 +73,11 @@ def test_an_empty_database(map_store: Store, cli: Cli) -> None:
 
 def test_a_wrong_password(garden: Store, cli: Cli) -> None:
     garden.server.fault("login")
-    found = cli("ls", garden.url.replace("//", "//rose@"))
+    result = cli("ls", garden.url.replace("//", "//rose@"))
     garden.server.fault()
 
     assert "refuses the user 'rose'; set CLICKHOUSE_PASSWORD, or name another: clickhouse://USER@" in sentence(
-        found.err
+        result.err
     )
 
 
@@ -91,13 +91,13 @@ def test_a_wrong_password(garden: Store, cli: Cli) -> None:
         ("half", "sent half an answer"),
     ],
 )
-def test_what_a_server_refuses_is_one_sentence(garden: Store, cli: Cli, kind: str, reason: str) -> None:
+def test_a_refusal_of_the_server_is_one_sentence(garden: Store, cli: Cli, kind: str, reason: str) -> None:
     garden.server.fault(kind)
-    found = cli("ls", garden.url)
+    result = cli("ls", garden.url)
     garden.server.fault()
 
-    assert found.status == 1
-    assert sentence(found.err).endswith(reason)
+    assert result.status == 1
+    assert sentence(result.err).endswith(reason)
 
 
 def test_no_permission_for_one_table(garden: Store, cli: Cli) -> None:
@@ -111,11 +111,11 @@ def test_no_permission_for_one_table(garden: Store, cli: Cli) -> None:
 
 def test_a_connection_that_rested_too_long_is_made_again(garden: Store, cli: Cli) -> None:
     garden.server.fault("idle")
-    found = cli("ls", garden.url)
+    result = cli("ls", garden.url)
     garden.server.fault()
 
-    assert found.status == 0
-    assert TRACE in found.text
+    assert result.status == 0
+    assert TRACE in result.text
 
 
 @pytest.mark.parametrize("kind", ["half", "refused", "late", "gateway"])
@@ -143,10 +143,10 @@ def test_a_slow_server_times_out(garden: Store, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_proxy_of_the_environment_is_used(garden: Store, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{garden.server.port}")
-    found = cli("ls", f"clickhouse://db.invalid:8123/{garden.name}")
+    result = cli("ls", f"clickhouse://db.invalid:8123/{garden.name}")
 
-    assert found.status == 0
-    assert f"clickhouse://db.invalid:8123/{garden.name}/{TRACE}" in found.text
+    assert result.status == 0
+    assert f"clickhouse://db.invalid:8123/{garden.name}/{TRACE}" in result.text
 
 
 # ------------------------------------------------------------------------------------------------- TLS
@@ -180,21 +180,21 @@ def test_plain_http_where_tls_is_expected_and_the_other_way_round(garden: Store,
 def test_every_query_is_read_only_and_bound(garden: Store, cli: Cli) -> None:
     garden.server.log()
     cli("show", f"{garden.url}/{TRACE}")
-    asked = [one for one in garden.server.log() if "otel" in one["sql"]]
+    asked = [entry for entry in garden.server.log() if "otel" in entry["sql"]]
 
     assert asked
-    for one in asked:
-        assert one["readonly"] == "2"
-        assert int(one["max_execution_time"]) <= 30
-        assert int(one["max_result_rows"]) <= source.MAX_ROWS
-        assert TRACE not in one["sql"]
+    for entry in asked:
+        assert entry["readonly"] == "2"
+        assert int(entry["max_execution_time"]) <= 30
+        assert int(entry["max_result_rows"]) <= source.MAX_ROWS
+        assert TRACE not in entry["sql"]
 
 
 @pytest.mark.parametrize("hostile", ["x' OR 1=1 --", "x\\", "x\\' OR 1=1 --", "x\t', 'a1", "{limit:UInt64}"])
 def test_a_hostile_id_is_a_parameter(garden: Store, cli: Cli, hostile: str) -> None:
-    found = cli("show", f"{garden.url}/{hostile}")
-    assert found.status == 1
-    assert found.out == b""
+    result = cli("show", f"{garden.url}/{hostile}")
+    assert result.status == 1
+    assert result.out == b""
 
 
 def test_texts_reach_the_server_as_they_are(map_store: Store) -> None:
@@ -220,13 +220,13 @@ def test_a_million_rows_in_a_trace_hide_no_other(server: Server, map_store: Stor
         f"SELECT toDateTime64(now(), 9), '{TRACE}', hex(number + 1), if(number = 0, '', '1'), 'step', 1 "
         "FROM numbers(1000000)"
     )
-    found = cli("ls", map_store.url)
-    assert found.text.count("Book flight") == 3
-    assert "not read: a trace of more than 200,000 spans" in found.text
+    result = cli("ls", map_store.url)
+    assert result.text.count("Book flight") == 3
+    assert "not read: a trace of more than 200,000 spans" in result.text
     assert "not read: a trace of more than 200,000 spans" in sentence(cli("show", f"{map_store.url}/{TRACE}").err)
     with ClickHouseSource(parse(map_store.url)[0], limit=10) as store:
         listed = list(scan(store, [map_store.url], deep=False))
-    assert sorted(one.kind for one in listed) == ["listed", "listed", "listed", "problem"]
+    assert sorted(file.kind for file in listed) == ["listed", "listed", "listed", "problem"]
 
 
 def test_an_answer_beyond_the_limit_is_refused(garden: Store, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
@@ -237,11 +237,11 @@ def test_an_answer_beyond_the_limit_is_refused(garden: Store, monkeypatch: pytes
 def test_a_hundred_thousand_spans(server: Server, cli: Cli) -> None:
     store = make(server)
     server.send(many.insert(store.name, 10_000))
-    found = cli("ls", store.url, "--limit", "50", "--json").data["runs"]
+    runs = cli("ls", store.url, "--limit", "50", "--json").data["runs"]
 
-    assert len(found) == 50
-    assert found[0]["id"] == f"{9_999:032x}"
-    assert {run["spans"] for run in found} == {many.SPANS}
+    assert len(runs) == 50
+    assert runs[0]["id"] == f"{9_999:032x}"
+    assert {run["spans"] for run in runs} == {many.SPANS}
     failed = cli("ls", store.url, "--limit", "20", "-q", "status:error tool:mail", "--json").data["runs"]
     assert len(failed) == 20
     assert {int(run["id"], 16) % 50 for run in failed} == {7}
@@ -298,11 +298,11 @@ def test_the_password_leaves_the_process_list(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(script), "ls", WORD], capture_output=True, text=True, timeout=60, check=True
     )
-    shown, found = done.stdout.splitlines()
+    shown, received = done.stdout.splitlines()
 
     assert "s3cr" not in shown
     assert shown.endswith("['clickhouse://rose@box:8123/otel'] False")
-    assert found == str(("rose", SECRET))
+    assert received == str(("rose", SECRET))
 
 
 # ------------------------------------------------------------------------------------------------- addresses

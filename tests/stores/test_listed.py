@@ -25,9 +25,9 @@ __all__ = ["emptied"]
 def runs(store: Store, *, deep: bool) -> dict[str, RunSummary]:
     """The listed runs by id; without reading their spans, or with them."""
     with ClickHouseSource(parse(store.url)[0], limit=1000) as source:
-        found = [run for one in scan(source, [store.url], deep=deep) for run in one.runs]
-    assert all(run.deep is deep for run in found)
-    return {run.id: run for run in found}
+        runs = [run for file in scan(source, [store.url], deep=deep) for run in file.runs]
+    assert all(run.deep is deep for run in runs)
+    return {run.id: run for run in runs}
 
 
 def clear(store: Store) -> None:
@@ -42,7 +42,7 @@ def check(store: Store) -> None:
     listed = runs(store, deep=False)
     assert listed.keys() == counted.keys()
     for ident, run in listed.items():
-        shown, full = ({name: getattr(one, name) for name in FIELDS} for one in (run, counted[ident]))
+        shown, full = ({name: getattr(summary, name) for name in FIELDS} for summary in (run, counted[ident]))
         for name in ("deep", "unread", "problems", "size"):
             del shown[name]
         if run.name == f"trace {ident[:8]}":  # no root, or several
@@ -167,7 +167,7 @@ def test_the_list_is_complete_without_a_span(server: Server, typed: bool) -> Non
     server.log()
     listed = runs(store, deep=False)
 
-    asked = [one["sql"] for one in server.log()]
+    asked = [entry["sql"] for entry in server.log()]
     assert not any("EndNs" in sql for sql in asked)
     assert sum("AS Root" in sql for sql in asked) == 2  # a screenful, and the others
     run = listed[f"{4:032x}"]

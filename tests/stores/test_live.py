@@ -26,14 +26,14 @@ def opened(map_store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[ClickH
     """The source of a store, which is asked each time."""
     for name in ("FRESH_SECONDS", "LIST_FRESH_SECONDS", "LIST_REST", "AHEAD_SECONDS"):  # each time only what changed
         monkeypatch.setattr(source, name, 0)
-    with ClickHouseSource(parse(map_store.url)[0], limit=5) as made:
-        yield made
+    with ClickHouseSource(parse(map_store.url)[0], limit=5) as opened_source:
+        yield opened_source
 
 
 def span(number: int, *, parent: int | None = 1, start: float = 0, seconds: float = 1, trace: str = TRACE) -> Any:
     """A request with one span."""
     begin = round((BEGIN + start) * 1e9)
-    made = {
+    record = {
         "traceId": trace,
         "spanId": f"{number:016x}",
         "parentSpanId": "" if parent is None else f"{parent:016x}",
@@ -41,7 +41,7 @@ def span(number: int, *, parent: int | None = 1, start: float = 0, seconds: floa
         "startTimeUnixNano": str(begin),
         "endTimeUnixNano": str(begin + round(seconds * 1e9)),
     }
-    return {"resourceSpans": [{"scopeSpans": [{"spans": [made]}]}]}
+    return {"resourceSpans": [{"scopeSpans": [{"spans": [record]}]}]}
 
 
 def test_a_parent_that_comes_last_is_read(map_store: Store, opened: ClickHouseSource) -> None:
@@ -49,13 +49,13 @@ def test_a_parent_that_comes_last_is_read(map_store: Store, opened: ClickHouseSo
     ref = RunRef("otlp", f"{map_store.url}/{TRACE}")
     reader = Reader(opened, ref)
     reader.catch_up()
-    assert [one.id[-1] for one in reader.build().spans] == ["2", "3"]
+    assert [span.id[-1] for span in reader.build().spans] == ["2", "3"]
 
     assert not reader.read()
     map_store.write([span(1, parent=None, start=0, seconds=10)])
     assert reader.read()
     assert not reader.reset
-    assert [one.id[-1] for one in reader.build().spans] == ["1", "2", "3"]
+    assert [span.id[-1] for span in reader.build().spans] == ["1", "2", "3"]
     assert reader.build().summary.status is Status.OK
     assert reader.build() == read_run(opened, ref) or reader.build().spans == read_run(opened, ref).spans
 
@@ -85,11 +85,11 @@ def test_the_list_shows_new_traces_and_late_spans(map_store: Store, opened: Clic
 def test_only_traces_that_changed_are_asked_for(map_store: Store, opened: ClickHouseSource) -> None:
     server = map_store.server
     map_store.write([span(1, parent=None), span(2, start=3000, trace="cd" * 16)])
-    assert [one.path[-2:] for one in opened.list(map_store.url).entries] == ["cd", "ab"]
+    assert [entry.path[-2:] for entry in opened.list(map_store.url).entries] == ["cd", "ab"]
     server.log()
     map_store.write([span(1, parent=None, start=-600, seconds=3610, trace="cd" * 16)])  # a parent that began long ago
     changed, same = opened.list(map_store.url).entries
-    (asked,) = (one for one in server.log() if "INSERT" not in one["sql"])
+    (asked,) = (entry for entry in server.log() if "INSERT" not in entry["sql"])
 
     assert changed.stat is not None
     assert changed.stat.size == 2 * source.SPAN_BYTES
@@ -108,12 +108,12 @@ def test_odd_times_neither_stop_the_list_nor_make_it_read_everything(
     opened.list(map_store.url)
     map_store.write([span(1, parent=None, start=now - 5)])
     map_store.server.log()
-    assert {one.path[-2:] for one in opened.list(map_store.url).entries} == {"cd", "ef", "ab"}
+    assert {entry.path[-2:] for entry in opened.list(map_store.url).entries} == {"cd", "ef", "ab"}
     (asked,) = map_store.server.log()
     assert int(asked["param_bound"]) > BEGIN
 
 
-def test_what_comes_long_after_its_end_is_found_with_the_whole_list(
+def test_a_trace_written_long_after_its_end_is_listed_with_the_whole_list(
     map_store: Store, opened: ClickHouseSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     map_store.write([span(1, parent=None, start=3000)])
@@ -169,13 +169,13 @@ def test_rows_that_left_the_cache_are_read_again(
 def test_one_screenful_is_read_first(server: Server) -> None:
     store = make(server)
     server.send(many.insert(store.name, 100))
-    with ClickHouseSource(parse(store.url)[0], limit=100) as made:
-        entries = made.list(store.url).entries
+    with ClickHouseSource(parse(store.url)[0], limit=100) as opened_source:
+        entries = opened_source.list(store.url).entries
         server.log()
         for entry in entries:
-            with made.open(entry.path) as file:
+            with opened_source.open(entry.path) as file:
                 assert file.read_all().count(b"\n") == many.SPANS
-        asked = [one for one in server.log() if "EndNs" in one["sql"]]
+        asked = [entry for entry in server.log() if "EndNs" in entry["sql"]]
     assert len(asked) == 2
     assert asked[0]["param_traces"].count(",") + 1 == source.FIRST_BATCH
 
@@ -184,10 +184,10 @@ def test_a_frequent_error_hides_no_other(server: Server, map_store: Store, cli: 
     server.send(many.insert(map_store.name, 1000))  # 20 fail, in two tools
     map_store.write([_failed()])
     monkeypatch.setattr("tracetui.cli.triage.MOST", 3)
-    found = cli("triage", map_store.url, "--json", "--limit", "7").data
+    triage = cli("triage", map_store.url, "--json", "--limit", "7").data
 
-    assert sorted((cause["count"], len(cause["runs"])) for cause in found["causes"]) == [(1, 1), (10, 3), (10, 3)]
-    assert found["counts"]["failed"] == 21
+    assert sorted((cause["count"], len(cause["runs"])) for cause in triage["causes"]) == [(1, 1), (10, 3), (10, 3)]
+    assert triage["counts"]["failed"] == 21
     shown = cli("triage", map_store.url, "--limit", "7")
     assert shown.err.startswith(
         "tracetui: 14 more runs failed with the same errors; only the newest 3 of each were read:\n"
@@ -203,8 +203,8 @@ def test_a_run_that_recovered_is_not_counted_as_failed(map_store: Store, cli: Cl
         root["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["status"] = {"code": 1}
         map_store.write([failed, root])
     map_store.write([_failed()])
-    found = cli("triage", map_store.url, "--json").data
-    assert [cause["count"] for cause in found["causes"]] == [1]
+    triage = cli("triage", map_store.url, "--json").data
+    assert [cause["count"] for cause in triage["causes"]] == [1]
 
 
 def test_triage_finds_wrong_answers_without_a_failed_span(map_store: Store, cli: Cli, monkeypatch: Any) -> None:
@@ -217,9 +217,9 @@ def test_triage_finds_wrong_answers_without_a_failed_span(map_store: Store, cli:
         ]
         map_store.write([wrong])
     map_store.write([_failed()])
-    found = cli("triage", map_store.url, "--json").data
-    assert found["counts"]["failed"] == 4
-    assert sorted(cause["count"] for cause in found["causes"]) == [1, 3]
+    triage = cli("triage", map_store.url, "--json").data
+    assert triage["counts"]["failed"] == 4
+    assert sorted(cause["count"] for cause in triage["causes"]) == [1, 3]
 
 
 def _failed(trace: str = TRACE, number: int = 1, parent: int | None = None) -> Any:
@@ -230,7 +230,7 @@ def _failed(trace: str = TRACE, number: int = 1, parent: int | None = None) -> A
 
 def test_grep_says_first_what_it_reads(server: Server, map_store: Store, cli: Cli) -> None:
     server.send(many.insert(map_store.name, 20))
-    found = cli("grep", "-l", "Book flight 7", map_store.url)
+    result = cli("grep", "-l", "Book flight 7", map_store.url)
 
-    assert found.err.startswith("tracetui: reading 20 runs with 200 spans from the database\n")
-    assert found.text == f"{map_store.url}/{7:032x}\n"
+    assert result.err.startswith("tracetui: reading 20 runs with 200 spans from the database\n")
+    assert result.text == f"{map_store.url}/{7:032x}\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracetui.live.scan import Found
+from tracetui.live.scan import ScannedFile
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.store import Store
 from tracetui.ui.commands import COMMANDS
@@ -15,7 +15,7 @@ def repetition(path: str) -> RunSummary:
 
 def test_a_comparison_is_offered_once_the_list_is_complete() -> None:
     store = Store()
-    store.apply([Found(path=name, format="any", runs=(repetition(name),)) for name in ("a", "b")], 0.0)
+    store.apply([ScannedFile(path=name, format="any", runs=(repetition(name),)) for name in ("a", "b")], 0.0)
     stage = "list"
     comparisons = Comparisons(store, lambda: not stage)
 

@@ -15,7 +15,7 @@ from tracetui.cli.parser import add_paths, roots
 from tracetui.cli.reading import cache_limit, only, scan_files, source_of
 from tracetui.export.json import encode, ledger_value, problem_value
 from tracetui.formats import registry
-from tracetui.live.scan import Found
+from tracetui.live.scan import ScannedFile
 from tracetui.masking import clean, one_line
 from tracetui.model import Ledger, Problem
 from tracetui.sources.base import Source
@@ -34,7 +34,7 @@ CLASSES = ("listed", "problem", "ignored")
 class Diagnosis(msgspec.Struct, frozen=True):
     """One file: its class, and the score of each format that claims it."""
 
-    file: Found
+    file: ScannedFile
     scores: dict[str, int] = {}
     problems: Sequence[Problem] = ()
     """Problems of the file, and of formats that failed to score it."""
@@ -82,7 +82,7 @@ def _check_cache(args: argparse.Namespace, places: Sequence[str]) -> None:
         storage.close()
 
 
-def _diagnoses(source: Source, files: Iterable[Found]) -> Iterator[Diagnosis]:
+def _diagnoses(source: Source, files: Iterable[ScannedFile]) -> Iterator[Diagnosis]:
     stores: set[str] = set()
     for file in sorted(files, key=lambda file: file.path):
         if file.store in stores:
@@ -93,7 +93,7 @@ def _diagnoses(source: Source, files: Iterable[Found]) -> Iterator[Diagnosis]:
         yield Diagnosis(file, problems=file.problems) if file.skipped else _diagnosis(source, file)
 
 
-def _diagnosis(source: Source, file: Found) -> Diagnosis:
+def _diagnosis(source: Source, file: ScannedFile) -> Diagnosis:
     try:
         with source.open(file.path) as opened:
             scores, failures = registry.scores(opened)

@@ -22,7 +22,7 @@ from tracetui.export.table import Screen, newest_first
 from tracetui.formats import registry
 from tracetui.formats.base import Format
 from tracetui.live.load import read_run
-from tracetui.live.scan import Found, Scanner, scan
+from tracetui.live.scan import ScannedFile, Scanner, scan
 from tracetui.model import PassRule, Problem, Run, RunRef, RunSummary
 from tracetui.redact import Redactor
 from tracetui.sources.base import Entry, Source, reason_of
@@ -44,12 +44,12 @@ NAMED: Final = 3
 
 
 class FileCounts(msgspec.Struct, frozen=True):
-    """Number of files of each kind: `Found.kind`, but `ignored` are only those that no format claims."""
+    """Number of files of each kind: `ScannedFile.kind`, but `ignored` are only those that no format claims."""
 
     listed: int = 0
     problem: int = 0
     ignored: int = 0
-    near_misses: tuple[Found, ...] = ()
+    near_misses: tuple[ScannedFile, ...] = ()
     """Those of the ignored that look like traces; of the files of an unread store, one with the path of the store."""
 
     @property
@@ -183,7 +183,7 @@ def cache_limit(args: argparse.Namespace) -> int:
 
 def scan_files(
     source: Source, paths: Sequence[str], forced: Format | None, *, deep: bool, cache_bytes: int = 0
-) -> Iterator[Found]:
+) -> Iterator[ScannedFile]:
     """Scan every file below `paths`, without garbage collection: summaries are many, small and acyclic.
 
     A deep pass uses the user's cache, of at most `cache_bytes`.
@@ -221,7 +221,7 @@ def listing_of(
     """List all runs and problems below `paths`, with outcomes by `rule`; `cache_bytes` as in `scan_files`."""
     runs: list[RunSummary] = []
     problems: list[Problem] = []
-    kinds, near_misses = Counter[str](), dict[str, Found]()
+    kinds, near_misses = Counter[str](), dict[str, ScannedFile]()
     for file in scan_files(source, paths, forced, deep=deep, cache_bytes=cache_bytes):
         runs.extend(run.with_rule(rule) for run in file.runs)
         problems.extend(file.problems)
@@ -273,10 +273,10 @@ def narrow(source: MultiHostSource, text: str | None, args: argparse.Namespace) 
 
     filters = candidates(text)
     source.narrow(filters.condition)
-    if not filters.left:
+    if not filters.rest:
         return ""
     limit = args.limit or LIMIT
-    return f"the database can't filter by {' '.join(filters.left)}: only the newest {limit} runs were searched"
+    return f"the database can't filter by {' '.join(filters.rest)}: only the newest {limit} runs were searched"
 
 
 def list_runs(

@@ -142,7 +142,7 @@ class SpanRow(msgspec.Struct, gc=False):
     tier: str | None = None
 
     @classmethod
-    def of(cls, span: Span) -> Self:
+    def from_span(cls, span: Span) -> Self:
         """The row that a span was made of."""
         ref = SpanRef.of(span.at)
         return cls(
@@ -359,7 +359,7 @@ class Conversation(Rows):
             return None
         call = self.calls.get(key)
         if isinstance(call, Span):
-            call = self.calls[key] = Call.of(call)
+            call = self.calls[key] = Call.from_span(call)
             call.key = key
         return call
 

@@ -314,7 +314,7 @@ def text_in(content: Any) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def parts_in(content: Any) -> tuple[list[Part], Any]:
+def as_parts(content: Any) -> tuple[list[Part], Any]:
     """A message as parts, and the message itself where these do not show all of it."""
     if isinstance(content, str):
         return ([Text(content)] if content else []), None

@@ -59,7 +59,7 @@ class Path(NamedTuple):
     """
 
     fork: Node
-    left: list[Node]
+    abandoned: list[Node]
     back: list[Node]
 
 
@@ -143,7 +143,7 @@ class BranchedConversation(Conversation):
         """The way to a record, at a cost of its length."""
         if not self._has_branches:
             return Path(self.leaf, [], [])
-        fork, back, left = self.nodes[ident], list[Node](), list[Node]()
+        fork, back, abandoned = self.nodes[ident], list[Node](), list[Node]()
         while fork.ident in self.abandoned:
             back.append(fork)
             fork = self.nodes[fork.parent]  # type: ignore[index]
@@ -151,36 +151,36 @@ class BranchedConversation(Conversation):
         while todo:
             follower = todo.pop().latest
             while follower is not None:
-                left.append(follower)
+                abandoned.append(follower)
                 todo.append(follower)
                 follower = follower.previous
-        left.sort(key=lambda node: node.number)
-        return Path(fork, left, back[::-1])
+        abandoned.sort(key=lambda node: node.number)
+        return Path(fork, abandoned, back[::-1])
 
-    def rows_left(self, path: Path) -> list[Span | SpanRow]:
+    def abandoned_rows(self, path: Path) -> list[Span | SpanRow]:
         """The rows that are abandoned by going that way, in order."""
-        return [row for row in self._rows_of(path.left, path.fork) if row.parent_id == self.root]
+        return [row for row in self._rows_of(path.abandoned, path.fork) if row.parent_id == self.root]
 
     def go(self, path: Path, name: str, follower: str, line: Line, at: Any = None) -> bool:
         """Go to a record, after which the record `follower` comes; False if no rows were abandoned.
 
         `name` is the id for the row of a new branch, and `at` the location of its body if a record describes it.
         """
-        fork, left, back = path
+        fork, abandoned, back = path
         if not self._has_branches:
             return False
-        self._moves += len(left) + len(back)
+        self._moves += len(abandoned) + len(back)
         if self._moves > _FREE + _EACH * len(self.nodes):
             self.ignore_branches()
             self.problem(line, "too many returns to earlier entries: this line's abandoned entries are shown as normal")
             return False
         self.settle()
         self.notes = None
-        rows = self.rows_left(path)
-        self.abandoned.update(node.ident for node in left)
+        rows = self.abandoned_rows(path)
+        self.abandoned.update(node.ident for node in abandoned)
         fork.latest = None
         if rows:
-            branch = self._branch(left[0].ident, name, rows, fork, follower, at)
+            branch = self._branch(abandoned[0].ident, name, rows, fork, follower, at)
             for row in rows:
                 self._move(row, branch.row.id)
         self.leaf = fork

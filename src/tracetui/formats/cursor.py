@@ -150,7 +150,7 @@ class Session(Dialog):
         self.emit(row(ident, "turn ended", None, line, **self.below_top(), **facts))
 
     def header(self) -> Header:
-        end, place = self._end, Place.of(self.file)
+        end, place = self._end, Place.from_file(self.file)
         word = None if end is None else end.status
         failed = end is not None and bool(end.error)
         status = Status.ERROR if failed else None if word is None else status_of(word)
@@ -225,7 +225,7 @@ class Place(Struct, frozen=True):
     """The folder of the project, in which ``-`` stands for its separators too."""
 
     @classmethod
-    def of(cls, file: File) -> Place:
+    def from_file(cls, file: File) -> Place:
         *above, name = file.path.replace("\\", "/").split("/")
         is_child = len(above) > 1 and above[-1] == "subagents"
         index = len(above) - 1 - above[::-1].index(FOLDER) if FOLDER in above else 0

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tracetui.formats.agent_log import Dialog, row
 from tracetui.formats.base import CERTAIN, NO
-from tracetui.formats.bodies import SpanRef, argument, call_part, kind_of, message_body, parts_in, records_of, text_in
+from tracetui.formats.bodies import SpanRef, argument, as_parts, call_part, kind_of, message_body, records_of, text_in
 from tracetui.formats.decode import decode_value, record_on, records_in
 from tracetui.formats.jsonl import Line, LogFormat
 from tracetui.formats.scalars import between, folder_of, mapping, sequence, text, without
@@ -210,7 +210,7 @@ class HfSts(LogFormat):
 
 
 def _message(record: dict[str, Any], said: dict[str, Any], raw: bytes) -> Body:
-    content, rest = parts_in(said.get("content"))
+    content, rest = as_parts(said.get("content"))
     thought = said.get("reasoningContent")
     shown = [*(["content"] if rest is None else []), *(["reasoningContent"] if isinstance(thought, str) else [])]
     parts: list[Part] = [Reasoning(thought)] if isinstance(thought, str) else []

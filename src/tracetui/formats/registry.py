@@ -88,16 +88,16 @@ def load(name: str) -> Format:
         raise UsageError(f"there is no format {name!r}; {hint}`tracetui formats` lists them")
     try:
         with guard.BOUNDARY:
-            made = plugin.load()()
-            is_format = isinstance(made, Format) and isinstance(made.title, str)
-            named = made.name if is_format else name
+            fmt = plugin.load()()
+            is_format = isinstance(fmt, Format) and isinstance(fmt.title, str)
+            named = fmt.name if is_format else name
     except (FormatError, OSError) as error:
         raise PluginError(f"format {name!r} from {plugin.value} cannot be loaded: {error}") from error
     if not is_format:
         raise PluginError(f"format {name!r} from {plugin.value} doesn't implement the format protocol")
     if named != name:
         raise PluginError(f"format {name!r} from {plugin.value} calls itself {named!r}")
-    return made  # type: ignore[no-any-return]
+    return fmt  # type: ignore[no-any-return]
 
 
 @cache

@@ -109,8 +109,8 @@ class RowLog(msgspec.Struct, frozen=True):
                 continue
             logs[name], early = _look(connection, table, runs, log, number, changes, name)
             behind = max(behind, early)
-        left = max(0, (self.behind if rests else behind) - number)
-        return RowLog(logs, version, left), changes
+        remaining = max(0, (self.behind if rests else behind) - number)
+        return RowLog(logs, version, remaining), changes
 
     def add(self, connection: Connection, tables: Mapping[str, Table], runs: Collection[Any]) -> RowLog:
         """The log with more runs."""

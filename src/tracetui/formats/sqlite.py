@@ -68,14 +68,14 @@ class DatabaseReader:
 
     def __init__(self, read: Callable[[Connection, str, ReadState | None], ReadState | None]) -> None:
         self._read = read
-        self._found: ReadState | None = None
+        self._last_state: ReadState | None = None
         self._version: object = None
         """The version of the database that was read, if its state is of one version."""
         self._read_at = -inf
         self._waits_since = inf
 
     def more(self, file: File) -> Chunk:
-        before = self._found
+        before = self._last_state
         try:
             with file.database() as connection:
                 connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
@@ -91,7 +91,7 @@ class DatabaseReader:
             return Chunk(done=before.done)  # keep the last state
         self._waits_since = inf
         whole = state.done and (before is None or before.done)  # else its pieces may be of several versions
-        self._found = state.compact()
+        self._last_state = state.compact()
         self._version, self._read_at = version if whole else None, monotonic()
         return chunk
 
@@ -102,7 +102,7 @@ class DatabaseReader:
 
     def _advance(self, connection: Connection, path: str) -> tuple[ReadState, Chunk]:
         """The current state, and what is new in it."""
-        before = self._found
+        before = self._last_state
         state = self._read(connection, path, before)
         if state is not None:
             chunk = chunk_of(before, state)
@@ -196,16 +196,16 @@ def changed(before: Sequence[Span], now: Sequence[Span]) -> Sequence[Span] | Non
     ranks = {span.id: (rank, span) for rank, span in enumerate(before)}
     given: list[Span] = []
     last: dict[str | None, int] = {}
-    left = len(ranks)
+    remaining = len(ranks)
     for span in now:
         rank, old = ranks.get(span.id, (len(ranks), None))
         if old is not span:
             given.append(span)
         if rank < last.get(span.parent_id, 0) or (old is not None and old.parent_id != span.parent_id):
             return None
-        left -= old is not None
+        remaining -= old is not None
         last[span.parent_id] = rank
-    return None if left else given
+    return None if remaining else given
 
 
 def as_before(before: Sequence[Span], now: Iterable[Span]) -> list[Span]:

@@ -38,7 +38,7 @@ _TABLES: Final[tuple[tuple[str, dict[str, frozenset[str]]], ...]] = (
 )
 """By what they hold: the tables of a database, and columns of these."""
 STORE_TABLES: Final = frozenset(name for _, tables in _TABLES for name in tables)
-"""Tables whose columns tell stores apart."""
+"""Tables whose columns distinguish stores."""
 _COMPANIONS: Final = (
     ("describes a sub-agent of Claude Code", re.compile(r".*/agent-[^/]+\.meta\.json")),
     ("journal of a workflow of Claude Code", re.compile(r".*/subagents/(?:.*/)?journal\.jsonl")),
@@ -46,7 +46,7 @@ _COMPANIONS: Final = (
     ("tasks to do of a Claude Code session", re.compile(r".*/\.claude/(?:todos|tasks)/.*\.json")),
     ("index of Claude Code sessions", re.compile(r".*/sessions-index\.json")),
 )
-"""By what they are: files beside sessions that tell nothing about what agents did."""
+"""By what they are: files beside sessions that do not record what agents did."""
 
 
 def store_of(path: str) -> Store | None:

@@ -11,7 +11,7 @@ from tracetui.sources.base import File
 def main_file(file: File, chosen: Format | None) -> str | None:
     """Path of the file that lists the wrapped run which `file` is a part of; None for a file of its own.
 
-    `chosen` is the format that claims `file`. Raises `LinkLost`, or `FormatError` if that cannot be told.
+    `chosen` is the format that claims `file`. Raises `LinkLost`, or `FormatError` if that is unknown.
     """
     return logs.main_file(file, chosen)
 

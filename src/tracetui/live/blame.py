@@ -102,7 +102,7 @@ def build_index(
     index, known = new_index(runs, roots, limit), set(problems)
     with closing(fill(index, source, runs, roots, limit)) as steps:
         for step in steps:
-            problems += [one for one in step.new if isinstance(one, Problem) and one not in known]
+            problems += [problem for problem in step.new if isinstance(problem, Problem) and problem not in known]
             advance(step.done)
     return index
 
@@ -157,10 +157,10 @@ def current_lines(
         now.pop()
     then = [line.text for line in committed]
     lines: list[tuple[BlamedLine | CommitLine, BlamedLine | None]] = [
-        (CommitLine(path, number, words), None) for number, words in enumerate(now, 1)
+        (CommitLine(path, number, line), None) for number, line in enumerate(now, 1)
     ]
     if max(len(now), len(then)) > _MOST_LINES:
-        pairs = [(number, number) for number, (one, other) in enumerate(zip(then, now, strict=False)) if one == other]
+        pairs = [(number, number) for number, (old, new) in enumerate(zip(then, now, strict=False)) if old == new]
     else:
         blocks = SequenceMatcher(None, then, now).get_matching_blocks() if then != now else [(0, 0, len(now))]
         pairs = [(a + number, b + number) for a, b, size in blocks for number in range(size)]
@@ -224,7 +224,9 @@ def _place_of(subject: Subject, run: Run | None, folder: str) -> str:
         raise UsageError("the run can't be read")
     effects, root = run_effects(run), os.path.realpath(folder)
     calls = [call for call in effects.calls if call.span.id == subject.span]
-    paths = [one.target for call in calls for one in call.effects if one.kind in CHANGES or one.kind is Kind.READ]
+    paths = [
+        effect.target for call in calls for effect in call.effects if effect.kind in CHANGES or effect.kind is Kind.READ
+    ]
     path = subject.path or next(iter(paths), None)
     if path is None:
         raise UsageError("the step neither reads nor changes a file")

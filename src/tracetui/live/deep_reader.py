@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from tracetui.formats.base import Format
 from tracetui.live.mailbox import Throttle
 from tracetui.live.readers import Readers, UntilOpened
-from tracetui.live.scan import Found, Scanner
+from tracetui.live.scan import ScannedFile, Scanner
 from tracetui.live.watch import RETRY_SECONDS
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source
 from tracetui.sources.file_views import Budget
@@ -33,7 +33,7 @@ class DeepReader(Scanner):
         super().__init__(source, roots, only)
         self._readers = readers
 
-    def count(self, entry: Entry, name: str, budget: Budget | None = None) -> Found:
+    def count(self, entry: Entry, name: str, budget: Budget | None = None) -> ScannedFile:
         """Read a file for the first time; `name` is its format, empty if unknown. Raises `LinkLost`."""
         if name and not self._is_to_be_stored(entry) and self._readers.attended(entry.path) is not None:
             result = self._readers.read_on(entry.path)
@@ -49,7 +49,7 @@ class DeepReader(Scanner):
         is_moving = entry.stat is None or time.time() - entry.stat.mtime < MOVING_SECONDS
         return self.cache is not None and not is_moving and not is_large(entry)
 
-    def read_changed(self, entry: Entry, budget: Budget | None = None) -> Found:
+    def read_changed(self, entry: Entry, budget: Budget | None = None) -> ScannedFile:
         """Read a file that has changed. Raises `LinkLost`."""
         result = self._readers.read_on(entry.path)
         if result is None:
@@ -79,7 +79,7 @@ class LargeFiles:
         self._changed = threading.Condition()
         self._tasks: dict[str, Task] = {}
         self._running: Task | None = None
-        self._results: list[tuple[Task, Found]] = []
+        self._results: list[tuple[Task, ScannedFile]] = []
         self._failure: BaseException | None = None
         self._thread: threading.Thread | None = None
 
@@ -116,7 +116,7 @@ class LargeFiles:
         with self._changed:
             return len(self._tasks) + len(self._results) + (self._running is not None)
 
-    def take(self) -> list[tuple[Task, Found]]:
+    def take(self) -> list[tuple[Task, ScannedFile]]:
         """Return the results since the last call."""
         with self._changed:
             if self._failure is not None:
@@ -148,7 +148,7 @@ class LargeFiles:
             self._running = self._tasks.pop(path)
             return self._running
 
-    def _read(self, task: Task) -> Found | None:
+    def _read(self, task: Task) -> ScannedFile | None:
         """Read a file; None if the opener reads it now."""
         while (reader := self._readers.attended(task.entry.path)) is not None and reader.more:
             if self._throttle.wait_for_stop(OPEN_SECONDS):
@@ -160,7 +160,7 @@ class LargeFiles:
             result = self._reader.count(task.entry, task.format, budget)
         return None if budget.spent else result
 
-    def _done(self, task: Task, result: Found | None) -> None:
+    def _done(self, task: Task, result: ScannedFile | None) -> None:
         """Store a result unless its task was canceled; retry a file that was unreachable."""
         with self._changed:
             wanted, self._running = self._running is task, None

@@ -229,7 +229,7 @@ class Differ:
                 mail.runs.setdefault(ref, reader.build())
 
     def _find_run(self, ref: RunRef) -> Run | None:
-        both = (run for one in self._comparisons.values() for run in (one.a, one.b))
+        both = (run for comparison in self._comparisons.values() for run in (comparison.a, comparison.b))
         return next((run for run in both if run.summary.ref == ref), None)
 
     def _find_divergence(self, ask: FindDivergence) -> Iterator[None]:
@@ -272,12 +272,12 @@ def _advance(work: Iterator[None]) -> bool:
     return True
 
 
-def divergence_of(diff: Diff, words: DiffWords) -> Divergence:
+def divergence_of(diff: Diff, texts: DiffWords) -> Divergence:
     """Summarize a diff in one phrase."""
     if diff.first is None or diff.same:
         return Divergence(True)
     row = diff.rows[diff.first.row]
     span = diff.span_b(row) or diff.span_a(row)
     run = diff.a if row.b is None else diff.b
-    label = difference_label(diff, diff.first, words.first)
-    return Divergence(False, label, words.first, "" if span is None else span_label(run, span))
+    label = difference_label(diff, diff.first, texts.first)
+    return Divergence(False, label, texts.first, "" if span is None else span_label(run, span))

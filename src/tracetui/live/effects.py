@@ -53,7 +53,7 @@ def record_lines(source: Source, findings: Sequence[Finding]) -> dict[tuple[RunR
     Left out are databases, files that can't be read at once, and records that aren't in the file as such.
     """
     lines: dict[tuple[RunRef, str], int] = {}
-    calls = {(one.run, one.span): None for one in findings if one.span is not None}
+    calls = {(finding.run, finding.span): None for finding in findings if finding.span is not None}
     caches = FileCaches()
     for ref in by_file([*dict.fromkeys(ref for ref, _ in calls)]):
         try:

@@ -208,7 +208,7 @@ class Engine:
         """Whether runs of a database are listed."""
         return isinstance(self._source, MultiHostSource) and self._source.has_database
 
-    def narrow(self, words: str) -> tuple[str, ...]:
+    def narrow(self, query: str) -> tuple[str, ...]:
         """Ask databases for runs that match a query, beside the newest ones; return the parts that they can't test."""
         if not (isinstance(self._source, MultiHostSource) and self._source.has_database):
             return ()
@@ -216,11 +216,11 @@ class Engine:
         from tracetui.store.query.plan import candidates
 
         try:
-            found = candidates(words)
+            candidate_runs = candidates(query)
         except QueryError:  # it is being typed
             return ()
-        self._source.narrow(found.condition, beside=True)
-        return found.left
+        self._source.narrow(candidate_runs.condition, beside=True)
+        return candidate_runs.rest
 
     def open(self, ref: RunRef, *, reload: bool = False) -> None:
         """Read and tail that run instead of the previous one; from its start if `reload`."""

@@ -61,7 +61,7 @@ class Tree:
         """Notified of every folder before it is listed, and when it is deleted."""
         self.roots = self._roots.tops
         """The roots that no earlier root reaches."""
-        self.found: dict[str, Change] = {}
+        self.changes: dict[str, Change] = {}
         """Changes by path, until taken."""
         self.folders = 0
         self.files = 0
@@ -174,16 +174,16 @@ class Tree:
 
     def drop(self, path: str) -> None:
         """Remove a folder and everything below."""
-        for below in self.below(path):
+        for below in self.descendants(path):
             state = self._states.pop(below)
             self.folders -= state.is_folder
             self.files -= state.files
             if self.notify is not None:
                 self.notify.remove(below)
             for name in state.entries:
-                self.found[name] = Change(name, None)
+                self.changes[name] = Change(name, None)
 
-    def below(self, path: str) -> list[str]:
+    def descendants(self, path: str) -> list[str]:
         """Return the folder and all folders below it."""
         paths: list[str] = []
         pending = [path]
@@ -197,7 +197,7 @@ class Tree:
     def report_missing(self) -> None:
         """Report files of the initial `seen` that the first full listing did not find."""
         for path in self._seen:
-            self.found[path] = Change(path, None)
+            self.changes[path] = Change(path, None)
         self._seen = {}
 
     def _set_state(self, path: str, state: _FolderState) -> None:
@@ -244,11 +244,11 @@ class Tree:
         base = _database(path, old or new)
         stays = old is not None and new is not None and old.skipped == new.skipped
         if base is None or (not stays and base not in self.roots):
-            self.found[path] = Change(path, new)
+            self.changes[path] = Change(path, new)
         if base in entries and path.endswith(_WAL):
             if stays and old is not None and new is not None and _same(path, old.stat, new.stat):
                 return
-            self.found[base] = Change(base, entries[base])
+            self.changes[base] = Change(base, entries[base])
 
     def _owned(self, listed: Folder, root: str) -> tuple[dict[str, Entry], set[str]]:
         """Return the part of a folder that belongs to this root."""
@@ -270,12 +270,12 @@ class Tree:
         """Return identity and times of a local folder; None if `fresh` and it changed just now."""
         local = self.local_path(path)
         try:
-            found = os.stat(local) if local is not None else None
+            stat = os.stat(local) if local is not None else None
         except (OSError, ValueError):
             return None
-        if found is None or (fresh and time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) < _COARSE_NS):
+        if stat is None or (fresh and time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) < _COARSE_NS):
             return None
-        return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+        return stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns
 
 
 def _same(path: str, old: Stat | None, new: Stat | None) -> bool:

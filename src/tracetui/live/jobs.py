@@ -156,7 +156,7 @@ class JobRunner:
 
     def _yield(self) -> None:
         self._throttle.wait_until_idle()
-        while (left := self._paused_until - time.monotonic()) > 0 and not self._event.wait(left):
+        while (seconds := self._paused_until - time.monotonic()) > 0 and not self._event.wait(seconds):
             pass
 
     def _post(self, progress: JobProgress, *, asked: bool = False) -> None:
@@ -256,7 +256,7 @@ def statistics_job(
     """
     listed = {*refs}
     counters = {by: Statistics(by, listed, inherited) for by in By}
-    made, ended = Counted(0, {}, {}), False
+    counts, ended = Counted(0, {}, {}), False
 
     def work(source: Source) -> Generator[Step, None, None]:
         nonlocal ended
@@ -265,18 +265,18 @@ def statistics_job(
             run = yield from read_steps(source, ref, shared.for_run(ref))
             if run is not None:
                 counted = shares.get(ref, Share()).mark(run.with_rule(rule))
-                for one in counters.values():
-                    one.add(counted)
+                for statistics in counters.values():
+                    statistics.add(counted)
             yield Step(done=1)
         ended = True
 
     def result() -> Counted:
-        nonlocal made
+        nonlocal counts
         runs = counters[By.TOOL].runs
-        if (ended and runs != made.runs) or runs >= max(1, made.runs * GROWTH):
+        if (ended and runs != counts.runs) or runs >= max(1, counts.runs * GROWTH):
             rows = {by: statistics.rows() for by, statistics in counters.items()}
-            made = Counted(runs, rows, {by: statistics.total() for by, statistics in counters.items()})
-        return made
+            counts = Counted(runs, rows, {by: statistics.total() for by, statistics in counters.items()})
+        return counts
 
     return Job("statistics", len(refs), work, result)
 
@@ -310,7 +310,7 @@ class Contrasts:
         self._source, self._original, self._most = source, original, most
         self._cache: dict[RunRef, _RunFeatures] = {}
 
-    def of(self, a: Sequence[RunRef], b: Sequence[RunRef]) -> Contrast:
+    def compute(self, a: Sequence[RunRef], b: Sequence[RunRef]) -> Contrast:
         """Return the features of A that B doesn't have. Unreadable runs count on neither side. Raises `LinkLost`."""
         sides = _Sides(a, b, self._most, self._cache, original=self._original)
         for _ in sides.work(self._source):
@@ -324,7 +324,7 @@ class _RunFeatures(NamedTuple):
     nested: frozenset[RunRef]
     features: dict[frozenset[RunRef], Features]
 
-    def of(self, listed: Set[RunRef]) -> Features | None:
+    def get(self, listed: Set[RunRef]) -> Features | None:
         """Return the features if the runs of `listed` are compared as well; None if not computed."""
         return self.features.get(self.nested & listed)
 
@@ -360,16 +360,16 @@ class _Sides:
             for ref, read, shared in zip(pair, self._read, sides, strict=True):
                 if ref is None:
                     continue
-                found = self._cache[ref].of(self._listed) if ref in self._cache else None
-                if found is None:
+                values = self._cache[ref].get(self._listed) if ref in self._cache else None
+                if values is None:
                     run = yield from read_steps(source, ref, shared.for_run(ref))
                     if run is not None:
                         first = yield from self._divergence(source, run)
-                        found = {**features(run, run.load, self._listed), **first}
+                        values = {**features(run, run.load, self._listed), **first}
                         cached = self._cache.setdefault(ref, _RunFeatures(nested_runs(run), {}))
-                        cached.features[cached.nested & self._listed] = found
-                if found is not None:
-                    read.append((ref, found))
+                        cached.features[cached.nested & self._listed] = values
+                if values is not None:
+                    read.append((ref, values))
                 yield Step(done=1)
         self._ended, self._original_run = True, None
 
@@ -383,30 +383,30 @@ class _Sides:
         other = self._original_run[1]
         if other is None:
             return {}
-        found = None
-        for found in Comparison(other, run, relation=run.summary.relation).steps():
+        diff = None
+        for diff in Comparison(other, run, relation=run.summary.relation).steps():
             yield Step()
-            if found.first is not None and found.compared:
+            if diff.first is not None and diff.compared:
                 break
-        if found is None or found.first is None or found.same:
+        if diff is None or diff.first is None or diff.same:
             return {}
-        row = found.rows[found.first.row]
-        span = found.span_b(row) or found.span_a(row)
+        row = diff.rows[diff.first.row]
+        span = diff.span_b(row) or diff.span_a(row)
         assert span is not None
-        kind = found.first.kind.value
+        kind = diff.first.kind.value
         place = span_title(other if row.b is None else run, span)
-        words = f"first differs from its original at {place} ({_HOW.get(kind, kind)})"
-        return {Feature(Kind.DIVERGENCE, words): None if row.b is None else span.id}
+        difference = f"first differs from its original at {place} ({_HOW.get(kind, kind)})"
+        return {Feature(Kind.DIVERGENCE, difference): None if row.b is None else span.id}
 
     def result(self) -> Contrast:
         """Return the contrast so far; empty until both sides have runs, unless all were read."""
         a, b = self._read
-        last, made = self._made
+        last, current = self._made
         grown = len(a) + len(b)
         if (self._ended and grown != last) or (a and b and grown >= last * GROWTH):
-            made = Contrast(tuple(contrast(a, b)), "; ".join(filter(None, self._notes)))
-            self._made = grown, made
-        return made
+            current = Contrast(tuple(contrast(a, b)), "; ".join(filter(None, self._notes)))
+            self._made = grown, current
+        return current
 
 
 def _spread(refs: Sequence[RunRef], most: int) -> Sequence[RunRef]:
@@ -425,7 +425,7 @@ def shared_by(source: Source, runs: Sequence[RunSummary], groups: Iterable[Group
     """
     contrasts = Contrasts(source, original=Relations(runs).original, most=MAX_RUNS_OF_CAUSE)
     several = [group for group in groups if len(group.runs) > 1]
-    return {group.id: contrasts.of(group.runs, comparable(runs, set(group.runs))) for group in several}
+    return {group.id: contrasts.compute(group.runs, comparable(runs, set(group.runs))) for group in several}
 
 
 # ---- reading
@@ -482,10 +482,10 @@ def run_tree_job(
     bodies of the tree in the result.
     """
     chosen = trials[:MAX_TRIALS]
-    made: TreeResult | None = None
+    result: TreeResult | None = None
 
     def work(source: Source) -> Generator[Step, None, None]:
-        nonlocal made
+        nonlocal result
         caches, runs = FileCaches(), {ref: unmasked(run) for ref, run in loaded.items()}
         for ref in by_file([trial.run.ref for trial in chosen]):
             if ref not in runs:
@@ -502,9 +502,9 @@ def run_tree_job(
         shown = _masked(tree, redactor)
         arguments = fork_arguments(shown)
         numbers = tuple(i for i, trial in enumerate(chosen, 1) if trial.run.ref in runs)
-        made = TreeResult(shown, arguments, tuple(decisive_at), numbers, texts, len(trials) - len(chosen))
+        result = TreeResult(shown, arguments, tuple(decisive_at), numbers, texts, len(trials) - len(chosen))
 
-    return Job("run tree", len(chosen), work, lambda: made)
+    return Job("run tree", len(chosen), work, lambda: result)
 
 
 def _masked(tree: RunTree, redactor: Redactor | None) -> RunTree:

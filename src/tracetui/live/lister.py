@@ -12,7 +12,7 @@ from tracetui.formats.base import Format
 from tracetui.live.deep_reader import DeepReader, LargeFiles, Task, is_large
 from tracetui.live.mailbox import Mailbox, Throttle, WatchState
 from tracetui.live.readers import Readers
-from tracetui.live.scan import FileRelations, Found, entries
+from tracetui.live.scan import FileRelations, ScannedFile, entries
 from tracetui.live.watch import RETRY_SECONDS, Change, RetryQueue, Watch, running_seconds, settle_seconds
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
 from tracetui.sources.file_views import LIST_BUDGET, Budget
@@ -116,7 +116,7 @@ class Lister:
             from tracetui.live.scan_cache import open_cache  # it loads SQLite
 
             self._cache = open_cache(self._source, self._roots, self._only, self._cache_limit)
-            self._reader.cache, self._large_reader.cache = self._cache, self._cache.twin()
+            self._reader.cache, self._large_reader.cache = self._cache, self._cache.for_large_files()
 
     @property
     def _interrupted(self) -> bool:
@@ -128,7 +128,7 @@ class Lister:
 
     def _walk(self) -> None:
         gc.disable()  # summaries are many, small and acyclic: collecting garbage takes half of the time
-        batch: list[Found] = []
+        batch: list[ScannedFile] = []
         stats: dict[str, Stat] = {}
         self._shallow = []
         self._large.clear()
@@ -171,14 +171,14 @@ class Lister:
             self._end_count()
         self._start_watch(stats)
 
-    def _expect_count(self, result: Found, entry: Entry) -> None:
+    def _expect_count(self, result: ScannedFile, entry: Entry) -> None:
         """Note a file that the deep pass has to read: to count its runs, or to store a result that is final."""
         is_final = not result.unread and all(run.deep for run in result.runs)
         is_to_be_stored = self._cache is not None and result.kind != "problem" and not result.skipped
         if not is_final or is_to_be_stored:
             self._shallow.append((entry, "" if result.unread or result.part_of else result.format or ""))
 
-    def _list(self, entry: Entry) -> Found:
+    def _list(self, entry: Entry) -> ScannedFile:
         """Run the list stage on one file."""
         return self._reader.look(entry, deep=False, on_partial=self._deliver_partial, budget=Budget(LIST_BUDGET))
 
@@ -188,7 +188,7 @@ class Lister:
 
     def _count_batch(self) -> None:
         """Count a batch of the newest uncounted files."""
-        batch, due = list[Found](), time.monotonic() + BATCH_SECONDS
+        batch, due = list[ScannedFile](), time.monotonic() + BATCH_SECONDS
         while self._shallow and time.monotonic() < due and not self._interrupted:
             entry, name = self._shallow[-1]
             if is_large(entry):
@@ -216,23 +216,25 @@ class Lister:
             self._cache.flush()
             self._cache.storage.save_use()
 
-    def _deliver_counted(self, batch: list[Found]) -> None:
+    def _deliver_counted(self, batch: list[ScannedFile]) -> None:
         """Deliver files that were counted for the first time."""
         self._counted += len(batch)
         _find_causes(batch)
         missing = len(self._shallow) + self._large.waiting
         self._deliver(batch, "deep" if missing else "", self._counted, self._counted + missing)
 
-    def _deliver_partial(self, result: Found) -> None:
+    def _deliver_partial(self, result: ScannedFile) -> None:
         """Deliver the first runs of a file with many."""
         with self._mailbox.open() as mail:
-            mail.found.append(result)
+            mail.files.append(result)
             mail.stage = "list"
         self._throttle.wait_for_paint()
 
-    def _deliver(self, batch: list[Found], stage: str, seen: int, total: int | None, *, listed: bool = False) -> None:
+    def _deliver(
+        self, batch: list[ScannedFile], stage: str, seen: int, total: int | None, *, listed: bool = False
+    ) -> None:
         with self._mailbox.open(asked=not stage) as mail:  # the complete list is shown at once
-            mail.found.extend(batch)
+            mail.files.extend(batch)
             mail.stage, mail.seen, mail.total = stage, seen, total
             mail.listed |= listed and not self._rescan.is_set()
 
@@ -294,7 +296,7 @@ class Lister:
         Delivers the results in the order of reading, so that an affected file does not stay as it was read before.
         Called by `run`'s thread, or without one.
         """
-        results: list[Found] = []
+        results: list[ScannedFile] = []
         while changes:
             affected: list[str] = []
             for change in changes:
@@ -313,36 +315,36 @@ class Lister:
             changes = self._current(dict.fromkeys(affected)) if affected else ()
         self._deliver_changed(results)
 
-    def _find_affected(self, result: Found, *, gone: bool) -> list[str]:
+    def _find_affected(self, result: ScannedFile, *, gone: bool) -> list[str]:
         """Update the relations of a file; return the other files to read again because of it."""
         affected = self._relations.remove(result.path) if gone else self._relations.add(result)
         for path in affected if not result.part_of else affected[1:]:
             self._reader.forget(path)  # its reader serves a standalone run, or has read a deleted file
         return affected
 
-    def _deliver_changed(self, results: list[Found]) -> None:
+    def _deliver_changed(self, results: list[ScannedFile]) -> None:
         """Deliver changed files. A file may occur several times, its newest result last."""
         if results:
             with self._mailbox.open() as mail:
-                mail.found.extend(results)
-                is_full = len(mail.found) > MAX_UNREAD
+                mail.files.extend(results)
+                is_full = len(mail.files) > MAX_UNREAD
             while is_full and not self._interrupted and not self._mailbox.wait_taken(LOOK_UP_SECONDS):
                 pass
 
-    def _read(self, change: Change, still: float) -> Found | None:
+    def _read(self, change: Change, still: float) -> ScannedFile | None:
         path, entry = change.path, change.entry
         if entry is None:
             self._retries.cancel(path)
             self._reader.forget(path)
             self._large.drop(path)
             self._large_listed.discard(path)
-            return Found(path=path, reason="gone", skipped=True)
+            return ScannedFile(path=path, reason="gone", skipped=True)
         if is_large(entry):
             return self._read_large(entry)
         result = self._reader.read_changed(entry)
         return None if self._defer(result, entry, still) else result
 
-    def _read_large(self, entry: Entry) -> Found | None:
+    def _read_large(self, entry: Entry) -> ScannedFile | None:
         """Queue a large file. List a new one; return None for one already listed."""
         self._large.add(Task(entry))
         if entry.path in self._large_listed:
@@ -350,12 +352,12 @@ class Lister:
         self._large_listed.add(entry.path)
         return self._list(entry)
 
-    def _defer(self, result: Found, entry: Entry, still: float) -> bool:
+    def _defer(self, result: ScannedFile, entry: Entry, still: float) -> bool:
         """Whether to hold a result back; schedules the next check of the file."""
         now = time.monotonic()
-        left = settle_seconds(entry.stat) - still
-        if result.kind == "problem" and left > 0:
-            self._retries.reschedule(result.path, now + left)
+        seconds = settle_seconds(entry.stat) - still
+        if result.kind == "problem" and seconds > 0:
+            self._retries.reschedule(result.path, now + seconds)
             return True
         if any(run.seems_running or run.unfinished for run in result.runs):
             self._retries.reschedule(result.path, now + running_seconds(still))
@@ -386,7 +388,7 @@ def watch_state(watch: Watch) -> WatchState:
     return WatchState(watch.mode, watch.reason, watch.folders, watch.files, watch.lost)
 
 
-def _find_causes(batch: Iterable[Found]) -> None:
+def _find_causes(batch: Iterable[ScannedFile]) -> None:
     """Find the causes of failed runs here, which caches them: the triage only groups them then."""
     failed = [run for result in batch for run in result.runs if run.failed]
     if failed:

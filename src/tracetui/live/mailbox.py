@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from tracetui.live.scan import Found
+from tracetui.live.scan import ScannedFile
 from tracetui.model import Body, Run, RunRef, Span
 from tracetui.store.store import OPEN_BODIES
 from tracetui.text import Clean
@@ -126,7 +126,7 @@ class WatchState(msgspec.Struct, frozen=True):
 class Mail(msgspec.Struct):
     """Everything delivered since the mailbox was last emptied."""
 
-    found: list[Found] = []
+    files: list[ScannedFile] = []
     runs: dict[RunRef, Run] = {}
     """Newest state of each run that was read."""
     bodies: dict[tuple[RunRef, str], tuple[Span, Body]] = {}

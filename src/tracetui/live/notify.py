@@ -228,15 +228,15 @@ class WatchfilesNotify:
             self._renew()
             return None
         if self._rust is None:
-            found: set[tuple[int, str]] | str = "stop" if self._stop.wait(max(0.0, timeout)) else "timeout"
+            events: set[tuple[int, str]] | str = "stop" if self._stop.wait(max(0.0, timeout)) else "timeout"
         else:
-            found = self._rust.watch(_LONGEST_MS, _STEP_MS, max(1, int(timeout * 1000)), self._stop)
-        if isinstance(found, str):
-            if found == "stop":
+            events = self._rust.watch(_LONGEST_MS, _STEP_MS, max(1, int(timeout * 1000)), self._stop)
+        if isinstance(events, str):
+            if events == "stop":
                 self._stop.clear()
             return {}
         hints: dict[str, bool] = {}
-        for kind, path in found:
+        for kind, path in events:
             place = self._given_path(path)
             hints[place] = hints.get(place, False) or kind != _MODIFIED
         return hints

@@ -174,15 +174,15 @@ class Opener:
         span = run.span(span_id) if span_id is not None else None
         began = time.perf_counter()
         shown = () if span is None else filter(None, (span, call_before(run, span)))
-        bodies = [(one, run.load(one)) for one in shown]
+        bodies = [(span, run.load(span)) for span in shown]
         self._body_seconds = time.perf_counter() - began if bodies else self._body_seconds
         assessment = at_once(run) if asked else None
         with self._mailbox.open(asked=asked) as mail:
             mail.runs[run.summary.ref] = run
             if assessment is not None:
                 mail.assessments[run.summary.ref] = assessment
-            for one, body in bodies:
-                mail.put_body(run.summary.ref, one, body)
+            for shown_span, body in bodies:
+                mail.put_body(run.summary.ref, shown_span, body)
 
     # ---- a thread that loads bodies
 
@@ -234,8 +234,8 @@ def at_once(run: Run) -> Assessment | None:
         return None
     from tracetui.analysis.assessment import assess
 
-    found = assess(run, unmasked(run).load, max_calls=_FEW_CALLS, max_bytes=_FEW_BYTES)
-    return found if not found.left_out else None
+    assessment = assess(run, unmasked(run).load, max_calls=_FEW_CALLS, max_bytes=_FEW_BYTES)
+    return assessment if not assessment.left_out else None
 
 
 class _Request(NamedTuple):
@@ -297,10 +297,10 @@ class Assessor:
     def _rest(self, request: _Request, seconds: float) -> None:
         """Delay newer states of the same run, but not its context when it is first wanted."""
         until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0 and self._is_looked_at(request.run):
+        while (remaining := until - time.monotonic()) > 0 and self._is_looked_at(request.run):
             if self._wanted is not None and self._wanted.context and not request.context:
                 break
-            self._bell.wait(left)
+            self._bell.wait(remaining)
             self._bell.clear()
         if self._wanted is not request:
             self._bell.set()
@@ -318,11 +318,11 @@ class Assessor:
             return exact.load(span)
 
         try:
-            found = assess(run, load)
+            assessment = assess(run, load)
         except _UnwantedError:
             return False
         with self._mailbox.open() as mail:
-            mail.assessments[run.summary.ref] = found
+            mail.assessments[run.summary.ref] = assessment
         self._assessed = run
         return True
 

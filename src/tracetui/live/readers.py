@@ -11,7 +11,7 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 from tracetui.live.load import Reader
-from tracetui.live.scan import Found
+from tracetui.live.scan import ScannedFile
 from tracetui.model import RunRef
 from tracetui.redact import Redactor
 from tracetui.sources.base import BudgetSpent, Source
@@ -74,7 +74,7 @@ class Readers:
         reader = self._attended
         return reader if reader is not None and reader.ref.path == path and reader.ref.key is None else None
 
-    def follow(self, result: Found) -> None:
+    def follow(self, result: ScannedFile) -> None:
         """Read the file of this scan on from its next change, if it contains a single run."""
         with self._lock:
             self._followed.pop(result.path, None)
@@ -82,7 +82,7 @@ class Readers:
                 self._followed[result.path] = result.runs[0].ref
             self._evict()
 
-    def read_on(self, path: str) -> Found | None:
+    def read_on(self, path: str) -> ScannedFile | None:
         """Read new data and return the result; None if the file must be scanned. Raises `LinkLost`."""
         with self._lock:
             reader = self._followed.get(path)
@@ -100,7 +100,7 @@ class Readers:
             if not is_readable:
                 self._followed.pop(path, None)
             self._evict()
-        return Found(path=path, format=reader.ref.format, runs=(reader.summary(),)) if is_readable else None
+        return ScannedFile(path=path, format=reader.ref.format, runs=(reader.summary(),)) if is_readable else None
 
     def forget(self, path: str) -> None:
         """Drop the readers of a deleted or replaced file: it may contain another run now."""

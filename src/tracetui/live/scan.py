@@ -36,7 +36,7 @@ FIRST_RUNS: Final = 24
 """Runs of one file after which a partial result is reported; then at each eightfold."""
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+class ScannedFile(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """The result of scanning one file: `listed` if it has runs, else `problem` if it has problems, else `ignored`, as
     is a deleted file.
     """
@@ -88,18 +88,18 @@ class Found(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 class DeepCache(Protocol):
     """Results of earlier deep passes (`tracetui.live.scan_cache`)."""
 
-    def find(self, entry: Entry) -> Found | None:
+    def find(self, entry: Entry) -> ScannedFile | None:
         """Return the result of reading a file in full; None if it must be read. Raises `LinkLost`."""
         ...
 
-    def store(self, result: Found, seen: Observations, began: int) -> None:
+    def store(self, result: ScannedFile, seen: Observations, began: int) -> None:
         """Store the result of a reading that began then (`time.time_ns`) and depends on what was `seen`."""
         ...
 
 
 def scan(
     source: Source, roots: Iterable[str], *, deep: bool, only: Format | None = None, cache: DeepCache | None = None
-) -> Iterator[Found]:
+) -> Iterator[ScannedFile]:
     """Scan every file below `roots`, in walking order. `only` forces one format instead of detection.
 
     `cache` gives and takes the results of a deep pass with the same `source`, `roots` and `only`.
@@ -158,7 +158,7 @@ class Scanner:
         self._caches: OrderedDict[str, dict[str, Any]] = OrderedDict()
         """Format caches of files that change repeatedly."""
 
-    def read(self, entry: Entry, budget: Budget | None = None, *, name: str = "") -> Found:
+    def read(self, entry: Entry, budget: Budget | None = None, *, name: str = "") -> ScannedFile:
         """Read a file in full, and store the result unless the `budget` was spent. Raises `LinkLost`.
 
         `name`: the format that probably claims it.
@@ -172,7 +172,7 @@ class Scanner:
             self.cache.store(result, seen, began)
         return result
 
-    def rescan(self, entry: Entry, *, deep: bool = True, budget: Budget | None = None) -> Found:
+    def rescan(self, entry: Entry, *, deep: bool = True, budget: Budget | None = None) -> ScannedFile:
         """Scan a file that has changed. Raises `LinkLost`."""
         cache = self._caches.pop(entry.path, {})
         result = self.look(entry, deep=deep, cache=cache, budget=budget)
@@ -191,20 +191,20 @@ class Scanner:
         entry: Entry,
         *,
         deep: bool,
-        on_partial: Callable[[Found], None] | None = None,
+        on_partial: Callable[[ScannedFile], None] | None = None,
         cache: dict[str, Any] | None = None,
         budget: Budget | None = None,
         observations: Observations | None = None,
-    ) -> Found:
+    ) -> ScannedFile:
         """Scan one entry.
 
         `on_partial` is called with the first runs of a file with many, while the rest is being read. `cache` is a dict,
         the same each time, for a file that is read again as it changes. A `budget` limits the bytes read;
-        `Found.unread` reports that it was spent. `observations` get all that the result depends on. Raises `LinkLost`.
+        `unread` of the result reports that it was spent. `observations` get all that it depends on. Raises `LinkLost`.
         """
         if entry.skipped is not None:
             problems = (Problem(entry.path, "", entry.skipped),) if entry.failed else ()
-            return Found(path=entry.path, problems=problems, reason=entry.skipped, skipped=True)
+            return ScannedFile(path=entry.path, problems=problems, reason=entry.skipped, skipped=True)
         chosen: Format | None = None
         try:
             # a deep read may come long after the walk
@@ -231,12 +231,12 @@ class Scanner:
             if observations is not None:
                 observations.failed = True
             name = chosen.name if chosen is not None else None
-            return Found(path=entry.path, format=name, problems=(problem_of(entry.path, error),))
+            return ScannedFile(path=entry.path, format=name, problems=(problem_of(entry.path, error),))
 
-    def _part(self, file: File, chosen: Format | None) -> Found | None:
+    def _part(self, file: File, chosen: Format | None) -> ScannedFile | None:
         """Return the result of a backup, or of a part of another file's run; None for any other file."""
         if original := _original_of_backup(file):
-            return Found(path=file.path, reason=f"backup of {original}", part_of=file.sibling(original) or "")
+            return ScannedFile(path=file.path, reason=f"backup of {original}", part_of=file.sibling(original) or "")
         main = wrappers.main_file(file, chosen) if self._only is None else None
         if main is not None and _is_listed(main, file, self._roots):
             self._last = self._last or chosen  # the next file is a log, as before this
@@ -268,9 +268,9 @@ def _original_of_backup(file: File) -> str:
         return ""
 
 
-def _part_of(main: str, file: File, chosen: Format | None) -> Found:
+def _part_of(main: str, file: File, chosen: Format | None) -> ScannedFile:
     name = None if chosen is None else chosen.name
-    return Found(path=file.path, format=name, reason="part of another file's run", part_of=main)
+    return ScannedFile(path=file.path, format=name, reason="part of another file's run", part_of=main)
 
 
 def _is_listed(main: str, part: File, roots: Collection[str]) -> bool:
@@ -316,8 +316,8 @@ def _main_lists_run(source: Source, main: str, part: File, chosen: Format, only:
 
 
 def _summarize(
-    file: File, entry: Entry, chosen: Format, *, deep: bool, on_partial: Callable[[Found], None] | None
-) -> Found:
+    file: File, entry: Entry, chosen: Format, *, deep: bool, on_partial: Callable[[ScannedFile], None] | None
+) -> ScannedFile:
     runs: list[RunSummary] = []
     problems: list[Problem] = []
     reported, due = 0, FIRST_RUNS
@@ -328,7 +328,7 @@ def _summarize(
                 continue
             runs.append(item)
             if on_partial is not None and len(runs) == due:
-                on_partial(Found(path=file.path, format=chosen.name, runs=tuple(runs[reported:]), whole=False))
+                on_partial(ScannedFile(path=file.path, format=chosen.name, runs=tuple(runs[reported:]), whole=False))
                 reported, due = due, due * 8
         guard.part_folders(chosen, file.path)  # other threads ask later, and cannot report a failure
     except BudgetSpent:
@@ -343,29 +343,29 @@ def _summarize(
     if not runs and not problems:
         problems.append(Problem(file.path, "", f"claimed by {chosen.name}, but no run in it"))
     size = file.stat.size
-    return Found(path=file.path, format=chosen.name, runs=tuple(runs), problems=tuple(problems), size=size)
+    return ScannedFile(path=file.path, format=chosen.name, runs=tuple(runs), problems=tuple(problems), size=size)
 
 
-def _unread_result(file: File, entry: Entry, chosen: Format | None, runs: Sequence[RunSummary] = ()) -> Found:
+def _unread_result(file: File, entry: Entry, chosen: Format | None, runs: Sequence[RunSummary] = ()) -> ScannedFile:
     """Return the list-stage result of a file beyond its budget: `runs`, else one row without values."""
     if chosen is None:
-        return Found(path=file.path, reason="not read yet", unread=True)
+        return ScannedFile(path=file.path, reason="not read yet", unread=True)
     if not runs:
         header = Header(id=file.name.partition(".")[0], name=file.name)
         modified = 0.0 if entry.stat is None else entry.stat.mtime  # the stat of a compressed file would decompress it
         ref = RunRef(chosen.name, file.path)
         runs = [summary_of(ref, header, None, modified_at=modified, moving=file.moving)]
-    return Found(path=file.path, format=chosen.name, runs=tuple(runs), unread=True)
+    return ScannedFile(path=file.path, format=chosen.name, runs=tuple(runs), unread=True)
 
 
-def _explain_unclaimed(file: File) -> Found:
+def _explain_unclaimed(file: File) -> ScannedFile:
     try:
         with guard.BOUNDARY:  # it decodes documents that may be too deep, or larger than memory
             reason, shape, store = explain_unclaimed(file)
-            return Found(path=file.path, reason=reason, near_miss=shape, store=store)
+            return ScannedFile(path=file.path, reason=reason, near_miss=shape, store=store)
     except FormatError as error:
         _set_failed(file)
-        return Found(path=file.path, problems=(problem_of(file.path, error),))
+        return ScannedFile(path=file.path, problems=(problem_of(file.path, error),))
 
 
 def _set_failed(file: File) -> None:
@@ -403,7 +403,7 @@ class FileRelations:
         """Whether a file stands alone although other files could be parts of its run."""
         return path in self._alone
 
-    def add(self, result: Found, *, appeared: bool = True) -> list[str]:
+    def add(self, result: ScannedFile, *, appeared: bool = True) -> list[str]:
         """Record a result; return the files to read again because of it: parts, a main file, forks.
 
         Unless it `appeared`, the file existed when watching began, and no other file is read again.
@@ -411,7 +411,7 @@ class FileRelations:
         related = self._take(result, appeared=appeared)
         return [*related, *self.identify(result.path, {run.id for run in result.runs})] if appeared else related
 
-    def _take(self, result: Found, *, appeared: bool) -> list[str]:
+    def _take(self, result: ScannedFile, *, appeared: bool) -> list[str]:
         """Record a result except for its ids; return the parts of its run, or its main file."""
         path, name = result.path, result.format or ""
         before = self._mains.pop(path, None)
@@ -499,7 +499,7 @@ class FileRelations:
         """Return files with forks of the runs that a file was last found to contain."""
         return self.forks(path, self._ids.get(path, ()))
 
-    def _logs_of(self, result: Found) -> list[str]:
+    def _logs_of(self, result: ScannedFile) -> list[str]:
         """Files below the folder of the result of a trial, which may be parts of its run now."""
         folder = os.path.join(os.path.dirname(result.path), "")
         listed = dict.fromkeys((*self._alone, *self._ids)) if wrappers.wraps(result.format) else ()

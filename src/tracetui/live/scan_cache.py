@@ -26,7 +26,7 @@ import tracetui
 from tracetui.formats import registry
 from tracetui.formats.base import Format
 from tracetui.live.load import FileCaches, read_run
-from tracetui.live.scan import WITHIN, Found, is_within
+from tracetui.live.scan import WITHIN, ScannedFile, is_within
 from tracetui.model import Body, Operation, Problem, Run, RunBody, RunRef, RunSummary, Span, Status, Usage
 from tracetui.model.blocks import Blocks
 from tracetui.model.claims import key_of
@@ -95,9 +95,9 @@ class Dependencies(msgspec.Struct, frozen=True, gc=False, array_like=True):
 def dependencies_of(seen: Observations, began_ns: int, without: Question | None = None) -> Dependencies | None:
     """Return the dependencies of a reading that began then, except for one question; None if it must not be stored."""
     stats = [answer for answer in seen.answers.values() if isinstance(answer, Stat)]
-    if seen.moving or seen.failed or not stats or not all(settled_at(one, began_ns) for one in stats):
+    if seen.moving or seen.failed or not stats or not all(settled_at(stat, began_ns) for stat in stats):
         return None
-    newest = max(one.mtime for one in stats) if seen.asked_moving else 0.0
+    newest = max(stat.mtime for stat in stats) if seen.asked_moving else 0.0
     return Dependencies(newest, tuple(pair for pair in seen.answers.items() if pair[0] != without))
 
 
@@ -109,7 +109,7 @@ class Result(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """The file was named by the user, so that it is no part of another file's run."""
     dependencies: Dependencies
     """Except for the file itself."""
-    value: Found
+    value: ScannedFile
 
 
 Results = dict[str, Result]
@@ -185,41 +185,41 @@ def _runs(page: _Page, prefix: str) -> Results:
         path = prefix + name
         run = RunSummary(RunRef(reader, path), shared, packed, started, duration, repeats, modified, claims)
         dependencies = Dependencies(newest, ()) if newest else _INDEPENDENT
-        results[path] = Result(stat, named, dependencies, Found(path=path, format=reader, runs=(run,), size=size))
+        results[path] = Result(stat, named, dependencies, ScannedFile(path=path, format=reader, runs=(run,), size=size))
     return results
 
 
 def _is_run(result: Result) -> bool:
     """Whether the columns have all of it: a file that is one run, and depends on nothing else."""
-    found = result.value
-    if result.dependencies.answers or len(found.runs) != 1 or found.format is None:
+    scanned = result.value
+    if result.dependencies.answers or len(scanned.runs) != 1 or scanned.format is None:
         return False
-    run = found.runs[0]
-    plain = Found(path=found.path, format=found.format, runs=found.runs, size=found.size)
-    return type(run.packed) is bytes and run.ref == RunRef(found.format, found.path) and found == plain
+    run = scanned.runs[0]
+    plain = ScannedFile(path=scanned.path, format=scanned.format, runs=scanned.runs, size=scanned.size)
+    return type(run.packed) is bytes and run.ref == RunRef(scanned.format, scanned.path) and scanned == plain
 
 
 def _page_of(folder: str, prefix: str, results: Results) -> _Page:
     runs = [result for result in results.values() if _is_run(result)]
-    found = [result.value.runs[0] for result in runs]
+    listed = [result.value.runs[0] for result in runs]
     kinds: dict[_Kind, int] = {}
-    kind = [_Kind(result.named, run.ref.format, run.shared) for result, run in zip(runs, found, strict=True)]
+    kind = [_Kind(result.named, run.ref.format, run.shared) for result, run in zip(runs, listed, strict=True)]
     for each in kind:
         kinds.setdefault(each, len(kinds))
     return _Page(
         folder,
         [*kinds],
-        [run.ref.path.removeprefix(prefix) for run in found],
+        [run.ref.path.removeprefix(prefix) for run in listed],
         [result.stat for result in runs],
         [kinds[each] for each in kind],
         [result.dependencies.newest for result in runs],
         [result.value.size for result in runs],
-        [cast("bytes", run.packed) for run in found],
-        [run.started_at for run in found],
-        [run.duration_ms for run in found],
-        [run.repeats for run in found],
-        [run.modified_at for run in found],
-        [run.claims for run in found],
+        [cast("bytes", run.packed) for run in listed],
+        [run.started_at for run in listed],
+        [run.duration_ms for run in listed],
+        [run.repeats for run in listed],
+        [run.modified_at for run in listed],
+        [run.claims for run in listed],
         {path.removeprefix(prefix): result for path, result in results.items() if not _is_run(result)},
     )
 
@@ -248,7 +248,7 @@ _MOST_SMALL: Final = 8
 class ScanCache:
     """Results of one walk and its deep pass. Used by one thread at a time, except for its storage.
 
-    Call `begin` before each walk. `twin` returns one for another thread.
+    Call `begin` before each walk. `for_large_files` returns one for another thread.
     """
 
     def __init__(self, storage: Storage, source: Source, roots: Collection[str], *, batch: int = BATCH) -> None:
@@ -262,7 +262,7 @@ class ScanCache:
         self._flushed = time.monotonic()
         self.begin()
 
-    def twin(self) -> ScanCache:
+    def for_large_files(self) -> ScanCache:
         """Return another one with the same storage, for files that each take long."""
         return ScanCache(self.storage, self._source, self._roots, batch=1)
 
@@ -273,7 +273,7 @@ class ScanCache:
         """Of that folder."""
         self._answers: dict[Question, Answer] = {}
 
-    def find(self, entry: Entry) -> Found | None:
+    def find(self, entry: Entry) -> ScannedFile | None:
         """Return the stored result of a file that is as it was; None if it must be read. Raises `LinkLost`."""
         stat, path = entry.stat, entry.path
         if stat is None or entry.skipped is not None:
@@ -297,7 +297,7 @@ class ScanCache:
             key = folder_key(self._source, path)
             self._folder, self._results = folder, unpack(key, folder, self.storage.pages(key).values())
 
-    def store(self, result: Found, seen: Observations, began: int) -> None:
+    def store(self, result: ScannedFile, seen: Observations, began: int) -> None:
         """Store the result of a reading that began then (`time.time_ns`) and depends on what was `seen`."""
         if result.format not in registry.BUILT_IN:  # all plug-ins were asked
             seen.add(_PLUGINS, "", "", plugin_version())
@@ -385,14 +385,14 @@ def version(only: Format | None, *more: str) -> str:
 @cache
 def _readers(*more: str) -> str:
     """A fingerprint of the code that reads, of `more` parts, and of the places that plug-ins are installed in."""
-    found = blake2b(f"{tracetui.__version__} {sys.version}".encode(), digest_size=12)
+    digest = blake2b(f"{tracetui.__version__} {sys.version}".encode(), digest_size=12)
     package = Path(tracetui.__file__).parent
     for path in sorted(file for part in (*_READERS, *more) for file in _modules(str(package / part))):
-        found.update(path.encode("utf-8", "surrogateescape"))
+        digest.update(path.encode("utf-8", "surrogateescape"))
     for place in sys.path:
         if os.path.isabs(place) and place != os.getcwd():
-            found.update(" ".join((place, *_installed(place))).encode("utf-8", "surrogateescape"))
-    return found.hexdigest()
+            digest.update(" ".join((place, *_installed(place))).encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
 
 
 def _installed(place: str) -> Sequence[str]:
@@ -406,7 +406,7 @@ def _installed(place: str) -> Sequence[str]:
 @cache
 def plugin_version() -> bytes:
     """A fingerprint of the code of all plug-ins; finding them takes a while."""
-    found = blake2b(digest_size=12)
+    digest = blake2b(digest_size=12)
     for name in registry.names()[len(registry.BUILT_IN) :]:
         origin = registry.origin(name)
         try:
@@ -415,8 +415,8 @@ def plugin_version() -> bytes:
             spec = None
         places = () if spec is None else spec.submodule_search_locations or (spec.origin or "",)
         for place in sorted((name, origin, *(part for path in places for part in _modules(path)))):
-            found.update(place.encode("utf-8", "surrogateescape"))
-    return found.digest()
+            digest.update(place.encode("utf-8", "surrogateescape"))
+    return digest.digest()
 
 
 def _modules(path: str) -> Sequence[str]:
@@ -429,10 +429,10 @@ def _modules(path: str) -> Sequence[str]:
     except OSError:
         return ()
     return [
-        one
+        line
         for item in below
         if item.is_dir() or item.name.endswith(".py")
-        for one in (_modules(item.path) if item.is_dir() else (f"{item.path} {_stamp(item.stat())}",))
+        for line in (_modules(item.path) if item.is_dir() else (f"{item.path} {_stamp(item.stat())}",))
     ]
 
 
@@ -443,8 +443,8 @@ def _changed(path: str) -> str:
         return ""
 
 
-def _stamp(found: os.stat_result) -> str:
-    return f"{found.st_size} {found.st_mtime_ns}"
+def _stamp(stat: os.stat_result) -> str:
+    return f"{stat.st_size} {stat.st_mtime_ns}"
 
 
 MOST_SPANS = 50_000
@@ -539,9 +539,9 @@ class RunValues(Generic[_T]):
             rows = ((page, row) for page, data in pages if (row := self._rows.unpack(data)) is not None)
             self._folder, self._stored = folder, {row.name: (page, row.stored) for page, row in rows}
         page, data = self._stored.get(name, (None, None))
-        found = None if data is None else self._values.unpack(bytes(data))
-        if found is not None and found.ref == ref and found.variant == variant and found.dependencies.hold(self._ask):
-            return cast("_T", found.value)
+        entry = None if data is None else self._values.unpack(bytes(data))
+        if entry is not None and entry.ref == ref and entry.variant == variant and entry.dependencies.hold(self._ask):
+            return cast("_T", entry.value)
         began, seen = time.time_ns(), Observations()
 
         def store(value: _T) -> None:
@@ -580,12 +580,12 @@ class Outlines(RunValues[_Outline]):
         """Return summary, problems and spans of a run, as far as statistics need them: the spans may have no ids and
         texts, the run no bodies. Raises `LinkLost`.
         """
-        found = self.find(ref)
-        if not isinstance(found, Reading):
-            return _run_of(found)
-        run = read_run(found.source, ref, found.cache)
+        outline = self.find(ref)
+        if not isinstance(outline, Reading):
+            return _run_of(outline)
+        run = read_run(outline.source, ref, outline.cache)
         if len(run.spans) <= MOST_SPANS:
-            found.store(_outline_of(run))
+            outline.store(_outline_of(run))
         return run
 
 
@@ -599,7 +599,7 @@ def _outline_of(run: Run) -> _Outline:
 
 def _run_of(outline: _Outline) -> Run:
     fields = _SpanOutline.__struct_fields__
-    spans = Blocks(Span(id="", **dict(zip(fields, _values(one), strict=True))) for one in outline.spans)
+    spans = Blocks(Span(id="", **dict(zip(fields, _values(columns), strict=True))) for columns in outline.spans)
     return Run(
         summary=outline.summary,
         body=RunBody(),

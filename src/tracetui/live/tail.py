@@ -19,7 +19,7 @@ import msgspec
 
 from tracetui.formats.base import Format
 from tracetui.live.load import Reader
-from tracetui.live.scan import FileRelations, Found, Scanner, entries
+from tracetui.live.scan import FileRelations, ScannedFile, Scanner, entries
 from tracetui.live.watch import RETRY_SECONDS, Change, RetryQueue, Watch, running_seconds, settle_seconds
 from tracetui.model import Outcome, Problem, Run, RunRef, RunSummary, Score, Status, TaskKey
 from tracetui.model.claims import key_of
@@ -69,9 +69,9 @@ def comparable(summary: RunSummary) -> RunSummary:
     return summary.replace(modified_at=0.0, size=None, unread=None, unfinished=False)
 
 
-def equal_but_for_time(one: RunSummary, other: RunSummary) -> bool:
+def equal_but_for_time(run: RunSummary, other: RunSummary) -> bool:
     """Whether two summaries are equal apart from the time since the last change."""
-    return _without_time(one) == _without_time(other)
+    return _without_time(run) == _without_time(other)
 
 
 def _without_time(summary: RunSummary) -> RunSummary:
@@ -126,17 +126,17 @@ class RunTail:
         fresh = self.reader.fresh
         everything = bool(self._depths) and run.summary.time_zone != self._zone
         if everything:
-            found = list(range(len(run.spans)))
+            positions = list(range(len(run.spans)))
         else:
-            given = {run.index[one] for one in fresh if one in run.index}
-            found = sorted(given | self._moved_spans(run, fresh))
-        self._take(run, found)
-        return found
+            fresh_positions = {run.index[span_id] for span_id in fresh if span_id in run.index}
+            positions = sorted(fresh_positions | self._moved_spans(run, fresh))
+        self._take(run, positions)
+        return positions
 
     def _moved_spans(self, run: Run, fresh: list[str]) -> set[int]:
         """Return spans with a new depth: their parent arrived, or moved."""
         if self._missing_parents.isdisjoint(fresh) and not any(
-            self._has_moved(run, run.index.get(one)) for one in fresh
+            self._has_moved(run, run.index.get(span_id)) for span_id in fresh
         ):
             return set()
         return {i for i in range(len(run.spans)) if self._has_moved(run, i)}
@@ -333,12 +333,12 @@ class RunEvents:
         if file.holds_several or record.rewritten or not (file.is_untouched or size_before_growth is not None):
             return None
         tail = RunTail(self._source, run.ref)
-        found = tail.skip(size_before_growth)
-        if found is None:
+        earlier_run = tail.skip(size_before_growth)
+        if earlier_run is None:
             return None
         if record.reported:
-            return tail if equal_but_for_time(record.summary, found.summary) else None
-        return tail if _same_beginning(record.summary, found.summary) else None
+            return tail if equal_but_for_time(record.summary, earlier_run.summary) else None
+        return tail if _same_beginning(record.summary, earlier_run.summary) else None
 
     def _reset(self, file: TailedFile, ref: RunRef) -> Iterator[Event]:
         """Retract all reports on a run and its file; those still true are repeated."""
@@ -453,8 +453,8 @@ def _relation(summary: RunSummary) -> tuple[str | None, ...]:
     return summary.id, summary.replay_of, summary.replay_of_path, summary.relation, summary.task, summary.repeats
 
 
-def _same_beginning(one: RunSummary, other: RunSummary) -> bool:
-    return (one.id, one.name, one.started_at, one.prompt) == (other.id, other.name, other.started_at, other.prompt)
+def _same_beginning(run: RunSummary, other: RunSummary) -> bool:
+    return (run.id, run.name, run.started_at, run.prompt) == (other.id, other.name, other.started_at, other.prompt)
 
 
 READ_AHEAD: Final = 64 << 20
@@ -537,9 +537,9 @@ class Tail:
                 self._record_file(file, deep=True)
 
     def _record_file(self, file: TailedFile, *, deep: bool) -> None:
-        found = self._scanner.look(file.entry, deep=deep)
-        self._relations.add(found, appeared=False)
-        runs = [run for run in found.runs if self._wanted(run.ref)]
+        scanned = self._scanner.look(file.entry, deep=deep)
+        self._relations.add(scanned, appeared=False)
+        runs = [run for run in scanned.runs if self._wanted(run.ref)]
         file.refs = tuple(run.ref for run in runs)
         for run in runs:
             self._run_events.remember(run)
@@ -547,7 +547,7 @@ class Tail:
     def _read_ahead(self) -> None:
         """Read the runs of the most recently changed files, which are likely to change again; unfinished runs first."""
         room, until = READ_AHEAD, time.monotonic() + READ_AHEAD_SECONDS
-        for file in sorted(self._files.values(), key=lambda one: _mtime(one.entry), reverse=True):
+        for file in sorted(self._files.values(), key=lambda file: _mtime(file.entry), reverse=True):
             room -= file.entry.stat.size if file.refs and file.entry.stat is not None else 0
             for ref in sorted(file.refs, key=self._run_events.has_ended):
                 if room < 0 or self._run_events.full or time.monotonic() > until:
@@ -612,11 +612,11 @@ class Tail:
 
     def _rescan(self, file: TailedFile, *, rewritten: bool) -> Iterator[Event]:
         """Scan a file again and read its runs."""
-        found = self._scanner.rescan(file.entry, deep=file.holds_several)
-        runs = [run for run in found.runs if self._wanted(run.ref)]
+        scanned = self._scanner.rescan(file.entry, deep=file.holds_several)
+        runs = [run for run in scanned.runs if self._wanted(run.ref)]
         refs = tuple(run.ref for run in runs)
-        nothing = rewritten or found.part_of or (file.is_still and not found.problems)
-        if (file.broken and not found.problems) or (not runs and nothing):
+        nothing = rewritten or scanned.part_of or (file.is_still and not scanned.problems)
+        if (file.broken and not scanned.problems) or (not runs and nothing):
             yield from self._reset_file(file)
         elif rewritten:
             self._run_events.drop(file.refs)
@@ -625,22 +625,22 @@ class Tail:
             file.refs = refs
         for run in runs:
             yield from self._run_events.read(file, run)
-        yield from self._report_broken(file, found)
-        also = self._relations.add(found)
-        main = self._files.get(found.part_of)
+        yield from self._report_broken(file, scanned)
+        also = self._relations.add(scanned)
+        main = self._files.get(scanned.part_of)
         if main is not None and main is not file:
             main.changed = time.monotonic()
-            yield from self._read(found.part_of)
-        yield from self._rescan_all(path for path in also if path != found.part_of)
+            yield from self._read(scanned.part_of)
+        yield from self._rescan_all(path for path in also if path != scanned.part_of)
 
-    def _report_broken(self, file: TailedFile, found: Found) -> Iterator[Event]:
+    def _report_broken(self, file: TailedFile, scanned: ScannedFile) -> Iterator[Event]:
         """Report the problems of a file once it has been unchanged for a while."""
-        problems: list[Problem] = [*found.problems, *self._run_events.failures(file.refs)]
+        problems: list[Problem] = [*scanned.problems, *self._run_events.failures(file.refs)]
         if file.is_still:
             for problem in problems:
                 file.broken = True
                 yield from file.problem(problem)
-        elif problems or file.holds_several or (file.refs and not found.runs):
+        elif problems or file.holds_several or (file.refs and not scanned.runs):
             self._retries.schedule(file.entry.path, file.still_at)
 
 

@@ -167,7 +167,7 @@ class Watch:
             self._wait_for_hints(seconds)
             self._guard(self._work)
             now = time.monotonic()
-            if self._tree.found or now >= deadline:
+            if self._tree.changes or now >= deadline:
                 return
             seconds = 0.0 if self._todo else min(deadline, self._due()) - now
 
@@ -227,7 +227,7 @@ class Watch:
         for folder in [folder for folder in self._hinted if self._tree.listable_at(folder) <= now]:
             other = self._hinted.pop(folder)
             if other and self._notify is not None:
-                for below in self._tree.below(folder):
+                for below in self._tree.descendants(folder):
                     self._notify.remove(below)
             self._visit(folder, deep=other)
 
@@ -288,16 +288,16 @@ class Watch:
         return min(SWEEP_SECONDS, max(GLANCE_SECONDS, self._tree.files / _REMOTE_FILES_A_SECOND))
 
     def _take(self) -> list[Change]:
-        found, self._tree.found = self._tree.found, {}
+        changes, self._tree.changes = self._tree.changes, {}
         now = time.monotonic()
-        for path in found:
+        for path in changes:
             self._recent.pop(path, None)
             self._recent[path] = now
         for path in list(self._recent):
             if len(self._recent) <= _MAX_RECENT and now - self._recent[path] < RECENT_SECONDS:
                 break
             del self._recent[path]
-        return list(found.values())
+        return list(changes.values())
 
 
 # ---- writes to one file, or to the other files of its run
@@ -340,7 +340,7 @@ class FileWatch:
         watched = {**self._folders, **self._parts} if self._inotify is not None else {}
         self._paths = frozenset(place + end for place in places for end in ("", "-wal"))
         self._folders = {
-            folder: watched.get(folder) for folder in (os.path.dirname(one) or os.curdir for one in places)
+            folder: watched.get(folder) for folder in (os.path.dirname(place) or os.curdir for place in places)
         }
         self._parts = {folder: watched.get(folder) for folder in parts} if local else {}
         self._local = local
@@ -364,8 +364,8 @@ class FileWatch:
         """
         deadline = time.monotonic() + timeout
         while not self._woken.is_set():
-            left = max(0.0, deadline - time.monotonic())
-            if self._listen(self._inotify, left) if self._inotify and self._has_events else self._poll(left):
+            remaining = max(0.0, deadline - time.monotonic())
+            if self._listen(self._inotify, remaining) if self._inotify and self._has_events else self._poll(remaining):
                 return True
             if time.monotonic() >= deadline:
                 return False
@@ -384,16 +384,16 @@ class FileWatch:
         if self._inotify is not None:
             self._inotify.close()
 
-    def _listen(self, inotify: Inotify, left: float) -> bool:
+    def _listen(self, inotify: Inotify, seconds: float) -> bool:
         try:
             if None in self._folders.values():
-                return self._poll(left) | self._update_watches(inotify)
-            hints = inotify.wait(min(left, CHECK_SECONDS))
+                return self._poll(seconds) | self._update_watches(inotify)
+            hints = inotify.wait(min(seconds, CHECK_SECONDS))
             if hints is None:
                 return True
             if lost := hints.keys() & self._folders.keys():
                 self._folders.update(dict.fromkeys(lost))
-            hit = not self._paths.isdisjoint(hints) or any(os.path.dirname(one) in self._parts for one in hints)
+            hit = not self._paths.isdisjoint(hints) or any(os.path.dirname(path) in self._parts for path in hints)
             return (self._update_watches(inotify) or hit) if lost or not hints or self._parts else hit
         except OSError:
             inotify.close()
@@ -419,11 +419,11 @@ class FileWatch:
                 changed |= watched
         return changed
 
-    def _poll(self, left: float) -> bool:
+    def _poll(self, seconds: float) -> bool:
         if not self._local:
-            self._woken.wait(min(left, REMOTE_SECONDS))
-            return left >= REMOTE_SECONDS and not self._woken.is_set()
-        self._woken.wait(min(left, POLL_SECONDS))
+            self._woken.wait(min(seconds, REMOTE_SECONDS))
+            return seconds >= REMOTE_SECONDS and not self._woken.is_set()
+        self._woken.wait(min(seconds, POLL_SECONDS))
         before, self._last_state = self._last_state, self._state()
         return self._last_state != before
 
@@ -438,19 +438,19 @@ class FileWatch:
 
 def _identity(folder: str) -> _Identity | None:
     try:
-        found = os.stat(folder)
+        stat = os.stat(folder)
     except (OSError, ValueError):
         return None
-    return found.st_dev, found.st_ino
+    return stat.st_dev, stat.st_ino
 
 
 def _times(path: str) -> tuple[int, ...]:
     try:
-        found = os.stat(path)
+        stat = os.stat(path)
     except (OSError, ValueError):
         return ()
-    changed = 0 if path.endswith("-wal") else found.st_ctime_ns  # SQLite changes it when it only reads
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, changed
+    changed = 0 if path.endswith("-wal") else stat.st_ctime_ns  # SQLite changes it when it only reads
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, changed
 
 
 # ---- checking again later
@@ -511,5 +511,5 @@ def running_seconds(still: float) -> float:
     Its file has been unchanged for `still` seconds. If the run still seems to be running after that, the file's clock
     is ahead of ours by an unknown amount: it is checked rarely.
     """
-    left = MOVING_SECONDS - still
-    return max(STILL_SECONDS, left) if left > 0 else MOVING_SECONDS
+    remaining = MOVING_SECONDS - still
+    return max(STILL_SECONDS, remaining) if remaining > 0 else MOVING_SECONDS

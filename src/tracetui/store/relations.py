@@ -50,14 +50,14 @@ class _Groups(Generic[_Key]):
     def __iter__(self) -> Iterator[_Key]:
         return iter(self._groups)
 
-    def of(self, key: _Key) -> Sequence[RunRef]:
+    def get(self, key: _Key) -> Sequence[RunRef]:
         """The references of a key. Don't change or keep them."""
         group = self._groups.get(key)
         return group if group.__class__ is list else () if group is None else (group,)  # type: ignore[return-value]
 
     def position(self, key: _Key, ref: RunRef) -> int | None:
         """The position of a reference; None if the key doesn't have it."""
-        group = self.of(key)
+        group = self.get(key)
         at = bisect_left(group, self._order(ref), key=self._order) if len(group) > 1 else 0
         return at if at < len(group) and group[at] == ref else None
 
@@ -141,7 +141,7 @@ class Relations:
         ):  # fmt: skip
             groups.sort()
         for identity in self._same:
-            self._enter_task(self._same.of(identity)[0])
+            self._enter_task(self._same.get(identity)[0])
 
     # ---- changes
 
@@ -157,7 +157,7 @@ class Relations:
         self._unsettle(head.id, ref.path)
         self._insert(run)
         if head.identity is not None:
-            first, *others = self._same.of(head.identity)
+            first, *others = self._same.get(head.identity)
             if first == ref:
                 self._enter_task(ref)
                 if others:
@@ -181,11 +181,11 @@ class Relations:
         if head.identity is None:
             self._leave_task(ref)
         else:
-            was_first = self._same.of(head.identity)[0] == ref
+            was_first = self._same.get(head.identity)[0] == ref
             self._same.remove(head.identity, ref)
             if was_first:
                 self._leave_task(ref)
-                for first in self._same.of(head.identity)[:1]:
+                for first in self._same.get(head.identity)[:1]:
                     self._enter_task(first)
         for links, inverse in ((self._originals, self._replays), (self._parents, self._children)):
             if (target := links.pop(ref, None)) is not None:
@@ -237,9 +237,9 @@ class Relations:
     def _unsettle(self, ident: str, path: str) -> None:
         """Note that runs which refer to this id or path may have another original or parent."""
         if ident in self._referring:
-            self._unsettled |= dict.fromkeys(self._referring.of(ident))
+            self._unsettled |= dict.fromkeys(self._referring.get(ident))
         if path in self._referring_by_path:
-            self._unsettled |= dict.fromkeys(self._referring_by_path.of(path))
+            self._unsettled |= dict.fromkeys(self._referring_by_path.get(path))
 
     def _refer_to(self, wanted: str) -> None:
         if wanted not in self._named_ids:
@@ -265,7 +265,7 @@ class Relations:
                 for run in self._runs.values():
                     self._ids.add(hash(run.head.id), run.ref)
                 self._ids.sort()
-            refs = {ref: None for wanted in self._new_ids for ref in self._ids.of(hash(wanted))}
+            refs = {ref: None for wanted in self._new_ids for ref in self._ids.get(hash(wanted))}
             self._index([self._runs[ref] for ref in refs])
         unsettled, self._unsettled = self._unsettled, {}
         for ref in unsettled:
@@ -291,7 +291,7 @@ class Relations:
     def replays(self, ref: RunRef) -> list[RunRef]:
         """The recorded replays, forks and retries of `ref`, in the order of their start."""
         self._settle()
-        return [*self._replays.of(ref)]
+        return [*self._replays.get(ref)]
 
     def repeats(self, ref: RunRef) -> list[RunRef]:
         """The later runs of the task of `ref`, in order; empty unless `ref` is the earliest."""
@@ -331,7 +331,7 @@ class Relations:
     def parts(self, ref: RunRef) -> Sequence[RunRef]:
         """All parts of the split trace of `ref`, the counted one first; else empty."""
         run = self._runs.get(ref)
-        if run is None or not run.shared.split or len(group := self._split.of(run.id)) < 2:
+        if run is None or not run.shared.split or len(group := self._split.get(run.id)) < 2:
             return ()
         parts = split_traces(self._runs[part] for part in group).get(run.id, ())
         return parts if ref in parts else ()
@@ -344,7 +344,7 @@ class Relations:
     def children(self, ref: RunRef) -> list[RunRef]:
         """The child runs of `ref`, in the order of their start."""
         self._settle()
-        return [*self._children.of(ref)]
+        return [*self._children.get(ref)]
 
     def named(self, ref: RunRef, wanted: str) -> RunRef | None:
         """Resolve the raw id `wanted` in the context of `ref`; None if missing or ambiguous."""
@@ -365,7 +365,7 @@ class Relations:
         alone = (RunRef(name, head.replay_of_path) for name in self._formats)
         there = [
             candidate
-            for candidate in (*alone, *self._keyed.of(head.replay_of_path))
+            for candidate in (*alone, *self._keyed.get(head.replay_of_path))
             if candidate in self._runs and candidate != ref
         ]
         if len(there) > 1:
@@ -376,7 +376,7 @@ class Relations:
         if wanted is None:
             return None
         for level, place in _search_levels(ref.path):
-            there = [other for other in self._candidates.of((wanted, level, place))[:3] if other != ref]
+            there = [other for other in self._candidates.get((wanted, level, place))[:3] if other != ref]
             if there:
                 return there[0] if len(there) == 1 else None
         return None
@@ -385,7 +385,7 @@ class Relations:
         """The runs with the identity of `ref`; empty if there is no other."""
         run = self._runs.get(ref) if self._same else None
         identity = None if run is None else run.head.identity
-        group = () if identity is None else self._same.of(identity)
+        group = () if identity is None else self._same.get(identity)
         return group if len(group) > 1 else ()
 
     def _copied(self, ref: RunRef) -> RunRef | None:
@@ -398,7 +398,7 @@ class Relations:
         run = None if ref in self._originals else self._runs.get(ref)
         if run is None or (key := task_of(run)) is None:
             return ()
-        group = self._tasks.of(key)
+        group = self._tasks.get(key)
         return group if len(group) > 1 and self._copied(ref) is None else ()
 
     def _first_of_task(self, ref: RunRef) -> RunRef | None:

@@ -39,11 +39,11 @@ def read_own_file(path: Path, most: int = MAX_SIZE) -> bytes:
     with os.fdopen(fd, "rb", buffering=0) as file:
         if not modes.S_ISREG(os.fstat(fd).st_mode):
             raise OSError(errno.EINVAL, "not a regular file")
-        parts, left = list[bytes](), most + 1
-        while left and (data := file.read(left)):
+        parts, remaining = list[bytes](), most + 1
+        while remaining and (data := file.read(remaining)):
             parts.append(data)
-            left -= len(data)
-    if not left:
+            remaining -= len(data)
+    if not remaining:
         raise OSError(errno.EFBIG, f"larger than {most >> 20} MB")
     return b"".join(parts)
 

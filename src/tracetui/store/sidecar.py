@@ -432,7 +432,7 @@ class Sidecar:
     def _apply(self, new: Lines) -> None:
         if new.restarted:
             self._begin()
-        left, self._unfinished = self._unfinished, None
+        unfinished, self._unfinished = self._unfinished, None
         for number, line in enumerate(new.lines, new.first):
             problem = self._read(number, line)
             if problem is not None and len(self._wrong) < MAX_PROBLEMS:
@@ -441,7 +441,7 @@ class Sidecar:
                 self._more_problems += problem is not None
         if new.rest:  # an editor may omit the final newline; the line is read again once it has one
             self._unfinished = self._read(new.first + len(new.lines), new.rest)
-        self.revision += bool(new.restarted or new.lines or new.rest or left)
+        self.revision += bool(new.restarted or new.lines or new.rest or unfinished)
 
     def _read(self, number: int, line: bytes) -> Problem | None:
         if not line.strip():

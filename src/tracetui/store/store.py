@@ -44,7 +44,7 @@ class Pulse:
 
 
 class ScannedFile(Protocol):
-    """The result of reading one file (`tracetui.live.scan.Found`)."""
+    """The result of reading one file (`tracetui.live.scan.ScannedFile`)."""
 
     @property
     def path(self) -> str: ...

@@ -225,7 +225,7 @@ class TraceApp(HostApp):
         mail = self.engine.collect()
         if mail.failure is not None:
             raise mail.failure
-        if mail.found or mail.total is not None:
+        if mail.files or mail.total is not None:
             self.stage, self.seen, self.total = mail.stage, mail.seen, mail.total
         self.pause_scan()
         with self.batch_update():
@@ -244,8 +244,8 @@ class TraceApp(HostApp):
         """Update the store and the services."""
         store, now = self.store, self.clock()
         self.liveness.watching = mail.watching or self.liveness.watching
-        if mail.found:
-            store.apply(mail.found, now)
+        if mail.files:
+            store.apply(mail.files, now)
         if mail.listed:
             store.end_scan()
         for (ref, _), (span, body) in mail.bodies.items():

@@ -41,7 +41,7 @@ from tracetui.formats.atif.records import (
     text_of,
 )
 from tracetui.formats.base import Chunk
-from tracetui.formats.bodies import cached, parts_in, rendered, text_in
+from tracetui.formats.bodies import as_parts, cached, rendered, text_in
 from tracetui.formats.document import Fingerprint, fingerprint
 from tracetui.formats.scalars import (
     layout,
@@ -673,7 +673,7 @@ def _source_of(file: File, at: At) -> _Source:
 def _message(source: _Source) -> Body:
     """A message; everything else stays under its own name."""
     step, loose = source.step, source.loose
-    parts, rest = parts_in(step.get("message"))
+    parts, rest = as_parts(step.get("message"))
     attributes = without(step, "message") | ({} if rest is None else {"message": rest})
     if source.copied:
         parts = [*_thought(step), *parts, *_asked(source)]
@@ -690,7 +690,7 @@ def _message(source: _Source) -> Body:
 def _agent(source: _Source) -> Body:
     """The reasoning, message and calls of the agent; results are shown with their calls, those of no call here."""
     step, loose = source.step, source.loose
-    parts, rest = parts_in(step.get("message"))
+    parts, rest = as_parts(step.get("message"))
     attributes = without(step, "message", "tool_calls", "observation")
     thoughts = list(_thought(step))
     if thoughts:

@@ -78,7 +78,9 @@ def _call(main: File, records: list[Record], at: SpanRef, raw: bytes) -> Body:
     """
     block, output = block_of(_content(records[0]), at), None
     if not _is_call(block):
-        attributes = without(block, "content") | {f"record.{key}": one for key, one in _envelope(records[0]).items()}
+        attributes = without(block, "content") | {
+            f"record.{key}": value for key, value in _envelope(records[0]).items()
+        }
         return Body(output=block.get("content"), attributes=attributes, raw=raw)
     attributes = without(block, "input")
     for record, line in zip(records[1:], at.ranges[1:], strict=True):

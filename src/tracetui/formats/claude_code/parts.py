@@ -153,7 +153,7 @@ def session_of(file: File, ident: Any) -> str | None:
 
 
 def copied_session(file: File, ident: str) -> str | None:
-    """Path of the file of the session that the stream in `file` tells again: it has the same id, lies in the same
+    """Path of the file of the session that the stream in `file` repeats: it has the same id, lies in the same
     folder, and is no stream itself; None without one. It also has the prompts, which no stream has.
     """
     if not _IDENT.fullmatch(ident) or file.name == f"{ident}.jsonl":

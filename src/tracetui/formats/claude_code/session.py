@@ -209,7 +209,7 @@ class Agent(BranchedConversation):
         self.answer, self.closed = None, False
         if response is not None and response.operation is CHAT:
             if isinstance(response, Span):
-                response = Response.of(response)
+                response = Response.from_span(response)
                 response.has_text = bool(response.preview)
                 self.rows[response.id] = response
             response.add_line(line)
@@ -298,9 +298,9 @@ class Agent(BranchedConversation):
         if not uuid or parent not in self.nodes or parent == self.leaf.ident:
             return
         path = self.path_to(parent)
-        if parent == ROOT and all(node.parent == ROOT for node in path.left):
+        if parent == ROOT and all(node.parent == ROOT for node in path.abandoned):
             return
-        if any(row.name == "user" for row in self.rows_left(path)):
+        if any(row.name == "user" for row in self.abandoned_rows(path)):
             self.go(path, f"{self.prefix}branch:{uuid}", uuid, line)
 
 

@@ -250,14 +250,14 @@ class Reader:
         readers = [self._own, *(reader for _, reader in self._agents.values() if reader.stat is not None)]
         spans: list[Span] = []
         problems: list[Problem] = []
-        for one in readers:
-            spans += one.session.collect()
-            problems += one.take_problems()
+        for reader in readers:
+            spans += reader.session.collect()
+            problems += reader.take_problems()
         header = msgspec.structs.replace(
             own.header(),
-            size=own.before + sum(one.session.file.stat.size for one in readers),
-            unfinished=tuple(problem for one in readers for problem in one.unfinished),
-            fields=unknown_fields(*(one.session.unknown for one in readers)),
+            size=own.before + sum(reader.session.file.stat.size for reader in readers),
+            unfinished=tuple(problem for reader in readers for problem in reader.unfinished),
+            fields=unknown_fields(*(reader.session.unknown for reader in readers)),
         )
         return Chunk(spans=spans, header=header, body=own.run_body(), problems=problems, reset=reset, done=done)
 

@@ -110,7 +110,7 @@ class Call(Row, gc=False):
         """The call, to be changed by a late record."""
         span = answered.span
         text = "" if span.error is None else span.error.message
-        call = cls.of(span)
+        call = cls.from_span(span)
         call.requested, call.key = answered.requested, key
         call.outcome = Outcome(
             True,

@@ -431,7 +431,7 @@ class Session(PackedRows):
             return None
         call = self.calls.get(key)
         if isinstance(call, Span):
-            row = Row.of(call)
+            row = Row.from_span(call)
             row.key = key
             call = self.calls[key] = Call(call.name, row=row, requested=True, done=True)
         return call
@@ -722,12 +722,12 @@ def _messages_by_model(counted: dict[str, Usage], declared: dict[str | None, Usa
 
 def _by_kind(details: Any) -> Usage:
     """Tokens by kind, where input is uncached input only."""
-    plain, made, read, written = (
+    plain, completion, read, written = (
         as_count(number(child(mapping(details), name).get("tokenCount")))
         for name in ("input", "output", "cache_read", "cache_write")
     )
-    given = _sum((plain, read, written))
-    return Usage(input_tokens=given, output_tokens=made, cache_read_tokens=read, cache_creation_tokens=written)
+    prompt = _sum((plain, read, written))
+    return Usage(input_tokens=prompt, output_tokens=completion, cache_read_tokens=read, cache_creation_tokens=written)
 
 
 def _total(name: str, declared: float | int | None, readings: list[Any]) -> Total:

@@ -380,7 +380,7 @@ class Session(BranchedConversation):
         path, ident = self.path_to(to), self._free_id(None, f"{_OWN_ID}{line.number}")
         if not self.go(path, ident, ident, line, SpanRef((source,))):
             self._meta("rewind", source, line)
-        for node in path.left:
+        for node in path.abandoned:
             self._by_key.pop(node.ident, None)
         self._set_failure()
 

@@ -45,14 +45,14 @@ class Tokens(Struct, gc=False):
 
         Where the total leaves no room for the thoughts, the service counted them as output already.
         """
-        given, made, thoughts, tool, total = self.input, self.output, self.thoughts, self.tool, self.total
-        if given is made is self.cached is thoughts is tool is total is None:
+        prompt, completion, thoughts, tool, total = self.input, self.output, self.thoughts, self.tool, self.total
+        if prompt is completion is self.cached is thoughts is tool is total is None:
             return None
-        if thoughts and total != (given or 0) + (made or 0) + (tool or 0):
-            made = (made or 0) + thoughts
+        if thoughts and total != (prompt or 0) + (completion or 0) + (tool or 0):
+            completion = (completion or 0) + thoughts
         if tool:
-            given = (given or 0) + tool
-        return Usage(given, made, total, self.cached, None, thoughts)
+            prompt = (prompt or 0) + tool
+        return Usage(prompt, completion, total, self.cached, None, thoughts)
 
 
 class ToolCall(Struct, gc=False, rename="camel"):

@@ -310,8 +310,8 @@ def _message(record: dict[str, Any], raw: bytes) -> Body:
 def _part(item: Any) -> tuple[Part, dict[str, Any]]:
     """A part of a message, and its fields that don't fit."""
     fields = {name: value for name, value in mapping(item).items() if value is not None}
-    if isinstance(words := fields.get("text"), str):
-        return (Reasoning if fields.get("thought") is True else Text)(words), without(fields, "text", "thought")
+    if isinstance(content := fields.get("text"), str):
+        return (Reasoning if fields.get("thought") is True else Text)(content), without(fields, "text", "thought")
     call, response = fields.get("function_call"), fields.get("function_response")
     if isinstance(call, dict) and isinstance(call.get("name"), str):
         rest = without(fields, "function_call") | without(call, "id", "name", "args")

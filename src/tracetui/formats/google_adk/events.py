@@ -86,10 +86,10 @@ class Tokens(Struct, gc=False):
 
     def usage(self) -> Usage | None:
         """Usage with thoughts in the output and input of tools in the input; None without any count."""
-        given = _sum(self.prompt_token_count, self.tool_use_prompt_token_count)
-        made = _sum(self.candidates_token_count, self.thoughts_token_count)
+        prompt = _sum(self.prompt_token_count, self.tool_use_prompt_token_count)
+        completion = _sum(self.candidates_token_count, self.thoughts_token_count)
         cached, thoughts = self.cached_content_token_count, self.thoughts_token_count
-        return Usage(given, made, self.total_token_count, cached, None, thoughts) or None
+        return Usage(prompt, completion, self.total_token_count, cached, None, thoughts) or None
 
 
 def _sum(*counts: int | None) -> int | None:

@@ -43,7 +43,7 @@ class Log(NamedTuple):
 def main_file(file: File, chosen: Format | None) -> str | None:
     """Path of the file that lists the trial which `file` is a part of; None for a file that is no part of another.
 
-    `chosen` is the format that claims `file`. Raises `LinkLost`, or `FormatError` if that cannot be told.
+    `chosen` is the format that claims `file`. Raises `LinkLost`, or `FormatError` if that is unknown.
     """
     with guard.BOUNDARY:
         at = companion(file.path)

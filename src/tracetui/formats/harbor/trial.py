@@ -75,7 +75,7 @@ _BY_TYPE: Final = (
     (Who.AGENT, re.compile(r"Agent|NonZeroAgent|ApiKey|ContextLength|OutputLength")),
     (Who.GRADER, re.compile(r"Verifi|Reward|AddTests|DownloadVerifier|TestsUpload")),
 )
-"""Who failed, by how the names of Harbor's exceptions begin; of others the phase in which they occurred tells."""
+"""Who failed, by how the names of Harbor's exceptions begin; of others by the phase in which they occurred."""
 _BY_PHASE: Final = {
     "environment_setup": Who.ENVIRONMENT, "agent_setup": Who.ENVIRONMENT, "verifier": Who.GRADER,
 }  # fmt: skip
@@ -83,7 +83,7 @@ _MET: Final = {"passed": True, "failed": False}
 _PASSED: Final[dict[Any, bool]] = {1: True, 0: False}
 _RULE: Final = "1 passed, 0 failed"
 _CHECKSUM: Final = 8
-"""Characters of the checksum that tell one version of a task from the next."""
+"""Characters of the checksum that distinguish one version of a task from the next."""
 
 
 class PhaseRef(msgspec.Struct, frozen=True, gc=False):
@@ -367,7 +367,7 @@ class Trial:
 
     @cached_property
     def _task(self) -> str | None:
-        """Name of the task, with the version that its checksum tells: another version is another task."""
+        """Name of the task, with the version by its checksum: another version is another task."""
         name, checksum = text(self.result.get("task_name")), text(self.result.get("task_checksum"))
         if name is None:
             return None

@@ -178,7 +178,7 @@ class Memory(msgspec.Struct, frozen=True):
     """The state of a run between reads."""
 
     runs: dict[str, Rows]
-    made: dict[str, CheckedSpan]
+    checked: dict[str, CheckedSpan]
     """Those of no step's attempts, by id."""
     about: tuple[list[RunRow], dict[str, Any]] | None
     """Other inputs of the header and the body: the runs of the tree, and rows of other tables."""
@@ -228,7 +228,7 @@ def read(connection: Connection, path: str, before: ReadState | None, *, ref: Ru
             body = run_body(database, run, error, items, more)
     header = header or header_of(database, run)
     held = tree.settle() if tree.done and tree.size > SMALL else None
-    memory = Memory(tree.runs, tree.made, about, route, tree.epoch, tree.log)
+    memory = Memory(tree.runs, tree.checked, about, route, tree.epoch, tree.log)
     return ReadState(
         spans=spans,
         held=None if held is None else [span for span in spans if span.id in held],
@@ -269,7 +269,7 @@ class Tree:
         self.spans: list[Span] = []
         self.problems: list[Problem] = []
         self.runs: dict[str, Rows] = {}
-        self.made: dict[str, CheckedSpan] = {}
+        self.checked: dict[str, CheckedSpan] = {}
         self.dirty: dict[str, float] = {}
         """By run: the superstep from which on its steps are new."""
         self.done = True
@@ -281,7 +281,7 @@ class Tree:
         self.epoch = Epoch() if before is None else before.epoch
         self._known = before.runs if before is not None else {}
         self._before = dict(self._known)
-        self._made = before.made if before is not None else {}
+        self._checked = before.checked if before is not None else {}
         self._compares = compares
         self._tables = tables_of(database) if keeps else {}
         self.log = RowLog() if before is None else before.log
@@ -333,7 +333,7 @@ class Tree:
         """Hold the steps of the latest pages only; the ids of the spans that are held."""
         latest = self.log.logs[_STEPS].latest
         self.runs = {run_id: rows.settle(latest) for run_id, rows in self.runs.items()}
-        return {*self.made, *(span.id for rows in self.runs.values() for span in rows.spans)}
+        return {*self.checked, *(span.id for rows in self.runs.values() for span in rows.spans)}
 
     def _walk(self) -> None:
         database, run = self._database, self._run
@@ -396,7 +396,7 @@ class Tree:
         where, rows = "p.run_id = ?", []
         if self.partly:  # of the early ones only those that were pending
             first = (self._log_before.logs[_PENDING].end - LATEST + 1) << PAGE_BITS
-            early = [span.at[1] for _, span in self._made.values() if span.at[0] == "pending" and span.at[1] < first]
+            early = [span.at[1] for _, span in self._checked.values() if span.at[0] == "pending" and span.at[1] < first]
             rows = [*many(database.connection, sql.format(where="p.rowid IN ({keys}) AND p.run_id = ?"), early, run.id)]
             where = f"p.rowid >= {first} AND +p.run_id = ?"
         rows += database.connection.execute(sql.format(where=where), (run.id,)).fetchall()
@@ -422,15 +422,15 @@ class Tree:
         return first_spans
 
     def _put(self, span: Span, check: int, since: float) -> None:
-        self.made[span.id] = self._same(self._made.get(span.id), span, check, since)
-        self.spans.append(self.made[span.id][1])
+        self.checked[span.id] = self._same(self._checked.get(span.id), span, check, since)
+        self.spans.append(self.checked[span.id][1])
 
     @staticmethod
-    def _same(made: tuple[int, Span] | None, span: Span, check: int, since: float) -> tuple[int, Span]:
+    def _same(before: tuple[int, Span] | None, span: Span, check: int, since: float) -> tuple[int, Span]:
         """The span that was made before, if nothing about it has changed."""
         is_graph = span.operation is Operation.INVOKE_WORKFLOW
         is_new = since < inf and (span.step is None or is_graph or span.step >= since)
-        return (check, span) if is_new or made is None or made != (check, span) else made
+        return (check, span) if is_new or before is None or before != (check, span) else before
 
     def _owner(self, run_id: str) -> str | None:
         """The `Span.owner` of the spans of a run of the tree."""
@@ -502,11 +502,11 @@ class Tree:
             now[run][rowid] = Side(hash(tuple(row)), integer(superstep))
         for rows in loading:
             run_id = rows.position.run.id
-            old, again = self._before.get(run_id), pages.get(run_id) or ()
+            old, reread = self._before.get(run_id), pages.get(run_id) or ()
             known = {} if old is None else old.sides.get(name, {})
-            before = {rowid: side for rowid, side in known.items() if rowid >> PAGE_BITS in again}
-            if old is not None and self._compares and again:
-                self._compare_sides(rows, before, now[run_id], name, again)
+            before = {rowid: side for rowid, side in known.items() if rowid >> PAGE_BITS in reread}
+            if old is not None and self._compares and reread:
+                self._compare_sides(rows, before, now[run_id], name, reread)
             rows.sides[name] = {rowid: side for rowid, side in known.items() if rowid not in before}
             rows.sides[name] |= now.get(run_id, {})
 
@@ -573,10 +573,10 @@ class Tree:
         changed: list[tuple[Rows, Collection[Step]]] = []
         for rows in loading:
             own = listed[rows.position.run.id]
-            made = [self._step(rows, read[rowid]) for rowid in own[: max(0, count)] if rowid in read]
+            steps = [self._step(rows, read[rowid]) for rowid in own[: max(0, count)] if rowid in read]
             rows.waiting = own[max(0, count) :]
             count -= len(own)
-            if (some := self._take(rows, made, pages.get(rows.position.run.id) or set())) is not None:
+            if (some := self._take(rows, steps, pages.get(rows.position.run.id) or set())) is not None:
                 changed.append((rows, some))
         return changed
 
@@ -595,28 +595,28 @@ class Tree:
         span = step_span(self._database, row, superstep, position.parent, at, inherited=position.inherited, owner=owner)
         return Step(check, superstep, row.index, span, row.node_name == BASELINE, text(row.child), row.series)
 
-    def _take(self, rows: Rows, made: list[Step], again: set[int]) -> Collection[Step] | None:
+    def _take(self, rows: Rows, read: list[Step], reread: set[int]) -> Collection[Step] | None:
         """Take in steps, which are all of those pages; the steps to be shown, None if all is as it was."""
         position = rows.position
         old = self._before.get(position.run.id)
-        steps = {step.span.at[1]: step for step in made}
-        rows.latest = max([rows.latest, *(step.superstep for step in made if step.superstep is not None)])
+        steps = {step.span.at[1]: step for step in read}
+        rows.latest = max([rows.latest, *(step.superstep for step in read if step.superstep is not None)])
         if old is not None:
-            for rowid in [rowid for rowid in old.steps if rowid >> PAGE_BITS in again and rowid not in steps]:
+            for rowid in [rowid for rowid in old.steps if rowid >> PAGE_BITS in reread and rowid not in steps]:
                 self._since(rows, old.steps[rowid].superstep)
             since = self.dirty.get(position.run.id, inf)
-            if since == inf and not made:
+            if since == inf and not read:
                 rows.steps, rows.spans = old.steps, old.spans
                 return None
             known = old.steps
-            if again:
-                known = {rowid: step for rowid, step in known.items() if rowid >> PAGE_BITS not in again}
+            if reread:
+                known = {rowid: step for rowid, step in known.items() if rowid >> PAGE_BITS not in reread}
             steps = known | steps
             for rowid, step in steps.items() if since < inf else ():
                 if old.steps.get(rowid) is step and (step.superstep is None or step.superstep >= since):
                     steps[rowid] = replace(step, span=replace(step.span))
             if rows.settled_order is not None:
-                rows.late |= any(step.span.at[1] not in old.steps and step.order < rows.settled_order for step in made)
+                rows.late |= any(step.span.at[1] not in old.steps and step.order < rows.settled_order for step in read)
             if self._compares:
                 steps = dict(sorted(steps.items(), key=lambda item: item[1].order))
             if since < inf and position.inherited and (position.last is None or since <= position.last):
@@ -625,7 +625,7 @@ class Tree:
         if old is None or self._compares:
             return steps.values()
         rows.spans = list(old.spans)
-        return made
+        return read
 
     def _read_attempts(self, changed: list[tuple[Rows, Collection[Step]]]) -> None:
         """Show steps, and read their attempts."""
@@ -634,13 +634,13 @@ class Tree:
         for record in self._database.attempts({step.series for _, step in tried}):
             attempts.setdefault(record["series_id"], []).append(record)
         for rows, step in tried:
-            made: list[CheckedSpan] = []
+            spans: list[CheckedSpan] = []
             known = {span.id: (check, span) for check, span in step.attempts}
             for record in attempts.get(step.series, ()):
                 span = attempt_span(record, step.span.id, step.superstep, step.span.owner)
                 since = self.dirty.get(rows.position.run.id, inf)
-                made.append(self._same(known.get(span.id), span, hash(tuple(record.values())), since))
-            rows.steps[step.span.at[1]] = replace(step, attempts=tuple(made))
+                spans.append(self._same(known.get(span.id), span, hash(tuple(record.values())), since))
+            rows.steps[step.span.at[1]] = replace(step, attempts=tuple(spans))
         for rows, steps in changed:
             rows.spans += [span for step in steps for span in rows.steps[step.span.at[1]].spans]
 

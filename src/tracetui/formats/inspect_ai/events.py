@@ -590,12 +590,12 @@ def convert_usage(used: TokenUsage, version: Version) -> Usage | None:
     `Usage` counts cached input in, Inspect does not; before `EXCLUSIVE` it did for some providers: those whose total is
     then input and output alone.
     """
-    given, read, written = used.input_tokens, used.input_tokens_cache_read, used.input_tokens_cache_write
-    if given is not None and (read or written):
-        old = version is not None and version < EXCLUSIVE and used.total_tokens == given + (used.output_tokens or 0)
-        given += 0 if old else (read or 0) + (written or 0)
-    made, total = used.output_tokens, used.total_tokens
-    return Usage(given, made, total, read, written, used.reasoning_tokens, used.total_cost) or None
+    prompt, read, written = used.input_tokens, used.input_tokens_cache_read, used.input_tokens_cache_write
+    if prompt is not None and (read or written):
+        old = version is not None and version < EXCLUSIVE and used.total_tokens == prompt + (used.output_tokens or 0)
+        prompt += 0 if old else (read or 0) + (written or 0)
+    completion, total = used.output_tokens, used.total_tokens
+    return Usage(prompt, completion, total, read, written, used.reasoning_tokens, used.total_cost) or None
 
 
 def sum_usage(table: Any, version: Version) -> Usage | None:

@@ -644,9 +644,9 @@ def _model(event: dict[str, Any], opened: OpenSample) -> Body:
     if refs is not None and (given or not isinstance(refs, list)):
         attributes["input_refs"] = refs
     output = resolved(event.get("output"), resolve)
-    answers, left = _answers(output)
-    if left not in (None, {}):
-        attributes["output"] = left
+    answers, unknown = _answers(output)
+    if unknown not in (None, {}):
+        attributes["output"] = unknown
     traceback = event.get("traceback")
     if traceback is not None and not isinstance(traceback, str):
         attributes["traceback"] = traceback

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import NO
-from tracetui.formats.bodies import call_part, changed, message_body, parts_in, rendered, text_in
+from tracetui.formats.bodies import as_parts, call_part, changed, message_body, rendered, text_in
 from tracetui.formats.langgraph.blobs import PICKLE, TYPE, fields_of, packed, value_of
 from tracetui.formats.langgraph.records import (
     SPECIAL,
@@ -331,7 +331,7 @@ def _said(value: dict[str, Any], where: dict[str, Any]) -> Body:
     """The body of a message."""
     role, content = role_of(value) or "user", value.get("content")
     calls = sequence(value.get("tool_calls")) if role == "assistant" else []
-    parts, rest = parts_in(content)
+    parts, rest = as_parts(content)
     attributes = without(value, "content", *(["tool_calls"] if role == "assistant" else [])) | where
     if rest is not None:
         attributes["content"] = rest

@@ -81,7 +81,7 @@ class Messages:
     def __init__(self) -> None:
         self._by_item: dict[bytes, Placed] = {}
 
-    def of(self, blob: bytes) -> Placed:
+    def find(self, blob: bytes) -> Placed:
         """The messages in a value, in order."""
         return tuple(pair for item in items_of(blob) for pair in self._in(item))
 
@@ -89,10 +89,10 @@ class Messages:
         key = _digest(item)
         if key not in self._by_item:
             try:
-                found = enumerate(map(message_of, objects_in(value_of(item))))
+                messages = enumerate(map(message_of, objects_in(value_of(item))))
             except FormatError:  # a problem of the row, whose body says so
-                found = enumerate(())
-            self._by_item[key] = tuple((Place(key, number), message) for number, message in found)
+                messages = enumerate(())
+            self._by_item[key] = tuple((Place(key, number), message) for number, message in messages)
         return self._by_item[key]
 
 
@@ -104,7 +104,9 @@ def object_at(blob: bytes, place: Place) -> dict[str, Any] | None:
     """The message at a place in a value, None if there is none."""
     for item in items_of(blob):
         if _digest(item) == place.item:
-            return next((one for number, one in enumerate(objects_in(value_of(item))) if number == place.number), None)
+            return next(
+                (message for number, message in enumerate(objects_in(value_of(item))) if number == place.number), None
+            )
     return None
 
 
@@ -159,14 +161,14 @@ def finish_of(value: dict[str, Any]) -> str | None:
 
 def usage_of(counts: dict[str, Any]) -> Usage | None:
     """Usage of a model call: input includes what was read from or written to the cache, output includes reasoning."""
-    given, made = mapping(counts.get("input_token_details")), mapping(counts.get("output_token_details"))
-    hour, short = natural(given.get("ephemeral_1h_input_tokens")), natural(given.get("ephemeral_5m_input_tokens"))
-    written = natural(given.get("cache_creation"))
+    inputs, outputs = mapping(counts.get("input_token_details")), mapping(counts.get("output_token_details"))
+    hour, short = natural(inputs.get("ephemeral_1h_input_tokens")), natural(inputs.get("ephemeral_5m_input_tokens"))
+    written = natural(inputs.get("cache_creation"))
     if not written and (hour or short):
         written = (hour or 0) + (short or 0)
-    total, cached = natural(counts.get("total_tokens")), natural(given.get("cache_read"))
+    total, cached = natural(counts.get("total_tokens")), natural(inputs.get("cache_read"))
     read, wrote = natural(counts.get("input_tokens")), natural(counts.get("output_tokens"))
-    usage = Usage(read, wrote, total, cached, written, natural(made.get("reasoning")), cache_write_1h_tokens=hour)
+    usage = Usage(read, wrote, total, cached, written, natural(outputs.get("reasoning")), cache_write_1h_tokens=hour)
     return usage or None
 
 
@@ -240,7 +242,7 @@ class Write(Row, frozen=True):
     path: str
     index: int
     channel: str
-    words: str
+    content: str
     """An error, what an interrupt asks, or the name of the node, to the channel of which nodes wrote it until 2024."""
     sends: tuple[str, ...]
 
@@ -296,7 +298,7 @@ def write_of(
     messages: Messages,
 ) -> Write:  # fmt: skip
     """A write. Raises nothing: what can't be read is its problem."""
-    name, words, problem = text(channel) or "", "", None
+    name, content, problem = text(channel) or "", "", None
     placed: tuple[tuple[str, Placed], ...] = ()
     sends: tuple[str, ...] = ()
     try:
@@ -304,18 +306,18 @@ def write_of(
         if name in (ERROR, INTERRUPT):
             value = value_of(blob)
             asks = [mapping(item).get("value", item) for item in sequence(value)] or [value]
-            words = "\n".join(item if isinstance(item, str) else argument(item) for item in asks)
+            content = "\n".join(item if isinstance(item, str) else argument(item) for item in asks)
         elif name == TASKS:
             sends = sends_in(blob)
         elif blob == msgspec.msgpack.encode(name):
-            words = name
+            content = name
         placed = _messages({name: blob}, messages)
     except FormatError as error:
         problem = error.reason
     size = len(data) if isinstance(data, bytes | str) else 0
     return Write(
         rowid, ns if isinstance(ns, str) else "", text(ident) or "", size, problem, placed, text(task) or "",
-        text(path) or "", integer(index) or 0, name, words, sends,
+        text(path) or "", integer(index) or 0, name, content, sends,
     )  # fmt: skip
 
 
@@ -333,7 +335,7 @@ def _value(fields: Mapping[str, bytes], name: str) -> Any:
 
 def _messages(values: Mapping[str, bytes], messages: Messages) -> tuple[tuple[str, Placed], ...]:
     kept = [(name, blob) for name, blob in values.items() if name not in _WITHOUT_MESSAGES]
-    return tuple((name, placed) for name, blob in kept if (placed := messages.of(blob)))
+    return tuple((name, placed) for name, blob in kept if (placed := messages.find(blob)))
 
 
 def asked_in(value: Any) -> str:
@@ -349,12 +351,12 @@ def _pair(value: Any) -> str | None:
     if isinstance(value, dict):
         if value.get("role") in ("user", "human"):
             return text_in(value.get("content"))
-        return next((words for item in value.values() if (words := _pair(item))), None)
+        return next((content for item in value.values() if (content := _pair(item))), None)
     if not isinstance(value, list):
         return None
     if len(value) == 2 and value[0] in ("user", "human") and isinstance(value[1], str):
         return value[1]
-    return next((words for item in value if (words := _pair(item))), None)
+    return next((content for item in value if (content := _pair(item))), None)
 
 
 # ---- nodes
@@ -428,12 +430,12 @@ def node_of(writes: Sequence[Write], before: Checkpoint | None, named: Mapping[s
             return before.sends[number]
     elif len(parts) > 3 and parts[-2].isdecimal():
         return f"{parts[-3]} call {int(parts[-2][-9:]) + 1}"
-    name = named.get(task) or next((write.words for write in writes if write.words == write.channel), None)
+    name = named.get(task) or next((write.content for write in writes if write.content == write.channel), None)
     scheduled = before.scheduled if before is not None else None
     return name or (scheduled[0] if scheduled and len(scheduled) == 1 else "node")
 
 
-def error_of(words: str) -> Error:
+def error_of(message: str) -> Error:
     """An error, which is recorded as the ``repr`` of an exception."""
-    match = _ERROR.fullmatch(words)
-    return Error(excerpt(words), match[1][:PREVIEW] if match else None)
+    match = _ERROR.fullmatch(message)
+    return Error(excerpt(message), match[1][:PREVIEW] if match else None)

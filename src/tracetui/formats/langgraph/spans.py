@@ -60,7 +60,7 @@ class At(Struct, frozen=True, gc=False):
     size: int = 0
 
 
-class Found(NamedTuple):
+class RecordedMessage(NamedTuple):
     """A message where it was recorded first."""
 
     key: str
@@ -153,18 +153,18 @@ class Tree:
         """By error: the graphs in which a node has it. The innermost one raised it."""
         for write in writes:
             if write.channel == ERROR:
-                self._raised[write.words].add(write.ns)
+                self._raised[write.content].add(write.ns)
         self._seen: set[str] = set()
         self._loose: Counter[bytes] = Counter()
         """Messages of writes without an id, by content: a checkpoint has them again, with one."""
-        self._owned: defaultdict[str | None, list[Found]] = defaultdict(list)
+        self._owned: defaultdict[str | None, list[RecordedMessage]] = defaultdict(list)
         self._attribute()
-        self._answers: defaultdict[str, list[Found]] = defaultdict(list)
-        for found in (found for owned in self._owned.values() for found in owned if found.message.answers):
-            self._answers[found.message.answers or ""].append(found)
+        self._answers: defaultdict[str, list[RecordedMessage]] = defaultdict(list)
+        for entry in (entry for owned in self._owned.values() for entry in owned if entry.message.answers):
+            self._answers[entry.message.answers or ""].append(entry)
         self._answered: set[str] = set()
         self._calls: set[str] = {
-            ident for owned in self._owned.values() for found in owned for ident, *_ in found.message.calls if ident
+            ident for owned in self._owned.values() for entry in owned for ident, *_ in entry.message.calls if ident
         }
         self._emit_all()
 
@@ -221,38 +221,38 @@ class Tree:
             if before is not None and before.key not in done and row in self._results[before.key]:
                 done.add(before.key)
                 self._of_tasks(before.key, fresh)
-            for found in fresh.values():
-                self._own(self._owner(row, before), found, loose=True)
+            for entry in fresh.values():
+                self._own(self._owner(row, before), entry, loose=True)
         for key in sorted(self._writes.keys() - done, key=lambda key: (-key[0].count("|"), key[1])):
             self._of_tasks(key, {})
 
-    def _fresh(self, row: Checkpoint) -> dict[str, Found]:
+    def _fresh(self, row: Checkpoint) -> dict[str, RecordedMessage]:
         """The messages of a checkpoint that are new."""
-        fresh: dict[str, Found] = {}
+        fresh: dict[str, RecordedMessage] = {}
         for channel, placed in row.messages:
             times: Counter[bytes] = Counter()
             for place, message in placed:
                 key = message.id or f"{message.content.hex()}:{times[message.content]}"
                 times[message.content] += 1
                 if key not in self._seen and key not in fresh:
-                    fresh[key] = Found(key, row, channel, place, message, row.time)
+                    fresh[key] = RecordedMessage(key, row, channel, place, message, row.time)
         return fresh
 
-    def _of_tasks(self, key: Key, fresh: dict[str, Found]) -> None:
+    def _of_tasks(self, key: Key, fresh: dict[str, RecordedMessage]) -> None:
         before = self._by_key.get(key)
         for task, (_, rows) in self._tasks.get(key, {}).items():
             for write in rows:
                 for channel, placed in write.messages:
                     for number, (place, message) in enumerate(placed):
-                        same = (ident for ident, found in fresh.items() if found.message.content == message.content)
+                        same = (ident for ident, entry in fresh.items() if entry.message.content == message.content)
                         ident = message.id or next(same, None)
                         if ident is None:
                             ident = f"{task}:{write.index}:{number}"
                             self._loose[message.content] += ident not in self._seen
                         applied = fresh.pop(ident, None)
                         time = applied.time if applied is not None else before.time if before is not None else None
-                        found = Found(ident, write, channel, place, message, time)
-                        self._own(_node_id(key, task), found, loose=False)
+                        entry = RecordedMessage(ident, write, channel, place, message, time)
+                        self._own(_node_id(key, task), entry, loose=False)
 
     def _owner(self, row: Checkpoint, before: Checkpoint | None) -> str | None:
         """The span of a message that no write has."""
@@ -263,15 +263,15 @@ class Tree:
             return _node_id(before.key, next(iter(names)))
         return self._containers[row.key]
 
-    def _own(self, owner: str | None, found: Found, *, loose: bool) -> None:
-        content = found.message.content
-        if found.key in self._seen:
+    def _own(self, owner: str | None, entry: RecordedMessage, *, loose: bool) -> None:
+        content = entry.message.content
+        if entry.key in self._seen:
             return
-        self._seen.add(found.key)
+        self._seen.add(entry.key)
         if loose and self._loose[content] > 0:
             self._loose[content] -= 1
         else:
-            self._owned[owner].append(found)
+            self._owned[owner].append(entry)
 
     # ---- spans
 
@@ -305,7 +305,7 @@ class Tree:
             outcome = outcome_of(last, self._writes[last.key], made_by, self._final)
             outcome = Outcome() if outcome.status is Status.PAUSED else outcome  # nobody will answer
         runs = last is self._live and outcome.status is None
-        said = (found.message for found in self._owned[ident] if found.message.role == "user")
+        said = (entry.message for entry in self._owned[ident] if entry.message.role == "user")
         asked = first.asked or next((message.text for message in said), "")
         self.spans.append(
             Span(ident, "turn", Operation.TURN, None, started_at=first.time,
@@ -370,7 +370,7 @@ class Tree:
         live = result is None and may_go_on and self._outcome.status in (None, Status.PAUSED)
         state = state_of(writes)
         status, source, error = self._ending(key, writes, state, live=live, has_result=result is not None)
-        asks = [write.words for write in writes if write.channel == INTERRUPT]
+        asks = [write.content for write in writes if write.channel == INTERRUPT]
         channels = [write.channel for write in writes if write.channel not in SPECIAL and "__" not in write.channel]
         preview = "\n".join(asks) or ", ".join(name for name in channels if not name.startswith(("branch:", "join:")))
         notes = (
@@ -394,9 +394,9 @@ class Tree:
     def _ending(self, key: Key, writes: Sequence[Write], state: str, *, live: bool, has_result: bool) -> Ending:
         """How a node ended; `live` if it may go on."""
         if state == ERROR:
-            words = next((write.words for write in writes if write.channel == ERROR), "")
-            is_copy = any(ns.startswith(key[0]) and ns != key[0] for ns in self._raised[words])
-            return Status.ERROR, EXPLICIT, None if is_copy else error_of(words)
+            raised = next((write.content for write in writes if write.channel == ERROR), "")
+            is_copy = any(ns.startswith(key[0]) and ns != key[0] for ns in self._raised[raised])
+            return Status.ERROR, EXPLICIT, None if is_copy else error_of(raised)
         if state == INTERRUPT:
             return (Status.PAUSED, EXPLICIT, None) if live else (Status.UNKNOWN, None, None)
         if state or has_result:
@@ -409,31 +409,31 @@ class Tree:
     # ---- spans of messages
 
     def _messages(self, owner: str | None) -> None:
-        for found in self._owned[owner]:
-            message, ident = found.message, f"message:{found.key}"
-            at = At((found.row.ref,), found.channel, found.place)
+        for entry in self._owned[owner]:
+            message, ident = entry.message, f"message:{entry.key}"
+            at = At((entry.row.ref,), entry.channel, entry.place)
             if message.role == "assistant":
-                self._reply(found, ident, owner, at)
+                self._reply(entry, ident, owner, at)
             elif message.answers is None or message.answers not in self._calls:
                 operation = Operation.MESSAGE if message.role != "tool" else Operation.OTHER
                 name = (message.name if message.role == "tool" else None) or message.role
                 status, source, error = _result(message) if message.role == "tool" else (Status.UNKNOWN, None, None)
                 self.spans.append(
-                    Span(ident, name[:PREVIEW], operation, owner, None, False, status, None, source, found.time,
+                    Span(ident, name[:PREVIEW], operation, owner, None, False, status, None, source, entry.time,
                          error=error, preview=message.text[:PREVIEW], at=at)
                 )  # fmt: skip
 
-    def _reply(self, found: Found, ident: str, owner: str | None, at: At) -> None:
-        message = found.message
+    def _reply(self, entry: RecordedMessage, ident: str, owner: str | None, at: At) -> None:
+        message = entry.message
         claim = message.id if message.id and UUID.search(message.id) else None
         note = message.finish if message.finish in _CUT and message.finish else ""
         self.spans.append(
             Span(ident, (message.model or message.name or "assistant")[:PREVIEW], Operation.CHAT, owner, None, False,
-                 Status.OK, message.finish, DERIVED, found.time, None, message.usage, model=message.model,
+                 Status.OK, message.finish, DERIVED, entry.time, None, message.usage, model=message.model,
                  preview=message.text[:PREVIEW], note=note, claim=claim, at=at)
         )  # fmt: skip
         for number, (call, name, preview) in enumerate(message.calls):
-            waiting = [one for one in self._answers[call or ""] if one.key not in self._answered]
+            waiting = [entry for entry in self._answers[call or ""] if entry.key not in self._answered]
             answer = waiting[0] if call and waiting else None
             status, source, error = (Status.UNKNOWN, None, None) if answer is None else _result(answer.message)
             if answer is None and self._outcome.status is None:
@@ -445,7 +445,7 @@ class Tree:
                 place = replace(place, rows=rows, answer=(answer.channel, answer.place))
             self.spans.append(
                 Span(f"{ident}/{number}", name, Operation.EXECUTE_TOOL, owner, None, False, status, None, source,
-                     found.time, error=error, preview=preview, claim=claim_of_call(claim, call), at=place)
+                     entry.time, error=error, preview=preview, claim=claim_of_call(claim, call), at=place)
             )  # fmt: skip
 
 

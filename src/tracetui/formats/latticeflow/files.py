@@ -293,7 +293,7 @@ def _array_documents(file: File, data: bytes) -> Iterator[Document | Problem]:
                 yield _document(file, bytes(row), position, f"row {number}")
                 position += len(memoryview(row))
             else:
-                yield _found(file, row, data, 0, f"row {number}", note)
+                yield _decoded_document(file, row, data, 0, f"row {number}", note)
         except FormatError as error:
             yield Problem(file.path, f"row {number}", error.reason)
 
@@ -303,10 +303,10 @@ def _document(file: File, data: bytes, offset: int = 0, where: str = "") -> Docu
     top, note = records.fields(Raw(data)), None
     if top is None:
         top, note = decode(data)
-    return _found(file, top, data, offset, where, note)
+    return _decoded_document(file, top, data, offset, where, note)
 
 
-def _found(file: File, top: Any, data: bytes, offset: int, where: str, note: str | None) -> Document:
+def _decoded_document(file: File, top: Any, data: bytes, offset: int, where: str, note: str | None) -> Document:
     inside = trace_in(top)
     if inside is None:
         raise FormatError("no trace found")

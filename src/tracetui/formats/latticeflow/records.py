@@ -1,7 +1,7 @@
 """The records of a LatticeFlow trace (Open Responses): items and events, their order and links.
 
 Fields are those of `latticeflow-core` 3.17. Upstream's default dump leaves out every defaulted field, which are the
-words that tell records apart (`type`, `role`, `FORMAT`): then the kind follows from the keys that are there.
+words that distinguish records (`type`, `role`, `FORMAT`): then the kind follows from the keys that are there.
 """
 
 from __future__ import annotations
@@ -105,10 +105,10 @@ class TokenUsage(Struct, gc=False):
     @property
     def usage(self) -> Usage | None:
         """Tokens of one call; the total is their sum where the trace has none."""
-        given, made, total = self.num_prompt_tokens, self.num_completion_tokens, self.total_tokens
-        if total is None and given is not None and made is not None:
-            total = given + made
-        return Usage(input_tokens=given, output_tokens=made, total_tokens=total) or None
+        prompt, completion, total = self.num_prompt_tokens, self.num_completion_tokens, self.total_tokens
+        if total is None and prompt is not None and completion is not None:
+            total = prompt + completion
+        return Usage(input_tokens=prompt, output_tokens=completion, total_tokens=total) or None
 
 
 class Event(Struct, gc=False):

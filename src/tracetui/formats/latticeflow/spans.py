@@ -534,8 +534,8 @@ def as_message(value: dict[str, Any], role: str) -> tuple[Message, dict[str, Any
     if not isinstance(content, list):
         return Message(role, (Text(content) if isinstance(content, str) else Blob("content", content),), id=name), rest
     parts = [_part(part) for part in content]
-    left = [more for _, more in parts]
-    return Message(role, tuple(part for part, _ in parts), id=name), rest | ({"content": left} if any(left) else {})
+    extras = [more for _, more in parts]
+    return Message(role, tuple(part for part, _ in parts), id=name), rest | ({"content": extras} if any(extras) else {})
 
 
 def _part(part: Any) -> tuple[Part, Any]:

@@ -94,8 +94,8 @@ class Facts(Struct, frozen=True):
         counts, cost = (mapping(decoded(self.metadata.get(f"mlflow.trace.{name}"))) for name in ("tokenUsage", "cost"))
         counts, cost = ({**given, **_there(self.info)} for given in (counts, cost))
         above = natural(counts.get("cache_creation_input_tokens_above_1hr"))
-        given, made, total, read, written = (natural(counts.get(name)) for name in _COUNTS)
-        return Usage(given, made, total, read, written, None, number(cost.get("total_cost")), above) or None
+        prompt, completion, total, read, written = (natural(counts.get(name)) for name in _COUNTS)
+        return Usage(prompt, completion, total, read, written, None, number(cost.get("total_cost")), above) or None
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -190,7 +190,7 @@ def _message(raw: bytes, number: int) -> tuple[SourceMessage, str]:
     info = outline.fields.get("info")
     content = bytes(info if isinstance(info, Raw) else raw_of(info))
     data, beside, _ = decode_record(MESSAGES, content, unknown)
-    parts = [_part(bytes(one), rank, unknown) for rank, one in enumerate(outline.items("parts"))]
+    parts = [_part(bytes(part), rank, unknown) for rank, part in enumerate(outline.items("parts"))]
     own = outline.values("info", "parts")
     if "parts" in outline.rest:
         own["parts of it"] = outline.rest["parts"]

@@ -126,7 +126,7 @@ class Database(Tables):
         branches: dict[Any, Any] = {}
         if self.has("workspace", "id", "branch"):
             branches = dict(self.rows("SELECT id, branch FROM workspace"))
-        found: list[Info] = []
+        sessions: list[Info] = []
         wanted = None if keys is None else list(keys)
         for table in self.session_tables:
             if "parent_id" in where and not self.has(table, "parent_id"):
@@ -135,28 +135,28 @@ class Database(Tables):
             sql = f"SELECT {key}, {self.select(table, *_SESSION)} FROM {table} {where.replace('rowid', key)}"
             rows = self.rows(sql) if wanted is None else many(self.connection, sql, wanted)
             infos = [_info(row, branches) for row in rows if word(row[1]) is not None]
-            found += infos if table == "session_v2" else [info for info in infos if info.id not in self.moved]
-        return sorted(found, key=lambda info: (info.time.created or 0, info.id))
+            sessions += infos if table == "session_v2" else [info for info in infos if info.id not in self.moved]
+        return sorted(sessions, key=lambda info: (info.time.created or 0, info.id))
 
     def session(self, ident: str) -> Info | None:
         """The session of that id, or None; also finds an id that is stored as no text, or as text that is no UTF-8."""
-        found = self.sessions("WHERE id IN ({keys})", [ident])
-        return next((one for one in found or self.sessions() if one.id == ident), None)
+        matches = self.sessions("WHERE id IN ({keys})", [ident])
+        return next((info for info in matches or self.sessions() if info.id == ident), None)
 
-    def below(self, info: Info, tasks: Iterable[str]) -> list[Info]:
+    def children(self, info: Info, tasks: Iterable[str]) -> list[Info]:
         """The sessions that a session started: they name it as their parent, or a call of it names them."""
-        found = self.sessions("WHERE parent_id IN ({keys})", [info.id])
-        named = dict.fromkeys(tasks).keys() - {one.id for one in found}
-        return found + (self.sessions("WHERE id IN ({keys})", sorted(named)) if named else [])
+        children = self.sessions("WHERE parent_id IN ({keys})", [info.id])
+        named = dict.fromkeys(tasks).keys() - {child.id for child in children}
+        return children + (self.sessions("WHERE id IN ({keys})", sorted(named)) if named else [])
 
     def ancestors(self, root: Info) -> set[str]:
         """Ids of a session and of those above it."""
-        found, parent = {root.id}, root.parent
-        while parent is not None and parent not in found:
-            found.add(parent)
+        idents, parent = {root.id}, root.parent
+        while parent is not None and parent not in idents:
+            idents.add(parent)
             rows = self.sessions("WHERE id IN ({keys})", [parent])
             parent = rows[0].parent if rows else None
-        return found
+        return idents
 
     # ---- messages
 
@@ -190,7 +190,7 @@ class Database(Tables):
 
     def tables(self) -> dict[str, Table]:
         """The tables with rows of sessions, as they are summed up."""
-        found: dict[str, Table] = {}
+        tables: dict[str, Table] = {}
         for name, there in (("message", self.has_old), (MESSAGES_2, self.has_new), ("part", self.has_parts)):
             if there:
                 in_message = "(SELECT session_id FROM message WHERE id = message_id)"
@@ -199,25 +199,25 @@ class Database(Tables):
                 if self.has(name, "seq"):
                     sums += ", total(seq)"
                 if name != "part" or self.has_old:
-                    found[name] = Table(name, run, sums)
-        return found
+                    tables[name] = Table(name, run, sums)
+        return tables
 
     def keys_in(self, table: str, ident: str, pages: Iterable[int]) -> set[int]:
         """The keys of the messages of a session that have rows in some pages of a table."""
         own = self.table_of(ident)
-        found: set[int] = set()
+        keys: set[int] = set()
         for page in pages:
             rows = "rowid >= {0.start} AND rowid < {0.stop}".format(rows_in(page))
             if table == own:
-                found |= {
+                keys |= {
                     key
                     for (key,) in self.rows(f"SELECT {key_of(own)} FROM {own} WHERE {rows} AND +session_id = ?", ident)
                 }
             elif table == "part" and own == "message":
                 ids = f"SELECT message_id FROM part WHERE {rows}"
                 sql = f"SELECT rowid FROM message WHERE id IN ({ids}) AND +session_id = ?"
-                found |= {key for (key,) in self.rows(sql, ident)}
-        return found
+                keys |= {key for (key,) in self.rows(sql, ident)}
+        return keys
 
     def _select(self, table: str) -> str:
         kind = "type" if table == MESSAGES_2 else "NULL"
@@ -225,12 +225,12 @@ class Database(Tables):
 
     def parts(self, where: str, keys: Iterable[Any]) -> dict[Any, list[Row]]:
         """Rows of parts, by message: rowid, id, message, time, data."""
-        found: dict[Any, list[Row]] = {}
+        parts: dict[Any, list[Row]] = {}
         columns, order = self.select("part", "id", "message_id", "time_created"), self.order("part")
         sql = f"SELECT rowid, {columns}, {_DATA} FROM part WHERE {where} ORDER BY {order}"
         for row in many(self.connection, sql, keys) if self.has_parts else ():
-            found.setdefault(row[2], []).append(row)
-        return found
+            parts.setdefault(row[2], []).append(row)
+        return parts
 
 
 def key_of(table: str) -> str:
@@ -253,7 +253,7 @@ def _info(row: tuple[Any, ...], branches: dict[Any, Any]) -> Info:
     record |= {"fork_session_id": columns["fork_session_id"] or None, "generation of its tables": row[0] < 0}
     record |= {"time": {"created": columns["time_created"], "updated": columns["time_updated"]}}
     branch = word(branches.get(columns["workspace_id"]))
-    return info_of({name: one for name, one in record.items() if one is not None}, columns["id"], row[0], branch)
+    return info_of({name: value for name, value in record.items() if value is not None}, columns["id"], row[0], branch)
 
 
 def _value(name: str, value: Any) -> Any:
@@ -282,14 +282,14 @@ def source_of(row: Row, parts: Iterable[Row]) -> tuple[SourceMessage, list[tuple
     data, beside, problem = decode_record(MESSAGES, value, unknown)
     if problem is not None:
         wrong.append((f"message {message}", problem))
-    found: list[Part] = []
+    items: list[Part] = []
     for store_key, name, _, written, content in parts:
         ident = name if isinstance(name, str) and name else f"part row {store_key}"
         part, other, problem = decode_record(PARTS, content, unknown)
         if problem is not None:
             wrong.append((f"part {ident}", problem))
-        found.append(Part(ident, part, store_key, content or b"", other, time_of(written)))
-    return SourceMessage(message, data, key, value or b"", beside, time_of(created), tuple(found), unknown), wrong
+        items.append(Part(ident, part, store_key, content or b"", other, time_of(written)))
+    return SourceMessage(message, data, key, value or b"", beside, time_of(created), tuple(items), unknown), wrong
 
 
 def _record_of(content: Any) -> tuple[Record, str | None]:
@@ -336,10 +336,10 @@ def _stored(database: Database, at: SpanRef) -> tuple[SourceMessage, Record]:
         source, _ = _source_2(rows[0], word(rows[0][1]) or f"message row {-at.message}", whole=True)
         return replace(source, own=_beside(row) | source.own), _plain(row)
     where, key = ("message_id IN ({keys})", rows[0][1]) if at.part is None else ("rowid IN ({keys})", at.part)
-    source, _ = source_of(rows[0], [row for found in database.parts(where, [key]).values() for row in found])
+    source, _ = source_of(rows[0], [row for part_rows in database.parts(where, [key]).values() for row in part_rows])
     row = database.row("message", at.message)
     below = [database.row("part", part.store_key) for part in source.parts]
-    parts = [replace(part, own=_beside(one) | part.own) for part, one in zip(source.parts, below, strict=True)]
+    parts = [replace(part, own=_beside(row) | part.own) for part, row in zip(source.parts, below, strict=True)]
     source = replace(source, parts=tuple(parts), own=_beside(row) | source.own)
     return source, {"message": _plain(row), "parts": list(map(_plain, below))}
 
@@ -414,7 +414,7 @@ class Originals:
         """By the time of the first message, and by title."""
         self._first, self._prompt = cached(self._find_first), cached(self._find_prompt)
 
-    def of(self, info: Info) -> str | None:
+    def find(self, info: Info) -> str | None:
         """Id of the original, None if there is none."""
         if info.fork is not None:
             return info.fork if self._database.sessions("WHERE id IN ({keys})", [info.fork]) else None
@@ -422,13 +422,13 @@ class Originals:
         if first is None or created is None or not (first < created or FORK.match(info.title)):
             return None
         wanted, prompt = _original_title(info.title), self._prompt(info.id)
-        found: list[tuple[bool, bool, float, str]] = []
+        candidates: list[tuple[bool, bool, float, str]] = []
         alike = self._find_alike()
         for other in (*alike.get(first, ()), *alike.get(wanted or 0.0, ())):
             began, same = other.time.created, self._first(other.id) == first
             if began is not None and began < created and (prompt or same) and self._prompt(other.id) == prompt:
-                found.append((other.title != wanted, not same, began, other.id))
-        return min(found)[-1] if found else None
+                candidates.append((other.title != wanted, not same, began, other.id))
+        return min(candidates)[-1] if candidates else None
 
     def _find_alike(self) -> dict[float | str, list[Info]]:
         if self._alike is None:
@@ -452,12 +452,12 @@ class Originals:
 
     def leading(self, info: Info) -> list[Message]:
         """The first messages of a session, up to `LEADING`, if they add to the session itself."""
-        found: list[Message] = []
+        messages: list[Message] = []
         for message in self._leading(info.id):
-            found.append(message)
-            if any(one.is_prompt for one in found) and info.agent and info.model_name:
+            messages.append(message)
+            if any(message.is_prompt for message in messages) and info.agent and info.model_name:
                 break
-        return found
+        return messages
 
     def _leading(self, ident: str) -> Iterator[Message]:
         """The first messages of a session, those after the first prompt without their parts."""
@@ -469,7 +469,7 @@ class Originals:
             yield message
 
     def last(self, info: Info) -> Message | None:
-        """The last message of a session that tells how it ended, without its parts."""
+        """The last message of a session that shows how it ended, without its parts."""
         for limit in (1, 64, -1):
             rows = self._database.messages_of(info.id, limit, last=True)
             for row in rows:

@@ -57,7 +57,7 @@ def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Pro
         for ident in counting.followed.keys() - {info.id for info in infos if info.id not in revisions}:
             del counting.followed[ident]
         for info in runs:
-            stale, original = is_stale(info, latest), originals.of(info)
+            stale, original = is_stale(info, latest), originals.find(info)
             cached = cache.get(info.id) if cache is not None else None
             if cached is not None and cached.revision == (*map(revisions.get, cached.sessions), original, stale):
                 yield replace(cached.summary, modified_at=modified_at)

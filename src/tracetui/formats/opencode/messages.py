@@ -199,7 +199,7 @@ def _prompt(source: SourceMessage, data: User, at: SpanRef) -> tuple[list[Span],
     asked = [part for part in source.parts if part.data.in_prompt and not is_synthetic(part)]
     compacts = not asked and any(isinstance(part.data, Compaction) for part in source.parts)
     text = "\n".join(_texts(asked)) or _first(asked, "prompt", "description", "name", "filename", "url")
-    first = next((found for part in source.parts if (found := _preview(part))), "")
+    first = next((preview for part in source.parts if (preview := _preview(part))), "")
     span = Span(
         id=source.id,
         name="compaction" if compacts else "user",
@@ -314,7 +314,7 @@ def _used(parts: Sequence[Part]) -> Usage | None:
 def _total(used: Sequence[Usage | None]) -> Usage:
     if len(used) == 1:
         return used[0] or _NO_USAGE
-    return sum((one for one in used if one is not None), _NO_USAGE)
+    return sum((usage for usage in used if usage is not None), _NO_USAGE)
 
 
 def _reason(parts: Sequence[Part]) -> str | None:
@@ -473,7 +473,7 @@ def body_of(span: Span, source: SourceMessage, raw: bytes) -> Body:
     if span.operation is Operation.CHAT:
         return _response_body(source, at.step, raw)
     parts = [
-        found for part in source.parts if not isinstance(part.data, Tool) and (found := _content_of(part)) is not None
+        shown for part in source.parts if not isinstance(part.data, Tool) and (shown := _content_of(part)) is not None
     ]
     texts = _texts([part for part in source.parts if not is_synthetic(part)])
     return Body(
@@ -490,7 +490,7 @@ def _response_body(source: SourceMessage, step: int, raw: bytes) -> Body:
     if step >= len(steps):
         raise changed(f"message {source.id}")
     parts = steps[step]
-    content = tuple(found for part in parts if (found := _content_of(part)) is not None)
+    content = tuple(shown for part in parts if (shown := _content_of(part)) is not None)
     finish = _reason(parts) or word(getattr(source.data, "finish", None))
     return Body(
         output="\n".join(part.text for part in content if isinstance(part, ModelText)) or None,

@@ -169,7 +169,7 @@ class RunReader:
                 break
             if not session.is_searched:
                 tasks = [named for message in session.messages for named, _ in message.tasks]
-                run.queue += [child for child in database.below(info, tasks) if child.id not in run.above]
+                run.queue += [child for child in database.children(info, tasks) if child.id not in run.above]
                 session.is_searched = True
 
     def _read(self, session: ReadSession, before: ReadSession | None) -> None:
@@ -261,12 +261,12 @@ class RunReader:
         for name, pages in changes.items():
             if now.logs[name].has_lost(before.logs[name], ident, pages):
                 return None
-            found = database.keys_in(name, ident, pages)
-            keys |= found
+            changed_keys = database.keys_in(name, ident, pages)
+            keys |= changed_keys
             if name != "part":
                 sign = -1 if name == MESSAGES_2 else 1
                 here = {sign * row for page in pages for row in rows_in(page)}
-                if any(key in session.at and key not in found for key in here):
+                if any(key in session.at and key not in changed_keys for key in here):
                     return None
         return keys
 
@@ -280,9 +280,9 @@ class RunReader:
 def _is_in_place(sessions: Mapping[str, ReadSession], ident: str, keys: Mapping[int, ReadMessage]) -> bool:
     """Whether changed messages of a session have their place and no problems, and start no session that was read."""
     session = sessions[ident]
-    known = [(session.read[session.at[key]], one) for key, one in keys.items() if key in session.at]
-    tasks = [task for one in keys.values() for task, _ in one.message.tasks]
-    return all(old.place == one.place and not (old.problems or one.problems) for old, one in known) and all(
+    known = [(session.read[session.at[key]], new) for key, new in keys.items() if key in session.at]
+    tasks = [task for new in keys.values() for task, _ in new.message.tasks]
+    return all(old.place == new.place and not (old.problems or new.problems) for old, new in known) and all(
         sessions[task].info.parent == ident for task in tasks if task in sessions
     )
 
@@ -306,7 +306,7 @@ def read(connection: Connection, path: str, before: ReadState | None, *, ref: Ru
     reader = RunReader(database, path, keeps=True)
     given: list[Span] | None = None
     if run is None:
-        run = reader.read(info, Originals(database).of(info))
+        run = reader.read(info, Originals(database).find(info))
         spans_of(run).give()
     elif not run.done:
         reader.read_on(run)
@@ -314,7 +314,7 @@ def read(connection: Connection, path: str, before: ReadState | None, *, ref: Ru
     elif run.later is not None:
         reader.read_on(run.later)
     else:
-        original = Originals(database).of(info)
+        original = Originals(database).find(info)
         given = reader.follow(run, info, original)
         if given is None and run.spans is None:
             return None

@@ -372,8 +372,8 @@ class Part(Stored, frozen=True):
     def times(self) -> list[float]:
         """When it began and ended, as far as that is recorded."""
         both = (self.data.time, self.data.state.time) if isinstance(self.data, Tool) else (self.data.time,)
-        found = [one for times in both for one in (times.start, times.created, times.end) if one is not None]
-        return found or ([] if self.created is None else [self.created])
+        times = [moment for time in both for moment in (time.start, time.created, time.end) if moment is not None]
+        return times or ([] if self.created is None else [self.created])
 
 
 class SourceMessage(Stored, frozen=True):
@@ -385,8 +385,8 @@ class SourceMessage(Stored, frozen=True):
     @property
     def started(self) -> float | None:
         """When it was created."""
-        found: float | None = self.data.time.created
-        return self.created if found is None else found
+        created: float | None = self.data.time.created
+        return self.created if created is None else created
 
 
 def decode_record(schema: Schema[Any], data: Any, unknown: Unknown) -> tuple[Any, Record, str | None]:

@@ -117,7 +117,7 @@ class RunSpans:
         """By sub-agent that a call started: id of the call, whether that is a copy, and its session."""
         self.place_spans: dict[str, tuple[Message, Placement, tuple[Span, ...], int]] = {}
         """By first span of a message: its spans, and their position."""
-        self.made: dict[str, tuple[Info | None, Span]] = {}
+        self.own_spans: dict[str, tuple[Info | None, Span]] = {}
         """Spans of no message, and the session that their body shows."""
         self.taken: deque[_Taken] = deque(maxlen=KEPT)
         """What came last, over all sessions."""
@@ -151,7 +151,11 @@ class RunSpans:
         """
         late = set(self._taken_keys())
         turns = {self.sessions[ident].turn for ident in grown}
-        loose = {one.above for ident, one in self.sessions.items() if ident not in self.started and not one.is_root}
+        loose = {
+            session.above
+            for ident, session in self.sessions.items()
+            if ident not in self.started and not session.is_root
+        }
         return not turns & loose and all(key in late or _is_alike(*both) for key, both in changes.items())
 
     def change(self, tree: Tree, changes: Mapping[tuple[str, int], tuple[Message, Message]]) -> list[Span] | None:
@@ -178,7 +182,7 @@ class RunSpans:
 
     def _taken_keys(self) -> list[tuple[str, int] | None]:
         """(Session, index of the message) of what came last."""
-        return [None if one.state is None else (one.session.ident, one.state["_taken"]) for one in self.taken]
+        return [None if taken.state is None else (taken.session.ident, taken.state["_taken"]) for taken in self.taken]
 
     def _undo(self, taken: _Taken) -> None:
         del self.spans[taken.length :]
@@ -193,8 +197,8 @@ class RunSpans:
         """Add the spans of a message at the end, or replace those at `position`."""
         key = message.spans[0].id
         caches = [self] if self.before is None else [self, self.before]
-        known = [cached for one in caches if (cached := one.place_spans.get(key)) is not None]
-        same = next((one[2] for one in known if one[:2] == (message, placement)), None)
+        known = [cached for run_spans in caches if (cached := run_spans.place_spans.get(key)) is not None]
+        same = next((cached[2] for cached in known if cached[:2] == (message, placement)), None)
         spans = place_spans(message, placement) if same is None else same
         position = len(self.spans) if position is None else position
         self.place_spans[key] = message, placement, spans, position
@@ -203,10 +207,10 @@ class RunSpans:
 
     def make(self, span: Span, info: Info | None = None, position: int | None = None) -> None:
         """Add a span without a message; its body shows the session `info`."""
-        cached = self.made.get(span.id) or (None if self.before is None else self.before.made.get(span.id))
+        cached = self.own_spans.get(span.id) or (None if self.before is None else self.before.own_spans.get(span.id))
         if cached is not None and cached == (info, span):
             span = cached[1]
-        self.made[span.id] = info, span
+        self.own_spans[span.id] = info, span
         position = len(self.spans) if position is None else position
         if position == len(self.spans) or self.spans[position] is not span:
             self._fresh.add(position)
@@ -272,7 +276,7 @@ class _SessionSpans:
         parent = self._run.sessions.get(info.parent or "")
         if parent is None:
             return None, False
-        turns = [one for one in parent.prompts if (one.created or 0) <= (info.time.created or 0)]
+        turns = [prompt for prompt in parent.prompts if (prompt.created or 0) <= (info.time.created or 0)]
         top = None if info.parent == root.id else info.parent
         return (turn_id(turns[-1].id) if turns else top), parent.copied
 
@@ -314,7 +318,7 @@ class _SessionSpans:
 
     def exchange(self, old: Message, now: Message) -> None:
         """A message was read again."""
-        self._running = [(at, now if one is old else one, placement) for at, one, placement in self._running]
+        self._running = [(at, now if entry is old else entry, placement) for at, entry, placement in self._running]
 
     def _change(self, turn: Turn, **fields: Any) -> None:
         self._entry.turns.append((turn, replace(turn)))
@@ -514,7 +518,7 @@ class Facts(msgspec.Struct):
     unknown: Unknown = {}
     """Unknown fields."""
     last: Message | None = None
-    """The last one that tells how the session ended."""
+    """The last one that shows how the session ended."""
     last_user: str | None = None
     last_assistant: str | None = None
     usage: Usage = Usage()
@@ -545,8 +549,8 @@ def header_of_tree(tree: Tree, *, stale: bool, facts: Sequence[Facts] | None = N
     if facts is None:
         facts = [Facts().add(session.info, session.messages) for session in tree.sessions.values()]
     header = header_of(own.info, own.messages[:LEADING], facts[0].last, stale=stale, original=tree.original)
-    fields = unknown_fields(*(one.unknown for one in facts))
-    return replace(header, size=sum(one.size for one in facts), fields=fields)
+    fields = unknown_fields(*(session_facts.unknown for session_facts in facts))
+    return replace(header, size=sum(session_facts.size for session_facts in facts), fields=fields)
 
 
 def run_body(tree: Tree, attributes: Record, raw: bytes = b"", facts: Facts | None = None) -> RunBody:
@@ -574,9 +578,9 @@ def totals(info: Info, used: Usage) -> Iterator[Total]:
     read, written, reasoning = used.cache_read_tokens, used.cache_creation_tokens, used.reasoning_tokens
     fresh = None if used.input_tokens is None else used.input_tokens - (read or 0) - (written or 0)
     text = None if used.output_tokens is None else used.output_tokens - (reasoning or 0)
-    for name, stated, found in zip(_COUNTS, declared, (fresh, text, reasoning, read, written), strict=True):
+    for name, stated, actual in zip(_COUNTS, declared, (fresh, text, reasoning, read, written), strict=True):
         if stated is not None:
-            yield Total(name, stated, None if info.counts_title and found is not None and found <= stated else found)
+            yield Total(name, stated, None if info.counts_title and actual is not None and actual <= stated else actual)
     if cost is not None:
         same = used.cost_usd is not None and isclose(cost, used.cost_usd, rel_tol=1e-9, abs_tol=1e-12)
         counted = cost if same else used.cost_usd

@@ -88,8 +88,8 @@ class _Files(Documents):
         return data
 
     def forget(self) -> None:
-        """Keep only what tells whether files have changed."""
-        self.read = {path: one and (replace(one, value=None) if one.value else one) for path, one in self.read.items()}
+        """Keep only what shows whether files have changed."""
+        self.read = {path: doc and (replace(doc, value=None) if doc.value else doc) for path, doc in self.read.items()}
 
     def is_now(self, file: File) -> bool:
         """Whether nothing has changed since."""
@@ -130,7 +130,7 @@ class _Files(Documents):
         ident, own, data, content, beside = self._record(path, MESSAGES, unknown)
         paths = self.names(f"../../part/{ident}") if is_file_name(ident) and ident not in self._seen else []
         self._seen.add(own)
-        parts = tuple([self.part(one, unknown) for one in paths])
+        parts = tuple([self.part(path, unknown) for path in paths])
         return SourceMessage(own, data, path, content, beside, None, parts, unknown)
 
     def part(self, path: str, unknown: Unknown) -> Part:
@@ -193,7 +193,7 @@ def _tree(file: File, data: bytes, files: _Files) -> tuple[Record, Tree]:
         if kind == "message"
         else part_alone(files.part(file.name, unknown), unknown)
     )
-    files.problems = problems + [one for one in files.problems[len(problems) :] if one.path != file.path]
+    files.problems = problems + [problem for problem in files.problems[len(problems) :] if problem.path != file.path]
     session = Info(id=word(value.get("sessionID")) or ident)
     return value, Tree({session.id: Session(session, (message,))})
 
@@ -201,33 +201,35 @@ def _tree(file: File, data: bytes, files: _Files) -> tuple[Record, Tree]:
 def _sessions(file: File, files: _Files, root: Info) -> dict[str, Session]:
     """A session and those of its sub-agents, each after the session that started it."""
     beside = _beside(file, files)
-    found: dict[str, Session] = {}
-    queue, above, parents = [root], {root.id}, {one.id: one.parent for one in beside}
+    sessions: dict[str, Session] = {}
+    queue, above, parents = [root], {root.id}, {info.id: info.parent for info in beside}
     parent = root.parent
     while parent is not None and parent not in above:  # each session of a cycle is a run of its own
         above.add(parent)
         parent = parents.get(parent)
     for info in queue:
-        if info.id in found:
+        if info.id in sessions:
             continue
         paths = files.names(f"../../message/{info.id}") if is_file_name(info.id) else []
-        messages = sorted(map(files.message, paths), key=lambda one: (one.started or 0.0, one.id))
-        found[info.id] = Session(info, tuple([interpret(one, info.store_key) for one in messages]))
-        queue += [one for one in beside if one.parent == info.id and one.id not in above]
-    return found
+        messages = sorted(map(files.message, paths), key=lambda message: (message.started or 0.0, message.id))
+        sessions[info.id] = Session(info, tuple([interpret(message, info.store_key) for message in messages]))
+        queue += [child for child in beside if child.parent == info.id and child.id not in above]
+    return sessions
 
 
 def _beside(file: File, files: _Files) -> list[Info]:
     """The sessions that name another one as their parent, in the folder of the run's file."""
-    found = []
+    infos = []
     files.folders[""] = None
     for path, stat in sorted(files.listed("").items()):
         if not _names_parent(file, path):
             files.others[path] = stat
         else:
             record = record_on(files.content(path) or b"") or {}
-            found.append(info_of(record, word(record.get("id")) or stem_of(path), path))
-    return sorted((one for one in found if one.parent is not None), key=lambda one: (one.time.created or 0, one.id))
+            infos.append(info_of(record, word(record.get("id")) or stem_of(path), path))
+    return sorted(
+        (info for info in infos if info.parent is not None), key=lambda info: (info.time.created or 0, info.id)
+    )
 
 
 # ---- one span
@@ -325,12 +327,12 @@ def _message_file(file: File, part: Record) -> tuple[str, str] | None:
     else:
         sessions = [file_name(path) for path in sorted(file.folder("../../message").folders)]
     if is_file_name(ident):
-        for one in sessions:
-            if (path := _there(file, [f"../../message/{one}/{ident}.json"])) is not None:
-                return one, path
-    for one in sessions[:MOST]:  # file names may differ from ids
-        for path in sorted(_Files(file).listed(f"../../message/{one}"))[:MOST]:
+        for name in sessions:
+            if (path := _there(file, [f"../../message/{name}/{ident}.json"])) is not None:
+                return name, path
+    for name in sessions[:MOST]:  # file names may differ from ids
+        for path in sorted(_Files(file).listed(f"../../message/{name}"))[:MOST]:
             with file.other(path) as other:
                 if mapping(record_on(other.read_all())).get("id") == ident:
-                    return one, path
+                    return name, path
     return None

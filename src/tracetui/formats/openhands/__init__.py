@@ -105,13 +105,13 @@ class ConversationReader:
 
 def _state(reading: Reading, before: ReadState | None) -> ReadState:
     """The run of all files."""
-    made = Spans(reading.conversation)
-    spans = as_before(() if before is None else before.spans, made.spans)
-    header = header_of(reading, spans, complete=made.meter.complete)
+    run_spans = Spans(reading.conversation)
+    spans = as_before(() if before is None else before.spans, run_spans.spans)
+    header = header_of(reading, spans, complete=run_spans.model_calls.complete)
     header = replace(
-        header, size=reading.size, fields=unknown_fields(made.unknown), unfinished=tuple(reading.unfinished)
+        header, size=reading.size, fields=unknown_fields(run_spans.unknown), unfinished=tuple(reading.unfinished)
     )
-    return ReadState(spans=spans, problems=reading.problems, header=header, body=_run_body(reading, made))
+    return ReadState(spans=spans, problems=reading.problems, header=header, body=_run_body(reading, run_spans))
 
 
 def header_of(reading: Reading, spans: Sequence[Span], *, complete: bool = True) -> Header:
@@ -163,11 +163,11 @@ def _declared(state: dict[str, Any], name: str) -> float | None:
     return sum(count for count in counts if count is not None) if counts else None
 
 
-def _run_body(reading: Reading, made: Spans) -> RunBody:
+def _run_body(reading: Reading, run_spans: Spans) -> RunBody:
     """The state, and its totals beside our own counts; they have those of sub-agents."""
     conversation = reading.conversation
     state, events = conversation.state, [event.record or {} for event in conversation.events]
-    used = sum((span.usage for span in made.spans if span.usage is not None), Usage())
+    used = sum((span.usage for span in run_spans.spans if span.usage is not None), Usage())
     totals = [
         Total("input_tokens", _declared(state, "prompt_tokens"), used.input_tokens),
         Total("output_tokens", _declared(state, "completion_tokens"), used.output_tokens),

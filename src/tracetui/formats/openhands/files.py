@@ -90,7 +90,7 @@ class Reading(Documents):
 
     def is_same(self, before: Reading) -> bool:
         """Whether nothing has changed since a reading `before`; both are done."""
-        checks = [[(path, one and one.check) for path, one in reading.read.items()] for reading in (before, self)]
+        checks = [[(path, doc and doc.check) for path, doc in reading.read.items()] for reading in (before, self)]
         same = checks[0] == checks[1] and before.problems == self.problems
         return same and before.unfinished == self.unfinished
 

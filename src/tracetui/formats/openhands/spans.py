@@ -68,7 +68,7 @@ class Response(Struct, frozen=True):
     ms: float | None
 
 
-class Meter:
+class ModelCalls:
     """The model calls of a run by response id, each once."""
 
     def __init__(self, conversation: Conversation) -> None:
@@ -79,7 +79,7 @@ class Meter:
             for usage_id, metrics in usages_of(part.state):
                 for ident, response in self._responses(usage_id, metrics):
                     self.responses.setdefault(ident, response)
-        self.left = dict(self.responses)
+        self.remaining = dict(self.responses)
 
     def _responses(self, usage_id: str, metrics: dict[str, Any]) -> Iterator[tuple[str, Response]]:
         tokens, costs = sequence(metrics.get("token_usages")), sequence(metrics.get("costs"))
@@ -94,7 +94,7 @@ class Meter:
         for rank, usage in enumerate(map(mapping, tokens)):
             cost = number(mapping(costs[rank]).get("cost")) if joined else None
             names = ("prompt", "completion", "cache_read", "cache_write", "reasoning")
-            given, made, read, written, thought = (natural(usage.get(f"{name}_tokens")) for name in names)
+            prompt, completion, read, written, thought = (natural(usage.get(f"{name}_tokens")) for name in names)
             recorded = text(usage.get("response_id"))
             ident = recorded if recorded is not None and recorded not in seen else f"{usage_id} {rank + 1}"
             seen.add(ident)
@@ -103,13 +103,16 @@ class Meter:
             yield (
                 ident,
                 Response(
-                    usage_id, Usage(given, made, None, read, written, thought, cost), word(usage.get("model")), ms
+                    usage_id,
+                    Usage(prompt, completion, None, read, written, thought, cost),
+                    word(usage.get("model")),
+                    ms,
                 ),
             )
 
     def take(self, ident: str) -> Response | None:
         """The model call of that id, the first time."""
-        return self.left.pop(ident, None)
+        return self.remaining.pop(ident, None)
 
 
 def usages_of(state: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
@@ -136,13 +139,13 @@ class Spans:
     def __init__(self, conversation: Conversation) -> None:
         self.spans: list[Span] = []
         self.unknown: Unknown = {}
-        self.meter = Meter(conversation)
+        self.model_calls = ModelCalls(conversation)
         self._ids: set[str] = set()
         self._steps = 0
         self.tasks: dict[str, str] = {}
         """By task id: the call that began the sub-agent."""
         _Conversation(self, conversation, None, is_root=True)
-        for ident, response in list(self.meter.left.items()):  # calls that no event names
+        for ident, response in list(self.model_calls.remaining.items()):  # calls that no event names
             _, _, task = response.usage_id.partition("task:")
             used = {"usage": response.usage, "model": response.model, "duration_ms": response.ms}
             self.add(f"response:{ident}", "response", response.usage_id, Operation.CHAT, self.tasks.get(task), **used)
@@ -223,7 +226,7 @@ class _Conversation:
 
     def _used(self, record: dict[str, Any], when: float | None) -> dict[str, Any]:
         """What the state says about the model call of an event, which was written when that had ended."""
-        response = self._run.meter.take(text(record.get("llm_response_id")) or "")
+        response = self._run.model_calls.take(text(record.get("llm_response_id")) or "")
         if response is None:
             return {"started_at": when}
         started = when if when is None or response.ms is None else when - response.ms / 1000
@@ -313,7 +316,7 @@ class _Conversation:
 
     def _add_agent(self, agent: Conversation) -> None:
         """A sub-agent below its call: the one whose prompt it begins with, else the next one without a sub-agent."""
-        asked = next((message_of(one.record or {}) for one in agent.events if _is_prompt(one.record or {})), "")
+        asked = next((message_of(event.record or {}) for event in agent.events if _is_prompt(event.record or {})), "")
         free = [
             call for call in self._calls.values() if not call.has_agent and isinstance(call.action.get("prompt"), str)
         ]

@@ -104,9 +104,9 @@ class TraceReader(LogReader[Trace]):
     def more(self, file: File) -> Chunk:
         if is_document(file):
             return self._read_documents(file)
-        if not self._begun and (found_lines := lines_of_trace(file, self._key)) is not None:
+        if not self._begun and (trace_lines := lines_of_trace(file, self._key)) is not None:
             self._begin_with(file)
-            for offset, number, size in found_lines:
+            for offset, number, size in trace_lines:
                 _take_line(self.session, self._exports, Line(offset, number, file.read(offset, size)))
             return self._chunk(reset=False)  # if the file grows, all of it is read again
         reset = self._begun and self.stat is None
@@ -456,9 +456,9 @@ def summary_of_listed(file: File, ref: RunRef) -> RunSummary:
         writer=None,
         fields=(),
     )
-    made = summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)
+    summary = summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)
     calls = row.calls if row.plain_calls and is_unique else None
-    return made.replace(
+    return summary.replace(
         spans=row.ids if is_unique else None,
         steps=calls,
         llm_calls=calls,

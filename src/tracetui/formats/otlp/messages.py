@@ -128,7 +128,7 @@ class Messages(msgspec.Struct, frozen=True):
 
     @property
     def question(self) -> list[tuple[str, str]] | None:
-        """Roles and texts up to the prompt, which tell two turns of a conversation apart; without system messages."""
+        """Roles and texts up to the prompt, which distinguish two turns of a conversation; without system messages."""
         index = self._prompt_index()
         if index is None:
             return None
@@ -483,10 +483,10 @@ def _calls(rest: Fields) -> list[Part]:
         calls += convert_each("tool_calls", enumerate(requests), _call_part, rest)
     single = rest.get("function_call")
     if isinstance(single, dict) and isinstance(single.get("name"), str):
-        call, left = _call(dict(rest.pop("function_call")))
+        call, unknown = _call(dict(rest.pop("function_call")))
         calls.append(call)
-        if left:
-            rest["function_call"] = left
+        if unknown:
+            rest["function_call"] = unknown
     if isinstance(rest.get("function_call_name"), str):
         name = rest.pop("function_call_name")
         calls.append(ToolCall(None, name, decoded(rest.pop("function_call_arguments_json", None))))

@@ -719,7 +719,7 @@ class SpanData:
         self.name = span.name if isinstance(span.name, str) else ""
         self.operation = operation_of(self.attrs, self.name)
         self.start, self.end = nanoseconds(span.start), nanoseconds(span.end)
-        self.names = NAMES.of(self.attrs)
+        self.names = NAMES.get(self.attrs)
         self.has_messages = bool(self.events) or self.names.has_messages
 
     @property
@@ -879,7 +879,7 @@ def body_of_record(span: Span, record: dict[str, Any], raw: bytes, logged: Seque
     sides = data.inputs, data.outputs
     taken = {name for side in sides for name in side.taken}
     fields = {key: value for key, value in data.attrs.items() if key not in taken}
-    given, made = (
+    input_value, output_value = (
         _value(fields, span.operation, side, names) for side, names in zip(sides, (INPUTS, OUTPUTS), strict=True)
     )
     for side in sides:
@@ -888,8 +888,8 @@ def body_of_record(span: Span, record: dict[str, Any], raw: bytes, logged: Seque
     traceback = _add_events(record, data, fields)
     _add_others(record, span, fields)
     return Body(
-        input=given,
-        output=data.outputs.answer if made is None else made,
+        input=input_value,
+        output=data.outputs.answer if output_value is None else output_value,
         input_messages=data.inputs.messages,
         output_messages=data.outputs.messages,
         attributes=fields,
@@ -927,7 +927,7 @@ def _add_events(record: dict[str, Any], data: SpanData, fields: dict[str, Any]) 
     """Add the events that are no messages to the fields; return the traceback of the last exception."""
     last, taken = last_exception(data.events), {*data.inputs.events, *data.outputs.events}
     traceback = None
-    shown: list[Any] = [one for one in sequence(named(record, "events")) if not isinstance(one, dict)]
+    shown: list[Any] = [event for event in sequence(named(record, "events")) if not isinstance(event, dict)]
     for index, event in enumerate(data.events):
         if index in taken:
             continue

@@ -260,16 +260,16 @@ class NamesByShape:
     """The `Names` of attributes. Remembers only what follows from the names, so an instance can be a constant."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, ...], Names] = {}
+        self._names: dict[tuple[str, ...], Names] = {}
 
-    def of(self, attrs: Attributes) -> Names:
+    def get(self, attrs: Attributes) -> Names:
         """The names in `attrs`."""
         shape = tuple(attrs)
-        names = self._found.get(shape)
+        names = self._names.get(shape)
         if names is None:
-            if len(self._found) >= _SHAPES:
-                self._found.clear()
-            names = self._found[shape] = _names_in(attrs)
+            if len(self._names) >= _SHAPES:
+                self._names.clear()
+            names = self._names[shape] = _names_in(attrs)
         return names
 
 
@@ -383,19 +383,19 @@ def _completed(counts: Sequence[int | None], cost: float | None, *, is_apart: bo
     The total, where it is the sum of input, output and some of these, shows which of them are apart. Without such a
     total they are included, except for cached tokens that exceed the input, or if `is_apart`.
     """
-    given, made, total, read, written, thought = counts
+    prompt, completion, total, read, written, thought = counts
     cached, reasoning = (read or 0) + (written or 0), thought or 0
     added = (0, 0)
-    rest = None if total is None or given is None else total - given - (made or 0)
-    if given is not None and (rest is None or rest <= 0 or is_apart) and (cached > given or is_apart):
+    rest = None if total is None or prompt is None else total - prompt - (completion or 0)
+    if prompt is not None and (rest is None or rest <= 0 or is_apart) and (cached > prompt or is_apart):
         total = None if rest == 0 else total
         added = cached, 0
     elif rest:
         sums = ((cached, 0), (0, reasoning), (cached, reasoning), (read or 0, 0), (written or 0, 0))
-        added = next((extra for extra in sums if sum(extra) == rest), (cached if cached > (given or 0) else 0, 0))
-    given = given if given is None else given + added[0]
-    made = made + added[1] if made is not None else made
-    return Usage(given, made, total, read, written, thought, cost)
+        added = next((extra for extra in sums if sum(extra) == rest), (cached if cached > (prompt or 0) else 0, 0))
+    prompt = prompt if prompt is None else prompt + added[0]
+    completion = completion + added[1] if completion is not None else completion
+    return Usage(prompt, completion, total, read, written, thought, cost)
 
 
 def find_value(attrs: Attributes, names: Sequence[str]) -> tuple[str, Any] | None:
@@ -449,7 +449,7 @@ def scores_of_span(span_id: str | None, attrs: Attributes, events: Sequence[Even
         scores += scores_of_event(span_id, Event(_EVENT, None, attrs, {}))
     if len(scores) < 2:
         return tuple(scores)
-    return tuple({(one.name, one.value, one.passed, one.reason): one for one in reversed(scores)}.values())[::-1]
+    return tuple({(item.name, item.value, item.passed, item.reason): item for item in reversed(scores)}.values())[::-1]
 
 
 def scores_of_event(span_id: str | None, event: Event) -> Iterator[Score]:

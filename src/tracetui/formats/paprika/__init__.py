@@ -183,14 +183,14 @@ def failing_step(facts: ExecutionRecord, steps: Sequence[Step]) -> int | None:
 
 
 def _usage(tokens: Tokens) -> Usage | None:
-    given = tokens.prompt_tokens if tokens.prompt_tokens is not None else tokens.input_tokens
-    made = tokens.completion_tokens if tokens.completion_tokens is not None else tokens.output_tokens
+    prompt = tokens.prompt_tokens if tokens.prompt_tokens is not None else tokens.input_tokens
+    completion = tokens.completion_tokens if tokens.completion_tokens is not None else tokens.output_tokens
     total = tokens.total_tokens
-    if type(given) is not int or type(made) is not int or type(total) is not int:
-        given, made, total = integer(given), integer(made), integer(total)
-        if given is None and made is None and total is None:
+    if type(prompt) is not int or type(completion) is not int or type(total) is not int:
+        prompt, completion, total = integer(prompt), integer(completion), integer(total)
+        if prompt is None and completion is None and total is None:
             return None
-    return Usage(given, made, total)
+    return Usage(prompt, completion, total)
 
 
 def integer(value: Any) -> int | None:
@@ -354,8 +354,10 @@ def _totals_usage(facts: ExecutionRecord) -> Usage | None:
     if facts.totals is None:
         return None
     totals = facts.totals.prompt_tokens, facts.totals.completion_tokens, facts.totals.total_tokens
-    given, made, total = (count if (count := integer(value)) is not None and count >= 0 else None for value in totals)
-    return None if given is None and made is None and total is None else Usage(given, made, total)
+    prompt, completion, total = (
+        count if (count := integer(value)) is not None and count >= 0 else None for value in totals
+    )
+    return None if prompt is None and completion is None and total is None else Usage(prompt, completion, total)
 
 
 def _cause(facts: ExecutionRecord, steps: Sequence[Step] | None) -> FirstError | None:

@@ -333,12 +333,12 @@ def _joined(root: Events, events: Sequence[Any]) -> Trace:
 
 def _events(outline: Outline) -> Trace:
     root, records = outline.record(_EVENTS, "events"), list(outline.records("events", _EVENT))
-    trace = _joined(root, [one.value for one in records])
-    trace.records = [one.raw for one in records]
+    trace = _joined(root, [record.value for record in records])
+    trace.records = [record.raw for record in records]
     attributes = outline.values("events")
-    frame = [one for one in records if isinstance(one.value, Start | End)]
-    first = next((one for one in frame if isinstance(one.value, Start)), None)
-    last = next((one for one in reversed(frame) if isinstance(one.value, End)), None)
+    frame = [record for record in records if isinstance(record.value, Start | End)]
+    first = next((record for record in frame if isinstance(record.value, Start)), None)
+    last = next((record for record in reversed(frame) if isinstance(record.value, End)), None)
     ended: dict[str, Any] = {}
     for number, record in enumerate(frame):
         name, shown = ("run_start", "input_args") if isinstance(record.value, Start) else ("run_end", "output")

@@ -146,7 +146,7 @@ class Test:
             return start, zone, round((end - start) * 1000, 3)  # times have microseconds
         if start is None:
             starts = [time for turn in self.turns or () if (time := turn.started_at)[0] is not None]
-            start, zone = min(starts, key=lambda one: one[0] or 0.0, default=(None, None))
+            start, zone = min(starts, key=lambda time: time[0] or 0.0, default=(None, None))
         return start, zone, milliseconds(self.stats.execution_time_seconds)
 
 
@@ -205,9 +205,9 @@ def _test_id(own: Any) -> str | None:
 
 def _usage(test: Test) -> Usage | None:
     spent = merged(Spent, test.stats, test.stats.token_usage)
-    given = spent.prompt_tokens if spent.input_tokens is None else spent.input_tokens
-    made = spent.completion_tokens if spent.output_tokens is None else spent.output_tokens
-    return Usage(given, made, spent.total_tokens) or None
+    prompt = spent.prompt_tokens if spent.input_tokens is None else spent.input_tokens
+    completion = spent.completion_tokens if spent.output_tokens is None else spent.output_tokens
+    return Usage(prompt, completion, spent.total_tokens) or None
 
 
 def _scores(test: Test) -> Iterator[Score]:
@@ -334,7 +334,9 @@ def run_body(test: Test, error: FirstError | None) -> RunBody:
 
 
 def _criterion(item: Judged) -> Criterion:
-    turns = (int(one) if isinstance(one, str) and _DIGITS.fullmatch(one) else one for one in item.relevant_turns or ())
+    turns = (
+        int(turn) if isinstance(turn, str) and _DIGITS.fullmatch(turn) else turn for turn in item.relevant_turns or ()
+    )
     steps = tuple(turn for turn in turns if isinstance(turn, int) and not isinstance(turn, bool))
     return Criterion(item.criterion or "", item.met, item.evidence or "", steps)
 

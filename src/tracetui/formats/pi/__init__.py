@@ -126,7 +126,7 @@ class Session(BranchedConversation):
             parent = ROOT if record.parent_id is None else record.parent_id
             if parent is not UNSET and parent != self.leaf.ident and parent in self.nodes:
                 path = self.path_to(parent)
-                self.go(path, f"{BRANCH}{path.left[0].ident}" if path.left else "", ident, line)
+                self.go(path, f"{BRANCH}{path.abandoned[0].ident}" if path.abandoned else "", ident, line)
         if when is not None:
             if self.forked is None or self.copying:
                 self._check_copying(when)

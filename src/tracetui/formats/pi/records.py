@@ -467,7 +467,7 @@ class Other(Struct, gc=False, rename="camel"):
 SCHEMA: Final = Schema[Any](
     reduce(
         or_,
-        (_note(kind, *one) for kind, one in _NOTES.items()),
+        (_note(kind, *note) for kind, note in _NOTES.items()),
         Talk | Begin | Compaction | CustomMessage | BranchSummary | Spent,
     ),
     Other,

@@ -39,12 +39,12 @@ class SweAgent:
         head = file.head
         if head.lstrip()[:1] == b"[":
             return LIKELY if b'"role"' in head and _PROMPTS.search(head) else NO
-        names = _OWN.intersection(names_found := frozenset(top_names(head)))
+        names = _OWN.intersection(all_names := frozenset(top_names(head)))
         if b"trajectory" in names:
             return _score(head, b'"action"', b'"observation"', b'"response"', b'"thought"')
         if names & {b"messages", b"info"} and _MINI.search(head):
             return CERTAIN
-        if len(names) < len(names_found):
+        if len(names) < len(all_names):
             return NO
         if b"history" in names:
             return _score(head, b'"role"', b'"agent"', b'"action"', b'"thought"')

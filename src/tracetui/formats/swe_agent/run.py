@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final
 from msgspec import Raw, Struct
 
 from tracetui.errors import FormatError
-from tracetui.formats.bodies import parts_in, text_in
+from tracetui.formats.bodies import as_parts, text_in
 from tracetui.formats.decode import decode, decode_value
 from tracetui.formats.document import Outline, Record
 from tracetui.formats.grading import MOST_BYTES, is_environment, plain_name, why_no_test_ran
@@ -217,7 +217,8 @@ def calls_of(message: Message | None, step: Step | None) -> list[Call]:
     if message.extra.actions is not None:
         names = {string(call.get("id")): child(call, "function").get("name") for call in asked}
         commands = [
-            (string(one.get("command")) or "", one.get("tool_call_id")) for one in map(mapping, message.extra.actions)
+            (string(call.get("command")) or "", call.get("tool_call_id"))
+            for call in map(mapping, message.extra.actions)
         ]
         return [Call(word(names.get(string(i))) or "bash", {"command": c}, c.strip(), string(i)) for c, i in commands]
     if asked:
@@ -427,13 +428,13 @@ def _outcome(answer: Message | None, step: Step | None, then: Message | None) ->
 def _usage(message: Message) -> Usage | None:
     """The usage of one response, in the chat API or the Responses API: input includes cached input."""
     used = mapping(message.usage) or child(message.extra.response, "usage")
-    given, made = ("prompt", "completion") if "prompt_tokens" in used else ("input", "output")
+    prompt, completion = ("prompt", "completion") if "prompt_tokens" in used else ("input", "output")
     usage = Usage(
-        input_tokens=natural(used.get(f"{given}_tokens")),
-        output_tokens=natural(used.get(f"{made}_tokens")),
-        cache_read_tokens=natural(child(used, f"{given}_tokens_details").get("cached_tokens")),
+        input_tokens=natural(used.get(f"{prompt}_tokens")),
+        output_tokens=natural(used.get(f"{completion}_tokens")),
+        cache_read_tokens=natural(child(used, f"{prompt}_tokens_details").get("cached_tokens")),
         cache_creation_tokens=natural(used.get("cache_creation_input_tokens")),
-        reasoning_tokens=natural(child(used, f"{made}_tokens_details").get("reasoning_tokens")),
+        reasoning_tokens=natural(child(used, f"{completion}_tokens_details").get("reasoning_tokens")),
         cost_usd=message.extra.cost,
     )
     return usage or None
@@ -660,7 +661,7 @@ def _step_body(at: SpanRef) -> Body:
     fields = _fields(at.step)
     response, thought = fields.get("response"), fields.get("thought")
     calls = calls_of(at.message.value if at.message else None, at.step.value if at.step else None)
-    parts, rest = parts_in(response)
+    parts, rest = as_parts(response)
     shown = {"response", *(_OF_COMMAND if calls else ()), *(["thought"] if thought == response else [])}
     asked = _conversation(fields.get("query"))
     shown |= {"query"} if asked else set()
@@ -707,7 +708,7 @@ def _message_body(record: Record) -> Body:
     """A message; all fields except its text and calls keep their names."""
     fields, message = _fields(record), record.value
     content, thought = fields.get("content"), text(fields.get("reasoning_content"))
-    parts, rest = parts_in(content)
+    parts, rest = as_parts(content)
     answered = "" if parts else responded(fields.get("output"))
     parts = [*([Reasoning(thought)] if thought else []), *parts, *([Text(answered)] if answered else [])]
     shown = ["content", *(["role"] if string(fields.get("role")) else []), *(["reasoning_content"] if thought else [])]

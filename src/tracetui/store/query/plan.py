@@ -64,7 +64,7 @@ class Columns(Generic[T]):
         """Whether costly values of all items of this query are cached."""
         return bool(self._cached)
 
-    def of(self, name: str, get: Getter[T], items: list[T]) -> list[Any]:
+    def get(self, name: str, get: Getter[T], items: list[T]) -> list[Any]:
         """Return the value of each item, never None. For all items of the query, only new items are computed."""
         if len(items) < len(self._items):
             return list(map(get, items))
@@ -142,7 +142,7 @@ class Comparison(_Masked[T]):
 
     def mask(self, items: list[T], columns: Columns[T]) -> Mask:
         name = self._cache_as
-        column = columns.of(name, self._get, items) if name else map(self._get, items)
+        column = columns.get(name, self._get, items) if name else map(self._get, items)
         return map(_TestResults(self._test).__getitem__ if self._repeats else self._test, column)
 
     def holds(self, item: T) -> bool:
@@ -178,13 +178,13 @@ class WordSearch(_Masked[T]):
         self._without = without
 
     def mask(self, items: list[T], columns: Columns[T]) -> Mask:
-        hays = columns.of("", self._hay, items)
+        hays = columns.get("", self._hay, items)
         there = [map(contains, hays, repeat(word)) for word in self._words]
         not_there = [map(not_, map(contains, hays, repeat(word))) for word in self._without]
         return _all_of((*there, *not_there), len(items))
 
     def keep(self, items: list[T], columns: Columns[T]) -> list[T]:
-        hays = columns.of("", self._hay, items)
+        hays = columns.get("", self._hay, items)
         for words, wanted in ((self._words, True), (self._without, False)):
             for word in words:
                 contained = list(map(contains, hays, repeat(word)))
@@ -324,7 +324,7 @@ class Candidates(NamedTuple):
     """The runs to request from a store."""
 
     condition: Condition
-    left: tuple[str, ...]
+    rest: tuple[str, ...]
     """Parts of the query that the condition leaves out."""
 
 

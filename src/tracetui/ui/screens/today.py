@@ -344,7 +344,7 @@ class LiveScreen(_Page):
                 if ref in self._read:
                     self._read[ref] = self._read[ref][0], run
             self._busy = not progress.finished
-        if progress is not None or mail.found:
+        if progress is not None or mail.files:
             self.show_rows()
 
     def show_rows(self) -> None:
