@@ -1,15 +1,15 @@
 """A plugin of mypy: where text of a trace would be taken for ours, in a call of `Clean`, `Masked` or `exact`.
 
-Such a call may hold no field of the model in which a trace may say anything. Local names are followed to their
+Such a call may hold no field in which a trace may say anything. Local names are followed to their
 assignments; parts that are literals, numbers, members of an enumeration or `Clean` already are ours. The plugin doesn't
-follow a plain `str` through parameters and results of our functions, nor through attributes outside the model.
+follow a plain `str` through parameters and results of our functions, nor `Clean` through our classes outside the model.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
 from itertools import chain
 from typing import Final
 
@@ -31,7 +31,8 @@ from mypy.types import (
 UNMASKED: Final = ErrorCode("unmasked", "Text of a trace is taken for ours", "tracetui")
 GATE: Final = "tracetui.text."
 MODEL: Final = ("tracetui.model.", "tracetui.redact.")
-SAFE: Final = frozenset({f"{GATE}Clean", "builtins.int", "builtins.float", "builtins.bool"})
+OURS: Final = ("tracetui.",)
+SAFE: Final = frozenset({f"{GATE}Clean", f"{GATE}Masked", "builtins.int", "builtins.float", "builtins.bool"})
 """Types whose values can't hold a character that a trace chooses, unless it is clean."""
 ITERABLES: Final = frozenset(
     {
@@ -39,7 +40,8 @@ ITERABLES: Final = frozenset(
         *(f"typing.{name}" for name in ("Iterable", "Sequence", "Iterator", "Generator", "Collection", "Mapping")),
     }
 )
-CASTS: Final = frozenset(f"{GATE}{name}" for name in ("Clean", "Masked", "exact"))
+CASTS: Final = {f"{GATE}Clean": MODEL, f"{GATE}Masked": OURS, f"{GATE}exact": OURS}
+"""What makes text displayable without masking it, and where the classes are whose fields it may not take."""
 FILLERS: Final = frozenset({"append", "extend", "insert", "add", "update", "appendleft", "setdefault"})
 ELSEWHERE: Final = frozenset(
     {"node", "info", "analyzed", "names", "imports", "original_def", "impl", "unanalyzed_items"}
@@ -83,9 +85,11 @@ class Sources:
     def _assign(self, target: nodes.Node | None, value: nodes.Expression | None) -> None:
         match target:
             case nodes.TupleExpr() | nodes.ListExpr():
-                is_pairwise = isinstance(value, nodes.TupleExpr) and len(value.items) == len(target.items)
-                for i, item in enumerate(target.items):
-                    self._assign(item, value.items[i] if is_pairwise else value)
+                values: list[nodes.Expression | None] = [value] * len(target.items)
+                if isinstance(value, nodes.TupleExpr) and len(value.items) == len(target.items):
+                    values = [*value.items]
+                for item, part in zip(target.items, values, strict=True):
+                    self._assign(item, part)
             case nodes.StarExpr():
                 self._assign(target.expr, value)
             case nodes.IndexExpr():
@@ -111,8 +115,10 @@ def _nodes_in(file: nodes.MypyFile) -> Iterator[nodes.Node]:
 
 
 @cache
-def _attributes(kind: type[nodes.Node]) -> frozenset[str]:
-    names = (getattr(base, "__mypyc_attrs__", None) or getattr(base, "__slots__", ()) for base in kind.__mro__)
+def _attributes(kind: type[object]) -> frozenset[str]:
+    names: Iterator[Iterable[str]] = (
+        getattr(base, "__mypyc_attrs__", None) or getattr(base, "__slots__", ()) for base in kind.__mro__
+    )
     return frozenset(chain.from_iterable(names))
 
 
@@ -146,26 +152,27 @@ def _assignments(node: nodes.Node) -> Iterator[tuple[nodes.Node | None, nodes.Ex
 class Parts:
     """Finds the parts of an expression that are text of a trace."""
 
-    def __init__(self, checker: TypeChecker, sources: Sources) -> None:
+    def __init__(self, checker: TypeChecker, sources: Sources, owners: tuple[str, ...]) -> None:
+        self._owners = owners
         self._checker = checker
         self._sources = sources.of
         self._followed: set[nodes.SymbolNode] = set()
 
     def foreign(self, value: nodes.Expression | None) -> Iterator[nodes.Expression]:
-        """The fields of the model that an expression may hold."""
+        """The fields with text of a trace that an expression may hold."""
         if value is None or self._is_ours(value):
             return
-        if isinstance(value, nodes.MemberExpr) and value.name in FREE_TEXTS and self._is_of_model(value.expr):
+        if isinstance(value, nodes.MemberExpr) and value.name in FREE_TEXTS and self._holds_traces(value.expr):
             yield value
         else:
             for part in self._inner(value):
                 yield from self.foreign(part)
 
-    def _is_of_model(self, owner: nodes.Expression) -> bool:
+    def _holds_traces(self, owner: nodes.Expression) -> bool:
         kind = get_proper_type(self._type_of(owner))
         kinds = map(get_proper_type, kind.items) if isinstance(kind, UnionType) else [kind]
         classes = [kind.type for kind in kinds if isinstance(kind, Instance)]
-        return any(owner.fullname.startswith(MODEL) and not owner.is_enum for owner in classes)
+        return any(owner.fullname.startswith(self._owners) and not owner.is_enum for owner in classes)
 
     def _type_of(self, value: nodes.Expression) -> Type | None:
         try:
@@ -220,15 +227,15 @@ class MaskingPlugin(Plugin):
     _sources: Sources
 
     def get_function_hook(self, fullname: str) -> Callable[[FunctionContext], Type] | None:
-        return self._cast if fullname in CASTS else None
+        return partial(self._cast, CASTS[fullname]) if fullname in CASTS else None
 
-    def _cast(self, context: FunctionContext) -> Type:
+    def _cast(self, owners: tuple[str, ...], context: FunctionContext) -> Type:
         checker = context.api
         assert isinstance(checker, TypeChecker)
         if checker.tree is not self._file:
             self._file, self._sources = checker.tree, Sources(checker.tree)
         for value in context.args[0][:1] if context.args else []:
-            for part in Parts(checker, self._sources).foreign(value):
+            for part in Parts(checker, self._sources, owners).foreign(value):
                 place = f"line {part.line}, column {part.column + 1}"
                 context.api.fail(f"Text of a trace is taken for ours: {place}", context.context, code=UNMASKED)
         return context.default_return_type
