@@ -8,9 +8,8 @@ follow a plain `str` through parameters and results of our functions, nor `Clean
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, partial
-from itertools import chain
 from typing import Final
 
 from mypy import nodes, patterns
@@ -111,15 +110,15 @@ def _nodes_in(file: nodes.MypyFile) -> Iterator[nodes.Node]:
         elif isinstance(node, nodes.Node) and node not in seen:
             seen.add(node)
             yield node
-            rest.extend(getattr(node, name) for name in _attributes(type(node)) - ELSEWHERE)
+            names = _attributes(type(node))  # type: ignore[arg-type]  # of typeshed's `Hashable`
+            rest.extend(getattr(node, name) for name in names - ELSEWHERE)
 
 
 @cache
-def _attributes(kind: type[object]) -> frozenset[str]:
-    names: Iterator[Iterable[str]] = (
-        getattr(base, "__mypyc_attrs__", None) or getattr(base, "__slots__", ()) for base in kind.__mro__
-    )
-    return frozenset(chain.from_iterable(names))
+def _attributes(kind: type[nodes.Node]) -> frozenset[str]:
+    """The names of a node's attributes, in a compiled mypy or not."""
+    listed = ("__mypyc_attrs__", "__slots__")
+    return frozenset(name for base in kind.__mro__ for names in listed for name in getattr(base, names, ()))
 
 
 def _assignments(node: nodes.Node) -> Iterator[tuple[nodes.Node | None, nodes.Expression | None]]:
