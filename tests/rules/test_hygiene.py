@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from tests.rules.lint import forbidden, leaving, markup
-from tests.rules.unmasked import unmasked
 from tests.shared import ROOT
 
 SOURCE = ROOT / "src" / "tracetui"
@@ -19,9 +18,6 @@ FILES = sorted(SOURCE.rglob("*.py"))
 UI = [path for path in FILES if path.is_relative_to(SOURCE / "ui")]
 OPENING = ("sources/", "state/", "demo/", "testing/")
 """Folders whose modules open files: traces, the user's own state, and what they write themselves."""
-
-NOT_OF_TRACES = {"masking.py": "the documented way out: no redactor", "ui/widgets/prompt.py": "what the user types"}
-"""Modules that show a text with the name of a field of the model as it is, and why."""
 
 
 def relative(path: Path) -> str:
@@ -48,25 +44,6 @@ def test_no_dangerous_names() -> None:
 
     assert findings(partial(forbidden, may_open=True), opening) == []
     assert findings(forbidden, [path for path in FILES if path not in opening]) == []
-
-
-def test_text_of_traces_is_not_shown_as_it_is() -> None:
-    assert {one.partition(":")[0] for one in findings(unmasked, FILES)} == NOT_OF_TRACES.keys()
-
-
-@pytest.mark.parametrize(
-    ("call", "is_found"),
-    [
-        ("exact(run.prompt, 80)", True),
-        ('exact(f"{span.name} {span.preview}")', True),
-        ('Masked(run.name or "—")', True),
-        ("exact(mask(run.prompt))", False),
-        ("exact(run.ref.address)", False),
-        ("one_line(run.prompt)", False),
-    ],
-)
-def test_text_of_a_trace_that_is_taken_for_ours_is_seen(call: str, is_found: bool) -> None:
-    assert bool([*unmasked(call)]) == is_found
 
 
 def findings(rule: Callable[[str], Iterable[str]], paths: Iterable[Path]) -> list[str]:

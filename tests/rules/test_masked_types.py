@@ -10,13 +10,20 @@ from pathlib import Path
 from tests.shared import ROOT
 
 HEADER = """\
-from tracetui import masking
-from tracetui.model import RunSummary
+from tracetui import masking, text
+from tracetui.model import Run, RunSummary
 from tracetui.redact import Excerpt, Redactor
-from tracetui.text import Clean, clean, clean_lines, exact, one_line
+from tracetui.text import Clean, Masked, clean, clean_lines, exact, one_line
 from tracetui.views.rows import Piece
 
-def show(run: RunSummary, cut: Excerpt, redactor: Redactor) -> None:
+def show(run: RunSummary, whole: Run, cut: Excerpt, redactor: Redactor) -> None:
+    name = run.name
+    names = [f'{span.name} ' for span in whole.spans]
+    found: list[str] = []
+    for span in whole.spans:
+        error = span.error
+        found.append(error.message if error else '')
+    ours = 'run' if names else 'runs'
 """
 REJECTED = (
     "Piece(run.prompt or '')",
@@ -30,6 +37,16 @@ REJECTED = (
     "Piece(exact(cut))",
     "Piece(masking.one_line(cut))",
     "Piece(one_line(cut.whole))",
+    "Piece(Clean(run.name))",
+    "Piece(Clean(f'{whole.spans[0].name}: 2'))",
+    "Piece(Clean(error.message if error else ''))",
+    "Piece(Clean(name))",
+    "Piece(Clean(' '.join(names)))",
+    "Piece(Clean(', '.join(reversed(found))))",
+    "Piece(Clean(str(run.name)[:20].strip() + '…'))",
+    "Piece(exact(name))",
+    "Piece(text.exact(f'{run.ref.address} {names[0]}'))",
+    "Piece(one_line(Masked(name)))",
 )
 ACCEPTED = (
     "Piece(masking.one_line(run.name))",
@@ -39,6 +56,9 @@ ACCEPTED = (
     "Piece(masking.excerpt(cut))",
     "Piece(exact(run.ref.address))",
     "Piece(one_line(Clean('ours')))",
+    "Piece(Clean(f'{len(names)} {ours}: {masking.one_line(run.name)}'))",
+    "Piece(Clean(', '.join(masking.one_line(label) for label in names)))",
+    "Piece(exact(f'{run.id} {run.ref.format}'))",
 )
 
 
@@ -50,5 +70,8 @@ def test_raw_text_of_a_trace_is_no_displayable_text(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mypy", *options, str(snippet)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=ROOT)
     first = HEADER.count("\n") + 1
-    lines = {int(number) - first for number in re.findall(r"snippet\.py:(\d+): error: .*\[arg-type\]", done.stdout)}
+    lines = {
+        int(number) - first
+        for number in re.findall(r"snippet\.py:(\d+): error: .*\[(?:arg-type|unmasked)\]", done.stdout)
+    }
     assert lines == {*range(len(REJECTED))}, done.stdout

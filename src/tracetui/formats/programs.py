@@ -123,5 +123,5 @@ def resume_command(run: RunSummary) -> str | None:
     if not command or not _ID.fullmatch(run.id) or any(exact(argument) != argument for argument in command):
         return None
     resume, folder = shlex.join(command), run.source or ""
-    is_whole = folder.startswith("/") and len(folder) < PREVIEW and exact(folder) == folder
+    is_whole = folder.startswith("/") and len(folder) < PREVIEW and exact(folder) == folder  # type: ignore[unmasked]
     return f"cd {shlex.quote(folder)} && {resume}" if is_whole else resume

@@ -228,8 +228,8 @@ class QueryQuestion(Question):
 
     def _fault(self, text: str, error: QueryError) -> Line:
         """Error message of a query, below its position if it fits."""
-        message = exact(error.message)
-        column = cells(exact(text[: error.column])) + cells(exact(self.title)) + LABEL_MARGIN
+        message = exact(error.message)  # type: ignore[unmasked]  # what the user typed
+        column = cells(exact(text[: error.column])) + cells(exact(self.title)) + LABEL_MARGIN  # type: ignore[unmasked]
         if column + 2 + cells(message) > self._width:
             return tuple(fit((Piece(message, "status.warn"),), self._width))
         return Piece(Clean(f"{' ' * column}^ "), "status.warn bold"), Piece(message, "status.warn")
