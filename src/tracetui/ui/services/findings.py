@@ -134,7 +134,7 @@ class Comparisons:
             return f"its original, {run.replay_of or run.replay_of_path}, isn't in this directory"
         if replays:
             return run.ref, replays
-        return "no original or replay  ·  Space marks two runs  ·  d compares them"
+        return "no original or replay  ·  in the list of runs, Space marks two  ·  d compares them"
 
     def available_commands(self, commands: Sequence[Command], ref: RunRef | None) -> Sequence[Command]:
         """The commands applicable to a run: without ``D`` if it has no partner, or none yet."""

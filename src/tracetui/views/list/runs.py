@@ -192,8 +192,8 @@ class RunRows:
 
     @property
     def least_width(self) -> int:
-        """Cells of a list beside a run: the list of a home shows cost, time and steps."""
-        return HOME_WIDTH if "title" in self._facts and self.costed else NARROWEST
+        """Cells of a list beside a run: the list of a home shows cost, time and steps, or may once all is counted."""
+        return HOME_WIDTH if "title" in self._facts and (self.costed or not self._counted) else NARROWEST
 
     @property
     def chosen_width(self) -> int:
@@ -252,8 +252,15 @@ class RunRows:
     @cached_property
     def costed(self) -> bool:
         """Whether any of the first runs has a cost, recorded or estimated."""
-        runs = (item for item in islice(self._items, _SAMPLE) if isinstance(item, RunSummary))
-        return any(spending.of_run(run).usd is not None for run in runs)
+        return any(spending.of_run(run).usd is not None for run in self._first_runs())
+
+    @cached_property
+    def _counted(self) -> bool:
+        """Whether the first runs are counted: what they lack, no later pass adds."""
+        return all(run.deep for run in self._first_runs())
+
+    def _first_runs(self) -> Iterator[RunSummary]:
+        return (item for item in islice(self._items, _SAMPLE) if isinstance(item, RunSummary))
 
     def _group_sum(self, index: int) -> spending.Spending:
         """What the runs of a group used, by the row of its heading."""
