@@ -28,7 +28,7 @@ PLACES = {
     "key": lambda: setattr(main.MainScreen, "perform", bug),
     "paint": lambda: setattr(LineView, "strip_at", bug),
     "frame": lambda: setattr(main, footer.__name__, bug),
-    "timer": lambda: setattr(TraceApp, "opened", bug),
+    "timer": lambda: setattr(TraceApp, "finish_opening", bug),
     "thread": lambda: setattr(deep_reader.DeepReader, "look", bug),
     "end": lambda: setattr(LinuxDriver, "stop_application_mode", _bug_at_the_end),
 }

@@ -61,7 +61,7 @@ def top(**fields: Any) -> Record:
 
 
 @pytest.mark.parametrize(
-    ("made", "score"),
+    ("fields", "score"),
     [
         (
             event(RESULT, name="kindness", score_value=0.25, score_label="Fail", explanation="It was curt."),

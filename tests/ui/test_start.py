@@ -101,5 +101,5 @@ def test_nothing_is_loaded_that_the_first_rows_do_not_need(program: str, tmp_pat
     )
 
     loaded = done.stdout.split("\n")[-2].split()
-    assert "tracetui.views.list.runs" in loaded
+    assert "tracetui.views.list.result" in loaded
     assert [name for name in loaded if any(name == late or name.startswith(f"{late}.") for late in LATER)] == []

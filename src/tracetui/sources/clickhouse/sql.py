@@ -198,9 +198,9 @@ def _listed(attributes: _Attributes, *, typed: bool) -> Iterator[str]:
         f"uniqExactArray(if({call}, [SpanId, ParentSpanId], [ParentSpanId]))"
     )
     tokens = "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"
-    used = f"arrayFilter(name -> match(name, '(?i)token|usage|cost'), {names})"
+    used = f"arrayFilter(item -> match(item, '(?i)token|usage|cost'), {names})"
     models = "gen_ai.response.model", "gen_ai.request.model"
-    modeled = f"arrayFilter(name -> match(name, '(?i)model'), {names})"
+    modeled = f"arrayFilter(item -> match(item, '(?i)model'), {names})"
     yield "TraceId"
     yield "count() AS Spans"
     yield "uniqExact(SpanId) AS Ids"
@@ -347,9 +347,9 @@ def _may_fail(attributes: _Attributes) -> str:
 
 
 def _may_be_scored(attributes: _Attributes) -> str:
-    events = "arrayExists(name -> startsWith(name, 'gen_ai.evaluation.'), Events.Name)"
-    parts = " OR ".join(f"position(name, '{part}') > 0" for part in ("evaluation", "annotation"))
-    return f"{events} OR arrayExists(name -> {parts}, {attributes.names})"
+    events = "arrayExists(item -> startsWith(item, 'gen_ai.evaluation.'), Events.Name)"
+    parts = " OR ".join(f"position(item, '{part}') > 0" for part in ("evaluation", "annotation"))
+    return f"{events} OR arrayExists(item -> {parts}, {attributes.names})"
 
 
 class _Having:
@@ -396,14 +396,14 @@ class _Having:
         places = [contains(name) for name in ("SpanName", "ServiceName", "ScopeName", "StatusMessage", "TraceId")]
         if self._schema.typed:
             places += [contains(f"toString({name})") for name in ("SpanAttributes", "ResourceAttributes")]
-            places.append(f"arrayExists(value -> {contains('toString(value)')}, Events.Attributes)")
+            places.append(f"arrayExists(item -> {contains('toString(item)')}, Events.Attributes)")
         else:
             places += [
-                f"arrayExists(value -> {contains('one')}, mapValues({name}))"
+                f"arrayExists(item -> {contains('item')}, mapValues({name}))"
                 for name in ("SpanAttributes", "ResourceAttributes")
             ]
             places.append(
-                f"arrayExists(each -> arrayExists(value -> {contains('one')}, mapValues(each)), Events.Attributes)"
+                f"arrayExists(each -> arrayExists(item -> {contains('item')}, mapValues(each)), Events.Attributes)"
             )
         return " OR ".join(places)
 
