@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -125,6 +126,24 @@ def listed(path: str, *, deep: bool = False) -> RunSummary:
 )
 def test_the_hash_is_that_of_the_runtime(value: Any, expected: str) -> None:
     assert input_hash(value) == expected
+
+
+JSON_VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats()
+    | st.text()
+    | st.sampled_from("\x7f\x00é\ud800"),
+    lambda values: st.lists(values, max_size=4) | st.dictionaries(st.text(max_size=4), values, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(JSON_VALUES)
+def test_the_input_hash_is_that_of_json_dumps(value: Any) -> None:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    assert input_hash(value) == hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def test_both_recipes_are_tried_and_the_one_that_fits_is_named() -> None:
