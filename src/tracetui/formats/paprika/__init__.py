@@ -549,8 +549,8 @@ def _expected_hashes(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _canonical(value: Any) -> str:
-    """The JSON of a value as `json.dumps` writes it for Paprika, with escapes for all that isn't ASCII; another writer's
-    gives other digits. Raises `RecursionError`.
+    """The JSON of a value as `json.dumps` writes it for Paprika, with escapes for all but ASCII; another writer
+    gives others. Raises `RecursionError`.
     """
     try:
         data = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
