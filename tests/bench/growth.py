@@ -331,7 +331,7 @@ def keys_while_it_loads(writer: Writer, what: str) -> Row:
     with screen.tracetui(writer.root) as terminal:
         terminal.wait_for(A_RUN, timeout=60)
         terminal.send("g", "enter")
-        terminal.wait_for(" Steps ", timeout=60)
+        terminal.wait_for(" (Steps|Story) ", timeout=60)
         keys = cycle(("down", "up"))
         loading = [screen.press(terminal, next(keys)).ms]
         while len(loading) < LINES or re.search(rf"{screen.LOADING}|reading …", terminal.text()):
