@@ -174,9 +174,9 @@ def _write_trial(folder: Path, name: str, number: int, letter: str, model: str, 
         "agent": {"name": "helpdesk", "version": "2.4.0", "model_name": model},
         "steps": steps,
         "final_metrics": {
-            "total_prompt_tokens": sum(one["prompt_tokens"] for one in used),
-            "total_completion_tokens": sum(one["completion_tokens"] for one in used),
-            "total_cost_usd": round(sum(one["cost_usd"] for one in used), 6),
+            "total_prompt_tokens": sum(usage["prompt_tokens"] for usage in used),
+            "total_completion_tokens": sum(usage["completion_tokens"] for usage in used),
+            "total_cost_usd": round(sum(usage["cost_usd"] for usage in used), 6),
             "total_steps": len(steps),
         },
     }

@@ -80,9 +80,9 @@ COUNTED: Final = frozenset({*_COUNTS, *_SUMS, "deep", "first_error", "last", "ti
 
 def check_format(fmt: Format, cases_dir: str | os.PathLike[str], *, seed: int = 1) -> None:
     """Run every check on every case below `cases_dir`. Raises `AssertionError`, also if there is no case."""
-    found = cases(cases_dir)
-    assert found, f"no <case>/input folder below {os.fspath(cases_dir)}"
-    for case in found:
+    case_dirs = cases(cases_dir)
+    assert case_dirs, f"no <case>/input folder below {os.fspath(cases_dir)}"
+    for case in case_dirs:
         check_sniff(fmt, case)
         check_summaries(fmt, case)
         check_ledger(fmt, case)
@@ -139,9 +139,9 @@ def check_ledger(fmt: Format, case: Path) -> None:
 def check_expected(fmt: Format, case: Path) -> None:
     """Check that the result equals ``expected.json``."""
     with copied(case) as root:
-        found = relative(_everything(fmt, root), str(root))
+        document = relative(_everything(fmt, root), str(root))
     expected = case / "expected.json"
-    text = json.dumps(found, indent=1, sort_keys=True) + "\n"
+    text = json.dumps(document, indent=1, sort_keys=True) + "\n"
     if os.environ.get(GOLDEN):
         expected.write_text(text, encoding="utf-8")
     assert expected.exists(), f"{expected} is missing; create it with {GOLDEN}=1 and review it"
@@ -235,8 +235,8 @@ def _stages(fmt: Format, path: str) -> tuple[list[RunSummary], list[RunSummary]]
 def _check_stages(fmt: Format, path: str, quick: list[RunSummary], deep: list[RunSummary]) -> list[Run]:
     """Check both stages against the whole runs; returns these."""
     runs = []
-    assert len({one.ref for one in deep}) == len(deep), f"{path}: two runs share an address"
-    _same([one.ref for one in quick], [one.ref for one in deep], f"{path}: runs of both stages")
+    assert len({run.ref for run in deep}) == len(deep), f"{path}: two runs share an address"
+    _same([run.ref for run in quick], [run.ref for run in deep], f"{path}: runs of both stages")
     for first, second in zip(quick, deep, strict=True):
         check_fields(first)
         check_fields(second)
@@ -248,12 +248,12 @@ def _check_stages(fmt: Format, path: str, quick: list[RunSummary], deep: list[Ru
 
 
 def _check_unread(run: Run) -> None:
-    where, size, found = run.summary.ref.address, run.summary.size, run.summary.unread or Unread()
+    where, size, lost = run.summary.ref.address, run.summary.size, run.summary.unread or Unread()
     unknown = [span for span in run.spans if span.operation is Operation.UNKNOWN]
     for span in unknown if size is not None else ():
         assert size_of(span.at), f"{where}: Span.at of {span.id}, a record of unknown kind, has no size"
-    assert found.kinds == kinds_of((span.name[:NAME_LENGTH], 1) for span in unknown), f"{where}: {found.kinds}"
-    assert size is None or found.size <= size, f"{where}: {found.size} of {size} bytes are lost"
+    assert lost.kinds == kinds_of((span.name[:NAME_LENGTH], 1) for span in unknown), f"{where}: {lost.kinds}"
+    assert size is None or lost.size <= size, f"{where}: {lost.size} of {size} bytes are lost"
 
 
 def check_quick(quick: RunSummary, deep: RunSummary, path: str) -> None:
@@ -281,12 +281,12 @@ def _everything(fmt: Format, root: Path) -> dict[str, Any]:
     problems: list[Any] = []
     for path in claimed(fmt, root):
         try:
-            found, noted = _summaries(fmt, path, deep=False)
+            summaries, noted = _summaries(fmt, path, deep=False)
         except FormatError as error:
             problems.append(plain(Problem(path, error.where, error.reason)))
             continue
         problems.extend(plain(problem) for problem in noted)
-        runs.extend(plain_run(read_run(fmt, summary.ref)) for summary in found)
+        runs.extend(plain_run(read_run(fmt, summary.ref)) for summary in summaries)
     return {"runs": runs, "problems": problems}
 
 
@@ -332,18 +332,18 @@ def _exceptions(case: Path) -> list[str]:
     return [pattern for line in lines if (pattern := line.partition("#")[0].strip())]
 
 
-def _same(found: Any, expected: Any, what: str) -> None:
+def _same(actual: Any, expected: Any, what: str) -> None:
     """Assert equality; the error names the first difference."""
-    assert found == expected, f"{what}: {_difference(found, expected, '')}"
+    assert actual == expected, f"{what}: {_difference(actual, expected, '')}"
 
 
-def _difference(found: Any, expected: Any, path: str) -> str:
-    if isinstance(found, dict) and isinstance(expected, dict):
-        for key in [*expected, *found]:
-            if found.get(key) != expected.get(key):
-                return _difference(found.get(key), expected.get(key), f"{path}.{key}")
-    if isinstance(found, list) and isinstance(expected, list) and len(found) == len(expected):
-        for i, (one, other) in enumerate(zip(found, expected, strict=True)):
-            if one != other:
-                return _difference(one, other, f"{path}[{i}]")
-    return f"{path} is {str(found)[:300]!r}, expected {str(expected)[:300]!r}"
+def _difference(actual: Any, expected: Any, path: str) -> str:
+    if isinstance(actual, dict) and isinstance(expected, dict):
+        for key in [*expected, *actual]:
+            if actual.get(key) != expected.get(key):
+                return _difference(actual.get(key), expected.get(key), f"{path}.{key}")
+    if isinstance(actual, list) and isinstance(expected, list) and len(actual) == len(expected):
+        for i, (item, expected_item) in enumerate(zip(actual, expected, strict=True)):
+            if item != expected_item:
+                return _difference(item, expected_item, f"{path}[{i}]")
+    return f"{path} is {str(actual)[:300]!r}, expected {str(expected)[:300]!r}"

@@ -81,15 +81,15 @@ def parse(data: bytes) -> tuple[list[Any], bool]:
 
 def places(value: Any) -> list[tuple[Any, Any]]:
     """(container, key or index) of every value within a JSON value."""
-    found: list[tuple[Any, Any]] = []
+    members: list[tuple[Any, Any]] = []
     todo = [value]
     while todo:
         item = todo.pop()
         keys = list(item) if isinstance(item, dict) else range(len(item)) if isinstance(item, list) else ()
         for key in keys:
-            found.append((item, key))
+            members.append((item, key))
             todo.append(item[key])
-    return found
+    return members
 
 
 def dumps(records: list[Any], document: bool, *, indent: int | None = None) -> bytes:
@@ -123,14 +123,14 @@ def _values(
     sources: dict[str, Parsed], random: Random, count: int
 ) -> Iterator[tuple[str, Iterator[tuple[str, bytes]]]]:
     """For each JSON file, its variants with replaced values."""
-    found = [(path, *place) for path, (records, _) in sources.items() for place in _kinds(records)]
-    random.shuffle(found)
-    first = {kind: number for number, (*_, kind) in reversed(list(enumerate(found)))}
-    order = sorted(range(len(found)), key=lambda number: first[found[number][-1]] != number)
+    members = [(path, *place) for path, (records, _) in sources.items() for place in _kinds(records)]
+    random.shuffle(members)
+    first = {kind: number for number, (*_, kind) in reversed(list(enumerate(members)))}
+    order = sorted(range(len(members)), key=lambda number: first[members[number][-1]] != number)
     junk = [*JUNK, *[_GONE] * 4]
     random.shuffle(junk)
     chosen: dict[str, list[tuple[Any, Any, Any]]] = {}
-    for number, (path, where, key, _) in zip(range(count), map(found.__getitem__, cycle(order)), strict=False):
+    for number, (path, where, key, _) in zip(range(count), map(members.__getitem__, cycle(order)), strict=False):
         chosen.setdefault(path, []).append((where, key, junk[number % len(junk)]))
     for path, parsed in sources.items():
         yield path, _replaced(parsed, chosen.get(path, []))

@@ -92,12 +92,12 @@ def copied(case: Path) -> Iterator[Path]:
 
 def claimed(fmt: Format, root: Path) -> list[str]:
     """Paths of the files below `root` that the format claims."""
-    found = []
+    paths = []
     for path in files(root):
         with LocalSource().open(path) as file:
             if fmt.sniff(file) > NO:
-                found.append(path)
-    return found
+                paths.append(path)
+    return paths
 
 
 def files(root: Path) -> list[str]:
@@ -205,9 +205,9 @@ class Shown:
 
 
 def _without_raw(value: Any) -> Any:
-    found = plain(value)
-    found.pop("raw", None)
-    return found
+    document = plain(value)
+    document.pop("raw", None)
+    return document
 
 
 def _is_empty(value: Any) -> bool:
@@ -265,10 +265,10 @@ class Follower:
         expected = {span["id"]: span for span in right["spans"]}
         assert sorted(self._spans) == sorted(expected), f"{label}: spans differ from a fresh read"
         for ident, document in expected.items():
-            found = {**self._spans[ident], "depth": document["depth"]}
-            if found["status"] == Status.RUNNING and not going:
-                found |= {"status": Status.UNKNOWN, "status_source": StatusSource.DERIVED}  # as in `RunBuilder`
-            assert found == document, f"{label}: {ident} was not returned again: {found}"
+            actual = {**self._spans[ident], "depth": document["depth"]}
+            if actual["status"] == Status.RUNNING and not going:
+                actual |= {"status": Status.UNKNOWN, "status_source": StatusSource.DERIVED}  # as in `RunBuilder`
+            assert actual == document, f"{label}: {ident} was not returned again: {actual}"
         try:
             run = plain_run(self._growing.run())
         except ALLOWED as error:
