@@ -109,7 +109,7 @@ def main() -> int:
                     "machine": f"Python {platform.python_version()}, {platform.system()}, {cores} cores",
                     "load": [began[1], _load()],
                     "options": f"{scale=}, {rounds=}",
-                    "rows": [row._asdict() | {"met": row.met} for row in rows],
+                    "rows": [row._asdict() | {"met": row.met} for row in rows if row.possible],
                 },
                 indent=1,
                 ensure_ascii=False,
