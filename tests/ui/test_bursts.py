@@ -130,6 +130,9 @@ async def come_to(app: TraceApp, pane: str) -> None:
                 app.main.become(replace(app.main.state, marked=tuple(app.main.runs.refs()[:3])))
             for key in WAYS[FILES if pane == BLAME else pane]:
                 await type_alone(app, key)
+            while pane == HITS and HITS not in getattr(app.screen, "views", ()):  # a thread searches
+                assert time.monotonic() < end, "the hits never open"
+                await asyncio.sleep(0.005)
         elif pane == BLAME and FILES in screen.views:
             while not isinstance(screen.views[FILES].rows, EffectRows):
                 assert time.monotonic() < end, "the files are never listed"
