@@ -39,7 +39,15 @@ from tracetui.model import (
 from tracetui.model.masked import unmasked
 from tracetui.store.address import span_title
 from tracetui.text import Clean, cost, duration, exact, grouped, measured, quantity, tokens
-from tracetui.views.labels import COPIES, UNENDED, errors_inside, number, outcome_word, score_line, state_word
+from tracetui.views.labels import (
+    COPIES,
+    errors_inside,
+    number,
+    outcome_word,
+    score_line,
+    state_replaces_status,
+    state_word,
+)
 from tracetui.views.timeline.chart import tokens_of
 from tracetui.views.timeline.spans import loop_cost as cost_of
 from tracetui.views.timeline.spans import loop_title as loop_title
@@ -162,7 +170,8 @@ def facts(run: Run) -> Iterator[Fact]:
 def _outcome(run: Run) -> Iterator[Fact]:
     summary = run.summary
     state = state_word(summary, time.time())
-    if not (state and summary.status in UNENDED and summary.status_source is StatusSource.DERIVED):
+    is_recorded = summary.status_source is not StatusSource.DERIVED
+    if is_recorded or not (state and state_replaces_status(summary)):
         yield Fact("status", [_status(run)])
     if state:
         yield Fact("state", [Clean(f"{state} ({StatusSource.DERIVED.label})")])

@@ -401,7 +401,7 @@ def status_word(run: RunSummary) -> Clean:
     return WRONG_ANSWER if run.is_wrong and run.status in _HIDDEN else Clean(run.status.value)
 
 
-UNENDED: Final = (Status.UNKNOWN, Status.RUNNING)
+_UNENDED: Final = (Status.UNKNOWN, Status.RUNNING)
 """Statuses without an end: the state of a run says more."""
 
 
@@ -414,8 +414,14 @@ def state_word(run: RunSummary, now: float) -> Clean:
 def ending_words(run: RunSummary, now: float) -> list[Clean]:
     """The status and the state of a run that isn't followed; a state alone where the trace records no end."""
     status, state = status_word(run), state_word(run, now)
-    is_open = run.status in UNENDED and status == run.status.value
-    return [state] if state and is_open else [word for word in (status, state) if word]
+    if state and state_replaces_status(run):
+        return [state]
+    return [word for word in (status, state) if word]
+
+
+def state_replaces_status(run: RunSummary) -> bool:
+    """Whether the status of a run says less than its state: the trace records no end, and no wrong answer is known."""
+    return run.status in _UNENDED and status_word(run) == run.status.value
 
 
 def outcome_word(run: RunSummary, glyphs: Glyphs = UNICODE) -> Clean:
