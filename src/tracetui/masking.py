@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
+from typing import Final
 
 from tracetui import text as gate
 from tracetui.model import Run
@@ -89,6 +91,15 @@ def clean_lines(text: str) -> list[Clean]:
 def one_line(text: str, limit: int = 500) -> Clean:
     """`tracetui.text.one_line` with secrets masked."""
     return gate.one_line(mask(text), limit)
+
+
+def prose(text: str, limit: int = 500) -> Clean:
+    """A message on one line, without Markdown's marks of headings, emphasis and code."""
+    return one_line(_CODE.sub(r"\1", _MARKUP.sub(r"\1", text)), limit)
+
+
+_MARKUP: Final = re.compile(r"(?<!\S)#{1,6}\s+(?=\S)|```\w*\s|\s```(?!\S)|\*\*(?=\S)([^*\n]{1,300})(?<=\S)\*\*")
+_CODE: Final = re.compile(r"`([^`\n]{1,300})`")
 
 
 def masked_line(text: str, redactor: Redactor | None, limit: int = 500) -> Clean:

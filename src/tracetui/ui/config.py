@@ -18,9 +18,9 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -60,10 +60,11 @@ _LIST_CHOICES: Final = {"sort": SORTS, "group": GROUPS}
 
 def load() -> Config:
     """Load the user's settings, or the defaults if there is no file. Raises `UsageError` for an invalid file."""
-    path = settings_file()
+    path, values = settings_file(), read_settings()
     try:
-        config = msgspec.convert(read_settings(), Config)
+        config = msgspec.convert(values, Config)
     except ValueError as error:  # invalid type or name
+        _refuse_unknown(values)
         raise UsageError(f"{path}: {error}") from error
     for owner, choices in ((config, _CHOICES), (config.list, _LIST_CHOICES)):
         for name, allowed in choices.items():
@@ -76,6 +77,18 @@ def load() -> Config:
     rule(config)
     cache_limit(config)
     return config
+
+
+def _refuse_unknown(values: Mapping[str, Any]) -> None:
+    """Raise `UsageError` for a name that is no setting."""
+    section = values.get("list")
+    for schema, given, place in ((Config, values, ""), (ListConfig, section, " in [list]")):
+        names = [field.encode_name for field in msgspec.structs.fields(schema)]
+        for name in given if isinstance(given, Mapping) else ():
+            if name not in names:
+                suggestion = nearest(name, names)
+                hint = f"did you mean {suggestion!r}?" if suggestion else f"there are {', '.join(names)}"
+                raise UsageError(f"{settings_file()}: no setting {name!r}{place}; {hint}")
 
 
 def _columns(value: str | tuple[str, ...]) -> tuple[str, ...]:

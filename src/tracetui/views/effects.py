@@ -581,10 +581,12 @@ def audit_sentence(audit: Audit, allowed: Allowed) -> Line:
     return tuple(pieces)
 
 
-def audit_totals(audit: Audit) -> Line:
-    """Numbers of runs and effects, and the permission modes."""
-    counts = f"{quantity(len(audit.runs), 'run')} · {quantity(audit.outcomes.total(), 'effect')} recorded"
-    modes = [
-        f"{one_line(mode, 30) or 'mode not recorded'} {grouped(number)}" for mode, number in audit.modes.most_common(3)
-    ]
-    return (Piece(Clean(" · ".join((counts, *modes))), "sec"),)
+def audit_totals(audit: Audit, width: int) -> Line:
+    """Numbers of runs and effects, and as many permission modes as fit whole."""
+    pieces = [Piece(Clean(f"{quantity(len(audit.runs), 'run')} · {quantity(audit.outcomes.total(), 'effect')}"), "sec")]
+    for mode, number in audit.modes.most_common():
+        label = Piece(Clean(f" · {one_line(mode, 30) or 'mode not recorded'} {grouped(number)}"), "sec")
+        if width_of((*pieces, label)) > width:
+            break
+        pieces.append(label)
+    return tuple(pieces)

@@ -17,7 +17,7 @@ from tracetui import text
 from tracetui.analysis import spending
 from tracetui.analysis.liveness import CurrentState, State, current_state, state_of_summary
 from tracetui.formats import registry
-from tracetui.masking import clean, clean_lines, one_line
+from tracetui.masking import clean, clean_lines, one_line, prose
 from tracetui.model import (
     Ledger,
     Operation,
@@ -188,8 +188,14 @@ NO_TEXT: Final = Clean("no text recorded")
 
 
 def preview_text(span: Span, limit: int = 400) -> Clean:
-    """The preview of a span on one line, with ``…`` if its text goes on."""
-    return one_line(f"{span.preview}…" if len(span.preview) >= PREVIEW else span.preview, limit)
+    """The preview of a span on one line, with ``…`` if its text goes on; a message as prose."""
+    line = prose if span.operation in (Operation.CHAT, Operation.MESSAGE) else one_line
+    return line(f"{span.preview}…" if len(span.preview) >= PREVIEW else span.preview, limit)
+
+
+def prompt_text(run: RunSummary, limit: int = 200) -> Clean:
+    """The title of a run, else its prompt, as prose."""
+    return prose(run.title or run.prompt, limit)
 
 
 def argument(span: Span) -> Clean:
@@ -450,6 +456,13 @@ def cost_text(spent: spending.Spending) -> Clean:
     if spent.usd is None and not spent.tokens:
         return Clean("")
     return text.cost(spent.usd, estimated=spent.estimated)
+
+
+def run_cost(run: RunSummary) -> Clean:
+    """The cost of a run; ``copied`` where other runs count all that it used."""
+    if run.usage is None and run.counts_in is not None:
+        return Clean("copied")
+    return cost_text(spending.of_run(run))
 
 
 def spent_words(spent: spending.Spending) -> str:

@@ -18,7 +18,7 @@ from tracetui.model import RUNNING_STATES, Run, RunRef, RunState, RunSummary, Sp
 from tracetui.store.facts import run_time, total_tokens
 from tracetui.text import Clean, tokens, truncate_middle
 from tracetui.views.glyphs import UNICODE, Glyphs, kind_of
-from tracetui.views.labels import StateOf, cost_text, run_label
+from tracetui.views.labels import StateOf, cost_text, prompt_text, run_cost, run_label
 from tracetui.views.list.result import MessageOf, no_message
 from tracetui.views.list.runs import RunRows
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
@@ -366,7 +366,8 @@ class TodayRows:
         numbers = [cost_text(row.today), cost_text(row.week), *values]
         project = row.project if room >= _PATH else row.project.rstrip("/\\").rpartition("/")[2]
         copies = f" but {row.copies} cop{'ies' if row.copies > 1 else 'y'}" if row.copies else ""
-        label = Clean(f"all{copies}") if len(copies) + 6 <= room else Clean("all")
+        total = f"all{copies}" if row.week else f"{copies.removeprefix(' but ')}, counted in other runs"
+        label = Clean(total if len(total) + 3 <= room else "all")
         name = Clean(f"  {truncate_middle(clean(project, 200) or label, room - 3)}")
         styles = (style, style, *("dim" if row.project else "sec" for _ in values))
         cells = [
@@ -508,20 +509,21 @@ class LiveRows:
 
     def _first(self, live: LiveRun, width: int) -> list[Piece]:
         run = live.run.summary if live.run is not None else live.summary
+        counted = live.summary if live.summary.counts_in is not None else run
         sign = self._glyphs.paused if live.waits else self._glyphs.running
         silent = seconds(live.silent_ms) if live.silent_ms is not None else self._glyphs.missing
         numbers = {
             "silent": (silent, "text bold" if live.state is State.STALLED else "sec"),
             "step": (text.count(run.steps), "sec"),
-            "tok": (text.tokens(total_tokens(run)), "sec"),
-            "cost": (cost_text(spending.of_run(run)), "sec"),
+            "tok": (text.tokens(total_tokens(counted)), "sec"),
+            "cost": (run_cost(counted), "sec"),
         }
         cells = [column(numbers[name][0], size, numbers[name][1], right=True) for name, size in _LIVE_NUMBERS]
         name = [
             Piece(sign, live.style),
             Piece(Clean(f" {text.truncate(run_label(run), 40)}"), "text bold"),
             Piece(Clean(f" {live.word}"), live.style),
-            Piece(Clean(f"  {one_line(run.title or run.prompt, 200)}"), "text"),
+            Piece(Clean(f"  {prompt_text(run)}"), "text"),
         ]
         return [*fill(name, max(0, width - width_of(cells))), *cells]
 

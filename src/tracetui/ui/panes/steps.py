@@ -284,7 +284,7 @@ class Steps(LineView):
         views: list[View] = ["turns"] if story and has_turns(run) else ["story"] if story and is_session(run) else []
         views += ["timeline", "tree"]
         self.shown_as = self.preferred if self.preferred in views else views[0]
-        self.opened = initially_open(run) if self.shown_as == "story" else frozenset()
+        self.opened = initially_open(run, self._room) if self.shown_as == "story" else frozenset()
 
     @property
     def as_tree(self) -> bool:
@@ -305,9 +305,13 @@ class Steps(LineView):
 
     def _turn_rows(self, run: Run) -> TurnRows:
         """The rows of the turns, for the size of the pane."""
-        width, height = self.outer_size
-        room = max(1, height - 1 - len(self.heading))
-        return TurnRows(run, self.bodies, width=max(20, width - 2), height=room, glyphs=self.look.glyphs)
+        width = max(20, self.outer_size.width - 2)
+        return TurnRows(run, self.bodies, width=width, height=self._room, glyphs=self.look.glyphs)
+
+    @property
+    def _room(self) -> int:
+        """Rows of the pane below its title and headings."""
+        return max(1, self.outer_size.height - 1 - len(self.heading))
 
     @property
     def missing_body(self) -> Span | None:

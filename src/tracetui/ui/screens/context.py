@@ -25,7 +25,7 @@ from tracetui.ui.commands import BREAKS, CALL, CONTENTS, RIVER, Command
 from tracetui.ui.context_state import ContextState
 from tracetui.ui.panes.context import Breaks, Contents, OneCall, River
 from tracetui.ui.screens.base import BaseScreen
-from tracetui.ui.widgets.frame import footer
+from tracetui.ui.widgets.frame import footer, with_hints
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.views.context import NO_CALLS
@@ -211,6 +211,7 @@ class RunContextScreen(BaseScreen):
         hides_breaks = not self._has_breaks and state.pane != BREAKS
         for name, view in self.views.items():
             is_shown = name in (RIVER, below) if narrow else name != BREAKS or not hides_breaks
+            is_shown = is_shown and (self._has_calls or name == RIVER)
             view.display = name == state.zoom if state.zoom is not None else is_shown
         is_alone = state.zoom is not None
         shapes = {"wide": wide and not is_alone, "narrow": narrow and not is_alone, "alone": is_alone}
@@ -230,7 +231,14 @@ class RunContextScreen(BaseScreen):
         """False once the calls are read and no cache was missed: the sentence says so, and the river gets the room."""
         return self._ledger is None or bool(self._ledger.breaks)
 
+    @property
+    def _has_calls(self) -> bool:
+        """False once the steps are read and no call records its tokens: the river's message is all there is to say."""
+        return self._shown is None or not self._shown.is_complete or bool(self._shown.ledger.calls)
+
     def reachable(self) -> Sequence[str]:
+        if not self._has_calls:
+            return [RIVER]
         return [name for name in self.views if name != BREAKS or self._has_breaks]
 
     def _split_lines(self) -> Sequence[Line]:
@@ -263,6 +271,8 @@ class RunContextScreen(BaseScreen):
         context = self._shown
         if context is None:
             return (Piece(Clean("reading the context …"), "status.running"),)
+        if not self._has_calls:
+            return with_hints((), (("Esc", "back"),), self.app.size.width)
         spans = len(context.run.spans)
         done = "" if context.is_complete else f"reading, {grouped(context.done)} of {quantity(spans, 'span')}"
         return sentence(context.ledger, masking.current(), done=done)

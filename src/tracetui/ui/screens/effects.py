@@ -47,8 +47,10 @@ from tracetui.views.effects import (
     files_totals,
 )
 from tracetui.views.labels import arrangement_title, short_names
-from tracetui.views.rows import Line, ListRows, Piece
+from tracetui.views.rows import Line, ListRows, Piece, width_of
 
+_PROGRAM: Final = 14
+"""Cells of the name of the program in the header, and of gaps."""
 _R = TypeVar("_R")
 """The result of the job of a screen."""
 
@@ -320,10 +322,12 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
 
     def path(self) -> tuple[Line, Line]:
         left = (Piece(Clean(f"{self.pane}  "), "text bold"), Piece(one_line(f"of {self._of}", 60), "sec"))
-        return left, self.totals(self._result) if self._result is not None and self.app.size.width >= NARROW else ()
+        if self._result is None or self.app.size.width < NARROW:
+            return left, ()
+        return left, self.totals(self._result, self.app.size.width - width_of(left) - _PROGRAM)
 
-    def totals(self, result: _R) -> Line:
-        """Numbers for the header."""
+    def totals(self, result: _R, room: int) -> Line:
+        """Numbers for the header, in `room` cells."""
         raise NotImplementedError
 
     def sentence(self, result: _R) -> Line:
@@ -544,7 +548,7 @@ class FilesScreen(RecordedScreen):
     def heading(self, width: int) -> Line:
         return files_heading(width, self.arrangement.sort)
 
-    def totals(self, result: EffectsResult) -> Line:
+    def totals(self, result: EffectsResult, room: int) -> Line:
         return files_totals(result.files, result.runs)
 
     def sentence_of(self, result: EffectsResult) -> Line:
@@ -583,8 +587,8 @@ class AuditScreen(RecordedScreen):
     def heading(self, width: int) -> Line:
         return audit_heading(width, self.arrangement.sort)
 
-    def totals(self, result: EffectsResult) -> Line:
-        return audit_totals(result.audit)
+    def totals(self, result: EffectsResult, room: int) -> Line:
+        return audit_totals(result.audit, room)
 
     def sentence_of(self, result: EffectsResult) -> Line:
         return audit_sentence(result.audit, self._is_allowed)
@@ -682,7 +686,7 @@ class BlameScreen(EffectsScreen[FileBlame]):
     def heading(self, width: int) -> Line:
         return blame_heading(width)
 
-    def totals(self, result: FileBlame) -> Line:
+    def totals(self, result: FileBlame, room: int) -> Line:
         return blame_totals(result.lines, result.sessions)
 
     def sentence(self, result: FileBlame) -> Line:

@@ -33,7 +33,7 @@ from tracetui.ui.theme import PALETTES
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, KeyClicked, LineBar
 from tracetui.views.glyphs import Glyphs
-from tracetui.views.labels import run_label, short_id
+from tracetui.views.labels import prompt_text, run_label, short_id
 from tracetui.views.list.columns import COLUMNS, FIXED
 from tracetui.views.rows import Line, ListRows, Piece, fill, fit, width_of
 
@@ -342,7 +342,7 @@ class Palette(Overlay):
             Piece(Clean(f" {truncate(run_label(run), 40)}"), "text"),
             Piece(Clean(f" {short_id(run.id, 24)}"), "sec"),
         )
-        about = one_line(run.title or run.prompt, 160)
+        about = prompt_text(run, 160)
         rank = 1 if all(word in about.lower() for word in self._text.lower().split()) else 2
         return Entry(label, about, Clean(""), partial(self.app.main.enter, run.ref), rank)
 

@@ -15,19 +15,19 @@ from tracetui.analysis.arrangement import Arrangement, arrange
 from tracetui.analysis.liveness import current_state, liveness
 from tracetui.live.jobs import WatchedRuns, messages_job
 from tracetui.live.mailbox import Mail
-from tracetui.masking import one_line
+from tracetui.masking import prose
 from tracetui.model import Run, RunRef, RunSummary
-from tracetui.text import Clean, grouped
+from tracetui.text import Clean, grouped, quantity
 from tracetui.ui.commands import LIVE, TODAY, Command
-from tracetui.ui.layout import FRAME
+from tracetui.ui.layout import FRAME, NARROW
 from tracetui.ui.panes.run_list import QUERY_LABEL
 from tracetui.ui.screens.lists import RunsListScreen
 from tracetui.ui.state import rearrange, sort_by
-from tracetui.ui.widgets.frame import short_path, with_hints
+from tracetui.ui.widgets.frame import progress_words, short_path, with_hints
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.ui.widgets.prompt import QueryQuestion
-from tracetui.views.labels import arrangement_title, spent_words
+from tracetui.views.labels import arrangement_title, cost_text, spent_words
 from tracetui.views.list.columns import COLUMNS
 from tracetui.views.rows import Line, ListRows, Piece
 from tracetui.views.today import (
@@ -35,6 +35,7 @@ from tracetui.views.today import (
     STATE,
     LiveRows,
     LiveRun,
+    ProjectSpending,
     Sections,
     TodayRows,
     by_day,
@@ -120,6 +121,8 @@ class TodayScreen(_Page):
         """Whether the user moved the cursor; until then it stays on the first row."""
         self._total = 0
         """Runs of the last days."""
+        self._spent: ProjectSpending | None = None
+        """What all runs used."""
         self._messages: dict[RunRef, tuple[RunSummary, Clean]] = {}
         """The last message of each run, and the version of the run that was read for it."""
 
@@ -135,7 +138,7 @@ class TodayScreen(_Page):
         if progress is not None and progress.job.name == "messages":
             for ref, message in progress.new:
                 if ref in self._messages:
-                    self._messages[ref] = self._messages[ref][0], one_line(message, 300)
+                    self._messages[ref] = self._messages[ref][0], prose(message, 300)
             if progress.new:
                 self.list.redraw_rows()
         if self._shown is None or not self.app.stage:
@@ -158,9 +161,11 @@ class TodayScreen(_Page):
         if arrangement.group != STATE:
             recent = [*chain(*self._by_state)]
             groups = arrange(recent, [], arrangement, now=now, state=app.liveness.run_state, context=context)
+        spent = by_project(runs, now=now)
+        self._spent = spent[-1] if spent else None
         rows = TodayRows(
             self._by_state,
-            by_project(runs, now=now),
+            spent,
             now=now,
             glyphs=glyphs,
             state_of=state_of,
@@ -280,6 +285,21 @@ class TodayScreen(_Page):
         elif isinstance(rows, TodayRows) and (project := rows.project(self.list.position)):
             self.app.filter_runs("source", project)
 
+    def path(self) -> tuple[Line, Line]:
+        (left, _), spent = super().path(), self._spent
+        if spent is None or self.app.size.width < NARROW:
+            return left, ()
+        parts = ((spent.today, "today"), (spent.week, "this week"))
+        sums = [f"{cost_text(part)} {label}" for part, label in parts if part.usd]
+        return left, (Piece(Clean(f" {self.app.look.glyphs.dot} ".join((quantity(self._total, "run"), *sums))), "sec"),)
+
+    def action_projects(self) -> None:
+        """Go to the first project, from a project to the first run."""
+        rows = self.list.rows
+        if isinstance(rows, TodayRows):
+            is_wanted = rows.run if rows.project(self.list.position) else rows.project
+            self.list.move_to(next((i for i in range(len(rows)) if is_wanted(i)), self.list.position))
+
     def recreate(self) -> TodayScreen:
         return TodayScreen(self.commands, self._arrangement, self.list.cursor)
 
@@ -288,6 +308,8 @@ class TodayScreen(_Page):
         pieces = self._counts((len(by_state.failed), "failed today", "status.error bold"))
         if not pieces:
             pieces = [Piece(Clean("nothing running or waiting"), "text"), _DOT]
+        if self.app.stage:
+            pieces[-1:] = [_DOT, Piece(Clean(progress_words(self.app)), "status.running"), _DOT]
         live = (("L", "live"),) if by_state.running else ()
         hints = (("↵", "read"), *live, ("yr", "copy resume command"), ("q", "all runs"))
         return with_hints(pieces, hints, self.app.size.width)

@@ -10,7 +10,7 @@ from tracetui.analysis import spending
 from tracetui.masking import clean
 from tracetui.model import RunSummary, Status
 from tracetui.text import Clean
-from tracetui.views.labels import cost_text, outcome_sign, score_cell, short_id, short_model, tokens_label
+from tracetui.views.labels import outcome_sign, run_cost, score_cell, short_id, short_model, tokens_label
 from tracetui.views.list.result import RunRow, result_cell
 from tracetui.views.rows import Line, Piece, column
 
@@ -96,9 +96,9 @@ def _errors(row: RunRow, size: int) -> Sequence[Piece]:
     return (Piece(text.count(errors), "status.error") if errors else Piece(_UNREAD, "dim"),)
 
 
-def _cost(spent: spending.Spending, size: int) -> Clean:
+def _cost(run: RunSummary, size: int) -> Clean:
     """The cost, rounded to dollars or thousands if it doesn't fit: a number is never cut."""
-    label = cost_text(spent)
+    label, spent = run_cost(run), spending.of_run(run)
     if len(label) <= size or spent.usd is None:
         return label
     sign = "~$" if spent.estimated else "$"
@@ -141,7 +141,7 @@ COLUMNS: Final = {
             usual=lambda width, facts: "tok" in facts and (width >= 100 or (68 <= width < 76 and "cost" not in facts)),
         ),
         Column(
-            "cost", "recorded or estimated (~) cost", _cell(lambda run, size: _cost(spending.of_run(run), size)),
+            "cost", "recorded or estimated (~) cost", _cell(_cost),
             cells=8, leaves=7, sort="cost", right=True,
             usual=lambda width, facts: "cost" in facts,
         ),

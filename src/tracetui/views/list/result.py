@@ -11,7 +11,7 @@ from tracetui.masking import one_line
 from tracetui.model import RunRef, RunSummary, Status, StatusSource
 from tracetui.text import Clean
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
-from tracetui.views.labels import UNGRADED, WRONG_ANSWER, WRONG_STYLE, Standing, deciding_words, short_id
+from tracetui.views.labels import UNGRADED, WRONG_ANSWER, WRONG_STYLE, Standing, deciding_words, prompt_text, short_id
 from tracetui.views.rows import Line, Piece, fit, width_of
 
 
@@ -76,7 +76,7 @@ def result_cell(row: RunRow, size: int) -> list[Piece]:
     """The state, result or title of the run, then what there is room for: its prompt and its last message."""
     run, standing, relationship = row.run, row.standing, row.relationship
     room = size - width_of(relationship.after)
-    prompt = one_line(run.title or run.prompt, 200)
+    prompt = prompt_text(run)
     wordless = not row.state_words or room < _STATE_AND_TITLE
     if standing.by_last_event and prompt and wordless and standing.status is not Status.RUNNING:  # the sign has it
         shown: Line = (*relationship.before, Piece(prompt, "text"))
@@ -143,7 +143,7 @@ def result_phrase(run: RunSummary, glyphs: Glyphs = UNICODE, *, named: bool = Tr
         word = run.status_word if run.status_source is StatusSource.EXPLICIT else None
         if not run.prompt and not run.title:
             return (Piece(one_line(word or "no end record", 60), "sec"),)
-        title = Piece(one_line(run.title or run.prompt, 200), "text")
+        title = Piece(prompt_text(run), "text")
         return (title,) if word is None else (title, Piece(Clean(" · "), "dim"), Piece(one_line(word, 60), "sec"))
     return (Piece(one_line(run.prompt, 200) if run.prompt or run.deep else Clean("·"), "dim"),)
 
@@ -156,7 +156,7 @@ def _prompt(run: RunSummary, shown: Line, size: int) -> Line:
         task = text.truncate_middle(one_line(run.task, 200), max(_MIN_TASK, min(room, _MAX_TASK)))
         pieces += [Piece(Clean("  ")), Piece(task, "sec")]
         room -= width_of(pieces)
-    prompt = one_line(run.title or run.prompt, 200)
+    prompt = prompt_text(run)
     if prompt and room + 2 >= _MIN_PROMPT and all(piece.text != prompt for piece in shown):
         pieces += [Piece(Clean("  ")), Piece(prompt, "dim")]
     return tuple(pieces)

@@ -15,7 +15,7 @@ from tracetui.store.query.complete import Facet
 from tracetui.text import Clean, cells, cost, count, duration, grouped, tokens, truncate, truncate_middle
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs
-from tracetui.views.labels import StandingOf, run_label, short_id, start_label
+from tracetui.views.labels import StandingOf, prompt_text, run_label, short_id, start_label
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
 from tracetui.views.timeline.work import step_pieces
 
@@ -223,7 +223,7 @@ class HitRows:
             Piece(truncate(run_label(run), 60), "text bold"),
             Piece(Clean(f" {short_id(run.id)}"), "sec"),
             Piece(Clean(f"  {self._start_of(run)}"), "sec"),
-            Piece(Clean(f"  {one_line(run.title or run.prompt, 120)}"), "dim"),
+            Piece(Clean(f"  {prompt_text(run, 120)}"), "dim"),
         )
 
     def _hit_line(self, hit: Hit, width: int, *, repeats: bool) -> Line:
@@ -302,7 +302,7 @@ class StatisticRows:
             shown = (*shown, name)
         room = max(8, width - sum(map(_size_of, shown)))
         name = max(_MIN_NAME, self._longest)
-        bar = min(_MAX_BAR, room - name - 2)
+        bar = room - name - 2
         return (shown, name, bar) if bar >= _MIN_BAR else (shown, room, 0)
 
     def heading(self, width: int, label: str, *, sorted_by: str = "") -> Line:

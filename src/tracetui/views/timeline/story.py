@@ -804,11 +804,11 @@ def _is_silent(span: Span, size: int) -> bool:
     return span.operation in _SILENT or (span.operation is Operation.CHAT and size > 1 and not span.preview.strip())
 
 
-def initially_open(run: Run) -> frozenset[str]:
-    """The turns of a short story: all."""
+def initially_open(run: Run, room: int = 0) -> frozenset[str]:
+    """The turns of a story that is short or fits unfolded into `room` rows: all."""
     rows = StoryRows(run)
     opened = rows.refold(frozenset(run.spans[turn.head].id for turn in rows.turns))
-    return opened.opened if len(opened) <= _OPEN_ROWS or len(rows.turns) == 1 else frozenset()
+    return opened.opened if len(opened) <= max(_OPEN_ROWS, room) or len(rows.turns) == 1 else frozenset()
 
 
 def _shared(before: list[Turn], turns: list[Turn]) -> int:

@@ -186,6 +186,6 @@ def outcome_pieces(run: Run, digest: Digest, glyphs: Glyphs) -> list[Piece]:
     if span.status is Status.CANCELLED:
         return [Piece(Clean("interrupted"), "status.warn")]
     answer = run.spans[digest.answer] if digest.answer is not None else None
-    if answer is None or span.operation is not Operation.CHAT or not (text := one_line(answer.preview, 200)):
+    if answer is None or span.operation is not Operation.CHAT or not (text := preview_text(answer, 200)):
         return []
     return [Piece(Clean(f"“{text}”"), "dim")]
