@@ -58,6 +58,19 @@ def test_an_invalid_file_is_explained_in_a_sentence(own_folders: Path, text: str
         config.load()
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('them = "dark"\n', r"no setting 'them'; did you mean 'theme'\?"),
+        ("[list]\nsorting = 1\n", r"no setting 'sorting' in \[list\]"),
+    ],
+)
+def test_an_unknown_setting_is_named(own_folders: Path, text: str, message: str) -> None:
+    own_folders.write_text(text)
+    with pytest.raises(UsageError, match=message):
+        config.load()
+
+
 def test_a_key_for_an_unknown_command_is_reported(own_folders: Path) -> None:
     own_folders.write_text('[keys]\nfly = "x"\n')
     with pytest.raises(UsageError, match="fly"):

@@ -120,6 +120,19 @@ async def test_enter_reads_and_q_comes_back(opened: Opener, sessions: Path) -> N
         await until(pilot, lambda: isinstance(app.screen, TodayScreen))
 
 
+async def test_tab_goes_to_the_projects_and_back(opened: Opener, sessions: Path) -> None:
+    async with opened(sessions) as (app, pilot):
+        await on_today(pilot)
+        await until(pilot, lambda: any("Spent by project" in line for line in page(app)))
+        assert isinstance(app.screen, TodayScreen)
+        shown, first = app.screen.list, app.screen.list.cursor
+        await pilot.press("tab")
+        assert isinstance(shown.rows, TodayRows)
+        await until(pilot, lambda: shown.cursor == ("/home/me/parser",))
+        await pilot.press("tab")
+        await until(pilot, lambda: shown.cursor == first)
+
+
 async def test_enter_on_a_project_lists_its_runs(opened: Opener, sessions: Path) -> None:
     async with opened(sessions) as (app, pilot):
         await on_today(pilot)
@@ -264,8 +277,8 @@ async def test_a_table_without_counted_runs_has_a_message(opened: Opener, tmp_pa
         path.write_text("\n".join(lines) + "\n")
     async with opened(tmp_path) as (app, pilot):
         await on_today(pilot)
-        await until(pilot, lambda: any("all but 2 copies" in line for line in page(app)))
-        (total,) = [line for line in page(app) if "all but" in line]
+        await until(pilot, lambda: any("2 copies, counted in other runs" in line for line in page(app)))
+        (total,) = [line for line in page(app) if "counted in other runs" in line]
         assert total.split()[-1] == "—"
 
 

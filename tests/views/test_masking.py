@@ -258,3 +258,16 @@ def test_strings_of_headers_pass_the_gate_that_masks(path: Path) -> None:
         for alias in node.names
     }
     assert path.stem in BODIES or not imported & {"clean", "clean_lines", "one_line"}
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("## Done\n\n- **two** `files`", "Done - two files"),
+        ("see **`a.py`**: C# and **kwargs, issue #5", "see a.py: C# and **kwargs, issue #5"),
+        ("```python\nprint(1)\n```\nprinted", "print(1) printed"),
+        ("**unclosed and 2 ** 3 ** 4", "**unclosed and 2 ** 3 ** 4"),
+    ],
+)
+def test_prose_has_no_marks_of_markdown(text: str, line: str) -> None:
+    assert masking.prose(text) == line

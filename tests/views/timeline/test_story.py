@@ -88,6 +88,7 @@ def test_a_short_story_opens_unfolded_and_a_long_one_folded() -> None:
     assert initially_open(session()) == {"u1", "u2"}
     spans = [make_span(str(i), "user" if i % 5 == 0 else "Bash", MESSAGE if i % 5 == 0 else TOOL, i) for i in range(50)]
     assert initially_open(make_run(spans)) == frozenset()
+    assert len(initially_open(make_run(spans), room=50)) == 10
 
 
 def test_ascii_rows_have_no_other_characters() -> None:
