@@ -11,7 +11,8 @@ from typing import Final
 
 from tracetui.model import Operation, Span, Status
 from tracetui.model.span import STATUS_WORDS, plain_word
-from tracetui.store.query.keys import Fact, Getter, Key, Kind, Table, computed, has_key, has_value, recorded
+from tracetui.store.query.keys import Fact, Getter, Key, Table, computed, has_key, has_value, recorded
+from tracetui.store.query.kinds import Kind
 
 SpanKey = Key[Span]
 _DECIDING: Final = frozenset({Operation.HOOK, Operation.POLICY})
