@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from tracetui.errors import UsageError, nearest
-from tracetui.store.query.kinds import NONE, Kind, Operand, Test, has_stars, pattern
+from tracetui.store.query.kinds import NONE, Kind, Operand, Test, pattern
 from tracetui.store.query.syntax import QueryError, Term, Value
 
 T = TypeVar("T")
@@ -146,7 +146,7 @@ def one_of(key: Key[Any], choices: Collection[str], term: Term, value: Value, en
     if term.compare in ":=":
         if name in choices:
             return name
-        if key.kind is not Kind.FACT and _fits_any(name, value, choices):
+        if key.kind is not Kind.FACT and _fits_any(value, choices):
             return name
     like = nearest(name, choices)
     unfinished = term.end == end and any(choice.startswith(name) for choice in choices)
@@ -156,11 +156,10 @@ def one_of(key: Key[Any], choices: Collection[str], term: Term, value: Value, en
     raise QueryError(message, value.at, unfinished=unfinished, begin=term.at)
 
 
-def _fits_any(name: str, value: Value, choices: Collection[str]) -> bool:
+def _fits_any(value: Value, choices: Collection[str]) -> bool:
     """Return whether a value is `none` or a pattern that matches a choice."""
-    if value.quoted:
-        return False
-    return name == NONE or (has_stars(value) and any(map(pattern(name), choices)))
+    fits = pattern(value)
+    return any(map(fits, choices)) if fits else not value.quoted and value.text.lower() == NONE
 
 
 def _test(key: Key[Any], term: Term, value: Value, now: float, end: int) -> Test:

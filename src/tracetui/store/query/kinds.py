@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import glob
 import re
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
@@ -12,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.model import PassRule
+from tracetui.redact import ASCII_MASK, MASK
 from tracetui.store.query.syntax import Value
 
 Test = Callable[[Any], bool]
@@ -66,6 +68,9 @@ NONE: Final = "none"
 """Matches items without a name."""
 _COMPARISON: Final = re.compile("[<>=!]")
 """The form of a value of `score` that is a comparison."""
+_STARS: Final = re.compile(r"[*?]")
+_MASKS: Final = re.compile(rf"{MASK}|{re.escape(ASCII_MASK)}|{re.escape(glob.escape(ASCII_MASK))}")
+"""Masks, as they are and escaped."""
 _TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -123,23 +128,24 @@ def strings(value: Any) -> Iterator[str]:
             yield from strings(part)
 
 
-def has_stars(value: Value) -> bool:
-    """Return whether a value is a pattern."""
-    return not value.quoted and ("*" in value.text or "?" in value.text)
+def pattern(value: Value, fold: Callable[[str], str] = str.lower) -> Callable[[str], bool] | None:
+    """Return a test of whole texts against a pattern, in linear time per piece; None if a value isn't one.
 
-
-def pattern(text: str) -> Callable[[str], bool]:
-    """Return a test of whole texts against a pattern of `*` and `?`, in linear time per piece."""
-    compiled = re.compile(fnmatch.translate(text.replace("[", "[[]")))
-    return lambda text: compiled.match(text) is not None
+    `*` and `?` stand for text unless the value is quoted; so does the mask of a secret, wherever it was copied from.
+    """
+    text = glob.escape(value.text) if value.quoted else value.text.replace("[", "[[]")
+    masked = any(mask in value.text for mask in (MASK, ASCII_MASK))
+    if not masked and (value.quoted or not _STARS.search(value.text)):
+        return None
+    compiled = re.compile(fnmatch.translate(fold(_MASKS.sub("*", text))))
+    return lambda text: compiled.match(fold(text)) is not None
 
 
 def _name_test(operand: Operand) -> Test:
     value, fold = operand.value, operand.fold
     wanted = fold(value.text)
-    if has_stars(value):
-        fits = pattern(wanted)
-        return _any(lambda name: fits(fold(name)))
+    if fits := pattern(value, fold):
+        return _any(fits)
     same = _any(lambda name: fold(name) == wanted)
     if not value.quoted and wanted == NONE:
         return lambda value: not any(strings(value)) or same(value)
@@ -159,9 +165,8 @@ def _id_test(operand: Operand) -> Test:
 def _whole_text_test(operand: Operand) -> Test | None:
     """Return the test of a pattern or of `=`; None where a part of the text may match."""
     wanted = operand.value.text.lower()
-    if has_stars(operand.value):
-        fits = pattern(wanted)
-        return _any(lambda text: fits(text.lower()))
+    if fits := pattern(operand.value):
+        return _any(fits)
     return _any(lambda text: text.lower() == wanted) if operand.compare == "=" else None
 
 

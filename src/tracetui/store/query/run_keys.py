@@ -138,7 +138,7 @@ RunKey = Key[RunSummary]
 
 def _error(run: RunSummary) -> tuple[str | None, ...] | None:
     error = failure(run)
-    return None if error is None else (error.words, error.type, error.message)
+    return None if error is None else (error.text, error.type, error.message)
 
 
 def _error_type(run: RunSummary) -> str | None:

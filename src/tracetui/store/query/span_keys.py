@@ -52,7 +52,7 @@ def decisions(span: Span) -> tuple[str, ...] | None:
 
 def _error(span: Span) -> tuple[str | None, ...] | None:
     error = span.error
-    return None if error is None else (error.words, error.type, error.message)
+    return None if error is None else (error.text, error.type, error.message)
 
 
 def _error_type(span: Span) -> str | None:
@@ -60,7 +60,7 @@ def _error_type(span: Span) -> str | None:
 
 
 def _hay(span: Span) -> str:
-    error = span.error.words if span.error is not None else ""
+    error = span.error.text if span.error is not None else ""
     word = span.status_word or ""
     parts = (span.name, span.operation.value, span.status.value, word, span.preview, span.note, error)
     return "\n".join(parts).lower()
