@@ -170,9 +170,9 @@ def run_list() -> str:
 
 def query_kinds() -> str:
     """The values that a key of each kind takes."""
-    from tracetui.store.query.keys import ABOUT_KINDS
+    from tracetui.store.query.kinds import Kind
 
-    return _table("kind value", ABOUT_KINDS.items())
+    return _table("kind value", ((kind.name.lower(), kind.value.about) for kind in Kind))
 
 
 def query_runs() -> str:
@@ -191,13 +191,13 @@ def query_spans() -> str:
 
 def _query_keys(table: Table[Any]) -> str:
     """The keys of a table by kind."""
-    from tracetui.store.query.keys import Kind
+    from tracetui.store.query.kinds import Kind
 
     explained = {key.about for key in table.keys}
     rows = []
     for kind in Kind:
-        keys = [key for key in table.keys if key.kind == kind]
-        rows += [(f"**{kind}**", "")] if keys else []
+        keys = [key for key in table.keys if key.kind is kind]
+        rows += [(f"**{kind.name.lower()}**", "")] if keys else []
         for key in keys:
             names = " ".join(f"`{name}`" for name in (key.name, *key.aliases))
             special = {name: fact.about for name, fact in key.facts.items() if fact.about not in explained}

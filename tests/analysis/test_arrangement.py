@@ -75,7 +75,7 @@ def test_runs_contain_all_words_and_no_excluded_word() -> None:
         "zzz": "",
         "!": "abc",
     }.items():
-        shown = names(arrange(runs, [], Arrangement(words=text, group="none"), now=NOW))
+        shown = names(arrange(runs, [], Arrangement(query=text, group="none"), now=NOW))
         assert "".join(sorted(shown)) == expected, text
 
 
@@ -99,18 +99,18 @@ def test_a_query_filters_the_list_as_far_as_it_is_valid() -> None:
         "verdict:none": "bc",
         "is:running or verdict:flaky": "ac",
     }.items():
-        arrangement = Arrangement(words=text, group="none")
+        arrangement = Arrangement(query=text, group="none")
         shown = arrange(runs, [], arrangement, now=NOW, context=context, columns=columns)
         assert "".join(sorted(names(shown))) == expected, text
         place = row_key_of(arrangement, now=NOW, context=context)
         assert "".join(run.name for run in runs if place(run)[0]) == expected
-    live = arrange(runs, [], Arrangement(words="is:running", group="none"), now=NOW, state=lambda run: RunState.RUNNING)
+    live = arrange(runs, [], Arrangement(query="is:running", group="none"), now=NOW, state=lambda run: RunState.RUNNING)
     assert names(live) == ["a", "b", "c"]
 
 
 def test_only_failures_are_filtered_as_well() -> None:
     runs = [run("a", status=Status.ERROR), run("b", status=Status.ERROR, agent="x"), run("c", agent="x")]
-    arrangement = Arrangement(words="agent:x", failures=True, group="none")
+    arrangement = Arrangement(query="agent:x", failures=True, group="none")
     assert names(arrange(runs, [], arrangement, now=NOW)) == ["b"]
     place = row_key_of(arrangement, now=NOW)
     assert [place(run)[0] for run in runs] == [False, True, False]
@@ -125,13 +125,13 @@ def test_no_key_tells_anything_of_an_unreadable_file() -> None:
         "status:error": False,
         "-status:ok": True,
     }.items():
-        assert bool(arrange([], [problem], Arrangement(words=text), now=NOW)) is shown, text
+        assert bool(arrange([], [problem], Arrangement(query=text), now=NOW)) is shown, text
 
 
 def test_unreadable_files_have_rows_unless_only_failures_are_wanted() -> None:
     problem = Problem("bad.json", "byte 3", "cut off")
     assert "bad.json" in names(arrange([run("a")], [problem], Arrangement(), now=NOW))
-    assert "bad.json" in names(arrange([run("a")], [problem], Arrangement(words="cut"), now=NOW))
+    assert "bad.json" in names(arrange([run("a")], [problem], Arrangement(query="cut"), now=NOW))
     assert "bad.json" not in names(arrange([run("a")], [problem], Arrangement(failures=True), now=NOW))
 
 

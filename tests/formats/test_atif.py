@@ -98,7 +98,7 @@ def test_only_a_field_says_that_something_failed(case: Path) -> None:
     }
     error = span(run, "4.2").error
     assert error is not None
-    assert error.words == "exit 2: ls: shed/shears: no such file"
+    assert error.text == "exit 2: ls: shed/shears: no such file"
 
 
 @with_case(["turns"])

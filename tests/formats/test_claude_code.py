@@ -137,7 +137,7 @@ def test_a_session_that_ends_with_a_failed_call_of_the_api_failed(case: Path) ->
     summary = read(path).summary
     assert (summary.status, summary.status_source) == (Status.ERROR, StatusSource.EXPLICIT)
     assert summary.first_error is not None
-    assert summary.first_error.words == "invalid_request: API Error: the forest is closed"
+    assert summary.first_error.text == "invalid_request: API Error: the forest is closed"
     write(path, [*records(path), {**records(path)[5], "uuid": "again"}])
     assert read(path).summary.status is Status.UNKNOWN  # somebody goes on
 

@@ -69,7 +69,7 @@ def test_a_failed_turn_has_the_error_once() -> None:
     run = read(CASES / "failed" / "input" / "failed.jsonl")
     assert (run.summary.status, run.summary.status_word, run.summary.errors) == (Status.ERROR, "failed", 1)
     assert run.summary.first_error is not None
-    assert run.summary.first_error.words == "the model refused"
+    assert run.summary.first_error.text == "the model refused"
 
 
 def test_turns_that_were_appended_have_items_of_their_own() -> None:

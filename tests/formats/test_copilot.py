@@ -309,7 +309,7 @@ def test_a_failed_run_names_what_failed(tmp_path: Path) -> None:
     run = read_records(tmp_path, start(), user("Prune"), turn(), ends("lost"), error, turn_end(), shutdown())
     cause = run.summary.first_error
     assert cause is not None
-    assert (cause.words, cause.name, run.index.get(cause.span or "")) == ("quota: no requests left", "session.error", 3)
+    assert (cause.text, cause.name, run.index.get(cause.span or "")) == ("quota: no requests left", "session.error", 3)
     failed = run.span(run.steps[0].span)
     assert failed is not None
     assert failed.status is Status.ERROR

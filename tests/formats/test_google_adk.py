@@ -161,7 +161,7 @@ def test_a_tool_that_raises_has_the_error_of_its_turn() -> None:
     call = named(read("raises"), "read")
     assert (call.status, call.status_source) == (Status.ERROR, StatusSource.EXPLICIT)
     assert call.error is not None
-    assert call.error.words == "ValueError: cannot parse ledger.csv"
+    assert call.error.text == "ValueError: cannot parse ledger.csv"
 
 
 def test_none_of_several_open_calls_gets_the_error(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_an_exception_is_an_error_whatever_the_reward(tmp_path: Path) -> None:
         assert summary.outcome is Outcome.PASSED
         assert summary.result == "AgentTimeoutError · reward 1"
         assert summary.first_error is not None
-        assert summary.first_error.words == "AgentTimeoutError: Agent execution timed out after 360.0 seconds"
+        assert summary.first_error.text == "AgentTimeoutError: Agent execution timed out after 360.0 seconds"
         assert summary.first_error.span == "trial:agent_execution"
 
 

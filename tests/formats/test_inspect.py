@@ -189,8 +189,8 @@ def test_failed_attempts_are_runs_that_the_next_one_retries(tmp_path: Path) -> N
     assert [relations.original(run.ref) for run in (second, last)] == [first.ref, second.ref]
     assert first.first_error is not None
     assert second.first_error is not None
-    assert (first.first_error.words, first.first_error.span) == ("RuntimeError('the almanac is gone')", "3")
-    assert (second.first_error.words, second.first_error.span) == ("TimeoutError('fog')", "error")
+    assert (first.first_error.text, first.first_error.span) == ("RuntimeError('the almanac is gone')", "3")
+    assert (second.first_error.text, second.first_error.span) == ("TimeoutError('fog')", "error")
     assert (first.usage, last.usage) == (Usage(30, 3, 33), None)
     run = read(path, "brest_epoch_1_attempt_1")
     assert tree(run) == ["pilot", f"  {MODEL}", "error"]
@@ -242,7 +242,7 @@ def test_an_eval_without_samples_is_a_run(tmp_path: Path) -> None:
     (only,) = listed(path).values()
     assert (only.ref.key, only.name, only.label, only.status) == ("eval", "tides", "eval", Status.ERROR)
     assert only.first_error is not None
-    assert only.first_error.words == "OSError('no sea')"
+    assert only.first_error.text == "OSError('no sea')"
     assert read(path, "eval").body.attributes["plan"]["name"] == "plan"
     (only,) = listed(log_of(tmp_path)).values()
     assert (only.status, only.result) == (Status.OK, "no samples in the log · match accuracy 0.5")

@@ -139,7 +139,7 @@ def test_errors_are_shown_at_the_steps_that_failed() -> None:
     assert named(run, "msg_b2").note == "length"
     last = named(run, "msg_b4")
     assert last.error is not None
-    assert last.error.words == "ProviderAuthError: no key"
+    assert last.error.text == "ProviderAuthError: no key"
     assert (run.summary.status, run.summary.status_source) == (Status.ERROR, StatusSource.EXPLICIT)
 
 

@@ -151,7 +151,7 @@ def test_a_failed_conversation_has_its_error() -> None:
     run = case("failed")
     assert (run.summary.status, run.summary.status_word) == (Status.ERROR, "error")
     assert run.summary.first_error is not None
-    assert run.summary.first_error.words == "MaxIterationsReached: maximum of 20 reached"
+    assert run.summary.first_error.text == "MaxIterationsReached: maximum of 20 reached"
 
 
 def test_a_cost_that_is_not_recorded_is_unknown() -> None:

@@ -375,7 +375,7 @@ def test_a_failed_run_names_the_span_in_which_its_error_came_up() -> None:
     assert (failed.summary.status, failed.summary.status_source) == (Status.ERROR, StatusSource.EXPLICIT)
     first = failed.summary.first_error
     assert first is not None
-    assert (first.words, first.span, first.operation) == (
+    assert (first.text, first.span, first.operation) == (
         "TimeoutError: the model did not answer",
         "b000000000000002",
         Operation.CHAT,

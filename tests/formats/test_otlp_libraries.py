@@ -127,8 +127,8 @@ def test_a_run_fails_with_its_last_agent_whatever_the_top_span_says(name: str, e
             assert standing(run) == (Status.ERROR, StatusSource.DERIVED)
             assert run.summary.first_error is not None
             assert run.body.error is not None
-            assert run.summary.first_error.message in run.body.error.words
-            is_passed_on = run.body.error.words != run.summary.first_error.words
+            assert run.summary.first_error.message in run.body.error.text
+            is_passed_on = run.body.error.text != run.summary.first_error.text
             assert run.summary.first_error.name == ("Responses API" if is_passed_on else failed)
             says = [finding for finding in run.body.findings if failed in finding]
             assert len(says) == (run.spans[0].status_source is StatusSource.EXPLICIT)

@@ -128,7 +128,7 @@ def test_the_stop_reason_of_a_response_is_its_status(case: Path) -> None:
         Status.ERROR,
         "529 overloaded: the sea is rough",
     )
-    assert (cut.status, cut.error and cut.error.words) == (Status.ERROR, "length: stopped: length")
+    assert (cut.status, cut.error and cut.error.text) == (Status.ERROR, "length: stopped: length")
     assert (aborted.status, aborted.note) == (Status.CANCELLED, "aborted")
     assert span(run, "call_rope").status is Status.UNKNOWN  # nobody will ever answer it
 
@@ -191,7 +191,7 @@ def test_a_session_stands_as_its_last_response_does(case: Path) -> None:
     write(path, lines[: next(n for n, line in enumerate(lines) if line["id"] == "aa000011") + 1])
     error = read(path).summary.first_error
     assert error is not None
-    assert (error.span, error.words) == ("aa000011", "529 overloaded: the sea is rough")
+    assert (error.span, error.text) == ("aa000011", "529 overloaded: the sea is rough")
 
 
 # ---------------------------------------------------------------------------------------------------------- branches

@@ -305,7 +305,7 @@ def test_answers_belong_to_the_calls_that_they_name() -> None:
     ]
     failed, late = commands(run)[1:3]
     assert failed.error is not None
-    assert failed.error.words == "exit 1: cat: gulls.txt: No such file"
+    assert failed.error.text == "exit 1: cat: gulls.txt: No such file"
     assert late.error is not None
     assert late.error.message.startswith("TimeoutExpired")
     assert [call.duration_ms for call in commands(run)] == [None, None, 30_000, None]  # of several, none is known

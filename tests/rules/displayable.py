@@ -48,7 +48,7 @@ ELSEWHERE: Final = frozenset(
 """Attributes of nodes that lead to other places of the program than the parts of the node."""
 FREE_TEXTS: Final = frozenset(
     {
-        *("prompt", "preview", "note", "message", "words", "reason", "result", "headline", "title", "trial"),
+        *("prompt", "preview", "note", "message", "text", "reason", "result", "headline", "title", "trial"),
         *("status_word", "outcome_source", "name", "agent", "label", "model", "source", "task", "tools", "tags"),
         *("command", "target", "subject", "exact", "whole"),
     }

@@ -18,6 +18,7 @@ from tests.store.build import make_summary
 from tracetui import demo
 from tracetui.live.scan import scan
 from tracetui.model import FirstError, Outcome, RunRef, RunSummary, Score, Status, Usage
+from tracetui.redact import ASCII_MASK, MASK
 from tracetui.sources.local import LocalSource
 from tracetui.store import query
 from tracetui.store.facts import NO_CONTEXT, NO_EFFECTS, ContextUse, EffectFacts
@@ -387,6 +388,18 @@ def test_a_facet_counts_what_its_term_finds() -> None:
         assert counts == sorted(counts, reverse=True)
         for value, count in facet.values:
             assert len(query.for_runs(facet.term(value)).select(samples())) == count, facet.term(value)
+
+
+@pytest.mark.parametrize("mask", [MASK, ASCII_MASK])
+def test_a_mask_stands_for_the_secret_that_it_hides(mask: str) -> None:
+    runs = [make_summary(agent, agent=agent) for agent in ("bot sk-live-1234", "bot [a-z]*", "cat sk-live-1234")]
+    for text, expected in {
+        f'agent:"bot {mask}"': ["bot sk-live-1234", "bot [a-z]*"],
+        f'agent:"bot [a-z]{mask}"': ["bot [a-z]*"],
+        f'agent:"b?t {mask}"': [],
+        f"agent:{mask}1234": ["bot sk-live-1234", "cat sk-live-1234"],
+    }.items():
+        assert [run.agent for run in query.for_runs(text).select(runs)] == expected, text
 
 
 def test_the_lack_of_a_verdict_can_be_picked() -> None:

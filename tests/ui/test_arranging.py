@@ -125,5 +125,5 @@ async def test_a_mark_and_a_verdict_leave_the_rows_as_they_are(opened: Opener, m
 
 def test_a_filter_is_in_the_title_as_far_as_the_title_has_room() -> None:
     query = "status:error agent:rag_pipeline since:2026-11-21"
-    title = arrangement_title(Arrangement(words=query), query, ungrouped="day")
+    title = arrangement_title(Arrangement(query=query), query, ungrouped="day")
     assert "".join(piece.text for piece in title) == f"newest  f {query} "

@@ -144,7 +144,7 @@ async def come_to(app: TraceApp, pane: str) -> None:
     assert isinstance(app.screen, BaseScreen)
     app.screen.views[pane].focus()
     arrangement = app.main.runs.arrangement
-    if app.screen is app.main and (arrangement.words or arrangement.failures):
+    if app.screen is app.main and (arrangement.query or arrangement.failures):
         app.main.become(filter_runs(arrange_runs(app.main.state, failures=False), ""))
         app.main.runs.rearrange()
     await drain(app)
@@ -247,7 +247,7 @@ async def test_a_key_means_the_same_however_quickly_it_follows(opened: Opener, s
         await come_to(app, RUNS)
         burst(app, "S", "q", "f", *"nothing-has-this", "enter")
         await drain(app)
-        assert app.main.runs.arrangement.words == "nothing-has-this"
+        assert app.main.runs.arrangement.query == "nothing-has-this"
 
         await come_to(app, RUNS)
         burst(app, "&", *"refund", "enter", "?")  # the answer comes after the key that follows it

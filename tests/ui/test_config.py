@@ -78,7 +78,7 @@ def test_a_key_for_an_unknown_command_is_reported(own_folders: Path) -> None:
 
 
 def test_the_arrangement_is_remembered_but_not_the_filter() -> None:
-    config.save_arrangement(Arrangement("tokens", reverse=True, group="status", failures=True, words="x"))
+    config.save_arrangement(Arrangement("tokens", reverse=True, group="status", failures=True, query="x"))
     assert config.load_arrangement(config.load()) == Arrangement("tokens", reverse=True, group="status")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from textual.pilot import Pilot
 from tests.ui.conftest import Opener, press, settle, text_of, until
 from tracetui.analysis.triage import groups
 from tracetui.model import Status
+from tracetui.redact import MASK
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import RUNS, STEPS
 from tracetui.ui.screens.help import HelpScreen
@@ -73,7 +75,7 @@ async def test_escape_gives_the_filter_up_and_a_filter_that_was_taken_is_cleared
     async with opened(samples) as (app, pilot):
         whole = len(app.store.runs)
         await press(pilot, "f", *keys("status:error"), "escape")
-        assert app.main.runs.arrangement.words == ""
+        assert app.main.runs.arrangement.query == ""
         assert len(app.main.runs.refs()) == whole
         await press(pilot, "f", *keys("status:error"), "enter")
         assert {app.store.runs[ref].status for ref in app.main.runs.refs()} == {Status.ERROR}
@@ -145,7 +147,26 @@ async def test_a_completion_filters_at_once(opened: Opener, samples: Path) -> No
         assert app.screen.query_one(Prompt).value == "agent:deployer"
         assert agents(app) == {"deployer"}
         await press(pilot, "enter")
-        assert app.main.runs.arrangement.words == "agent:deployer"
+        assert app.main.runs.arrangement.query == "agent:deployer"
+
+
+async def test_completed_and_picked_values_keep_secrets_masked(opened: Opener, tmp_path: Path) -> None:
+    secret = "sk-ant-api03-" + "Ab3dE6gH1jK4mN7pQ0sT" * 3
+    record = {"run_id": "a", "agent_name": f"bot {secret}", "started_at": "2026-11-20T12:00:00Z", "events": []}
+    (tmp_path / "a.json").write_text(json.dumps(record), "utf-8")
+    async with opened(tmp_path) as (app, pilot):
+        await press(pilot, "f", *keys("agent:"))
+        assert f'"bot {MASK}"' in line(app, 2)
+        await press(pilot, "tab")
+        assert app.screen.query_one(Prompt).value == f'agent:"bot {MASK}"'
+        assert len(app.main.runs.refs()) == 1
+        await press(pilot, "escape", "P")
+        screen = app.screen
+        assert isinstance(screen, FacetsScreen)
+        await pick(screen, pilot, f'agent:"bot {MASK}"')
+        await press(pilot, "enter", "f")
+        assert len(app.main.runs.refs()) == 1
+        assert secret[:20] not in text_of(app)
 
 
 async def test_the_causes_of_the_triage_are_completed_by_id_and_text(opened: Opener, samples: Path) -> None:
@@ -161,14 +182,14 @@ async def test_an_invalid_query_keeps_the_last_valid_one(opened: Opener, samples
     async with opened(samples) as (app, pilot):
         await settle(pilot)
         await pilot.press("f", *"status:error")
-        await until(pilot, lambda: app.main.runs.arrangement.words == "status:error")
+        await until(pilot, lambda: app.main.runs.arrangement.query == "status:error")
         shown = app.main.runs.refs()
         await pilot.press(*" dur>x")
         await until(
             pilot, lambda: app.focused is not None and getattr(app.focused, "value", "") == "status:error dur>x"
         )
         assert app.main.runs.refs() == shown
-        assert "x" not in app.main.runs.arrangement.words.partition("dur")[2]
+        assert "x" not in app.main.runs.arrangement.query.partition("dur")[2]
 
 
 async def test_numbers_of_the_header_are_of_the_shown_runs(opened: Opener, samples: Path) -> None:
@@ -176,7 +197,7 @@ async def test_numbers_of_the_header_are_of_the_shown_runs(opened: Opener, sampl
         await settle(pilot)
         total = app.store.overview.runs
         await pilot.press("f", *"status:ok", "enter")
-        await until(pilot, lambda: app.main.runs.arrangement.words == "status:ok")
+        await until(pilot, lambda: app.main.runs.arrangement.query == "status:ok")
         await settle(pilot)
         rows = app.main.runs.filtered
         assert rows is not None
@@ -243,7 +264,7 @@ async def test_the_value_under_the_cursor_is_the_filter(opened: Opener, samples:
         await press(pilot, "enter")
         assert app.screen is app.main
         assert agents(app) == {"deployer"}
-        assert app.main.runs.arrangement.words == "agent:deployer"
+        assert app.main.runs.arrangement.query == "agent:deployer"
 
 
 async def test_of_one_key_any_value_is_picked_and_of_several_keys_all(opened: Opener, samples: Path) -> None:
@@ -257,7 +278,7 @@ async def test_of_one_key_any_value_is_picked_and_of_several_keys_all(opened: Op
         asked = "(agent:researcher or agent:planner) status:error"
         assert asked in line(app, 1)
         await press(pilot, "enter")
-        assert app.main.runs.arrangement.words == asked
+        assert app.main.runs.arrangement.query == asked
         shown = [app.store.runs[ref] for ref in app.main.runs.refs()]
         assert {run.agent for run in shown} == {"researcher", "planner"}
         assert {run.status for run in shown} == {Status.ERROR}
@@ -268,7 +289,7 @@ async def test_picking_is_given_up(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "P", "space", "escape")
         assert app.screen is app.main
-        assert app.main.runs.arrangement.words == ""
+        assert app.main.runs.arrangement.query == ""
         await press(pilot, "P", "q")
         assert app.screen is app.main
 
@@ -314,4 +335,4 @@ async def test_keys_that_come_faster_than_the_screen_are_typed_where_they_belong
         for key, character in (("backspace", None), ("backspace", None), ("enter", "\r"), ("question_mark", "?")):
             app.post_message(events.Key(key, character))
         await until(pilot, lambda: isinstance(app.screen, HelpScreen), what="the help")
-        assert app.main.runs.arrangement.words == "zeb"
+        assert app.main.runs.arrangement.query == "zeb"

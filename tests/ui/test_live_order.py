@@ -27,7 +27,7 @@ __all__ = ["real_time"]
 def in_order(app: TraceApp) -> bool:
     """Whether the rows are those that arranging the runs now gives."""
     runs = app.main.runs
-    context = app.query_context() if runs.arrangement.words else None
+    context = app.query_context() if runs.arrangement.query else None
     state = app.liveness.run_state
     items = arrange(app.store.runs.values(), [], runs.arrangement, now=app.clock(), state=state, context=context)
     return runs.refs() == [item.ref for item in items if isinstance(item, RunSummary)]

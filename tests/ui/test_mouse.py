@@ -79,11 +79,11 @@ async def test_the_keys_of_a_prompt_are_clickable(opened: Opener, samples: Path)
         await pilot.press("f", *"researcher")
         await click(pilot, app.main._footer, "accept")
         await settle(pilot)
-        assert app.main.state.arrangement.words == "researcher"
+        assert app.main.state.arrangement.query == "researcher"
         await pilot.press("f", *"x")
         await click(pilot, app.main._footer, "cancel")
         await settle(pilot)
-        assert app.main.state.arrangement.words == ""
+        assert app.main.state.arrangement.query == ""
 
 
 async def test_a_click_on_a_heading_sorts_and_the_second_reverses(opened: Opener, samples: Path) -> None:

@@ -82,12 +82,12 @@ def test_the_detail_is_read_alone_only_where_one_pane_fits() -> None:
 
 
 def test_back_undoes_one_thing_at_a_time() -> None:
-    filtered = replace(OPEN, arrangement=Arrangement(words="refund", failures=True, sort="time"), marked=(REF,))
+    filtered = replace(OPEN, arrangement=Arrangement(query="refund", failures=True, sort="time"), marked=(REF,))
     state = replace(filtered, pane=DETAIL, level=2, zoom=DETAIL, origin=("hits",), goal=Goal(REF))
     seen = []
     while (following := states.go_back(state)) is not None:
         state = following
-        seen.append((state.zoom, state.pane, state.level, state.origin, state.arrangement.words))
+        seen.append((state.zoom, state.pane, state.level, state.origin, state.arrangement.query))
     assert seen == [
         (None, DETAIL, 2, ("hits",), "refund"),
         (None, STEPS, 1, ("hits",), "refund"),
@@ -270,7 +270,7 @@ def test_a_state_is_one_line_without_anything_of_a_trace_or_of_the_reader() -> N
         level=1,
         zoom=STEPS,
         ref=secret,
-        arrangement=Arrangement(sort="time", words="SECRET"),
+        arrangement=Arrangement(sort="time", query="SECRET"),
         marked=(secret,),
         goal=Goal(secret, "SECRET", address=Address("/SECRET", "SECRET", ("SECRET",))),
         origin=("SECRET",),

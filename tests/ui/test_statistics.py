@@ -46,7 +46,7 @@ async def test_all_runs_are_counted_and_enter_shows_those_that_called_a_tool(ope
         await press(pilot, "enter")
         assert app.screen is app.main
         assert app.main.pane == RUNS
-        assert app.main.runs.arrangement.words == "tool:search"
+        assert app.main.runs.arrangement.query == "tool:search"
         shown = [app.store.runs[ref] for ref in app.main.runs.refs()]
         assert 0 < len(shown) < whole
         assert all("search" in (run.tools or ()) for run in shown)
@@ -118,7 +118,7 @@ async def test_enter_in_the_statistics_of_a_run_leads_to_the_list(opened: Opener
         assert screen.list.move_to_key("search")
         await press(pilot, "enter")
         assert app.main.pane == RUNS
-        assert app.main.runs.arrangement.words == "tool:search"
+        assert app.main.runs.arrangement.query == "tool:search"
 
 
 async def test_a_group_of_failures_is_counted_from_the_triage(opened: Opener, samples: Path) -> None:
@@ -144,7 +144,7 @@ async def test_enter_in_the_statistics_of_a_group_leads_to_the_list(opened: Open
         assert screen.list.move_to_key("search")
         await press(pilot, "enter")
         assert app.screen is app.main
-        assert app.main.runs.arrangement.words == "tool:search"
+        assert app.main.runs.arrangement.query == "tool:search"
         assert "search" in text_of(app)
 
 

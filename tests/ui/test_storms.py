@@ -93,7 +93,7 @@ async def test_text_that_follows_the_closing_key_goes_where_it_would_if_pasted_l
         app.post_message(events.Paste("nothing-has-this"))
         burst(app, "enter")
         await drain(app)
-        assert app.main.runs.arrangement.words == "nothing-has-this"
+        assert app.main.runs.arrangement.query == "nothing-has-this"
 
 
 async def test_a_click_on_a_closed_column_chooser_changes_nothing(opened: Opener, samples: Path) -> None:

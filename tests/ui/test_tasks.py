@@ -155,7 +155,7 @@ async def test_the_filter_is_that_of_the_list(opened: Opener, tmp_path: Path) ->
         await until(pilot, lambda: names(screen) == ["book", "refund"], what="the filter")
         assert row(app, "book").split()[:3] == ["book", *"⊗⊗"]
         await press(pilot, "escape")
-        assert app.main.state.arrangement.words == "outcome:failed"
+        assert app.main.state.arrangement.query == "outcome:failed"
         assert len(app.main.runs.refs()) == 6
         screen = await tasks_of(app, pilot)
         await press(pilot, "f", "escape")

@@ -47,7 +47,7 @@ class Arrangement(msgspec.Struct, frozen=True):
     """Show only failed runs."""
     new: bool = False
     """Show only new causes (`Group.is_new`)."""
-    words: str = ""
+    query: str = ""
     """A query (docs/query.md). For an invalid one, the part before the error applies."""
     columns: tuple[str, ...] = ()
     """Columns of the list of runs, in order; empty: chosen by its width."""
@@ -119,7 +119,7 @@ def arrange(
     selected, broken = (order or Order()).of(runs, arrangement), list(problems)
     if arrangement.failures:
         selected, broken = [run for run in selected if run.failed], []
-    if arrangement.words:
+    if arrangement.query:
         wanted = _query(arrangement, now, state, context)
         selected = wanted.select(selected, columns)
         broken = [
@@ -142,7 +142,7 @@ def row_key_of(
     arrangement: Arrangement, *, now: float, state: StateOf = recorded_state, context: query.Context | None = None
 ) -> Callable[[RunSummary], Any]:
     """A key of a run that decides its row: while no run's key changes, the arrangement stays the same."""
-    wanted = _query(arrangement, now, state, context).matches if arrangement.words else None
+    wanted = _query(arrangement, now, state, context).matches if arrangement.query else None
     key, label, failures = SORTS[arrangement.sort], GROUPS[arrangement.group].label, arrangement.failures
     moment = _Moment(state, context, day_label(now))
 
@@ -157,7 +157,7 @@ def _query(
 ) -> query.Query[RunSummary]:
     from tracetui.store import query
 
-    parsed, _ = query.parse_prefix(arrangement.words, context or query.TraceContext(state=state), now=now)
+    parsed, _ = query.parse_prefix(arrangement.query, context or query.TraceContext(state=state), now=now)
     return parsed
 
 

@@ -204,7 +204,7 @@ def _status(a: Span, b: Span, changes: Sequence[Change]) -> Phrase:
         side = "B" if failed[1] else "A"
         error = (b if failed[1] else a).error
         sentence = f"{name} failed only in {side}"
-        return Phrase(Kind.STATUS, Clean(sentence), detail=Clean("") if error is None else one_line(error.words, 120))
+        return Phrase(Kind.STATUS, Clean(sentence), detail=Clean("") if error is None else one_line(error.text, 120))
     noun = "error" if all(failed) else "status"
     return Phrase(Kind.STATUS, Clean(f"{noun} of {name} differs"), detail=_values(changes[0]))
 
@@ -465,5 +465,5 @@ def _ends(diff: Diff) -> Iterator[Phrase]:
 
 def _end(run: RunSummary) -> Clean:
     failed = run.status is Status.ERROR and run.first_error is not None
-    why = f" {one_line(run.first_error.words, 60)}" if failed and run.first_error is not None else ""
+    why = f" {one_line(run.first_error.text, 60)}" if failed and run.first_error is not None else ""
     return Clean(f"{run.status.value}{why}")

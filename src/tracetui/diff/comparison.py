@@ -105,7 +105,7 @@ def facts(a: Run, b: Run) -> list[Fact]:
 
 
 def _error(run: RunSummary) -> str | None:
-    return None if run.first_error is None else run.first_error.words
+    return None if run.first_error is None else run.first_error.text
 
 
 def _hashes(attributes: dict[str, Any]) -> Iterator[tuple[str, Any]]:

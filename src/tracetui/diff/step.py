@@ -218,7 +218,7 @@ def _status(a: Span, b: Span, noise: Noise) -> list[Change]:
     left, right = (
         None
         if span.error is None
-        else span.error.words
+        else span.error.text
         if other.error is None
         else {"type": span.error.type, "message": span.error.message}
         for span, other in ((a, b), (b, a))

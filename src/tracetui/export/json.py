@@ -565,7 +565,7 @@ class Lines:
         if span.preview:
             parts.append(one_line(span.preview, ARGUMENT))
         if span.status is Status.ERROR:
-            parts.append(f"{glyphs.error} {one_line(span.error.words if span.error else span.status.value, ARGUMENT)}")
+            parts.append(f"{glyphs.error} {one_line(span.error.text if span.error else span.status.value, ARGUMENT)}")
         if span.duration_ms is not None:
             parts.append(duration(span.duration_ms))
         return Clean("  ".join(parts))
@@ -578,7 +578,7 @@ class Lines:
         if run.steps is not None:
             parts.append(quantity(run.steps, "step"))
         if run.first_error is not None and run.status is Status.ERROR:
-            parts.append(one_line(run.first_error.words, ARGUMENT))
+            parts.append(one_line(run.first_error.text, ARGUMENT))
         if run.duration_ms is not None:
             parts.append(duration(run.duration_ms))
         return Clean("  ".join((self._head(None, run), " " * 4, *parts)))

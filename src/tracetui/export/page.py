@@ -567,7 +567,7 @@ def anchors(run: Run) -> list[str]:
 
 def ended(span: Span) -> Clean:
     """How a span ended: its error, its status unless ok, or its note."""
-    message = span.error.words if span.error is not None else ""
+    message = span.error.text if span.error is not None else ""
     if span.status in (Status.OK, Status.UNKNOWN):
         return one_line(span.note, 80)
     if span.status is Status.ERROR and message:
@@ -685,7 +685,7 @@ def span_sections(run: Run, position: int, body: Body, *, full: bool) -> Iterato
     span = run.spans[position]
     yield Section(Clean(""), list(_about(run, span)))
     if span.error is not None:
-        yield Section(Clean("error"), clean_lines(span.error.words), "error")
+        yield Section(Clean("error"), clean_lines(span.error.text), "error")
     if body.traceback:
         yield Section(Clean("traceback"), clean_lines(body.traceback), "error")
     messages = body.input_messages if full else _new_messages(body.input_messages)

@@ -204,7 +204,7 @@ class Site:
         shown = self._shown(run, redactor)
         name, used = run_label(shown), tokens_of(run.usage)
         error = shown.first_error
-        result = error.words if run.failed and error is not None else shown.result or shown.prompt
+        result = error.text if run.failed and error is not None else shown.result or shown.prompt
         cause, (sign, style) = self._causes.get(run.ref), run_sign(run, run.status)
         return (
             Link(name, "", pages[run.ref]) if run.ref in pages else name,

@@ -150,7 +150,7 @@ def _summary(run: Run, rows: StoryRows, effects: RunEffects, links: Sequence[Lin
     first, *more = ending_words(summary, time.time())
     lead = [f'<span class="{_class(style)}">{escape(sign)} {escape(first)}</span>', *map(escape, more)]
     if summary.failed and summary.first_error is not None:
-        lead.append(escape(one_line(summary.first_error.words, 200)))
+        lead.append(escape(one_line(summary.first_error.text, 200)))
     elif summary.errors:
         lead.append(escape(errors_inside(summary)))
     yield f'<p class="lead">{" · ".join(lead)}</p>\n<dl class="facts">'
@@ -383,7 +383,7 @@ class _Page:
             thought = "\n\n".join(part.text for part in parts if isinstance(part, Reasoning)).strip()
             yield f'<div class="think">{_markdown(thought, self._full)}</div>' if thought else ""
             if span.error is not None:
-                yield self._pre(clean_lines(span.error.words), "fail")
+                yield self._pre(clean_lines(span.error.text), "fail")
             return
         if action is not None and action.todos:
             state = {"done": "done", "now": "now", "open": "open"}
@@ -405,7 +405,7 @@ class _Page:
             )
             yield self._pre(command or value_lines(body.input), "")
         if span.error is not None:
-            yield self._pre(clean_lines(span.error.words), "fail")
+            yield self._pre(clean_lines(span.error.text), "fail")
         elif body.output is not None:
             yield self._pre(value_lines(body.output), "fail" if failed else "")
 

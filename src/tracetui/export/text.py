@@ -184,7 +184,7 @@ def _outcome(run: Run) -> Iterator[Fact]:
         label = "cause" if summary.status is Status.ERROR else "inside"
         location = _location(run, error.span)
         named = location and error.type == error.name  # the name of the violated policy
-        message = clean_lines(error.message if named and error.message else error.words)
+        message = clean_lines(error.message if named and error.message else error.text)
         first = ": ".join(part for part in (location, message[0]) if part)
         yield Fact(label, [Clean(first), *message[1:]])
 
@@ -325,7 +325,7 @@ def span_lines(run: Run, position: int) -> Iterator[Clean]:
     yield Clean(indent + number + " · ".join([one_line(span.name or "(no name)", 120), *facts]))
     indent = "  " * min(depth, MAX_DEPTH) + "   "
     if span.error is not None:
-        for line in clean_lines(span.error.words):
+        for line in clean_lines(span.error.text):
             yield Clean(f"{indent}! {line}")
     if span.operation is Operation.TURN and run.sizes[position] > 1:
         output_text = Clean("")  # its calls follow one by one
@@ -389,7 +389,7 @@ def one_span_lines(run: Run, position: int) -> Iterator[Clean]:
     yield from _labeled_lines("hash", [one_line(span.input_hash, 200)] if span.input_hash else [])
     yield from _labeled_lines("usage", [short(msgspec.structs.asdict(span.usage))] if span.usage else [])
     if span.error is not None:
-        yield from _section("error", clean_lines(span.error.words))
+        yield from _section("error", clean_lines(span.error.text))
     yield from _section("traceback", clean_lines(body.traceback) if body.traceback else [])
     yield from _section("input", _messages_or_value(body.input_messages, body.input))
     yield from _section("output", _messages_or_value(body.output_messages, body.output))

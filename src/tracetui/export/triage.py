@@ -231,8 +231,8 @@ def _entry(entry: Entry, shared: Contrast | None, redactor: Redactor | None, pag
     if example is not None and (evidence := example.evidence) is not None:
         yield Prose(one_line(f"{evidence.place}: {evidence.text}", 400))
     error = None if example is None else example.first_error
-    if error is not None and error.words:
-        yield Code(clean_lines(error.words))
+    if error is not None and error.text:
+        yield Code(clean_lines(error.text))
     if entry.tasks:
         yield Table(("task", "passed", "verdict", "reason"), [_task(task, own) for task, own in entry.tasks])
     if shared is not None:

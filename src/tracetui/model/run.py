@@ -256,7 +256,7 @@ class FirstError(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Kind of work of that span."""
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """Type and text, without repeating the type."""
         return error_text(self.type, self.message)
 

@@ -260,7 +260,7 @@ class Error(msgspec.Struct, frozen=True, gc=False):
     type: str | None = None
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """Type and message, without repeating the type."""
         return error_text(self.type, self.message)
 

@@ -24,7 +24,7 @@ from tracetui import masking
 from tracetui.analysis import prices
 from tracetui.live.engine import Engine
 from tracetui.live.mailbox import Calls, Mail
-from tracetui.masking import clean_lines, one_line
+from tracetui.masking import clean_lines, mask, one_line
 from tracetui.model import PassRule, Run, RunRef, RunSummary
 from tracetui.processes import program_path
 from tracetui.redact import Redactor
@@ -278,7 +278,7 @@ class TraceApp(HostApp):
         if runs:
             first = runs[0]
             more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
-            cause = first.first_error.words if first.first_error is not None else first.result
+            cause = first.first_error.text if first.first_error is not None else first.result
             self.send(notification(one_line(f"{first.name} failed{more}: {cause}", 120)))
 
     def _preload(self) -> None:
@@ -332,7 +332,7 @@ class TraceApp(HostApp):
                 self.push_screen(restored)
 
     def filter_query(self) -> str:
-        return self.main.state.arrangement.words
+        return self.main.state.arrangement.query
 
     def query_context(self) -> Context:
         from tracetui.analysis.triage import QueryContext
@@ -399,7 +399,7 @@ class TraceApp(HostApp):
         self._back_to_main()
         if self.main.state.level:
             self.main.focus_pane(RUNS)
-        self.main.filter_runs(f"{key}:{query.quoted(value)}")
+        self.main.filter_runs(f"{key}:{query.quoted(mask(value))}")
 
     def runs_changed(self) -> None:
         self.main.runs.rearrange()

@@ -215,7 +215,7 @@ def go_back(state: MainState) -> MainState | None:
         return replace(state, level=1, pane=STEPS)
     if state.level or state.pane != RUNS:
         return replace(state, level=0, pane=RUNS, goal=None, origin=())
-    if state.arrangement.words or state.arrangement.failures:
+    if state.arrangement.query or state.arrangement.failures:
         return filter_runs(arrange_runs(state, failures=False), "")
     return None
 
@@ -313,7 +313,7 @@ def list_layout(state: MainState) -> tuple[object, ...]:
 
 def filter_runs(state: MainState, query: str) -> MainState:
     """Filter the list by a query."""
-    return arrange_runs(state, words=query)
+    return arrange_runs(state, query=query)
 
 
 def _next_value(value: str, order: Sequence[str]) -> str:

@@ -65,7 +65,7 @@ def _descendants(run: Run, turn: Span) -> Sequence[Span]:
 def _failure(run: Run, turn: Span) -> str | None:
     """The error of a turn or of its first failed call; None without one."""
     failed = (span for span in (turn, *_descendants(run, turn)) if span.status is Status.ERROR)
-    return next((span.error.words if span.error is not None else "failed" for span in failed), None)
+    return next((span.error.text if span.error is not None else "failed" for span in failed), None)
 
 
 def first_turn(run: Run) -> str | None:

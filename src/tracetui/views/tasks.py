@@ -138,7 +138,7 @@ def trial_line(
     if scores:
         left.append(Piece(Clean(f"  {', '.join(scores)}"), "text"))
     evidence = run.evidence if trial.result is Result.UNGRADED else None
-    why = one_line(error.words if error else evidence.text if evidence else run.result or "", 200)
+    why = one_line(error.text if error else evidence.text if evidence else run.result or "", 200)
     why = Clean("") if why.strip() in scores else why
     if why:
         left.append(Piece(Clean(f"  {why}"), "text" if error is not None else "sec"))

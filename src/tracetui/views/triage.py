@@ -225,7 +225,7 @@ class QueueRows:
             return item[0]
         run = self._runs.get(item.run)
         return (
-            "" if run is None else f"{run.id} {mask(run.name)} {mask(run.first_error.words) if run.first_error else ''}"
+            "" if run is None else f"{run.id} {mask(run.name)} {mask(run.first_error.text) if run.first_error else ''}"
         )
 
     def line(self, index: int, width: int) -> Line:

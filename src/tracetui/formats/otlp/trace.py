@@ -175,7 +175,7 @@ class Failure(NamedTuple):
     @property
     def key(self) -> str:
         """The beginning of its error."""
-        return "" if self.span.error is None else self.span.error.words[:PREVIEW]
+        return "" if self.span.error is None else self.span.error.text[:PREVIEW]
 
     @property
     def error(self) -> FirstError:
@@ -616,7 +616,7 @@ class Trace(Rows):
         """
         final = self._last_failed(final)
         if final is not None and final.error is not None:
-            same = list(self.failures.get(final.error.words[:PREVIEW], {}).values())
+            same = list(self.failures.get(final.error.text[:PREVIEW], {}).values())
             if passed_on := self._innermost([*same, *self._contained(final)]):
                 return passed_on.error
         failures = (failure for failures in self.failures.values() for failure in failures.values())
@@ -634,7 +634,7 @@ class Trace(Rows):
 
     def _contained(self, final: Span) -> list[Failure]:
         """The failed spans below that one whose error is a part of its error."""
-        whole = _spaced("" if final.error is None else final.error.words)
+        whole = _spaced("" if final.error is None else final.error.text)
         return [
             failure
             for failures in self.failures.values()

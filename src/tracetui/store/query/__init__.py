@@ -17,7 +17,8 @@ from tracetui.model import RunSummary, Span
 from tracetui.store.facts import recorded_state
 from tracetui.store.query.blind import BlindContext, MaskedFacts
 from tracetui.store.query.complete import Completion, Facet, complete, facets
-from tracetui.store.query.keys import Key, Kind, Table, one_of, test_of
+from tracetui.store.query.keys import Key, Table, one_of, test_of
+from tracetui.store.query.kinds import Kind
 from tracetui.store.query.plan import AllOf, AnyOf, Columns, Comparison, Negation, Part, Query, WordSearch
 from tracetui.store.query.plan import parse_prefix as _parse_prefix
 from tracetui.store.query.run_keys import RUN_KEYS, Context, TraceContext

@@ -9,7 +9,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from tracetui.store.query.keys import MEASURES, Getter, Key, Kind, Table, strings
+from tracetui.store.query.keys import Getter, Key, Table
+from tracetui.store.query.kinds import Kind, strings
 from tracetui.store.query.run_keys import TraceContext
 from tracetui.store.query.syntax import KEY, quoted
 
@@ -120,7 +121,7 @@ def _words(table: Table[T], items: Iterable[T], context: Any, cursor: _Cursor) -
     word = cursor.prefix.lower()
     for key in table.keys:
         name = next((name for name in (key.name, *key.aliases) if name.startswith(word)), None)
-        if name is not None and key.kind in MEASURES:
+        if name is not None and key.kind.value.ordered:
             yield from ((f"{name}{compare}", key.about) for compare in ((">", "<") if word == name else (">",)))
         elif name is not None:
             yield f"{name}:", key.about

@@ -31,7 +31,8 @@ from tracetui.sources.base import (
     StartsBefore,
     StartsSince,
 )
-from tracetui.store.query.keys import Getter, Test, milliseconds, number, period
+from tracetui.store.query.keys import Getter
+from tracetui.store.query.kinds import Test, milliseconds, number, period
 from tracetui.store.query.run_keys import RUN_KEYS
 from tracetui.store.query.syntax import And, Node, Not, Or, QueryError, Term, Value, Word, parse, unparse
 

@@ -23,7 +23,8 @@ from tracetui.store.facts import (
     start_of,
     total_tokens,
 )  # fmt: skip
-from tracetui.store.query.keys import Fact, Getter, Key, Kind, Table, computed, has_key, has_value, recorded
+from tracetui.store.query.keys import Fact, Getter, Key, Table, computed, has_key, has_value, recorded
+from tracetui.store.query.kinds import Kind
 from tracetui.store.relations import COPY, REPEAT, STUDENT, Relations, has_original
 
 
@@ -137,7 +138,7 @@ RunKey = Key[RunSummary]
 
 def _error(run: RunSummary) -> tuple[str | None, ...] | None:
     error = failure(run)
-    return None if error is None else (error.words, error.type, error.message)
+    return None if error is None else (error.text, error.type, error.message)
 
 
 def _error_type(run: RunSummary) -> str | None:

@@ -11,7 +11,8 @@ from typing import Final
 
 from tracetui.model import Operation, Span, Status
 from tracetui.model.span import STATUS_WORDS, plain_word
-from tracetui.store.query.keys import Fact, Getter, Key, Kind, Table, computed, has_key, has_value, recorded
+from tracetui.store.query.keys import Fact, Getter, Key, Table, computed, has_key, has_value, recorded
+from tracetui.store.query.kinds import Kind
 
 SpanKey = Key[Span]
 _DECIDING: Final = frozenset({Operation.HOOK, Operation.POLICY})
@@ -51,7 +52,7 @@ def decisions(span: Span) -> tuple[str, ...] | None:
 
 def _error(span: Span) -> tuple[str | None, ...] | None:
     error = span.error
-    return None if error is None else (error.words, error.type, error.message)
+    return None if error is None else (error.text, error.type, error.message)
 
 
 def _error_type(span: Span) -> str | None:
@@ -59,7 +60,7 @@ def _error_type(span: Span) -> str | None:
 
 
 def _hay(span: Span) -> str:
-    error = span.error.words if span.error is not None else ""
+    error = span.error.text if span.error is not None else ""
     word = span.status_word or ""
     parts = (span.name, span.operation.value, span.status.value, word, span.preview, span.note, error)
     return "\n".join(parts).lower()

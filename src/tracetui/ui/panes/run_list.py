@@ -168,7 +168,7 @@ class RunList(LineView):
     @property
     def _query_context(self) -> Context | None:
         """What a query can ask; nothing is asked without one."""
-        return self.app.query_context() if self.arrangement.words else None
+        return self.app.query_context() if self.arrangement.query else None
 
     def _schedule(self) -> None:
         if self._timer is None:
@@ -187,7 +187,7 @@ class RunList(LineView):
 
     def verdicts_changed(self) -> None:
         """Show new verdicts. Only where a query may ask for them, or where causes were merged, is a run elsewhere."""
-        if self.arrangement.words or self.arrangement.group == "cause":
+        if self.arrangement.query or self.arrangement.group == "cause":
             self.rearrange(drop_pending=True)
         else:
             self.redraw_rows()
@@ -199,7 +199,7 @@ class RunList(LineView):
         """
         if drop_pending:
             self._late = None
-        if len(self.app.store.runs) < MANY or self.arrangement.words:
+        if len(self.app.store.runs) < MANY or self.arrangement.query:
             began = time.thread_time()
             make = self._begin()
             self._late = None
@@ -239,7 +239,7 @@ class RunList(LineView):
             [problem for problems in store.problems.values() for problem in problems[:1]],
         )
         glyphs, order, context, now = self.look.glyphs, self._order, self._query_context, app.clock()
-        columns = self._kept_columns() if arrangement.words else None
+        columns = self._kept_columns() if arrangement.query else None
         run_state, state_of = app.liveness.run_state, app.liveness.state_in_list
         decisions = app.verdicts.sidecar if arrangement.group == "cause" else None
 
@@ -284,7 +284,7 @@ class RunList(LineView):
         self.show(
             rows,
             key=key,
-            title=arrangement_title(self.arrangement, self.arrangement.words, ungrouped="day"),
+            title=arrangement_title(self.arrangement, self.arrangement.query, ungrouped="day"),
             title_right=self._shown(rows, len(app.store.runs)),
             heading=self._heading_for,
         )
@@ -296,7 +296,7 @@ class RunList(LineView):
             self._above |= {ref for ref in above if isinstance(ref, RunRef) and before.index(ref) is None}
             self.refresh_line(0)
         if not len(rows):
-            query = self.arrangement.words
+            query = self.arrangement.query
             self.show_empty(empty(app.roots, app.stage, query, bool(app.store.runs)))
         self._arranged()
         longest = inf if app.stage else MAX_REST_SECONDS
@@ -356,7 +356,7 @@ class RunList(LineView):
         """Ask which runs to show."""
         from tracetui.ui.widgets.prompt import QueryQuestion
 
-        self._asker.ask(QueryQuestion(QUERY_LABEL, self.arrangement.words, self.filter(), self._asker.hint))
+        self._asker.ask(QueryQuestion(QUERY_LABEL, self.arrangement.query, self.filter(), self._asker.hint))
         self.look_ahead()
 
     def look_ahead(self, steps: Iterator[None] | None = None) -> None:
@@ -535,7 +535,7 @@ class RunList(LineView):
     def filtered(self) -> runs.RunRows | None:
         """The rows, if a filter hides runs."""
         rows, arrangement = self.rows, self.arrangement
-        hides = arrangement.words or arrangement.failures
+        hides = arrangement.query or arrangement.failures
         return rows if hides and isinstance(rows, runs.RunRows) else None
 
     def show_empty(self, lines: Iterable[Line]) -> None:
@@ -596,7 +596,7 @@ class RunList(LineView):
             self.move_to(row)
 
     def _shown(self, rows: runs.RunRows, total: int) -> Line:
-        if not self.arrangement.words and not self.arrangement.failures:
+        if not self.arrangement.query and not self.arrangement.failures:
             return ()
         return (Piece(Clean(f"{rows.runs}"), "sec"), Piece(Clean(f"/{total} shown"), "dim"))
 

@@ -398,7 +398,7 @@ class RunView(Box):
         self.steps.move_to_key(span)
         here, errors = run.span(span), navigation.errors(run)
         if here is not None and here.id in errors:
-            cause = f"  {here.error.words}" if here.error is not None else ""
+            cause = f"  {here.error.text}" if here.error is not None else ""
             first, group = run.summary.first_error, self.app.causes.group_of(run.summary.ref)
             if group is not None and first is not None and first.span == here.id:
                 cause = f"  {group.id} {grouped(len(group.runs))}×{cause}"

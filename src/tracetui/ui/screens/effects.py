@@ -390,7 +390,7 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
 
     def matching(self, result: EffectsResult) -> EffectsResult:
         """The part of the result that the filter shows."""
-        text, key = self.arrangement.words, (id(result), self.arrangement.words, self.app.store.revision)
+        text, key = self.arrangement.query, (id(result), self.arrangement.query, self.app.store.revision)
         if not text:
             return result
         if self._matching is not None and self._matching[0] == key:
@@ -422,7 +422,7 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
     def title_line(self) -> Line:
         sort = self.arrangement.sort
         sort = self.usual_order if sort == self.choices.sorts[0] else f"by {sort}"
-        return arrangement_title(self.arrangement, self.arrangement.words, ungrouped="none", sort=sort)
+        return arrangement_title(self.arrangement, self.arrangement.query, ungrouped="none", sort=sort)
 
     def _arrange(self, arrangement: Arrangement) -> None:
         self.arrangement = arrangement
@@ -447,11 +447,11 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
             self._arrange(replace(self.arrangement, words=query))
 
         filtered = self.app.run_filter()._replace(apply=apply, count_matches=self.count)
-        self.ask(QueryQuestion(QUERY_LABEL, self.arrangement.words, filtered, self.hint))
+        self.ask(QueryQuestion(QUERY_LABEL, self.arrangement.query, filtered, self.hint))
 
     def sentence(self, result: EffectsResult) -> Line:
         number, total, noun = self.count()
-        if self.arrangement.words and not number:
+        if self.arrangement.query and not number:
             return (Piece(Clean(f"0 of {grouped(total)} {noun}"), "sec"),)
         return self.sentence_of(self.matching(result))
 
@@ -460,7 +460,7 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
         raise NotImplementedError
 
     def step_back(self) -> None:
-        if self.arrangement.words:
+        if self.arrangement.query:
             self._arrange(replace(self.arrangement, words=""))
         else:
             super().step_back()
@@ -485,7 +485,7 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
 
     @property
     def empty_message(self) -> str:
-        is_filtered = self.arrangement.words and self._result is not None and self.count()[1]
+        is_filtered = self.arrangement.query and self._result is not None and self.count()[1]
         return "nothing matches the filter  ·  Esc clears it" if is_filtered else self.empty
 
     empty = "nothing recorded"

@@ -239,7 +239,7 @@ class MainScreen(RunsScreen):
             self.say("list still loading; wait until it is complete", "status.warn")
             return None
         if not contrast:
-            return Scope(refs, "the filtered runs" if self.state.arrangement.words else "all runs")
+            return Scope(refs, "the filtered runs" if self.state.arrangement.query else "all runs")
         if marked:
             return Scope(marked, quantity(len(marked), "marked run"))
         failed = [run for ref in refs if (run := store.runs[ref]).failed]
@@ -337,7 +337,7 @@ class MainScreen(RunsScreen):
         """
         size, rows, arrangement = self.app.size, self.runs.wanted_height, self.state.arrangement
         (short, *_), wanted = self._list_shape, self._wanted_width
-        if not (wanted and (self.app.stage == "list" or arrangement.words or arrangement.failures)):
+        if not (wanted and (self.app.stage == "list" or arrangement.query or arrangement.failures)):
             short = layout.is_short(size.height, rows) and self.runs.ref is not None and self.app.stage != "list"
             wanted = self._wanted_width = self.runs.result_width
         above = short and self.state.zoom is None and (not self.state.level or size.width >= layout.WIDE)

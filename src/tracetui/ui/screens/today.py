@@ -155,7 +155,7 @@ class TodayScreen(_Page):
         state_of, glyphs, arrangement = app.liveness.state_in_list, app.look.glyphs, self._arrangement
         all_sections = sections(runs, now=now, state_of=state_of)
         self._total = sum(map(len, all_sections))
-        context = app.query_context() if arrangement.words else None
+        context = app.query_context() if arrangement.query else None
         self._by_state = Sections(*(self._arrange_runs(part, now, context) for part in all_sections))
         groups = None
         if arrangement.group != STATE:
@@ -177,7 +177,7 @@ class TodayScreen(_Page):
             context=self._week_line(of_week(runs, now=now)),
             width=width,
         )
-        title = arrangement_title(arrangement, arrangement.words, ungrouped=STATE)
+        title = arrangement_title(arrangement, arrangement.query, ungrouped=STATE)
         if len(rows):
             first = next((rows.key(i) for i in range(len(rows)) if rows.selectable(i)), None)
             key = self._cursor if self._cursor is not None else None if self._moved else first
@@ -258,7 +258,7 @@ class TodayScreen(_Page):
 
         count_matches = lambda: (sum(map(len, self._by_state)), self._total, "runs")  # noqa: E731
         filtered = runs._replace(apply=apply, count_matches=count_matches)
-        self.ask(QueryQuestion(QUERY_LABEL, self._arrangement.words, filtered, self.hint))
+        self.ask(QueryQuestion(QUERY_LABEL, self._arrangement.query, filtered, self.hint))
 
     @on(LineView.Moved)
     def _row_moved(self) -> None:
@@ -272,7 +272,7 @@ class TodayScreen(_Page):
         return None if run is None else run.ref
 
     def step_back(self) -> None:
-        if self._arrangement.words:
+        if self._arrangement.query:
             self._arrange(replace(self._arrangement, words=""))
         else:
             super().step_back()

@@ -297,7 +297,7 @@ def _run_sentence(run: RunSummary, group: Group | None, opened: Opened, vitals: 
     if run.is_ungraded and not run.failed:
         headline = Piece(one_line(f"{UNGRADED}: {run.outcome_source}", 200), f"{WRONG_STYLE} bold")
     elif run.status is Status.ERROR and error is not None:
-        headline = Piece(one_line(error.words or "failed", 200), "status.error bold")
+        headline = Piece(one_line(error.text or "failed", 200), "status.error bold")
     elif run.is_wrong:
         headline = Piece(one_line(f"{WRONG_ANSWER}: {run.result or run.outcome_source}", 200), f"{WRONG_STYLE} bold")
     elif run.result:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from msgspec.structs import replace
 from textual import events
 from textual.binding import Binding
 from textual.message import Message
 from textual.widgets import Input
 
+from tracetui.masking import clean, mask
 from tracetui.text import Clean, cells, exact, grouped
 from tracetui.ui.widgets.lines import LineBar
 from tracetui.views.rows import Line, Piece, fit
@@ -203,7 +205,7 @@ class QueryQuestion(Question):
     def complete(self, text: str, cursor: int, step: int) -> tuple[str, int] | None:
         cycle = self._cycle
         if cycle is None:
-            offers = self._filter.offers(text, cursor)
+            offers = self._offers(text, cursor)
             cycle = _Cycle(text, offers, 0 if step > 0 else len(offers) - 1)
         else:
             cycle = cycle._replace(at=(cycle.at + step) % len(cycle.offers))
@@ -212,6 +214,10 @@ class QueryQuestion(Question):
         self._cycle = cycle if len(cycle.offers) > 1 else None  # a single completion: Tab continues after it
         offer = cycle.offers[cycle.at]
         return cycle.completed_text, offer.start + len(offer.text)
+
+    def _offers(self, text: str, cursor: int) -> list[Completion]:
+        """Completions at the cursor, whose secrets are masked: a query matches what a mask stands for."""
+        return [replace(offer, text=mask(offer.text)) for offer in self._filter.offers(text, cursor)]
 
     @property
     def _width(self) -> int:
@@ -241,12 +247,12 @@ class QueryQuestion(Question):
             Piece(Clean(f"{grouped(matches)} of {grouped(total)} {noun}  "), "text bold" if matches else "status.warn")
         ]
         cycle = self._cycle
-        offers = cycle.offers if cycle is not None else self._filter.offers(text, len(text))
+        offers = cycle.offers if cycle is not None else self._offers(text, len(text))
         first = cycle.at if cycle is not None else 0
         if offers:
             pieces.append(Piece(Clean(" Tab "), "key bold"))
         for i, offer in enumerate(offers[first : first + 12]):
             style = "hit" if cycle is not None and i == 0 else "text"
-            pieces += [Piece(Clean(" ")), Piece(exact(offer.text, 40), style)]
+            pieces += [Piece(Clean(" ")), Piece(clean(offer.text, 40), style)]
             pieces.append(Piece(Clean(f" {exact(offer.hint, 40)} "), "dim"))
         return tuple(pieces)

@@ -154,9 +154,9 @@ def _status(sheet: Sheet, run: Run, standing: Standing | None) -> None:
         sheet.fact("score", Piece(score_line(score), "sec"))
     error = summary.first_error
     if run.body.error is not None:
-        sheet.prose("error", run.body.error.words, most=_MAX_ROWS)
+        sheet.prose("error", run.body.error.text, most=_MAX_ROWS)
     elif error is not None:
-        message = error.words or error.name or ""
+        message = error.text or error.name or ""
         spans = (error.span,) if error.span is not None else ()
         style = "status.error" if summary.status is Status.ERROR else "sec"
         sheet.fact("first ✗" if sheet.glyphs is UNICODE else "error", Piece(one_line(message), style), spans=spans)

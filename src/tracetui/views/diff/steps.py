@@ -463,7 +463,7 @@ def _run_end(run: RunSummary, glyphs: Glyphs) -> Line:
 def _end_reason(run: RunSummary) -> Clean:
     """The error or result of a run, at most `_LONG` characters."""
     failed = run.first_error is not None and run.status is Status.ERROR
-    return one_line(run.first_error.words if failed and run.first_error is not None else run.result, _LONG)
+    return one_line(run.first_error.text if failed and run.first_error is not None else run.result, _LONG)
 
 
 def _amounts(table: _Table, a: RunSummary, b: RunSummary, glyphs: Glyphs) -> None:

@@ -168,7 +168,7 @@ def _cause(run: RunSummary) -> list[Piece]:
         return [Piece(one_line(run.result or run.status_word or "failed", 200), "status.error")]
     if run.result:
         return [Piece(one_line(run.result, 200), "status.error")]
-    pieces = [Piece(deciding_words(error.words or run.status_word or "failed"), "status.error")]
+    pieces = [Piece(deciding_words(error.text or run.status_word or "failed"), "status.error")]
     if error.message in ("", error.type) and error.name and error.name != error.type:
         pieces.append(Piece(Clean(f" {one_line(error.name, 200)}"), "sec"))
     return pieces

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Protocol
 
 from tracetui.analysis.effects.actions import Action
 from tracetui.analysis.statistics import Row
-from tracetui.masking import clean, one_line
+from tracetui.masking import clean, mask, one_line
 from tracetui.model import RunRef, RunSummary, Span
 from tracetui.store.query.complete import Facet
 from tracetui.text import Clean, cells, cost, count, duration, grouped, tokens, truncate, truncate_middle
@@ -39,7 +39,12 @@ class FacetRows:
         self._items: list[Choice | str] = []
         for facet in facets:
             self._items.append(facet.key)
-            self._items += [Choice(facet.key, facet.term(value), value, count) for value, count in facet.values]
+            choices: dict[str, Choice] = {}
+            for value, runs in facet.values:
+                term = facet.term(value if value is None else mask(value))
+                same = choices.get(term)
+                choices[term] = Choice(facet.key, term, value, runs + (same.runs if same else 0))
+            self._items += choices.values()
         self._index = {self.key(i): i for i in range(len(self._items))}
         names = (self._name(item) for item in self._items if isinstance(item, Choice))
         self._longest = max(map(cells, names), default=0)

@@ -81,7 +81,7 @@ def cause(run: Run) -> Clean:
     error = run.summary.first_error
     if run.body.limits and (error is None or error.span is not None):  # a call failed, and no limit stopped the run
         return Clean("no limit hit")
-    return deciding_words(error.words) if error is not None else _word(run.summary)
+    return deciding_words(error.text) if error is not None else _word(run.summary)
 
 
 def _verdict(run: Run, glyphs: Glyphs, state: State, now: float | None) -> list[Piece]:

@@ -50,7 +50,7 @@ def _result(action: Action, span: Span, glyphs: Glyphs) -> list[Piece]:
         pieces.append(Piece(Clean(f" {glyphs.dot} exit {action.exit_code}"), style))
     if action.result:
         pieces.append(Piece(Clean(f" {one_line(action.result, 200)}"), "dim"))
-    elif span.error is not None and (message := deciding_words(plain_error(span.error.words))):
+    elif span.error is not None and (message := deciding_words(plain_error(span.error.text))):
         pieces.append(Piece(Clean(f"  {message}"), "status.error"))
     if action.todos:
         pieces.append(Piece(Clean(f" {action.done} of {len(action.todos)} done"), "text"))
@@ -99,7 +99,7 @@ def step_pieces(span: Span, action: Action, room: int, glyphs: Glyphs) -> list[P
     if argument_text:
         pieces.append(Piece(Clean(f" {argument_text}"), "dim"))
     if span.error is not None:
-        pieces.append(Piece(Clean(f"  {deciding_words(span.error.words)}"), "status.error"))
+        pieces.append(Piece(Clean(f"  {deciding_words(span.error.text)}"), "status.error"))
     return pieces
 
 
@@ -176,7 +176,7 @@ def outcome_pieces(run: Run, digest: Digest, glyphs: Glyphs) -> list[Piece]:
     if is_interruption(span):
         return [Piece(Clean("interrupted"), "status.warn")]
     if span.status is Status.ERROR:
-        message = one_line(span.error.words, _ERROR) if span.error is not None else Clean("")
+        message = one_line(span.error.text, _ERROR) if span.error is not None else Clean("")
         return [
             Piece(Clean("failed"), "status.error bold"),
             Piece(Clean(f": {message}" if message else ""), "status.error"),
