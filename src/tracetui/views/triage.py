@@ -248,30 +248,33 @@ class QueueRows:
         mixed = [Piece(Clean("+"), "accent bold")] if decided and judgment.verdict is None else None
         pieces = [*(mixed or _verdict_mark(judgment, self._glyphs, group)), *self._fold_mark(group.digest)]
         has_details = self._order.rows[group.digest] in self._detailed
-        title, room = self._title(group, new=not has_details), _title_room(width, self._order)
+        new = group.is_new(self._now) and not has_details
+        title, room = _title_pieces(group, quiet=decided, new=new), _title_room(width, self._order)
         pieces += fill(break_line(title, room)[0] if has_details else title, room)
         if _has_who_column(width, self._order):
             pieces.append(column(Clean(f" {group.who.value}"), _WHO, _WHO_STYLES[group.who]))
         if width >= _WITH_STARTS:
-            pieces += [Piece(Clean("  ")), self._start_sparkline(group)]
+            pieces += [Piece(Clean("  ")), self._start_sparkline(group, quiet=decided)]
         return tuple(fit([*pieces, *self._numbers(group, group.starts[-1] if group.starts else None)], width))
-
-    def _title(self, group: Group, *, new: bool) -> list[Piece]:
-        return _title_pieces(group, quiet=is_reviewed(group, self._judge), new=new and group.is_new(self._now))
 
     def _has_details(self, group: Group, width: int) -> bool:
         has_starts = width < _WITH_STARTS and len(group.starts) > 1
         has_more = any(piece is not _NEW for piece in self._detail_pieces(group, width))
-        return has_starts or has_more or width_of(self._title(group, new=True)) > _title_room(width, self._order)
+        title = _title_pieces(group, quiet=False, new=group.is_new(self._now))
+        return has_starts or has_more or width_of(title) > _title_room(width, self._order)
 
     def _details(self, group: Group, width: int) -> Line:
         """The second row of a cause: the end of its title, what is said of it, and its runs over time."""
-        tail = [] if width >= _WITH_STARTS else [Piece(Clean("  ")), self._start_sparkline(group), Piece(Clean(" "))]
-        title = break_line(self._title(group, new=False), _title_room(width, self._order))[1]
+        decided, blank = is_reviewed(group, self._judge), Piece(Clean(" "))
+        starts = self._start_sparkline(group, quiet=decided)
+        tail = [] if width >= _WITH_STARTS else [blank, blank, starts, blank]
+        title = break_line(_title_pieces(group, quiet=decided, new=False), _title_room(width, self._order))[1]
         indent, details = Piece(Clean("    " if title else "  ")), self._detail_pieces(group, width)
         room = max(8, width - width_of((indent, *tail)))
-        title = fit(title, room - min(width_of(details[:1]), room // 2))
-        return (indent, *fill([*title, *details], room), *tail)
+        first, others = details[:1], details[1:]
+        pieces = [*fit(title, max(0, room - width_of(first))), *first]
+        others = others if room - width_of(pieces) >= _USEFUL else []
+        return (indent, *fill([*pieces, *others], room), *tail)
 
     def _detail_pieces(self, group: Group, width: int) -> list[Piece]:
         """Who failed without a column for it, verdict or *new*, the values that vary, and the agents unless all causes
@@ -302,9 +305,9 @@ class QueueRows:
                 return [*values[:3], Clean("…")] if len(values) > 3 or len(group.runs) > len(runs) else values
         return []
 
-    def _start_sparkline(self, group: Group) -> Piece:
+    def _start_sparkline(self, group: Group, *, quiet: bool) -> Piece:
         """Starts of its runs as a sparkline, from the first to the last run of all listed causes."""
-        style = "dim" if is_reviewed(group, self._judge) else "bar.error"
+        style = "dim" if quiet else "bar.error"
         if not group.starts:
             return column(Clean(""), SPARK_CELLS, style)
         first, last = self._order.period
@@ -372,6 +375,8 @@ _COMPARED: Final = 8
 """Runs of a cause that are looked at for values that vary."""
 _TAIL: Final = 22
 """Cells of the numbers at the end of a row, and a blank."""
+_USEFUL: Final = 8
+"""Cells of a second row that are worth a piece of it."""
 _NEW: Final = Piece(Clean("  new"), "status.warn")
 
 
@@ -655,7 +660,9 @@ def _numbers(group: Group, width: int, now: float, zone: tzinfo) -> list[Line]:
     lines = _flow(pieces, width)
     if group.starts:
         first, last = group.starts[0], group.starts[-1]
-        dates = f"first {clock(first, 'UTC', now=now, zone=zone)}  last {clock(last, 'UTC', now=first, zone=zone)}"
+        dates = f"{'first' if last > first else 'at'} {clock(first, 'UTC', now=now, zone=zone)}"
+        if last > first:
+            dates += f"  last {clock(last, 'UTC', now=first, zone=zone)}"
         new = [Piece(Clean("new  "), "status.warn")] if group.is_new(now) else []
         lines.append((*new, Piece(Clean(dates), "sec")))
     return lines
