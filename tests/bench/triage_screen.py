@@ -43,7 +43,7 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
 def _opened(count: int, rounds: int) -> Iterator[Row]:
     """From `T` to the painted queue, all counted before; then from one cause to the next."""
     folder, times, downs = night(count), [], []
-    shown = rf"0 of {len(CAUSES)} reviewed(?:.*\n)+.*\bruns +lost"
+    shown = rf"0 of {len(CAUSES)} causes reviewed(?:.*\n)+.*\bruns +lost"
     for _ in range(rounds):
         with screen.tracetui(folder) as terminal:
             terminal.wait_for(screen.A_RUN, timeout=60)

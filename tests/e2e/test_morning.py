@@ -16,7 +16,7 @@ from tests.e2e.judge import leftovers
 from tests.terminal import TRACETUI, Terminal
 
 pytestmark = pytest.mark.e2e
-DECIDED = re.compile(r"(\d+) of (\d+) reviewed")
+DECIDED = re.compile(r"(\d+) of (\d+) causes? reviewed")
 VERDICTS = {"r": "real", "f": "flaky", "k": "known", "i": "ignore"}
 
 
@@ -56,16 +56,16 @@ def judge_all(terminal: Terminal) -> int:
     terminal.type("u")
     terminal.expect("Undone")
     terminal.type("1")
-    terminal.expect(f"{len(VERDICTS)} of {count} reviewed")
+    terminal.expect(f"{len(VERDICTS)} of {count} causes reviewed")
     terminal.type("a")
     terminal.wait_quiet()
     terminal.type(*"ask Ana", "enter")
     terminal.expect("ask Ana")
     terminal.type("v", "r", "1")
     for number in range(len(VERDICTS) + 1, count):
-        terminal.expect(f"{number} of {count} reviewed")
+        terminal.expect(f"{number} of {count} causes reviewed")
         terminal.type(".", "1")
-    terminal.expect(f"{count} of {count} reviewed")
+    terminal.expect(f"{count} of {count} causes reviewed")
     terminal.expect("all reviewed")
     return count
 
@@ -95,7 +95,7 @@ def test_verdicts_given_by_keys_last_until_the_next_day(samples: Path, tmp_path:
 
     with opened(samples, state) as terminal:
         terminal.type("T")
-        terminal.expect(f"{count} of {count} reviewed")
+        terminal.expect(f"{count} of {count} causes reviewed")
         terminal.type("escape", "f", *"verdict:flaky", "enter")
         terminal.expect("/70 shown")
         terminal.type("escape", "q")

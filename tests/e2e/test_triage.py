@@ -46,7 +46,7 @@ def test_forty_failures_of_four_formats_are_reviewed_in_twelve_keys(tmp_path: Pa
         terminal.wait_for("scanning|counting", gone=True)
         terminal.wait_quiet()
         press("T")
-        terminal.expect("0 of 4 reviewed")
+        terminal.expect("0 of 4 causes reviewed")
         assert "40 of 52 runs failed" in terminal.text()
         for number, (letter, verdict) in enumerate(VERDICTS.items(), 1):
             press("v", letter)

@@ -149,9 +149,9 @@ async def test_a_key_looks_only_at_judged_causes(opened: Opener, mixed: Path, mo
         monkeypatch.setattr(line_view, "MAX_TICKS", 0)  # the minimap shows causes that are out of view
         monkeypatch.setattr(Sidecar, "of_causes", counted)
         await press(pilot, "v", "k", "k", "j")
-        assert f"1 of {len(screen.queue.groups)} reviewed" in text_of(app)
+        assert f"1 of {len(screen.queue.groups)} causes reviewed" in text_of(app)
         await press(pilot, "u", "k")
-        assert f"0 of {len(screen.queue.groups)} reviewed" in text_of(app)
+        assert f"0 of {len(screen.queue.groups)} causes reviewed" in text_of(app)
         assert asked
         assert out_of_view.isdisjoint(asked)
 
@@ -186,7 +186,7 @@ async def test_new_causes_are_marked_and_can_be_seen_alone(opened: Opener, sampl
         await press(pilot, "exclamation_mark")
         assert [*screen.queue.groups] == new
         assert f"{len(new)}/{len(every)}" in text_of(app)
-        assert f"0 of {len(every)} reviewed" in text_of(app)
+        assert f"0 of {len(every)} causes reviewed" in text_of(app)
         await press(pilot, "escape")
         assert [*screen.queue.groups] == every
 
@@ -204,7 +204,7 @@ async def test_wrong_answers_with_several_verdicts_are_reviewed(opened: Opener, 
         (heading,) = screen.queue.groups
         assert {screen.judgement_of(task).verdict for task in heading.tasks} == {"real", "known"}
         await press(pilot, "k")
-        assert "1 of 1 reviewed" in text_of(app)
+        assert "1 of 1 cause reviewed" in text_of(app)
 
 
 async def test_the_failed_checks_of_a_task_are_read_in_full(opened: Opener, tmp_path: Path) -> None:

@@ -400,14 +400,14 @@ async def test_c_in_a_run_compares_a_model_call_with_the_one_before(opened: Open
         await pilot.press("c")
         screen = await shown(app, pilot, ContextScreen)
         assert "since the previous call: kept" in text_of(app)
-        assert not screen.change.side_by_side  # only new messages: the left half would be blank
+        assert screen.change.side_by_side
         first = screen.request
         await type_keys(pilot, screen, "]", "d")
         assert screen.request.a == first.b
         await type_keys(pilot, screen, "[", "d")
         assert screen.request == first
         await type_keys(pilot, screen, "s")
-        assert screen.change.side_by_side
+        assert not screen.change.side_by_side
         await type_keys(pilot, screen, "s", "n", "w", "w", "3", "tab", "i", "c", "z", "z", "N", "escape")
         assert app.screen is app.main
 

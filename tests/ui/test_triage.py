@@ -54,7 +54,7 @@ async def test_failures_are_grouped_by_cause(opened: Opener, samples: Path) -> N
         waste = [group.wasted_ms or 0.0 for group in screen.queue.groups]
         assert waste == sorted(waste, reverse=True)
         failed = sum(len(group.runs) for group in screen.queue.groups)
-        assert f"0 of {len(screen.queue.groups)} reviewed" in text_of(app)
+        assert f"0 of {len(screen.queue.groups)} causes reviewed" in text_of(app)
         assert f"{failed} runs" in text_of(app)
 
 
@@ -271,7 +271,7 @@ async def test_verdicts_of_another_instance_appear(opened: Opener, samples: Path
         first = screen.queue.groups[0]
         await triage(other, other_pilot)
         await press(other_pilot, "v", "i")
-        decided = f"1 of {len(screen.queue.groups)} reviewed"
+        decided = f"1 of {len(screen.queue.groups)} causes reviewed"
         await until(pilot, lambda: decided in text_of(app), what="the other's verdict")
         assert screen.judgement_of(first).verdict is Verdict.IGNORE
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracetui.text import cells, exact
-from tracetui.views.rows import Piece, fill, fit, width_of
+from tracetui.views.rows import Piece, break_line, fill, fit, width_of
 
 PIECES = st.lists(st.text("ab é日", max_size=4).map(lambda text: Piece(exact(text))), max_size=5)
 
@@ -23,3 +23,11 @@ def test_a_line_is_cut_to_its_width_with_an_ellipsis(line: list[Piece], width: i
 def test_a_cut_between_two_pieces_has_an_ellipsis() -> None:
     line = [Piece(exact("limit exceeded: ")), Piece(exact("<n>"), "status.warn"), Piece(exact(" > <n>"))]
     assert [piece.text for piece in fit(line, 19)] == ["limit exceeded: ", "<n…"]
+
+
+@given(PIECES, st.integers(1, 12))
+def test_a_broken_line_loses_only_blanks(line: list[Piece], width: int) -> None:
+    first, rest = break_line(line, width)
+    whole, broken = ("".join(piece.text for piece in pieces).replace(" ", "") for pieces in (line, [*first, *rest]))
+    assert broken == whole
+    assert width_of(first) <= max(width, 2)

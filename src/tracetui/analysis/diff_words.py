@@ -465,5 +465,5 @@ def _ends(diff: Diff) -> Iterator[Phrase]:
 
 def _end(run: RunSummary) -> Clean:
     failed = run.status is Status.ERROR and run.first_error is not None
-    why = f" {one_line(run.first_error.text, 60)}" if failed and run.first_error is not None else ""
+    why = f" {one_line(run.first_error.text, 200)}" if failed and run.first_error is not None else ""
     return Clean(f"{run.status.value}{why}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import accumulate
 from math import fsum, inf
 from typing import Any, Final
@@ -34,6 +34,7 @@ from tracetui.store.judgement import NOTHING, CauseRef, Judgement, start_of
 from tracetui.store.query import TraceContext, recorded_state
 from tracetui.store.relations import Relations, copies_of
 from tracetui.store.sidecar import Sidecar
+from tracetui.text import grouped, quantity
 
 MAX_VARIANTS: Final = 20
 MAX_REASONS: Final = 3
@@ -269,9 +270,19 @@ def by_who(groups: Iterable[Group]) -> Counter[Who]:
     return counts
 
 
-def who_words(counts: Mapping[Who, int]) -> str:
-    """``agent 55 · grader 30``."""
-    return " · ".join(f"{who.value} {counts[who]}" for who in Who if counts.get(who))
+def whose_failures(groups: Sequence[Group]) -> tuple[str, str]:
+    """Who made runs fail, and how many were not graded: ``14 failures by the agent, 6 by the environment``, and
+    ``6 runs not graded``.
+
+    Both are empty where nothing but the agent is known to have failed, and each where it would say 0.
+    """
+    ungraded = sum(len(group.runs) for group in groups if group.ungraded)
+    failures = by_who(group for group in groups if not group.ungraded)
+    is_known = ungraded or failures[Who.AGENT] < failures.total()
+    counts = [(failures[who], who) for who in Who if failures[who] and is_known]
+    first = [f"{quantity(count, 'failure')} by the {who}" for count, who in counts[:1]]
+    others = [f"{grouped(count)} by the {who}" for count, who in counts[1:]]
+    return ", ".join([*first, *others]), f"{quantity(ungraded, 'run')} not graded" if ungraded else ""
 
 
 def sections(groups: Sequence[Group]) -> list[CauseItem]:
@@ -649,11 +660,11 @@ def arrange_causes(
     if arrangement.group == "none":
         return sections(shown)
     label = _label_of(arrangement.group, now, verdict_of)
-    grouped: dict[str, list[Group]] = {}
+    by_label: dict[str, list[Group]] = {}
     for cause in shown:
-        grouped.setdefault(label(cause), []).append(cause)
+        by_label.setdefault(label(cause), []).append(cause)
     items: list[CauseItem] = []
-    for name, members in grouped.items():
+    for name, members in by_label.items():
         items += [(name, len(members)), *members]
     return items
 

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from tracetui.redact import ASCII_MASK, MASK, masks
-from tracetui.text import Clean, cells, pad, truncate
+from tracetui.text import Clean, cells, pad, truncate, wrap
 
 STYLES: Final = frozenset(
     {
@@ -208,6 +208,22 @@ def fill(line: Iterable[Piece], width: int) -> list[Piece]:
     if missing > 0:
         filled.append(Piece(Clean(" " * missing), "text"))
     return filled
+
+
+def break_line(line: Iterable[Piece], width: int) -> tuple[list[Piece], list[Piece]]:
+    """The pieces that fit in a row of `width` cells, broken at a blank if possible, and those after them."""
+    pieces = list(line)
+    stop = len(wrap(Clean("".join(piece.text for piece in pieces)), width)[0])
+    first: list[Piece] = []
+    rest: list[Piece] = []
+    for piece in pieces:
+        before, after = piece.text[:stop], piece.text[stop:]
+        stop = max(0, stop - len(piece.text))
+        if before:
+            first.append(piece._replace(text=Clean(before)))
+        if after := after if rest else after.lstrip(" "):
+            rest.append(piece._replace(text=Clean(after)))
+    return first, rest
 
 
 def column(text: Clean, width: int, style: str, *, right: bool = False) -> Piece:

@@ -19,9 +19,9 @@ from tracetui.store.judgement import Judgement
 from tracetui.text import Clean, cells, truncate, wrap
 from tracetui.views.bars import amount, sparkline
 from tracetui.views.glyphs import UNICODE, Glyphs
-from tracetui.views.labels import WRONG_ANSWER, clock, run_sign, short_id
+from tracetui.views.labels import WRONG_ANSWER, clock, run_sign, short_id, short_model
 from tracetui.views.list.runs import group_line
-from tracetui.views.rows import Fold, Line, ListRows, Piece, column, fill, fit, width_of
+from tracetui.views.rows import Fold, Line, ListRows, Piece, break_line, column, fill, fit, width_of
 
 if TYPE_CHECKING:
     from tracetui.analysis.contrast import Contrast, Finding
@@ -120,15 +120,19 @@ class QueueRows:
         unfolded: Collection[Hashable] = (),
         marked: Collection[Hashable] = (),
         details: int = 0,
+        width: int = 0,
         now: float,
         glyphs: Glyphs = UNICODE,
     ) -> None:
-        """`details`: how many causes may have a second row with decisions, values and runs over time."""
+        """`details`: how many causes may have a second row with the end of the title, decisions, values and agents, in
+        rows of `width` cells.
+        """
         self._runs, self._unfolded, self._now, self._glyphs = runs, unfolded, now, glyphs
         self._judge, self._marked, self._order = judge, marked, order
         self._open = [order.rows[key] for key in unfolded if isinstance(key, str) and key in order.rows]
         """Unfolded causes."""
-        self._detailed = {*islice(filter(self._has_details, order.rows.values()), details)}
+        detailed = (row for row in order.rows.values() if details and self._has_details(self._group_at(row), width))
+        self._detailed = {*islice(detailed, details)}
         """Numbers of the causes with a second row: the first that have something to say there."""
         below = dict.fromkeys(self._detailed, 1)
         self._tasks: dict[int, Sections] = {}
@@ -241,34 +245,45 @@ class QueueRows:
     def _group(self, group: Group, width: int) -> Line:
         judgment = self._judge(group)
         decided = is_reviewed(group, self._judge)
-        who = _who_column(width) if self._order.names_who else 0
-        room = max(8, width - _TAIL - 3 - who)
         mixed = [Piece(Clean("+"), "accent bold")] if decided and judgment.verdict is None else None
         pieces = [*(mixed or _verdict_mark(judgment, self._glyphs, group)), *self._fold_mark(group.digest)]
-        new = self._order.rows[group.digest] not in self._detailed and group.is_new(self._now)
-        pieces += fill(_title_pieces(group, quiet=decided, new=new), room)
-        if who:
-            pieces.append(column(Clean(f" {group.who.value}"), who, _WHO_STYLES[group.who]))
+        has_details = self._order.rows[group.digest] in self._detailed
+        new = group.is_new(self._now) and not has_details
+        title, room = _title_pieces(group, quiet=decided, new=new), _title_room(width, self._order)
+        pieces += fill(break_line(title, room)[0] if has_details else title, room)
+        if _has_who_column(width, self._order):
+            pieces.append(column(Clean(f" {group.who.value}"), _WHO, _WHO_STYLES[group.who]))
+        if width >= _WITH_STARTS:
+            pieces += [Piece(Clean("  ")), self._start_sparkline(group, quiet=decided)]
         return tuple(fit([*pieces, *self._numbers(group, group.starts[-1] if group.starts else None)], width))
 
-    def _has_details(self, number: int) -> bool:
-        group = self._group_at(number)
-        return self._order.names_who or len(group.starts) > 1 or bool(self._detail_pieces(group))
+    def _has_details(self, group: Group, width: int) -> bool:
+        has_starts = width < _WITH_STARTS and len(group.starts) > 1
+        has_more = any(piece is not _NEW for piece in self._detail_pieces(group, width))
+        title = _title_pieces(group, quiet=False, new=group.is_new(self._now))
+        return has_starts or has_more or width_of(title) > _title_room(width, self._order)
 
     def _details(self, group: Group, width: int) -> Line:
-        """What is said of a cause in its second row, and its runs over time."""
-        style = "dim" if is_reviewed(group, self._judge) else "bar.error"
-        tail = Piece(Clean(f"  {self._start_sparkline(group)} "), style)
-        pieces = [Piece(Clean("  "))]
-        if self._order.names_who and not _who_column(width):
-            pieces.append(Piece(Clean(f"  {group.who.value}"), _WHO_STYLES[group.who]))
-        pieces += self._detail_pieces(group)
-        return (*fill(pieces, max(8, width - len(tail.text))), tail)
+        """The second row of a cause: the end of its title, what is said of it, and its runs over time."""
+        decided, blank = is_reviewed(group, self._judge), Piece(Clean(" "))
+        starts = self._start_sparkline(group, quiet=decided)
+        tail = [] if width >= _WITH_STARTS else [blank, blank, starts, blank]
+        title = break_line(_title_pieces(group, quiet=decided, new=False), _title_room(width, self._order))[1]
+        indent, details = Piece(Clean("    " if title else "  ")), self._detail_pieces(group, width)
+        room = max(8, width - width_of((indent, *tail)))
+        first, others = details[:1], details[1:]
+        pieces = [*fit(title, max(0, room - width_of(first))), *first]
+        others = others if room - width_of(pieces) >= _USEFUL else []
+        return (indent, *fill([*pieces, *others], room), *tail)
 
-    def _detail_pieces(self, group: Group) -> list[Piece]:
-        """Verdict or *new*, the values that vary, and the agents unless all causes share them."""
+    def _detail_pieces(self, group: Group, width: int) -> list[Piece]:
+        """Who failed without a column for it, verdict or *new*, the values that vary, and the agents unless all causes
+        share them.
+        """
         judgment = self._judge(group)
         pieces: list[Piece] = []
+        if self._order.names_who and not _has_who_column(width, self._order):
+            pieces.append(Piece(Clean(f"  {group.who.value}"), _WHO_STYLES[group.who]))
         if judgment.verdict is not None:
             pieces.append(Piece(Clean(f"  {judgment.verdict.value}"), "accent"))
         elif group.is_new(self._now):
@@ -290,14 +305,15 @@ class QueueRows:
                 return [*values[:3], Clean("…")] if len(values) > 3 or len(group.runs) > len(runs) else values
         return []
 
-    def _start_sparkline(self, group: Group) -> Clean:
+    def _start_sparkline(self, group: Group, *, quiet: bool) -> Piece:
         """Starts of its runs as a sparkline, from the first to the last run of all listed causes."""
+        style = "dim" if quiet else "bar.error"
         if not group.starts:
-            return Clean("")
+            return column(Clean(""), SPARK_CELLS, style)
         first, last = self._order.period
         ends = [first + (last - first) * cell / SPARK_CELLS for cell in range(1, SPARK_CELLS)]
         at = [0, *(bisect_left(group.starts, end) for end in ends), len(group.starts)]
-        return sparkline([b - a or None for a, b in pairwise(at)], self._glyphs)
+        return Piece(sparkline([b - a or None for a, b in pairwise(at)], self._glyphs), style)
 
     def _fold_mark(self, key: Hashable) -> list[Piece]:
         mark = self._glyphs.unfolded if key in self._unfolded else self._glyphs.folded
@@ -359,6 +375,8 @@ _COMPARED: Final = 8
 """Runs of a cause that are looked at for values that vary."""
 _TAIL: Final = 22
 """Cells of the numbers at the end of a row, and a blank."""
+_USEFUL: Final = 8
+"""Cells of a second row that are worth a piece of it."""
 _NEW: Final = Piece(Clean("  new"), "status.warn")
 
 
@@ -368,10 +386,12 @@ def _has_cursor(item: _Row | None) -> TypeGuard[Item]:
 
 def heading(width: int, order: CauseOrder) -> Line:
     """The column headings of the queue."""
-    who = _who_column(width) if order.names_who else 0
-    pieces = fill([Piece(Clean("    cause"), "dim")], max(8, width - _TAIL + 1 - who))
-    if who:
-        pieces.append(column(Clean(" who"), who, "dim"))
+    pieces = fill([Piece(Clean("    cause"), "dim")], 4 + _title_room(width, order))
+    if _has_who_column(width, order):
+        pieces.append(column(Clean(" who"), _WHO, "dim"))
+    if width >= _WITH_STARTS:
+        first, last = order.period
+        pieces.append(column(Clean(f"  over {text.age(last - first)}" if last > first else ""), 2 + SPARK_CELLS, "dim"))
     return tuple(fit([*pieces, Piece(Clean(" runs time lost  last"), "dim")], width))
 
 
@@ -380,9 +400,20 @@ _WITH_WHO: Final = 70
 """Cells of a row with a column that says who failed; a narrower row has it in its second line."""
 
 
-def _who_column(width: int) -> int:
-    """Cells of the column *who*."""
-    return 12 if width >= _WITH_WHO else 0
+_WHO: Final = 12
+"""Cells of that column."""
+_WITH_STARTS: Final = 96
+"""Cells of a row with a column of the runs over time; a narrower row has them in its second line."""
+
+
+def _has_who_column(width: int, order: CauseOrder) -> bool:
+    return width >= _WITH_WHO and order.names_who
+
+
+def _title_room(width: int, order: CauseOrder) -> int:
+    """Cells of a title between the marks and the columns."""
+    starts = (2 + SPARK_CELLS) * (width >= _WITH_STARTS)
+    return max(8, width - _TAIL - 3 - _WHO * _has_who_column(width, order) - starts)
 
 
 def _style(group: Group) -> str:
@@ -517,22 +548,40 @@ def cause_rows(
     return ListRows(lines, keys=keys)
 
 
+_WIDE_TABLE: Final = 90
+"""Cells of a table of runs with the columns that any of them fills; a narrower one has where they failed."""
+_RUN_COLUMNS: Final[Mapping[str, tuple[int, Callable[[RunSummary], str | None]]]] = {
+    "agent": (16, lambda run: run.agent or run.name),
+    "failed at": (20, lambda run: run.first_error.name if run.first_error is not None else None),
+    "model": (16, lambda run: short_model(run.model) if run.model else None),
+}
+"""Cells and value of a column by its heading."""
+
+
 def _failed_runs(
     failures: Sequence[FailedRun], count: int, width: int, now: float, glyphs: Glyphs
 ) -> list[tuple[Line, Example | None]]:
     """A table of the first runs with a cause, each with the replay of it that passed."""
-    title = fill([Piece(Clean("Runs"), "text bold"), Piece(Clean(f"  {count} with this cause"), "dim")], width - 14)
-    rows: list[tuple[Line, Example | None]] = [((), None), ((*title, Piece(Clean("    time   age"), "dim")), None)]
+    title = [Piece(Clean("Runs"), "text bold"), Piece(Clean(f"  {count} with this cause"), "dim")]
+    headings = title
+    columns = [name for name, (_, value) in _RUN_COLUMNS.items() if any(value(run) for run, _ in failures)]
+    rows: list[tuple[Line, Example | None]] = [((), None)]
+    if is_wide := width >= _WIDE_TABLE:
+        rows.append((tuple(title), None))
+        headings = [column(Clean(name), _RUN_COLUMNS[name][0], "dim") for name in columns]
+        headings = [column(Clean("  id"), 12, "dim"), *headings, Piece(Clean("task"), "dim")]
+    rows.append(((*fill(headings, width - 14), Piece(Clean("    time   age"), "dim")), None))
     for number, (run, replay) in enumerate(failures):
         error = run.first_error
         sign, style = run_sign(run, Status.ERROR if run.failed else run.status, glyphs)
-        place = error.name if error is not None else None
-        pieces = [
-            Piece(Clean(f"{sign} "), style),
-            column(short_id(run.id, 9), 10, "sec"),
-            Piece(one_line(place or run.agent or run.name, 40), "text"),
-            Piece(Clean(f"  {one_line(run.label or run.prompt, 120)}"), "dim"),
-        ]
+        pieces = [Piece(Clean(f"{sign} "), style), column(short_id(run.id, 9), 10, "sec")]
+        if is_wide:
+            for size, value in map(_RUN_COLUMNS.__getitem__, columns):
+                pieces.append(column(truncate(one_line(value(run) or "—", 40), size - 1), size, "text"))
+        else:
+            place = error.name if error is not None else None
+            pieces.append(Piece(Clean(f"{one_line(place or run.agent or run.name, 40)}  "), "text"))
+        pieces.append(Piece(one_line(run.label or run.prompt, 120), "dim"))
         age = max(0.0, now - run_time(run))
         tail = (
             column(text.duration(run.duration_ms), 8, "sec", right=True),
@@ -608,11 +657,15 @@ def _numbers(group: Group, width: int, now: float, zone: tzinfo) -> list[Line]:
     lost += [f"{text.tokens(group.wasted_tokens)} tokens"] if group.wasted_tokens is not None else []
     if lost:
         pieces.append(Piece(Clean(f"{', '.join(lost)}   "), "status.warn"))
+    lines = _flow(pieces, width)
     if group.starts:
-        pieces += [Piece(Clean("new   "), "status.warn")] if group.is_new(now) else []
-        pieces.append(Piece(Clean(f"first {clock(group.starts[0], 'UTC', now=now, zone=zone)}   "), "sec"))
-        pieces.append(Piece(Clean(f"last {clock(group.starts[-1], 'UTC', now=now, zone=zone)}"), "sec"))
-    return _flow(pieces, width)
+        first, last = group.starts[0], group.starts[-1]
+        dates = f"{'first' if last > first else 'at'} {clock(first, 'UTC', now=now, zone=zone)}"
+        if last > first:
+            dates += f"  last {clock(last, 'UTC', now=first, zone=zone)}"
+        new = [Piece(Clean("new  "), "status.warn")] if group.is_new(now) else []
+        lines.append((*new, Piece(Clean(dates), "sec")))
+    return lines
 
 
 def _judgment_lines(judgment: Judgement, width: int) -> list[Line]:

@@ -228,6 +228,13 @@ def test_lines_are_paired_side_by_side_and_stacked_in_unified_view() -> None:
     assert [line[0] for line in below[1:3]] == ["−", "+"]
 
 
+@pytest.mark.parametrize("in_b", [False, True])
+def test_a_text_of_one_side_takes_the_whole_width(in_b: bool) -> None:
+    text = "a sentence of eighty cells that has no other side to stand beside in this row. "
+    rows = rows_of(section(None, text) if in_b else section(text, None), width=120)
+    assert any(text.strip() in line for line in texts(rows, 120))
+
+
 def test_an_unwrapped_line_is_one_row() -> None:
     rows = rows_of(section("a" * 500, "b" * 500), wrap=False)
     assert len(rows) == 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tracetui.analysis.diff_words import DiffWords
-from tracetui.analysis.step_diff import Look, Sign
+from tracetui.analysis.step_diff import Look
 from tracetui.diff.comparison import Diff, Row
 from tracetui.diff.step import ContextDiff, MessageChange
 from tracetui.masking import one_line
@@ -203,7 +203,7 @@ class Change(FoldingView):
         """Preferred tab, for every step that has it."""
         self.wrap = True
         self.side: bool | None = None
-        """Side by side or unified, by the user's choice; None: side by side if there is room and anything on both."""
+        """Side by side or unified, by the user's choice; None: side by side if there is room."""
         self.all_open: bool | None = None
         self._subject: Line = ()
         self._drawn_width = 0
@@ -332,12 +332,8 @@ class Change(FoldingView):
 
     @property
     def side_by_side(self) -> bool:
-        """Whether A is on the left and B on the right; by default not if one of them would be blank."""
-        if self.side is not None or self.compared is None:
-            return bool(self.side)
-        changed = {section.sign for section in self.compared.sections if section.differs}
-        one_sided = changed in ({Sign.ADDED}, {Sign.REMOVED})
-        return self._drawn_width >= SIDE_BY_SIDE and not one_sided
+        """Whether texts that both runs have are side by side: A on the left, B on the right."""
+        return self._drawn_width >= SIDE_BY_SIDE if self.side is None else self.side
 
     def toggle_side(self) -> bool:
         """Toggle side by side and unified; returns True if side by side now."""

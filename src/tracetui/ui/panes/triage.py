@@ -58,9 +58,9 @@ class Queue(LineView):
         """Keys of the marked rows, likewise."""
         self.chosen = False
         """True once the reader moved the cursor: until then the first causes stay in view."""
-        self._make_rows: Callable[[int], triage.QueueRows] | None = None
-        self._details = 0
-        """How many causes have a second row."""
+        self._make_rows: Callable[[int, int], triage.QueueRows] | None = None
+        self._details = 0, 0
+        """How many causes have a second row, and the cells of a row."""
         self._number = 0
         """Rows of the folded causes with one row each, and of the headings of their groups."""
 
@@ -83,10 +83,11 @@ class Queue(LineView):
         self._number = len(order.items)
         unfolded, marked, glyphs = self.unfolded, self.marked, self.look.glyphs
 
-        def make(details: int) -> triage.QueueRows:
+        def make(details: int, width: int) -> triage.QueueRows:
             return triage.QueueRows(
-                order, runs, judgement_of, unfolded=unfolded, marked=marked, details=details, now=now, glyphs=glyphs
-            )
+                order, runs, judgement_of,
+                unfolded=unfolded, marked=marked, details=details, width=width, now=now, glyphs=glyphs,
+            )  # fmt: skip
 
         self._make_rows = make
         sort = SORTED[arrangement.sort]
@@ -100,15 +101,16 @@ class Queue(LineView):
         if self._make_rows is None:
             return
         self._details = self._free_rows
-        self.show(self._make_rows(self._details), heading=lambda w: [triage.heading(w, self.order)])
+        self.show(self._make_rows(*self._details), heading=lambda w: [triage.heading(w, self.order)])
         if not self.chosen and self.position < self.page:
             self.top = 0
 
     @property
-    def _free_rows(self) -> int:
-        """How many causes fit with a second row, if all have their first."""
+    def _free_rows(self) -> tuple[int, int]:
+        """How many causes fit with a second row, if all have their first, and the cells of a row."""
         size = self.outer_size
-        return max(0, min(len(self.groups), size.height - 2 - self._number)) if size.width >= TWO_ROWS_WIDTH else 0
+        free = max(0, min(len(self.groups), size.height - 2 - self._number)) if size.width >= TWO_ROWS_WIDTH else 0
+        return free, size.width - 2
 
     def on_resize(self) -> None:
         if self._details != self._free_rows:
@@ -122,7 +124,7 @@ class Queue(LineView):
 
     def repaint_row(self, index: int) -> None:
         super().repaint_row(index)
-        if self._details:
+        if self._details[0]:
             super().repaint_row(index + 1)
 
     sorts: ClassVar[Mapping[str, str]] = {

@@ -21,7 +21,6 @@ from tracetui.analysis.triage import (
     Task,
     arrange_causes,
     splits_of,
-    who_words,
 )
 from tracetui.live.mailbox import Mail
 from tracetui.masking import clean, one_line
@@ -39,13 +38,16 @@ from tracetui.ui.widgets.frame import footer, short_path
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box
 from tracetui.views.bars import amount
-from tracetui.views.rows import Line, Piece
+from tracetui.views.rows import Line, Piece, width_of
 from tracetui.views.triage import FailedRun, Member, TaskRow, is_reviewed
 
 if TYPE_CHECKING:
     from tracetui.ui.services.causes import Grouping
 
 BAR: Final = 24
+_DOT: Final = Piece(Clean("  ·  "), "dim")
+_WHOSE_STYLES: Final = "status.error bold", "status.warn bold"
+"""Styles of the failures and of the ungraded runs."""
 GOOD_RESULTS: Final = (Result.PASSED, Result.UNSCORED)
 MAX_RUNS: Final = 8
 """Runs of a cause that its pane lists."""
@@ -412,40 +414,32 @@ class TriageScreen(RunsScreen):
         return counts
 
     def _progress(self) -> Line:
-        causes = self.causes
-        if not causes:
+        """Who failed, how many causes are new, how many are reviewed, and how much is left: the first matter most."""
+        grouping = self._grouping
+        if grouping is None or not grouping.groups:
             return (Piece(Clean("nothing to review"), "sec"),)
         decided, reviewed = self._review
-        remaining = len(causes) - decided
-        pieces = self._who()
-        pieces += [
-            Piece(Clean(f"{grouped(decided)} of {grouped(len(causes))} reviewed "), "text bold"),
-        ]
-        if len(pieces) == 1 or self.app.size.width >= layout.WIDE:  # beside who failed there is no room for it
-            pieces += amount(decided, len(causes), BAR, "bar.model", glyphs=self.app.look.glyphs)
-        if remaining:
-            runs = self._grouping.order.runs_before[-1] - reviewed if self._grouping is not None else 0
-            label = f"  {quantity(remaining, 'cause')} ({quantity(runs, 'run')}) to review"
-            pieces.append(Piece(Clean(label), "sec"))
-            new = self._grouping.new_since(self.app.clock() - NEW_SECONDS) if self._grouping is not None else 0
-            if new and self.app.size.width >= layout.NARROW:
-                pieces.append(Piece(Clean(f"  ·  {grouped(new)} new since yesterday"), "sec"))
-        else:
-            pieces += [Piece(Clean("  all reviewed  ·  "), "status.ok"), Piece(Clean("x"), "key bold")]
-            pieces.append(Piece(Clean(" export"), "sec"))
+        causes, width = len(grouping.groups), self.app.size.width
+        whose = zip(grouping.whose, _WHOSE_STYLES, strict=True)
+        facts = [Piece(Clean(words), style) for words, style in whose if words]
+        if new := grouping.new_since(self.app.clock() - NEW_SECONDS):
+            facts.append(Piece(Clean(f"{grouped(new)} new since yesterday"), "text bold"))
+        facts.append(Piece(Clean(f"{grouped(decided)} of {quantity(causes, 'cause')} reviewed"), "text bold"))
+        pieces = [piece for fact in facts for piece in (fact, _DOT)][:-1]
         if app_problems := self.app.verdicts.sidecar.problems:
             pieces.append(Piece(Clean(f"  ! {len(app_problems)} unreadable in the verdict file"), "status.warn"))
+        if decided == causes:
+            after = [Piece(Clean("  all reviewed  ·  "), "status.ok"), Piece(Clean("x"), "key bold")]
+            after.append(Piece(Clean(" export"), "sec"))
+        else:
+            remaining = grouping.order.runs_before[-1] - reviewed
+            after = [_DOT, Piece(Clean(f"{quantity(remaining, 'run')} to review"), "sec")]
+        bar = [Piece(Clean(" ")), *amount(decided, causes, BAR, "bar.model", glyphs=self.app.look.glyphs)]
+        passes = [_DOT, Piece(Clean(grouping.passes), "sec")] if grouping.passes else []
+        for more in (after, passes, bar):
+            if width_of((*pieces, *more)) <= width - 2:
+                pieces += more
         return tuple(pieces)
-
-    def _who(self) -> list[Piece]:
-        """How many of the runs are the agent's, the grader's and the environment's, where some were not graded."""
-        grouping = self._grouping
-        if grouping is None or not grouping.ungraded:
-            return []
-        pieces = [Piece(Clean(who_words(grouping.who)), "status.warn bold")]
-        if self.app.size.width >= layout.NARROW:
-            pieces.append(Piece(Clean(f"  ·  {grouping.passes}"), "sec"))
-        return [*pieces, Piece(Clean("  ·  "), "dim")]
 
     # ---- panes
 
@@ -551,6 +545,17 @@ class TriageScreen(RunsScreen):
         count = len(self.state.marked)
         if count:
             self.say(f"{count} marked  ·  v verdict  ·  = merge into the cause under the cursor  ·  Esc unmark")
+
+    def action_diff_original(self) -> None:
+        """Compare the run under the cursor, or the first run of its cause that has one, with its original or replay."""
+        group, relations = self.queue.group, self.app.store.relations
+        runs = [self.queue.run, *group.runs[:MAX_RUNS]] if group is not None else []
+        paired = (ref for ref in runs if ref is not None and (relations.original(ref) or relations.variants(ref)))
+        if (ref := next(paired, None)) is None:
+            hint = "C contrasts them with passed runs  ·  Esc to the list, where Space marks two runs for d"
+            self.say(f"No replay of these runs  ·  {hint}", "status.warn")
+        elif problem := self.app.compare_with_original(ref):
+            self.say(problem, "status.warn")
 
     def action_merge(self) -> None:
         """Merge the marked causes into the one under the cursor."""

@@ -102,20 +102,20 @@ class Lines:
 
     def __init__(self, section: int, hunk: int, of: Hunk, first: int, stop: int, paper: Paper) -> None:
         self.section, self.hunk, self.of, self.first = section, hunk, of, first
-        self._side, self._room = paper.side, paper.room
+        self.paper = paper
         heights = (self._height(*self.lines(unit)) for unit in range(first, stop))
         self.starts = list(accumulate(heights, initial=0))
 
     def _height(self, a: int | None, b: int | None) -> int:
-        rows_a = 0 if a is None else len(wrapped_line(self.of.a[a], self._room).starts)
+        rows_a = 0 if a is None else len(wrapped_line(self.of.a[a], self.paper.room).starts)
         if b is None or (self.of.same and a is not None):
             return rows_a
-        return max(rows_a, len(wrapped_line(self.of.b[b], self._room).starts))
+        return max(rows_a, len(wrapped_line(self.of.b[b], self.paper.room).starts))
 
     def lines(self, unit: int) -> tuple[int | None, int | None]:
         """The lines of A and B in that unit."""
         size_a, size_b = len(self.of.a), len(self.of.b)
-        if self.of.same or self._side:
+        if self.of.same or self.paper.side:
             return (unit if unit < size_a else None), (unit if unit < size_b else None)
         return (unit, None) if unit < size_a else (None, unit - size_a)
 
@@ -300,33 +300,38 @@ class ComparedRows:
             self.differences.append(self._starts[-1])
         self._add(_Head(number, opened), 1)
         if opened:
-            hunks = section.compared.hunks
+            hunks, paper = section.compared.hunks, self._paper_of(section)
             for place, hunk in enumerate(hunks):
                 if hunk.same:
-                    self._add_same(number, place, hunk, len(hunks))
+                    self._add_same(number, place, hunk, len(hunks), paper)
                 else:
                     if section.differs:  # else it has only ignored differences
                         self.differences.append(self._starts[-1])
-                    units = max(len(hunk.a), len(hunk.b)) if self._side else len(hunk.a) + len(hunk.b)
-                    self._add_lines(number, place, hunk, 0, units)
+                    units = max(len(hunk.a), len(hunk.b)) if paper.side else len(hunk.a) + len(hunk.b)
+                    self._add_lines(number, place, hunk, 0, units, paper)
 
-    def _add_same(self, number: int, place: int, hunk: Hunk, hunks: int) -> None:
+    def _paper_of(self, section: Section) -> Paper:
+        """A text that only one side has, or that is equal on both, takes the whole width."""
+        has_sides = section.compared.changed and section.sign not in _SIDES
+        return self._paper if has_sides else self._paper._replace(side=False)
+
+    def _add_same(self, number: int, place: int, hunk: Hunk, hunks: int, paper: Paper) -> None:
         size = len(hunk.a)
         head, tail = (AROUND if place else 0), (AROUND if place < hunks - 1 else 0)
         if hunks == 1 or size - head - tail < _WORTH:
-            self._add_lines(number, place, hunk, 0, size)
+            self._add_lines(number, place, hunk, 0, size, paper)
             return
         hidden = size - head - tail
         opened = self._folds.is_open(LineKey(number, place), False)
-        self._add_lines(number, place, hunk, 0, head)
+        self._add_lines(number, place, hunk, 0, head, paper)
         self._add(_Hidden(number, place, head, hidden, opened), 1)
         if opened:
-            self._add_lines(number, place, hunk, head, head + hidden)
-        self._add_lines(number, place, hunk, head + hidden, size)
+            self._add_lines(number, place, hunk, head, head + hidden, paper)
+        self._add_lines(number, place, hunk, head + hidden, size, paper)
 
-    def _add_lines(self, number: int, place: int, hunk: Hunk, first: int, stop: int) -> None:
+    def _add_lines(self, number: int, place: int, hunk: Hunk, first: int, stop: int, paper: Paper) -> None:
         if first < stop:
-            lines = Lines(number, place, hunk, first, stop, self._paper)
+            lines = Lines(number, place, hunk, first, stop, paper)
             self._add(lines, lines.starts[-1])
 
     # ---- the rows
@@ -416,7 +421,7 @@ class ComparedRows:
     def line(self, index: int, width: int) -> Line:
         segment, i = self._locate(index)
         if isinstance(segment, Lines):
-            return tuple(fit(self._paper.pieces(segment, *segment.at(i)), width))
+            return tuple(fit(segment.paper.pieces(segment, *segment.at(i)), width))
         if isinstance(segment, _Head):
             return tuple(fit(self._heading(segment), width))
         return tuple(fit(self._fold_line(segment), width))
