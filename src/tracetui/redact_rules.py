@@ -319,7 +319,8 @@ _EXACT_SIGNS: Final = (
             rb"|K(?<=EZAK)(?=[A-Za-z0-9]{54}))"
         ),
     ),
-    ("literal", b"5", b":", re.compile(rb"5432(?<=:5432)")),
+    ("literal", b"5", b":543", re.compile(rb"5(?<=:5)43[0-9]:")),
+    ("literal", b"6", b":6432", re.compile(rb"6(?<=:6)432:")),
     ("literal", b"*", b":", re.compile(rb"\*(?<=:\*)(?=:[\w*-])")),
     ("literal", b"\t", b"E\t", re.compile(rb"\t(?<=(?:TRUE|ALSE)\t)")),
     ("literal", b"T", b"\\", re.compile(rb"TRUE\\")),

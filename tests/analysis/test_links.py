@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from tracetui.analysis.links import (
     Part,
     StepLink,
     is_changing,
+    is_refused,
     links_at,
     links_of,
     origin_of,
@@ -28,7 +30,7 @@ from tracetui.analysis.tasks import as_trials
 from tracetui.analysis.writings import Match, Writings, value_in
 from tracetui.cli.reading import listing_of, source_of
 from tracetui.live.load import read_run
-from tracetui.model import Run
+from tracetui.model import Body, Operation, Run, Span, Status
 from tracetui.views.links import link_words
 
 FORMATS = Path(__file__).parents[1] / "formats"
@@ -64,6 +66,22 @@ def test_a_call_that_was_not_refused_has_no_such_link(tmp_path: Path) -> None:
 
 def test_a_refused_change_changed_nothing(tmp_path: Path) -> None:
     assert not of_kind(links_of(trial(tmp_path, LOOKUP, AGAIN, AGAIN)), Kind.CHANGED)
+
+
+@pytest.mark.parametrize(
+    ("output", "refused"),
+    [
+        ("Error: no seats", True),
+        ({"error": "no seats"}, True),
+        (["", "", {"Failed": 1}], True),
+        ({"trip": "Error: no seats"}, False),
+        ("no error", False),
+        (None, False),
+    ],
+)
+def test_a_refused_answer_begins_with_its_word(output: Any, refused: bool) -> None:
+    span = Span(id="1", name="book_trip", operation=Operation.EXECUTE_TOOL, status=Status.OK)
+    assert is_refused(span, Body(output=output)) is refused
 
 
 def test_a_read_changes_nothing(tmp_path: Path) -> None:

@@ -333,6 +333,7 @@ _TEXTS: Final = {
     "basic": "authorization: Basic «base64»",
     "pgpass": "db.example.com:5432:shop:app:«mixed»\n",
     "pgpass any host": "*:*:*:app:«mixed»\nlocalhost:5432:*:postgres:«word12»\n",
+    "pgpass other ports": "db.example.com:5433:shop:app:«mixed»\npool:6432:shop:app:«mixed»\n",
     "jwk": '{"kty":"EC","crv":"P-256","x":"abc","y":"def","d":"«jwk»"}',
     "jwk rsa": '{"kty": "RSA", "n": "abc", "e": "AQAB", "d": "«jwk»", "p": "«jwk»"}',
     "jwk oct": '{"kty": "oct", "k": "«jwk»"}',

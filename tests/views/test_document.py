@@ -224,3 +224,7 @@ def test_folded_texts_unfold_into_blank_rows_evenly() -> None:
     few = rows()
     fill_rows(few, 8)
     assert len(few) == 8
+
+
+def test_a_long_text_folds_after_the_same_rows_at_every_width() -> None:
+    assert {len(TextRows("word " * 40_000, width, most=12)) for width in (20, 120, 4_000)} == {13}

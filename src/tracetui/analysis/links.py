@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -276,7 +277,7 @@ class _Calls:
         """The last call that changed something, by name and text of an argument; whether it made something new."""
 
     def links(self, span: Span, body: Body) -> Iterator[StepLink]:
-        answer, is_change = refusal(span, body), is_changing(span.name)
+        answer, is_change = _refusal(span, body), is_changing(span.name)
         arguments = [*_arguments(body.input)] if is_change or answer is not None else []
         if answer is not None:
             yield from self._of_refused(span, arguments, answer)
@@ -322,12 +323,17 @@ def _first_word(name: str) -> str:
     return "" if word is None else word[0].lower()
 
 
-def refusal(span: Span, body: Body) -> tuple[Part, str] | None:
-    """The answer of a call that failed or was refused: its status says so, or the answer begins with ``Error``."""
+def is_refused(span: Span, body: Body) -> bool:
+    """Whether a call failed or was refused: its status says so, or its answer begins with ``Error``."""
+    return span.status is Status.ERROR or _REFUSED.match("\n".join(islice(value_leaves(body.output), 5))) is not None
+
+
+def _refusal(span: Span, body: Body) -> tuple[Part, str] | None:
+    """The answer of a call that failed or was refused."""
+    if not is_refused(span, body):
+        return None
     output = "" if body.output is None else _text(body.output)
-    if span.status is Status.ERROR:
-        return (Part.OUTPUT, output) if output or span.error is None else (Part.ERROR, span.error.message)
-    return (Part.OUTPUT, output) if _REFUSED.match(output) else None
+    return (Part.OUTPUT, output) if output or span.error is None else (Part.ERROR, span.error.message)
 
 
 def _arguments(value: Any) -> Iterator[tuple[str, str]]:
@@ -399,7 +405,7 @@ def _steps(path: Path) -> dict[tuple[Header, bytes], tuple[int, bool]]:
         span = run.spans[position]
         tool = tool_of(span.name)
         if span.operation in CALLS and (tool is None or tool.has_effect):
-            changed = is_changing(span.name) and refusal(span, run.load(span)) is None
+            changed = is_changing(span.name) and not is_refused(span, run.load(span))
             key = path.key(position)
             if key not in steps or (changed and not steps[key][1]):
                 steps[key] = position, changed

@@ -68,8 +68,8 @@ class Block:
         return clean(line[start : start + step])
 
 
-_HEAD: Final = 1 << 16
-"""Characters of a folded long text to look at."""
+_HEAD: Final = 1 << 14
+"""Characters of a folded long text to wrap, unless its rows need more."""
 
 
 @runtime_checkable
@@ -199,11 +199,12 @@ class TextRows(_FoldedRows):
         glyphs: Glyphs = UNICODE,
     ) -> None:
         unfolded = most is None or TextKey(name, -1) in opened
-        self._block, self._style = Block(text if unfolded or len(text) <= _HEAD else text[:_HEAD], width), style
+        head = text if most is None or unfolded else text[: max(_HEAD, most * width)]
+        self._block, self._style = Block(head, width), style
         super().__init__(name, len(self._block), text, glyphs)
         if most is None:
             return
-        self._size = size(len(text)) if len(text) > _HEAD and not unfolded else ""
+        self._size = size(len(text)) if len(head) < len(text) else ""
         self._foldable = bool(self._size) or self._count > most + 1
         if self._foldable and not unfolded:
             self._shown = min(self._count, most)

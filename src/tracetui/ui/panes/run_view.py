@@ -153,11 +153,11 @@ class RunView(Box):
         """
         if span is None or body is None or not self._level[0]:
             return ()
-        from tracetui.analysis.links import links_at, refusal
+        from tracetui.analysis.links import is_refused, links_at
 
         wanted = run.summary.failed or span.status is Status.ERROR
         if not wanted and span.operation in navigation.CALLS:
-            wanted = run.sizes[run.index[span.id]] > 1 or refusal(span, body) is not None
+            wanted = run.sizes[run.index[span.id]] > 1 or is_refused(span, body)
         if not wanted:
             return ()
         return links_at(self.app.links.links_of(run), span.id)
