@@ -312,6 +312,14 @@ def test_very_many_steps_come_in_slices(tmp_path: Path) -> None:
     assert run.summary.steps == count
 
 
+def test_calls_of_several_slices_whose_hash_differs_are_one_problem(tmp_path: Path) -> None:
+    steps = [tool(i, input_hash="0" * 16 if i % SLICE == 3 else None) for i in range(2 * SLICE)]
+    path = put(tmp_path, record(steps), indent=None)
+    problems = read(path).problems
+    assert [problem.where for problem in problems] == ["steps[3] and 1 more"]
+    assert listed(path, deep=True).problems == len(problems)
+
+
 def test_a_huge_record_shows_its_first_steps_at_once(tmp_path: Path) -> None:
     steps = [tool(i, args={"query": f"{i}" * 1000}) for i in range(HUGE // 2500)]
     path = put(tmp_path, record(steps, error="x"))

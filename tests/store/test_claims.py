@@ -5,17 +5,25 @@ from __future__ import annotations
 from itertools import permutations
 
 from tracetui.model import Operation, RunRef, RunSummary, Usage
-from tracetui.model.claims import Claim, ClaimKind, pack_claims
+from tracetui.model.claims import Claim, ClaimColumns, ClaimKind
 from tracetui.store.claims import Claims
 
 RESPONSE = ClaimKind(Operation.CHAT, "m", None)
 
 
 def _run(name: str, start: float, *keys: int) -> RunSummary:
-    claims = pack_claims([Claim(key, Usage(10, 1), RESPONSE) for key in keys], None)
+    claims = ClaimColumns()
+    for key in keys:
+        claims.add(Claim(key, Usage(10, 1), RESPONSE))
     usage = Usage(10 * len(keys), len(keys))
     return RunSummary.of(
-        RunRef("x", name), id=name, name="x", started_at=start, usage=usage, llm_calls=len(keys), claims=claims
+        RunRef("x", name),
+        id=name,
+        name="x",
+        started_at=start,
+        usage=usage,
+        llm_calls=len(keys),
+        claims=claims.packed(None),
     )
 
 

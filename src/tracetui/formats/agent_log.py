@@ -8,7 +8,7 @@ when they are collected.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, Final, Protocol, Self, cast
+from typing import Any, ClassVar, Final, Protocol, Self
 
 import msgspec
 
@@ -17,6 +17,7 @@ from tracetui.formats.jsonl import Line
 from tracetui.formats.scalars import task_key
 from tracetui.formats.schema import Unknown, unknown_fields
 from tracetui.model import PREVIEW, Error, Operation, Problem, RunBody, Span, Status, StatusSource, Usage
+from tracetui.model.claims import short_claim
 from tracetui.sources.base import File
 
 CHAT: Final = Operation.CHAT
@@ -81,9 +82,9 @@ def usage_without_cache(
     return Usage(plain, output, None, read, written, reasoning, cost, written_1h, at_least and output is not None)
 
 
-def claim_of_call(response: str | None, key: str | None) -> str | None:
+def claim_of_call(response: str | int | None, key: str | None) -> str | int | None:
     """The claim of a tool call: ids such as ``call_0`` or ``functions.Bash:3`` are unique in their response only."""
-    return None if response is None or key is None else f"{response}/{key}"
+    return None if response is None or key is None else short_claim(f"{response}/{key}")
 
 
 class SyntheticRef(msgspec.Struct, frozen=True, gc=False):
@@ -137,7 +138,7 @@ class SpanRow(msgspec.Struct, gc=False):
     model: str | None = None
     part: str = ""
     """Path of their file, as in `SpanRef`."""
-    claim: str | None = None
+    claim: str | int | None = None
     """As in `Span.claim`."""
     tier: str | None = None
 
@@ -163,7 +164,7 @@ class SpanRow(msgspec.Struct, gc=False):
             span.usage,
             span.model,
             ref.part,
-            cast("str | None", span.claim),
+            span.claim,
             span.tier,
         )
 

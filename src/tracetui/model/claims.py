@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Container, Sequence
+from collections.abc import Container
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
@@ -50,9 +51,12 @@ def claim_of(span: Span) -> Claim | None:
     key = key_of(span)
     if key is None or counts_elsewhere(span):
         return None
-    return Claim(
-        key, span.usage, ClaimKind(span.operation, span.model, span.tier, span.status is Status.ERROR, span.is_step)
-    )
+    kind = _kind(span.operation, span.model, span.tier, span.status is Status.ERROR, span.is_step)
+    return Claim(key, span.usage, kind)
+
+
+_kind: Final = lru_cache(maxsize=_KINDS)(ClaimKind)
+"""The kind with these values: one object for the claims of a run."""
 
 
 def key_of(span: Span) -> int | None:
@@ -60,12 +64,15 @@ def key_of(span: Span) -> int | None:
 
     A short id (``m1``, the eight digits of pi) counts together with what was said and what it cost.
     """
-    ident = span.claim
-    if ident is None or isinstance(ident, int):
-        return ident
-    if len(ident) < _SHORT:
-        ident = "\n".join((ident, span.model or "", span.name, span.preview, repr(span.usage)))
-    return hash_of(ident)
+    claim = None if span.claim is None else short_claim(span.claim)
+    if isinstance(claim, str):
+        claim = hash_of("\n".join((claim, span.model or "", span.name, span.preview, repr(span.usage))))
+    return claim
+
+
+def short_claim(claim: str | int) -> str | int:
+    """The claim in the least memory: the key of an id that is unique in the world."""
+    return hash_of(claim) if isinstance(claim, str) and len(claim) >= _SHORT else claim
 
 
 def hash_of(ident: str) -> int:
@@ -87,6 +94,47 @@ def as_copy(span: Span) -> Span:
     """The span as a copy, whose usage counts in another run."""
     notes = [COPIED, *(note for note in span.notes if note not in (COPIED, COUNTS_HERE))]
     return replace(span, usage=None, note=" · ".join(notes))
+
+
+class ClaimColumns(msgspec.Struct):
+    """The claims of a run in the order of its spans, field by field: a long run has hundreds of thousands."""
+
+    keys: array[int] = msgspec.field(default_factory=lambda: array("Q"))
+    usages: list[Usage | None] = []
+    kinds: list[ClaimKind] = []
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def add(self, claim: Claim) -> None:
+        """Add a claim."""
+        self.keys.append(claim.key)
+        self.usages.append(claim.usage)
+        self.kinds.append(claim.kind)
+
+    def with_others(self, count: int, others: ClaimColumns) -> ClaimColumns:
+        """The first `count` claims, and all others."""
+        keys, usages, kinds = self.keys[:count], self.usages[:count], self.kinds[:count]
+        return ClaimColumns(keys + others.keys, usages + others.usages, kinds + others.kinds)
+
+    def packed(self, origin: str | None) -> bytes:
+        """The packed table of the claims; empty without any, and without an origin: the id of the first record."""
+        if not self and origin is None:
+            return b""
+        order = sorted(range(len(self)), key=self.keys.__getitem__)
+        numbers_of: dict[ClaimKind, int] = {}
+        numbers = bytearray()
+        for index in order:
+            kind = self.kinds[index]
+            if kind not in numbers_of and not (_is_text(kind.model) and len(numbers_of) < _KINDS - 4 * len(Operation)):
+                kind = kind._replace(model=None, tier=None)
+            numbers.append(numbers_of.setdefault(kind, len(numbers_of)))
+        keys = array("Q", map(self.keys.__getitem__, order))
+        if sys.byteorder == "big":
+            keys.byteswap()
+        origin_key = None if origin is None else hash_of(origin)
+        usages = tuple([self.usages[index] for index in order])
+        return _encode(ClaimTable(origin_key, keys.tobytes(), tuple(numbers_of), bytes(numbers), usages))
 
 
 class ClaimKeys(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -125,30 +173,6 @@ unpack_keys: Final = msgspec.msgpack.Decoder(ClaimKeys).decode
 unpack_claims: Final = msgspec.msgpack.Decoder(ClaimTable).decode
 
 
-def _key(claim: Claim) -> int:
-    return claim.key
-
-
 def _is_text(name: str | None) -> bool:
     """Whether a name can be stored: without lone surrogates."""
     return name is None or name.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in name)
-
-
-def pack_claims(claims: Sequence[Claim], origin: str | None) -> bytes:
-    """Pack the table of these claims; empty without any, and without an origin: the id of the first record."""
-    if not claims and origin is None:
-        return b""
-    claims = sorted(claims, key=_key)
-    kinds: dict[ClaimKind, int] = {}
-    numbers = bytearray()
-    for claim in claims:
-        kind = claim.kind
-        if kind not in kinds and not (_is_text(kind.model) and len(kinds) < _KINDS - 4 * len(Operation)):
-            kind = kind._replace(model=None, tier=None)
-        numbers.append(kinds.setdefault(kind, len(kinds)))
-    keys = array("Q", [claim.key for claim in claims])
-    if sys.byteorder == "big":
-        keys.byteswap()
-    origin_key = None if origin is None else hash_of(origin)
-    usages = tuple([claim.usage for claim in claims])
-    return _encode(ClaimTable(origin_key, keys.tobytes(), tuple(kinds), bytes(numbers), usages))

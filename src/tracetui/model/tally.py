@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from collections.abc import Iterable, Sequence
 from math import inf
 from sys import intern
 from typing import Any, Final
 
 import msgspec
 
-from tracetui.model.claims import Claim, claim_of, counts_elsewhere, pack_claims
+from tracetui.model.claims import ClaimColumns, claim_of, counts_elsewhere
 from tracetui.model.ledger import Unread, size_of, unread
 from tracetui.model.run import FirstError, Header, LastEvent, ModelUsage, RunRef, judge
 from tracetui.model.span import Operation, Span, Status, StatusSource, Usage
@@ -29,6 +28,7 @@ _Kind = tuple[str, int, str | None]
 """Calls of one price: their model, size and tier."""
 
 NO_USAGE: Final = Usage()
+_NO_CLAIMS: Final = ClaimColumns()
 _LARGE_CALLS: Final = 200_000, 256_000, 272_000
 """Input tokens of a call above which many models cost more a token, so that usage is summed apart."""
 COPY_SECONDS: Final = 600.0
@@ -63,9 +63,9 @@ class Tally(msgspec.Struct, kw_only=True):
     by_model: dict[_Kind, ModelUsage] = {}
     """Usage of the calls of each model, of their size by `_LARGE_CALLS`, and of their tier."""
     nodes: set[str] = set()
-    claims: list[Claim] = []
+    claims: ClaimColumns = msgspec.field(default_factory=ClaimColumns)
     """Those after `copied_claims`."""
-    copied_claims: tuple[list[Claim], int] = ([], 0)
+    copied_claims: tuple[ClaimColumns, int] = (_NO_CLAIMS, 0)
     """The claims of the tally that this is a copy of, which may grow, and how many of them belong to the copy."""
     packed_claims: dict[int, bytes] = {}
     """The last table of claims, by how many it has; shared by copies (`pack_claims`)."""
@@ -79,12 +79,13 @@ class Tally(msgspec.Struct, kw_only=True):
     def copy(self) -> Tally:
         """Return a copy to which spans can be added independently, while spans are added to this tally."""
         names: dict[str, Any] = {"tools": set(self.tools), "models": set(self.models), "nodes": set(self.nodes)}
-        claims = [*self._all_claims()] if self.copied_claims[1] else self.claims
-        names |= {"claims": [], "copied_claims": (claims, len(claims))}
+        claims = self._all_claims()
+        names |= {"claims": ClaimColumns(), "copied_claims": (claims, len(claims))}
         return msgspec.structs.replace(self, unknown=dict(self.unknown), by_model=dict(self.by_model), **names)
 
-    def _all_claims(self) -> Iterator[Claim]:
-        return chain(islice(*self.copied_claims), self.claims)
+    def _all_claims(self) -> ClaimColumns:
+        copied, count = self.copied_claims
+        return copied.with_others(count, self.claims) if count else self.claims
 
     def pack_claims(self, origin: str | None) -> bytes:
         """The table of the claims of the run; of a long one that grows, of all but the last eighth.
@@ -95,7 +96,7 @@ class Tally(msgspec.Struct, kw_only=True):
         for count, packed in self.packed_claims.items():
             if _FEW_CLAIMS <= count <= total < count + count // 8:
                 return packed
-        packed = pack_claims([*self._all_claims()], origin)
+        packed = self._all_claims().packed(origin)
         self.packed_claims.clear()
         self.packed_claims[total] = packed
         return packed
@@ -127,7 +128,7 @@ class Tally(msgspec.Struct, kw_only=True):
                 kind = span.name[:NAME_LENGTH]
                 self.unknown[kind] = self.unknown.get(kind, 0) + 1
             if span.claim is not None and (claim := claim_of(span)) is not None:
-                self.claims.append(claim)
+                self.claims.add(claim)
             if model is not None and model not in self.models:
                 keep(self.models, model)
             failed = span.status is _ERROR
@@ -273,7 +274,7 @@ def summary_of(
     repeats = None if header.repeats is None else intern(header.repeats)
     shared = intern_facts(_shared_facts(header, tally, moving=moving))
     own = pack(_own_facts(header, tally, last, moving=moving))
-    claims = pack_claims((), header.origin) if tally is None else tally.pack_claims(header.origin)
+    claims = _NO_CLAIMS.packed(header.origin) if tally is None else tally.pack_claims(header.origin)
     return RunSummary(ref, shared, own, started, duration, repeats, modified_at, claims)
 
 

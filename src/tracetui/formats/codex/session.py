@@ -50,6 +50,7 @@ from tracetui.formats.jsonl import Line
 from tracetui.formats.scalars import between, folder_of, moment, version
 from tracetui.formats.schema import unknown_fields
 from tracetui.model import INHERITED, PREVIEW, Error, Header, Operation, RunBody, Span, Status, StatusSource, excerpt
+from tracetui.model.claims import short_claim
 from tracetui.sources.base import File
 
 TURN: Final = Operation.TURN
@@ -426,10 +427,10 @@ class Session(PackedRows):
         if from_user:
             self._unrepeated = row, text, message.event
 
-    def _claim(self, ident: str) -> str | None:
+    def _claim(self, ident: str) -> str | int | None:
         """The claim of a row: rollouts have no ids of responses, but copies of a thread have the same lines."""
         thread = None if self.meta is None else self.meta.id
-        return None if not thread else f"codex {thread} {ident}"
+        return None if not thread else short_claim(f"codex {thread} {ident}")
 
     def link_thread(self, thread: str, key: str | None) -> None:
         """A call started an agent with a thread of its own."""

@@ -638,7 +638,7 @@ def _message(role: str, content: Any) -> Message:
 LIKELY: Final = 70
 HUGE: Final = 16 << 20
 """Bytes from which on the first steps are shown before the whole file is read."""
-SLICE: Final = 5_000
+SLICE: Final = 1_000
 """Spans that are made in one call of `more`, about 50 ms worth."""
 _MAJOR: Final = re.compile(r"\s*v?(\d+)")
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -671,7 +671,8 @@ class Paprika:
         else:
             trace = _load(file, file.read_all(), bodies=False)
             header = header_of(trace.facts, file, trace.steps, trace.unknown)
-            tally = Tally(problems=len(trace.problems))
+            differing = [position for position, step in enumerate(trace.steps) if _differs(step)]
+            tally = Tally(problems=len([*trace.problems, *_mismatches(file.path, differing)]))
             for span in spans_of(trace, (), file.stat, range(len(trace.steps)), previews=False):
                 tally.add(span)
         moving = not header.ended and file.moving
@@ -727,18 +728,21 @@ def _slices(trace: Trace, ranges: list[ByteRange], file: File) -> Iterator[Chunk
     tally = Tally()
     count, version = len(trace.steps), file.stat
     header = header_of(trace.facts, file, trace.steps, trace.unknown)
+    problems, differing = trace.problems, list[int]()
     for start in range(0, count or 1, SLICE):
-        spans = [*spans_of(trace, ranges, version, range(start, min(count, start + SLICE)))]
-        for span in spans:
-            tally.add(span)
+        positions = range(start, min(count, start + SLICE))
+        spans = [*spans_of(trace, ranges, version, positions)]
+        tally.add_all(spans)
+        differing += [position for position in positions if _differs(trace.steps[position])]
         done = start + SLICE >= count
         yield Chunk(
             spans=spans,
             header=header if start == 0 else None,
             body=run_body(trace, tally) if done else None,
-            problems=trace.problems if start == 0 else (),
+            problems=[*problems, *_mismatches(file.path, differing)] if done else problems,
             done=done,
         )
+        problems = []
 
 
 def _load(file: File, data: bytes, *, bodies: bool = True) -> Trace:
@@ -754,24 +758,24 @@ def _load(file: File, data: bytes, *, bodies: bool = True) -> Trace:
         reason = f"the id {ident[:80]!r} differs from the file name"
     if reason is not None:
         trace.problems = [*trace.problems, Problem(file.path, where, reason)]
-    trace.problems = [*trace.problems, *_mismatches(file.path, trace.steps)]
     return trace
 
 
-def _mismatches(path: str, steps: Sequence[Step]) -> Iterator[Problem]:
-    """One problem for all calls with a stored hash that no recipe gives for their input."""
-    differing = []
-    for position, step in enumerate(steps):
-        if not step.input_hash or step.operation is _POLICY:
-            continue
-        fields = {"input_hash": step.input_hash, "provider": step.provider, "model": step.model}
-        fields |= {"tool_name": step.tool_name}
-        name = "args" if step.operation is Operation.EXECUTE_TOOL else "input_data"
-        value = getattr(step, name)
-        if value != NULL:
-            expected = _expected_hashes({**fields, name: plain(value)})
-            if all(hashed != step.input_hash for _, hashed in expected):
-                differing.append(position)
+def _differs(step: Step) -> bool:
+    """Whether a call has a stored hash that no recipe gives for its input."""
+    if not step.input_hash or step.operation is _POLICY:
+        return False
+    fields = {"input_hash": step.input_hash, "provider": step.provider, "model": step.model}
+    fields |= {"tool_name": step.tool_name}
+    name = "args" if step.operation is Operation.EXECUTE_TOOL else "input_data"
+    value = getattr(step, name)
+    if value == NULL:
+        return False
+    return all(hashed != step.input_hash for _, hashed in _expected_hashes({**fields, name: plain(value)}))
+
+
+def _mismatches(path: str, differing: list[int]) -> Iterator[Problem]:
+    """One problem for all calls whose hash differs, by their positions."""
     if differing:
         first, more = differing[0], len(differing) - 1
         others = f" and {more} more" if more else ""

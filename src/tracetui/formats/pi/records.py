@@ -236,7 +236,7 @@ class Assistant(Message, tag="assistant"):
         note, at = COUNTED_COPY if span.taken_over else "", pack_block(number) + line.packed()
         name, preview = word(block.name) or "tool", preview_of(block.arguments)
         call = Call(ident, name, EXECUTE_TOOL, span.id, span.step, when, at, preview, note)
-        call.claim = claim_of_call(span.claim if isinstance(span.claim, str) else None, key)
+        call.claim = claim_of_call(span.claim, key)
         session.call(key, call, line)
 
 
