@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -18,7 +19,7 @@ from tests.shared import examples, needs_shared, sample
 from tracetui import testing
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO
-from tracetui.formats.paprika import HUGE, SLICE, Paprika, check, input_hash
+from tracetui.formats.paprika import HUGE, SLICE, CanonicalInputs, Paprika, canonical, check, input_hash
 from tracetui.model import FirstError, Limit, Operation, Run, RunRef, RunSummary, Span, Status, StatusSource
 from tracetui.sources.local import LocalFile
 
@@ -144,6 +145,16 @@ JSON_VALUES = st.recursive(
 def test_the_input_hash_is_that_of_json_dumps(value: Any) -> None:
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     assert input_hash(value) == hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@given(st.lists(JSON_VALUES, max_size=3))
+def test_undecoded_inputs_are_written_as_json_dumps_writes_them(messages: list[Any]) -> None:
+    inputs = CanonicalInputs()
+    for value in ({"n": 0.5, "messages": messages, "ab\x7fé": None}, {"messages": messages[:1]}, messages, *messages):
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+        raw = msgspec.Raw(json.dumps(value, ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass"))
+        assert canonical(raw) == text
+        assert inputs.conversation(raw) == text
 
 
 def test_both_recipes_are_tried_and_the_one_that_fits_is_named() -> None:

@@ -522,51 +522,90 @@ def input_hash(value: Any) -> str:
 
 def check(record: dict[str, Any]) -> Check | None:
     """Compare the stored hash of a call with both recipes; None without a stored hash."""
-    stored = record.get("input_hash")
-    if not isinstance(stored, str) or not ("input_data" in record or "args" in record):
+    stored, name = record.get("input_hash"), next((name for name in _INPUTS if name in record), None)
+    if not isinstance(stored, str) or name is None:
         return None
-    expected = tuple(_expected_hashes(record))
+    wrapper, *names = _WRAPPERS[name]
+    try:
+        expected = tuple(_expected_hashes(_canonical(record[name]), wrapper, *map(record.get, names)))
+    except RecursionError:  # the input is nested too deeply
+        expected = ()
     return Check("input_hash", stored, next((name for name, value in expected if value == stored), None), expected)
 
 
-def _expected_hashes(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """The hash of a call by each recipe; none if its input is nested too deeply.
+_WRAPPERS: Final = {
+    "input_data": ('{"input":%s,"model":%s,"provider":%s}', "model", "provider"),
+    "args": ('{"args":%s,"name":%s}', "tool_name"),
+}
+"""What the runtime hashes of a call, by the name of its input, and which fields beside the input that has."""
+
+
+def _expected_hashes(bare: str, wrapper: str, *values: Any) -> Iterator[tuple[str, str]]:
+    """The hash of a call by each recipe; `bare` is its input as `_canonical` writes it. Raises `RecursionError`.
 
     By this fingerprint Paprika notices a replay that diverges and calls that repeat. The document says: SHA-256 over
     the sorted, compact JSON of the input, 16 hex digits. The runtime (``adapters/llm.py``, ``adapters/tools.py``)
     hashes the input *wrapped* together with the provider and model, or the tool's name. Both are tried.
     """
-    is_model = "input_data" in record
-    wrapper = ("model", "provider") if is_model else ("tool_name",)
-    try:
-        bare = _canonical(record["input_data" if is_model else "args"])
-        rest = [_canonical(record.get(name)) for name in wrapper]
-    except RecursionError:
-        return
-    wrapped = '{"input":%s,"model":%s,"provider":%s}' if is_model else '{"args":%s,"name":%s}'
-    yield RUNTIME, _digits(wrapped % (bare, *rest))
+    yield RUNTIME, _digits(wrapper % (bare, *map(_canonical, values)))
     yield DOCUMENTED, _digits(bare)
 
 
-def _canonical(value: Any) -> str:
-    """The JSON of a value as `json.dumps` writes it for Paprika, with escapes for all but ASCII; another writer
-    gives others. Raises `RecursionError`.
+_canonical: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str).encode
+"""The JSON of a value as Paprika hashes it, with escapes for all but ASCII. Raises `RecursionError`."""
+
+
+def _no_fraction(digits: str) -> Any:
+    raise ValueError(digits)
+
+
+_OBJECT: Final = msgspec.json.Decoder(dict[str, Raw])
+_LIST: Final = msgspec.json.Decoder(list[Raw])
+_WITHOUT_FRACTIONS: Final = msgspec.json.Decoder(float_hook=_no_fraction)
+
+
+class CanonicalInputs:
+    """`_canonical` for undecoded inputs of the calls of one run: a message that many calls send is written once."""
+
+    def __init__(self) -> None:
+        self._messages: dict[bytes, str] = {}
+
+    def conversation(self, raw: Raw) -> str:
+        """The input of a model call. Raises `RecursionError`."""
+        try:
+            fields = sorted(_OBJECT.decode(raw).items())
+        except (ValueError, RecursionError):
+            return canonical(raw)
+        return "{" + ",".join([f"{_canonical(name)}:{self._field(value)}" for name, value in fields]) + "}"
+
+    def _field(self, raw: Raw) -> str:
+        try:
+            messages = _LIST.decode(raw)
+        except (ValueError, RecursionError):
+            return canonical(raw)
+        texts = []
+        for message in map(bytes, messages):
+            text = self._messages.get(message)
+            if text is None:
+                text = self._messages[message] = canonical(message)
+            texts.append(text)
+        return "[" + ",".join(texts) + "]"
+
+
+def canonical(raw: Raw | bytes) -> str:
+    """`_canonical` for undecoded JSON, with `orjson` unless that might write DEL, fractions or what is not ASCII
+    otherwise. Raises `RecursionError`.
     """
     try:
+        value = _WITHOUT_FRACTIONS.decode(raw)
         data = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-    except TypeError:
-        data = b""
-    if data and data.isascii() and not _WRITTEN_OTHERWISE.search(data):
-        return data.decode()
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
+    except (ValueError, TypeError, RecursionError):
+        return _canonical(plain(Raw(raw)))
+    return data.decode() if data.isascii() and b"\x7f" not in data else _canonical(value)
 
 
 def _digits(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-_WRITTEN_OTHERWISE: Final = re.compile(rb"\x7f|(?:\A|[:,\[])(?:-?\d+[.eE]|null)")
-"""What `orjson`, which is much faster, may write otherwise than `json.dumps`: DEL, fractions, NaN (as null)."""
 
 
 # ---- messages: of the shapes of OpenAI (chat, responses) and Anthropic, and plain text
@@ -671,10 +710,10 @@ class Paprika:
         else:
             trace = _load(file, file.read_all(), bodies=False)
             header = header_of(trace.facts, file, trace.steps, trace.unknown)
-            differing = [position for position, step in enumerate(trace.steps) if _differs(step)]
+            inputs = CanonicalInputs()
+            differing = [i for i, step in enumerate(trace.steps) if not _has_hash_of_input(step, inputs)]
             tally = Tally(problems=len([*trace.problems, *_mismatches(file.path, differing)]))
-            for span in spans_of(trace, (), file.stat, range(len(trace.steps)), previews=False):
-                tally.add(span)
+            tally.add_all([*spans_of(trace, (), file.stat, range(len(trace.steps)), previews=False)])
         moving = not header.ended and file.moving
         yield summary_of(RunRef(self.name, file.path), header, tally, modified_at=file.stat.mtime, moving=moving)
 
@@ -728,12 +767,12 @@ def _slices(trace: Trace, ranges: list[ByteRange], file: File) -> Iterator[Chunk
     tally = Tally()
     count, version = len(trace.steps), file.stat
     header = header_of(trace.facts, file, trace.steps, trace.unknown)
-    problems, differing = trace.problems, list[int]()
+    problems, inputs, differing = trace.problems, CanonicalInputs(), list[int]()
     for start in range(0, count or 1, SLICE):
         positions = range(start, min(count, start + SLICE))
         spans = [*spans_of(trace, ranges, version, positions)]
         tally.add_all(spans)
-        differing += [position for position in positions if _differs(trace.steps[position])]
+        differing += [i for i in positions if not _has_hash_of_input(trace.steps[i], inputs)]
         done = start + SLICE >= count
         yield Chunk(
             spans=spans,
@@ -761,25 +800,27 @@ def _load(file: File, data: bytes, *, bodies: bool = True) -> Trace:
     return trace
 
 
-def _differs(step: Step) -> bool:
-    """Whether a call has a stored hash that no recipe gives for its input."""
-    if not step.input_hash or step.operation is _POLICY:
-        return False
-    fields = {"input_hash": step.input_hash, "provider": step.provider, "model": step.model}
-    fields |= {"tool_name": step.tool_name}
-    name = "args" if step.operation is Operation.EXECUTE_TOOL else "input_data"
-    value = getattr(step, name)
-    if value == NULL:
-        return False
-    return all(hashed != step.input_hash for _, hashed in _expected_hashes({**fields, name: plain(value)}))
-
-
 def _mismatches(path: str, differing: list[int]) -> Iterator[Problem]:
     """One problem for all calls whose hash differs, by their positions."""
     if differing:
         first, more = differing[0], len(differing) - 1
         others = f" and {more} more" if more else ""
         yield Problem(path, f"steps[{first}]{others}", "the input hash doesn't match the input")
+
+
+def _has_hash_of_input(step: Step, inputs: CanonicalInputs) -> bool:
+    """Whether a recipe gives the stored hash of a step; true without hash or input."""
+    is_tool = step.operation is Operation.EXECUTE_TOOL
+    sent = step.args if is_tool else step.input_data
+    if not step.input_hash or sent == NULL or step.operation is _POLICY:
+        return True
+    values = (step.tool_name,) if is_tool else (step.model, step.provider)
+    wrapper = _WRAPPERS["args" if is_tool else "input_data"][0]
+    try:
+        bare = canonical(sent) if is_tool else inputs.conversation(sent)
+        return any(hashed == step.input_hash for _, hashed in _expected_hashes(bare, wrapper, *values))
+    except RecursionError:
+        return False
 
 
 def _refuse_newer(version: Any) -> None:
