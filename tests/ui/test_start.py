@@ -43,6 +43,9 @@ LATER: Final = (
         "tracetui.formats.programs",
         "tracetui.ui.screens.today",
     ),
+    # of formats that no file has, of graders, and of shell commands: their patterns take long to compile
+    *("tracetui.formats.otlp.format", "tracetui.formats.otlp.files", "tracetui.formats.grading"),
+    *("tracetui.analysis.effects.shell", "tracetui.analysis.effects.shell_tables"),
 )
 """Modules, with what is in them. Threads may load them before the first paint if they are quick, its own thread not."""
 
