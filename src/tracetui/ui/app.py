@@ -65,10 +65,8 @@ if TYPE_CHECKING:
 
 FIRST_MAIL_SECONDS: Final = 0.06
 """Longest wait of the first paint for content."""
-SIZING_SECONDS: Final = 0.001
-"""The first frame of the app waits for so long: panes learn their sizes from the first layout."""
 OPENING_SECONDS: Final = 0.05
-"""Panes of a pushed screen report their sizes for so long."""
+"""Panes of a new screen report their sizes for so long."""
 
 
 class MailWaiting(Message):
@@ -131,7 +129,7 @@ class TraceApp(HostApp):
         self._mail_due = self._frame_pending = self._wants_effects = self._wants_contexts = False
         self._sent_before: float | None = None
         """Bytes sent before the frame for arrived data that is not painted yet; None without one."""
-        self._opening, self._laid_out, self._painted = True, False, False
+        self._opening, self._painted = True, False
         self._read_ahead_for: RunRef | None = None
         """Run for which the likely partner was read ahead last."""
         if is_confined():
@@ -167,16 +165,12 @@ class TraceApp(HostApp):
                 self.screen.refresh()
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
-        """Paint; while the screen opens, only full frames, and not the first one of the app.
+        """Paint; while the screen opens, only full frames.
 
         Every pane reports its size then, and each report would repaint most of the screen: five times the bytes.
         """
         if self._opening and renderable is not None:
-            is_whole = isinstance(renderable, LayoutUpdate)
-            if is_whole and not self._laid_out:  # its panes are drawn for no size yet
-                self._laid_out, is_whole = True, False
-                self.set_timer(SIZING_SECONDS, self.finish_opening)
-            self._frame_pending = not is_whole
+            self._frame_pending = not isinstance(renderable, LayoutUpdate)
             if self._frame_pending:
                 return
         super()._display(
@@ -185,6 +179,7 @@ class TraceApp(HostApp):
         self.garbage.frame_painted()
         if not self._painted and renderable is not None:
             self._painted = True
+            self.set_timer(OPENING_SECONDS, self.finish_opening)
             self.engine.first_painted()
             self.call_later(self._causes_changed)
 

@@ -1,1 +1,1 @@
-"""OpenTelemetry: `format` reads its traces. Other formats read their messages and words with `messages`, `vocabulary`."""
+"""OpenTelemetry: `format` reads its traces; `messages` and `vocabulary` serve other formats too."""
