@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.shared import SHARED, examples, needs_shared, sample
 from tracetui.diff.comparison import compare
 from tracetui.errors import FormatError
-from tracetui.formats.otlp import Otlp
+from tracetui.formats.otlp.format import Otlp
 from tracetui.formats.otlp.records import normal_id, value_of
 from tracetui.model import (
     Blob,

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tests.formats.changes import VALUES, somewhere
 from tests.shared import needs_shared, sample
 from tracetui.errors import FormatError
-from tracetui.formats.otlp import Otlp
+from tracetui.formats.otlp.format import Otlp
 from tracetui.model import Problem, RunSummary
 from tracetui.sources.local import LocalSource
 from tracetui.testing import read_run

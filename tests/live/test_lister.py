@@ -53,7 +53,7 @@ def listing(folder: Path, source: LocalSource) -> Iterator[tuple[Lister, Mailbox
     mailbox, throttle = Mailbox(), Throttle()
     lister = Lister(source, [str(folder)], None, mailbox, throttle)
     thread = threading.Thread(target=lister.run)
-    throttle.screen_ready()
+    throttle.first_painted()
     thread.start()
     try:
         yield lister, mailbox

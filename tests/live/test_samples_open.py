@@ -83,7 +83,7 @@ def test_the_list_and_the_open_run_end_equal_to_the_disk(tmp_path: Path, name: s
     path.write_bytes(data[:start])
     engine = Engine(LocalSource(), [str(root)])
     reader = Reader(engine, path)
-    engine.bind(lambda: None)
+    engine.first_painted()
     engine.start()
     try:
         deadline = time.monotonic() + PATIENCE

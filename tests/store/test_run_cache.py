@@ -277,7 +277,7 @@ def shown(root: Path, source: LocalSource, limit: int) -> dict[str, Any]:
     """What the app lists, once all is counted."""
     engine, results, listed = Engine(source, [str(root)], events=False, cache_limit=limit), dict[str, Any](), False
     engine.start()
-    engine.bind(lambda: None)
+    engine.first_painted()
     try:
         until = time.monotonic() + 120
         while time.monotonic() < until:

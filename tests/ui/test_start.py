@@ -43,6 +43,9 @@ LATER: Final = (
         "tracetui.formats.programs",
         "tracetui.ui.screens.today",
     ),
+    # of formats that no file has, of graders, and of shell commands: their patterns take long to compile
+    *("tracetui.formats.otlp.format", "tracetui.formats.otlp.files", "tracetui.formats.grading"),
+    *("tracetui.analysis.effects.shell", "tracetui.analysis.effects.shell_tables"),
 )
 """Modules, with what is in them. Threads may load them before the first paint if they are quick, its own thread not."""
 
@@ -54,7 +57,6 @@ from tracetui.cli.reading import source_of
 parse(sys.argv[1:])
 import tracetui.ui.app as app
 from tracetui.live.engine import Engine
-from tracetui.ui.services import causes
 
 loaded, ours = set(sys.modules), threading.main_thread()
 
@@ -69,7 +71,6 @@ class Painted(app.TraceApp):
 
 sys.addaudithook(note)
 app.FIRST_MAIL_SECONDS = 60.0  # a busy machine must not paint without rows first
-causes.FIRST_SECONDS = 60.0  # nor group failures first
 app.config.load()
 with source_of(sys.argv[1:]) as source:
     engine = Engine(source, sys.argv[1:])

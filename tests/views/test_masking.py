@@ -116,6 +116,7 @@ def test_the_engine_loads_a_body_both_ways(tmp_path: Path) -> None:
     engine = Engine(SOURCE, [str(tmp_path)])
     arrived = threading.Event()
     engine.bind(arrived.set)
+    engine.first_painted()
     engine.start()
     try:
         run = _until(engine, lambda: engine.open(ref), lambda mail: next(iter(mail.runs.values()), None))

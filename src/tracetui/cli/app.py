@@ -24,7 +24,6 @@ from tracetui.cli.parser import (
     other_directories,
     roots,
 )
-from tracetui.cli.reading import in_folder, run_at, source_of
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.model import quote_key
 from tracetui.sources.base import Source
@@ -63,6 +62,8 @@ def run(args: argparse.Namespace) -> int:
     """Run the app until the user quits; without a terminal on standard output, print what ``ls`` prints."""
     if not sys.stdout.isatty() and args.served is None:
         return _list(args)
+    from tracetui.cli.reading import source_of  # not needed by --help and --version
+
     today = not named(args) and chosen_directory() is None and not exists(default_directory())
     if today:
         args.paths = _homes()
@@ -134,6 +135,8 @@ def _targets(source: Source, args: argparse.Namespace) -> tuple[list[str], str |
     parsed = address.parse(places[0], source.is_file)
     if parsed is not None:
         return [parsed.path], places[0]
+    from tracetui.cli.reading import in_folder, run_at
+
     if in_folder(source, places[0])[0]:
         summary, parts = run_at(source, places[0], args)
         return [in_folder(source, places[0])[0]], "/".join((summary.ref.address, *map(quote_key, parts)))

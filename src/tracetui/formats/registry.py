@@ -31,7 +31,7 @@ BUILT_IN: Final[dict[str, str]] = {
     "latticeflow": "tracetui.formats.latticeflow:LatticeFlow",
     "claude-code": "tracetui.formats.claude_code:ClaudeCode",
     "codex": "tracetui.formats.codex:Codex",
-    "otlp": "tracetui.formats.otlp:Otlp",
+    "otlp": "tracetui.formats.otlp.format:Otlp",
     "inspect": "tracetui.formats.inspect_ai:Inspect",
     "opencode": "tracetui.formats.opencode:Opencode",
     "atif": "tracetui.formats.atif:Atif",

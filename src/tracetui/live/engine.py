@@ -169,8 +169,11 @@ class Engine:
 
     def bind(self, notify: Callable[[], None]) -> None:
         """Call `notify` whenever the mailbox becomes non-empty; at once if it already is."""
-        self._throttle.screen_ready()
         self._mailbox.bind(notify)
+
+    def first_painted(self) -> None:
+        """Report the first paint: the workers wait for it, because two threads that compute take twice as long each."""
+        self._throttle.first_painted()
 
     def collect(self) -> Mail:
         """Return all mail since the last call."""

@@ -228,7 +228,7 @@ class Mailbox:
 # ---- pausing the workers
 
 PAINT_SECONDS: Final = 0.05
-"""Duration of the first paint; scanning on would only slow it down."""
+"""Duration of a paint; computing meanwhile would only slow it down."""
 PATIENCE_SECONDS: Final = 0.5
 """Longest wait for an app that does not resume the workers."""
 KEY_SECONDS: Final = 0.015
@@ -240,7 +240,6 @@ class Throttle:
 
     def __init__(self) -> None:
         self._stopped = threading.Event()
-        self._screen_ready = threading.Event()
         self._painted = threading.Event()
         self._listed = threading.Event()
         self._idle = threading.Event()
@@ -254,12 +253,12 @@ class Throttle:
 
     def stop(self) -> None:
         """Signal the workers to end, and release all that wait."""
-        for event in (self._stopped, self._screen_ready, self._painted, self._listed, self._idle):
+        for event in (self._stopped, self._painted, self._listed, self._idle):
             event.set()
 
-    def screen_ready(self) -> None:
-        """Report that a screen takes mail."""
-        self._screen_ready.set()
+    def first_painted(self) -> None:
+        """Report that the first rows are painted."""
+        self._painted.set()
 
     def pause(self) -> None:
         """Suspend the workers until `resume`: two threads that compute take twice as long each."""
@@ -281,9 +280,8 @@ class Throttle:
             (bell or self._stopped).wait(min(rest, KEY_SECONDS))
 
     def wait_for_paint(self) -> None:
-        """Wait until the first rows are painted."""
-        if not self._painted.is_set() and self._screen_ready.wait(PATIENCE_SECONDS):
-            self._painted.wait(PAINT_SECONDS)
+        """Wait until the first rows are painted. Waits no longer than `PATIENCE_SECONDS`, and once."""
+        self._painted.wait(PATIENCE_SECONDS)
         self._painted.set()
 
     def list_complete(self) -> None:

@@ -65,10 +65,8 @@ if TYPE_CHECKING:
 
 FIRST_MAIL_SECONDS: Final = 0.06
 """Longest wait of the first paint for content."""
-SIZING_SECONDS: Final = 0.001
-"""The first frame of the app waits for so long: panes learn their sizes from the first layout."""
 OPENING_SECONDS: Final = 0.05
-"""After the first layout: panes report their sizes until then."""
+"""Panes of a new screen report their sizes for so long."""
 
 
 class MailWaiting(Message):
@@ -131,7 +129,7 @@ class TraceApp(HostApp):
         self._mail_due = self._frame_pending = self._wants_effects = self._wants_contexts = False
         self._sent_before: float | None = None
         """Bytes sent before the frame for arrived data that is not painted yet; None without one."""
-        self._opening, self._laid_out = True, False
+        self._opening, self._painted = True, False
         self._read_ahead_for: RunRef | None = None
         """Run for which the likely partner was read ahead last."""
         if is_confined():
@@ -147,7 +145,6 @@ class TraceApp(HostApp):
         return self.main
 
     def on_mount(self) -> None:
-        self.set_timer(OPENING_SECONDS, self.finish_opening)
         self._receive_first_mail()
         self.engine.bind(self._wake)
         if self._starts_today:
@@ -168,22 +165,23 @@ class TraceApp(HostApp):
                 self.screen.refresh()
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
-        """Paint; while the screen opens, only full frames, and not the first one of the app.
+        """Paint; while the screen opens, only full frames.
 
         Every pane reports its size then, and each report would repaint most of the screen: five times the bytes.
         """
-        if self._opening:
-            is_whole = isinstance(renderable, LayoutUpdate)
-            if is_whole and not self._laid_out:  # its panes are drawn for no size yet
-                self._laid_out, is_whole = True, False
-                self.set_timer(SIZING_SECONDS, self.finish_opening)
-            self._frame_pending = renderable is not None and not is_whole
+        if self._opening and renderable is not None:
+            self._frame_pending = not isinstance(renderable, LayoutUpdate)
             if self._frame_pending:
                 return
         super()._display(
             screen, CroppedUpdate.from_update(renderable) if isinstance(renderable, ChopsUpdate) else renderable
         )
         self.garbage.frame_painted()
+        if not self._painted and renderable is not None:
+            self._painted = True
+            self.set_timer(OPENING_SECONDS, self.finish_opening)
+            self.engine.first_painted()
+            self.call_later(self._causes_changed)
 
     def _receive_first_mail(self) -> None:
         """Fill the first paint: rows, the run under the cursor and its detail.
@@ -410,7 +408,7 @@ class TraceApp(HostApp):
                 screen.verdicts_changed(decided=False)
 
     def _is_listing(self) -> bool:
-        return self.stage == "list"
+        return self.stage == "list" or not self._painted
 
     def _causes_changed(self) -> None:
         for screen in self.screen_stack:

@@ -19,8 +19,6 @@ import msgspec
 
 from tracetui.analysis.effects.edits import CONTENT, OLD, PATH, edits_of, text_of
 from tracetui.analysis.effects.paths import Place, file_effect
-from tracetui.analysis.effects.shell import shell_effects
-from tracetui.analysis.effects.shell_tables import LOCAL
 from tracetui.analysis.effects.vocabulary import Certainty, Edit, Effect, Flag, Kind
 
 
@@ -272,6 +270,8 @@ def _moved(kind: Kind, path: str, source: str, place: Place, certainty: Certaint
 
 
 def _shell(name: str, arguments: Mapping[Any, Any], place: Place, certainty: Certainty) -> Iterator[Effect]:
+    from tracetui.analysis.effects.shell import shell_effects  # its patterns take 10 ms to compile
+
     command = command_text(arguments)
     if command is None:
         return iter([Effect(Kind.RUN, name, certainty=certainty)])
@@ -317,6 +317,8 @@ def _move(name: str, arguments: Mapping[Any, Any], place: Place, certainty: Cert
 
 
 def _net(name: str, arguments: Mapping[Any, Any], place: Place, certainty: Certainty) -> Iterator[Effect]:
+    from tracetui.analysis.effects.shell_tables import LOCAL  # see `_shell`
+
     urls = arguments.get("urls")
     targets = [url for url in urls if isinstance(url, str)] if isinstance(urls, list) else []
     for target in targets or [text_of(arguments, URL) or text_of(arguments, QUERY) or name]:

@@ -19,7 +19,6 @@ from tracetui.formats.base import Chunk, Format, Reader
 from tracetui.formats.bodies import changed
 from tracetui.formats.decode import decode
 from tracetui.formats.document import Fingerprint, fingerprint, unchanged
-from tracetui.formats.grading import MOST_BYTES
 from tracetui.formats.harbor.trial import (
     AGENT_PHASE,
     CHECKS,
@@ -202,6 +201,8 @@ def _read(file: File, path: str, versions: dict[str, Fingerprint | None]) -> tup
 
 def _read_log(file: File, path: str, versions: dict[str, Fingerprint | None]) -> str:
     """The text of the file at `path`, of a long one its last `MOST_BYTES`; empty where there is none."""
+    from tracetui.formats.grading import MOST_BYTES  # see `Trial`
+
     versions[path] = None
     try:
         with file.other(path) as other:

@@ -16,13 +16,6 @@ import msgspec
 from msgspec.structs import replace
 
 from tracetui.formats.bodies import changed, rendered
-from tracetui.formats.grading import (
-    counts_no_test,
-    first_failed_check,
-    first_failure,
-    is_environment,
-    why_no_test_ran,
-)
 from tracetui.formats.scalars import (
     between,
     child,
@@ -168,6 +161,8 @@ class Trial:
     @cached_property
     def _culprit(self) -> Who | None:
         """Who the exception is of; None without one, or if the trial was cancelled."""
+        from tracetui.formats.grading import is_environment  # its patterns take 10 ms to compile
+
         error = self._error
         if error is None or _status_of(error) is not Status.ERROR:
             return None
@@ -186,6 +181,8 @@ class Trial:
     @cached_property
     def _not_graded(self) -> Evidence | None:
         """Why the verifier did not grade; None if it did, or if nothing says that it did not."""
+        from tracetui.formats.grading import counts_no_test, why_no_test_ran
+
         if not self._has_ended or any(number(value) != 0 for value in self._rewards.values()):
             return None
         error = self._error
@@ -211,6 +208,8 @@ class Trial:
     @cached_property
     def _first_failed(self) -> Evidence | None:
         """The first check that failed."""
+        from tracetui.formats.grading import first_failed_check, first_failure
+
         evidence = first_failed_check(self.checks, self._in_step + CHECKS)
         logs = () if evidence is not None else self._verifier_logs
         return evidence or next(filter(None, (first_failure(self.logs[place], place) for place in logs)), None)

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 MANY: Final = 2_000
 """Runs from which a key must not wait for their grouping."""
-FIRST_SECONDS: Final = 0.05
-"""The first paint doesn't wait for causes, nor for the modules that find them."""
 REST_SECONDS: Final = 0.5
 """While runs arrive, they are grouped at most this often."""
 
@@ -102,7 +100,7 @@ class Causes:
         listing: Callable[[], bool],
     ) -> None:
         """`timer` calls a function after some seconds. `changed` is called if it is worth asking again. `listing`:
-        whether runs are still being found; they aren't grouped meanwhile.
+        whether runs are still being found, or none is painted yet; they aren't grouped meanwhile.
         """
         self._store, self._engine, self._verdicts, self._timer = store, engine, verdicts, timer
         self._changed, self._listing = changed, listing
@@ -120,7 +118,6 @@ class Causes:
     def grouping_of_all(self) -> Grouping | None:
         """The latest grouping of all runs, None before the first; groups them again in a thread if necessary."""
         if self._has_causes and not self._is_current("") and not self._listing():
-            self._after.setdefault("", time.monotonic() + FIRST_SECONDS)
             self._ask("", lambda: [*self._store.runs.values()])
         return self._groupings.get("")
 
