@@ -14,7 +14,8 @@ import pytest
 
 from tests.bench import data
 from tests.shared import PATIENCE
-from tracetui.analysis.step_diff import Look
+from tracetui.analysis.diff_words import Changes, DiffWords, describe
+from tracetui.analysis.step_diff import CHANGES, Look
 from tracetui.diff.comparison import Diff
 from tracetui.live import differ as module
 from tracetui.live.differ import Differ
@@ -89,6 +90,29 @@ def test_the_first_answer_has_the_first_difference_and_its_words(
     look = mail.diffs[LookAt(ask, FIRST, FIRST, "changes")]
     assert isinstance(look, Look)
     assert any(section.differs for section in look.sections)
+
+
+def test_steps_are_compared_while_a_comparison_is_described(
+    working: Working, pair: tuple[RunRef, RunRef], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = Compare(*pair)
+    look = LookAt(ask, 0, 0, CHANGES)
+    described = threading.Event()
+    mails: list[Mail] = []
+
+    def ask_meanwhile(diff: Diff, changes: Changes) -> DiffWords:
+        if not diff.complete:
+            return describe(diff, changes)
+        working.differ.look(look)
+        words = describe(diff, changes)
+        mails.append(working.mailbox.collect())
+        described.set()
+        return words
+
+    monkeypatch.setattr(module, "describe", ask_meanwhile)
+    working.differ.compare(ask)
+    assert described.wait(PATIENCE)
+    assert isinstance(mails[0].diffs.get(look), Look)
 
 
 def test_a_likely_next_run_is_read_ahead(working: Working, pair: tuple[RunRef, RunRef]) -> None:

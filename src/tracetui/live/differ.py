@@ -130,9 +130,7 @@ class Differ:
             if ask is None or reload:
                 self._comparisons.clear()
             return True
-        if self._look is not None and self._can_look(self._look):
-            looked, self._look = self._look, None
-            self._answer_look(looked)
+        if self._answer_look():
             return True
         if self._work is not None:
             self._work = self._work if _advance(self._work) else None
@@ -187,10 +185,11 @@ class Differ:
             self._throttle.yield_to_key()
 
     def _messages(self, comparison: Comparison) -> Callable[[Row], Difference]:
-        """The differences of a row as messages; yields to keys before each."""
+        """The differences of a row as messages; before each, yields to keys and answers what they ask for."""
 
         def messages(row: Row) -> Difference:
             self._yield()
+            self._answer_look()
             return comparison.messages(row)
 
         return messages
@@ -249,12 +248,18 @@ class Differ:
     def _can_look(self, ask: LookAt | tuple[Calls, Run]) -> bool:
         return isinstance(ask, tuple) or ask.of in self._comparisons
 
-    def _answer_look(self, ask: LookAt | tuple[Calls, Run]) -> None:
+    def _answer_look(self) -> bool:
+        """Compare the two steps or contexts that were asked for; return False if there are none."""
+        ask = self._look
+        if ask is None or not self._can_look(ask):
+            return False
+        self._look = None
         if isinstance(ask, tuple):
             pair, run = ask
             self._answer(pair, look_at_calls(run, run.index[pair.a], run.index[pair.b]))
         else:
             self._answer(ask, look_at(self._comparisons[ask.of], ask, ask.tab, raw=ask.raw))
+        return True
 
 
 def _size(path: str) -> int:
