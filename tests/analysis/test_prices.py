@@ -193,6 +193,18 @@ print(threading.active_count())
     assert apart(code).split() == [str(listed("gpt-4o", Usage(1_000_000, 0))), "None", "1"]
 
 
+def test_a_price_is_available_once_the_price_list_is_imported() -> None:
+    code = """
+import genai_prices
+assert not prices.loaded()
+prices.load()
+imported = {*sys.modules}
+assert prices.loaded() and prices.of_call("gpt-4o", Usage(1, 1))
+assert {*sys.modules} == imported
+"""
+    apart(code)
+
+
 def test_without_the_library_nothing_is_estimated() -> None:
     code = f"""
 sys.modules["genai_prices"] = None

@@ -58,14 +58,13 @@ def installed() -> bool:
 
 
 def loaded() -> bool:
-    """Whether a price is available at once: a lookup has ended, so no thread imports the library or its list."""
-    return _price_of.cache_info().currsize > 0 or not (wanted() and installed())
+    """Whether a price is available at once: a call was priced, so no thread imports the library or its list."""
+    return _cost_of_call.cache_info().currsize > 0 or not (wanted() and installed())
 
 
 def load() -> None:
-    """Import the library and its price list, which takes a while, if estimates are wanted."""
-    if wanted() and installed():
-        _price_of("", None)
+    """Import the library and its price list, which takes a while, if estimates are wanted: it does so for a price."""
+    of_call("gpt-4o", Usage(1, 1))
 
 
 def origin() -> str:
