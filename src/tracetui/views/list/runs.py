@@ -202,8 +202,8 @@ class RunRows:
 
     @property
     def least_width(self) -> int:
-        """Cells of a list beside a run: the list of a home shows cost, time and steps, or may once all is counted."""
-        return HOME_WIDTH if TITLE in self._facts and (self.costed or not self._counted) else NARROWEST
+        """Cells of a list beside a run: the list of a home shows time and steps beside its titles."""
+        return HOME_WIDTH if TITLE in self._facts else NARROWEST
 
     @property
     def chosen_width(self) -> int:
@@ -263,11 +263,6 @@ class RunRows:
     def costed(self) -> bool:
         """Whether any of the first runs has a cost, recorded or estimated."""
         return any(spending.of_run(run).usd is not None for run in self._first_runs())
-
-    @cached_property
-    def _counted(self) -> bool:
-        """Whether the first runs are counted: what they lack, no later pass adds."""
-        return all(run.deep for run in self._first_runs())
 
     def _first_runs(self) -> Iterator[RunSummary]:
         return (item for item in islice(self._items, _SAMPLE) if isinstance(item, RunSummary))
