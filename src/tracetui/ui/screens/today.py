@@ -138,7 +138,7 @@ class TodayScreen(_Page):
         if progress is not None and progress.job.name == "messages":
             for ref, message in progress.new:
                 if ref in self._messages:
-                    self._messages[ref] = self._messages[ref][0], prose(message, 300)
+                    self._messages[ref] = self._messages[ref][0], prose(message)
             if progress.new:
                 self.list.redraw_rows()
         if self._shown is None or not self.app.stage:
