@@ -94,10 +94,19 @@ def one_line(text: str, limit: int = 500) -> Clean:
 
 
 def prose(text: str, limit: int = 500) -> Clean:
-    """A message on one line, without Markdown's marks of headings, emphasis and code."""
-    return one_line(_CODE.sub(r"\1", _MARKUP.sub(r"\1", text)), limit)
+    """A message on one line, without Markdown's marks of headings, emphasis and code; a colon ends a heading."""
+    return one_line(_CODE.sub(r"\1", _MARKUP.sub(r"\1", _HEADING.sub(_titled, text))), limit)
 
 
+def _titled(heading: re.Match[str]) -> str:
+    title = heading[1] or heading[2]
+    return f"{title} " if title[-1] in ".:!?…" else f"{title}: "
+
+
+_HEADING: Final = re.compile(
+    r"^[ \t]*(?:#{1,6}[ \t]+(\S[^\n]{0,300}?)|\*\*([^*\n]{1,300})\*\*:?)[ \t]*\n\s*(?:[-*+][ \t]+)?(?=\S)", re.MULTILINE
+)
+"""A heading, or a line in bold, with a list's first mark after it."""
 _MARKUP: Final = re.compile(r"(?<!\S)#{1,6}\s+(?=\S)|```\w*\s|\s```(?!\S)|\*\*(?=\S)([^*\n]{1,300})(?<=\S)\*\*")
 _CODE: Final = re.compile(r"`([^`\n]{1,300})`")
 

@@ -264,7 +264,9 @@ def test_strings_of_headers_pass_the_gate_that_masks(path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("## Done\n\n- **two** `files`", "Done - two files"),
+        ("## Done\n\n- **two** `files`", "Done: two files"),
+        ("## Summary\nI fixed it.\n\n**Next steps:**\n* test", "Summary: I fixed it. Next steps: test"),
+        ("# All done!\n## Why\nBecause", "All done! Why: Because"),
         ("see **`a.py`**: C# and **kwargs, issue #5", "see a.py: C# and **kwargs, issue #5"),
         ("```python\nprint(1)\n```\nprinted", "print(1) printed"),
         ("**unclosed and 2 ** 3 ** 4", "**unclosed and 2 ** 3 ** 4"),

@@ -41,10 +41,10 @@ from tracetui.model.span import text_of
 from tracetui.redact import Redactor
 from tracetui.text import Clean, cost, duration, exact, grouped, quantity, tokens
 from tracetui.views.glyphs import UNICODE
-from tracetui.views.labels import NO_TEXT, clock, ending_words, errors_inside, preview_text, run_sign, short_model
+from tracetui.views.labels import clock, ending_words, errors_inside, run_sign, short_model
 from tracetui.views.rows import Piece
 from tracetui.views.timeline.chart import tokens_of
-from tracetui.views.timeline.story import Entry, StoryRows
+from tracetui.views.timeline.story import Entry, StoryRows, turn_label
 from tracetui.views.timeline.work import reads_pieces, step_pieces
 
 if TYPE_CHECKING:
@@ -233,8 +233,7 @@ class _Page:
         yield "</ol></nav>\n"
 
     def prompt(self, entry: Entry, limit: int) -> Clean:
-        span = self._run.spans[entry.position]
-        return preview_text(span, limit) or NO_TEXT if is_prompt(span) else Clean("start")
+        return turn_label(self._run.spans[entry.position], limit)
 
     def _time(self, entry: Entry) -> Clean:
         seconds = self._rows.seconds_worked(entry)

@@ -89,6 +89,11 @@ class Below(NamedTuple):
     """Without what another pane has too."""
 
 
+def most_steps(columns: int, rows: int) -> int:
+    """Rows that long steps get of `rows`, if the pane below is long too."""
+    return int(max(1, rows) * (0.58 if columns < NARROW else 0.62))
+
+
 def heights(
     columns: int,
     rows: int,
@@ -106,7 +111,7 @@ def heights(
     line between the panes should not move with every run, and a new layout costs more than drawing the rows.
     """
     wide, narrow = columns >= WIDE, columns < NARROW
-    max_height = int(max(1, rows) * (0.58 if narrow else 0.62))
+    max_height = most_steps(columns, rows)
     need, rest = wanted + 1, max(0, rows - (rows if below is None else below.least))
     if not level and rows - -(-need // 8) * 8 >= (0 if below is None else below.wanted):
         need = -(-need // 8) * 8

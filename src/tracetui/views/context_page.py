@@ -200,8 +200,6 @@ class _Column(NamedTuple):
     shown: Call
 
 
-_MOST_CELLS: Final = 12
-"""Cells of a call in the river, where there are few."""
 _LABEL: Final = 7
 """Cells left of the river."""
 
@@ -244,8 +242,8 @@ def river_lines(
 def _columns(calls: Sequence[Call], width: int, selected: int | None) -> list[_Column]:
     count = len(calls)
     if count <= width:
-        size = min(_MOST_CELLS, width // count)
-        return [_Column(i * size, size, (call,), call) for i, call in enumerate(calls)]
+        edges = [i * width // count for i in range(count + 1)]
+        return [_Column(a, b - a, (call,), call) for (a, b), call in zip(pairwise(edges), calls, strict=True)]
     columns = []
     for i in range(width):
         part = calls[i * count // width : (i + 1) * count // width]

@@ -411,8 +411,12 @@ def audit_heading(width: int, sorted_by: str = "rule") -> Line:
     return tuple(fit(pieces, width))
 
 
+_NUMBERS: Final = 22 + 5 + 7 + 6 + 2
+"""Cells of a rule and its counts; a finding has none, so that its evidence begins below the rule."""
+
+
 def _evidence_room(width: int) -> int:
-    return max(10, width - 22 - 5 - 7 - 6 - 2 - 10 - (18 if width >= WIDE else 0))
+    return max(10, width - _NUMBERS - 10 - (18 if width >= WIDE else 0))
 
 
 def audit_rows(
@@ -514,12 +518,11 @@ def _finding_row(number: int, finding: Finding, people: People, parent: int, *, 
     state = "allowed" if is_allowed else "folded" if finding.is_folded else outcome
 
     def draw(width: int) -> Line:
-        room = _evidence_room(width)
+        head = [Piece(Clean("    ")), *([Piece(Clean(f"{state}  "), "dim" if is_quiet else "sec")] if state else [])]
+        room = _NUMBERS + _evidence_room(width) - width_of(head)
         evidence_pieces = evidence(finding, room - 1, "dim" if is_quiet else "text")
         pieces = [
-            Piece(Clean(" " * 22)),
-            column(Clean(state), 18, "dim" if is_quiet else "sec", right=True),
-            Piece(Clean("  ")),
+            *head,
             *fill(fit(evidence_pieces, room - 1), room),
             *fill(fit([Piece(people.name(finding.run), "accent")], 8), 10),
         ]

@@ -386,7 +386,7 @@ def deciding_words(error: str) -> Clean:
     if error.startswith(_TRACEBACK):
         error = error.rstrip()
         error = error[error.rfind("\n") + 1 :]
-    return Clean(_INDECISIVE.sub("", one_line(error, 240)))
+    return Clean(_INDECISIVE.sub("", prose(error, 240)))
 
 
 def run_sign(run: RunSummary, status: Status, glyphs: Glyphs = UNICODE) -> tuple[Clean, str]:

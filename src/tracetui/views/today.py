@@ -13,8 +13,8 @@ from tracetui.analysis import spending
 from tracetui.analysis.arrangement import Choices, Item
 from tracetui.analysis.effects.actions import action_of, open_words
 from tracetui.analysis.liveness import CurrentState, Liveness, State, current_state, recorded_liveness, seconds
-from tracetui.masking import clean, one_line
-from tracetui.model import RUNNING_STATES, Run, RunRef, RunState, RunSummary, Span, Status, Usage
+from tracetui.masking import clean, one_line, prose
+from tracetui.model import RUNNING_STATES, Operation, Run, RunRef, RunState, RunSummary, Span, Status, Usage
 from tracetui.store.facts import run_time, total_tokens
 from tracetui.text import Clean, tokens, truncate_middle
 from tracetui.views.glyphs import UNICODE, Glyphs, kind_of
@@ -535,8 +535,12 @@ class LiveRows:
         if not lines:
             return tuple(pieces) if call else (*pieces, Piece(Clean("reading …"), "dim"))
         last = lines[part - 1]
-        gap = f"  {self._glyphs.dot}  " if call else ""
-        return (*pieces, Piece(Clean(gap), "dim"), *step_pieces(last, action_of(last), _LINE_CELLS, self._glyphs))
+        gap = Piece(Clean(f"  {self._glyphs.dot}  " if call else ""), "dim")
+        message = live.run.body.last_assistant if live.run is not None and last.operation is Operation.CHAT else None
+        if message and message.startswith(last.preview):  # the whole of it; the others are stored as previews
+            sign, style = kind_of(last.operation, self._glyphs)
+            return (*pieces, gap, Piece(Clean(f"{sign} "), style), Piece(prose(message, _LINE_CELLS), "text"))
+        return (*pieces, gap, *step_pieces(last, action_of(last), _LINE_CELLS, self._glyphs))
 
     def _open_call(self, live: LiveRun) -> list[Piece]:
         """The open call and how long it has been open."""

@@ -569,7 +569,8 @@ def _failed_runs(
     if is_wide := width >= _WIDE_TABLE:
         rows.append((tuple(title), None))
         headings = [column(Clean(name), _RUN_COLUMNS[name][0], "dim") for name in columns]
-        headings = [column(Clean("  id"), 12, "dim"), *headings, Piece(Clean("task"), "dim")]
+        title_of = "task" if any(run.label for run, _ in failures) else "prompt"
+        headings = [column(Clean("  id"), 12, "dim"), *headings, Piece(Clean(title_of), "dim")]
     rows.append(((*fill(headings, width - 14), Piece(Clean("    time   age"), "dim")), None))
     for number, (run, replay) in enumerate(failures):
         error = run.first_error

@@ -11,10 +11,10 @@ from tests.store.build import make_summary
 from tests.views.build import check_rows, texts
 from tracetui.analysis.arrangement import Item
 from tracetui.analysis.liveness import State
-from tracetui.model import FirstError, Operation, RunSummary, Score, Status
+from tracetui.model import FirstError, Operation, RunSummary, Score, Status, Usage
 from tracetui.model.run import LastEvent
 from tracetui.views.labels import deciding_words
-from tracetui.views.list.columns import columns_for
+from tracetui.views.list.columns import COLUMNS, columns_for
 from tracetui.views.list.runs import RunRows
 
 ASKED = "count the lines in notes.txt and write the number down"
@@ -116,8 +116,7 @@ def test_columns_without_values_leave_their_cells_to_the_results() -> None:
 
     assert [(name, size) for name, size in rows.columns(53) if size > 1] == [
         ("name", 8),
-        ("result", 32),
-        ("step", 4),
+        ("result", 37),
         ("age", 4),
     ]
     assert "tok" not in dict(rows.columns(120))
@@ -135,7 +134,7 @@ def test_an_age_by_the_time_of_the_file_is_marked(seconds: int, age: str) -> Non
 
 @pytest.mark.parametrize("width", [66, 74, 78, 96])
 def test_a_result_is_worth_more_than_an_id(width: int) -> None:
-    columns = dict(columns_for(width, name=14, facts=("score", "cost", "time", "tok")))
+    columns = dict(columns_for(width, name=14, facts=COLUMNS))
     assert columns["result"] >= 22
     assert {"time", "step", "age"} <= set(columns)
     assert "id" not in columns or columns["result"] >= 24
@@ -147,6 +146,21 @@ def test_scores_have_a_column_if_any_run_has_one(width: int) -> None:
     scored = make_summary("x", scores=(Score("reward", 0.0, False),))
     assert "score" in dict(RunRows([*plain, scored], now=0.0).columns(width))
     assert "score" not in dict(RunRows([*plain], now=0.0).columns(width))
+
+
+@pytest.mark.parametrize(
+    ("costed", "sorted_by", "shown"), [(0, "", False), (1, "", False), (2, "", True), (1, "cost", True)]
+)
+def test_a_column_of_costs_needs_a_tenth_of_the_runs_or_the_sort(costed: int, sorted_by: str, shown: bool) -> None:
+    runs = [make_summary(str(i), usage=Usage(cost_usd=1.0) if i < costed else None) for i in range(20)]
+    assert ("cost" in dict(RunRows([*runs], now=0.0, sorted_by=sorted_by).columns(80))) is shown
+
+
+def test_columns_that_no_counted_run_fills_give_their_room_away() -> None:
+    empty = make_summary("a", deep=True, model=None, errors=0, steps=None)
+    full = make_summary("b", deep=True, model="m", errors=1, steps=3)
+    assert {"model", "err", "step"}.isdisjoint(dict(RunRows([empty], now=0.0).columns(150)))
+    assert {"model", "err", "step"} <= set(dict(RunRows([empty, full], now=0.0).columns(150)))
 
 
 def test_the_task_of_a_trial_is_beside_its_result() -> None:

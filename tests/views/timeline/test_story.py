@@ -38,6 +38,11 @@ def test_a_turn_is_one_line_of_prompt_work_and_answer() -> None:
     check_rows(rows, 130)
 
 
+def test_a_turn_without_a_text_says_so() -> None:
+    spans = [make_span("u", "user", MESSAGE, 0, preview=" "), make_span("t", "Bash", TOOL, 1, 100)]
+    assert "1 ▸ (no prompt) → ran" in " ".join(texts(StoryRows(make_run(spans)), 80)[0].split())
+
+
 def test_the_axis_leaves_idle_time_out_and_names_its_length() -> None:
     rows = StoryRows(session())
     heading = "".join(piece.text for piece in rows.header(140))
@@ -61,7 +66,8 @@ def test_a_failed_turn_shows_its_reason() -> None:
 def test_unfolding_shows_calls_then_sub_agents_and_records_last() -> None:
     rows = StoryRows(session(), opened=frozenset({"u1"}))
     assert keys(rows) == ["u1", "t1", "t2", "a", "c2", "m", "u2"]
-    assert texts(rows, 80)[5].strip() == "1 record"
+    assert texts(rows, 80)[0].split("  ")[0].strip() == "1 ▾ fix the parser"
+    assert texts(rows, 80)[5].strip(" ┊") == "1 record"
     rows = rows.refold(rows.all_folds)
     assert keys(rows) == ["u1", "t1", "t2", "a", "au", "at", "c2", "m", "u2", "i"]
     assert (rows.parent(4), rows.parent(3), rows.parent(0)) == (3, 0, None)

@@ -13,6 +13,7 @@ from tracetui.analysis.liveness import GOING, Liveness, State
 from tracetui.analysis.navigation import is_prompt, is_session
 from tracetui.model import Body, Problem, Run, Span, Status
 from tracetui.text import Clean, grouped, quantity
+from tracetui.ui import layout
 from tracetui.ui.base_app import HostApp
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.glyphs import status_glyph
@@ -284,7 +285,9 @@ class Steps(LineView):
         views: list[View] = ["turns"] if story and has_turns(run) else ["story"] if story and is_session(run) else []
         views += ["timeline", "tree"]
         self.shown_as = self.preferred if self.preferred in views else views[0]
-        self.opened = initially_open(run, self._room) if self.shown_as == "story" else frozenset()
+        size = self.app.size
+        room = layout.most_steps(size.width, size.height - layout.FRAME) - 1 - len(self.heading)
+        self.opened = initially_open(run, room) if self.shown_as == "story" else frozenset()
 
     @property
     def as_tree(self) -> bool:

@@ -265,7 +265,8 @@ class RunContextScreen(BaseScreen):
         if lines:
             self._split.show(lines[0])
             self._legend.show(lines[1])
-        self.show_footer(*footer(self.commands, self.pane, width, 1))
+        idle = frozenset() if self._has_calls else frozenset(command.id for command in self.commands) - {"back", "quit"}
+        self.show_footer(*footer(self.commands, self.pane, width, 1, idle))
 
     def _summary(self) -> Line:
         context = self._shown

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from tracetui import text
 from tracetui.analysis import spending
@@ -14,9 +14,10 @@ from tracetui.views.labels import outcome_sign, run_cost, score_cell, short_id, 
 from tracetui.views.list.result import RunRow, result_cell
 from tracetui.views.rows import Line, Piece, column
 
-Fact = Literal["score", "cost", "time", "tok", "title"]
-"""What runs of some formats have: a list has no column for what no run has. A title says more than an id."""
-Facts = Collection[Fact]
+Facts = Collection[str]
+"""The columns that runs of a list fill, by name: a list has no column for what no run has. And `TITLE`."""
+TITLE: Final = "title"
+"""The fact that any run has a title, which says more than an id."""
 TITLES_FIRST: Final = 60
 """Cells of a list with lengths beside titles."""
 _TITLES_ONLY: Final = 100
@@ -41,6 +42,8 @@ class Column(NamedTuple):
     right: bool = False
     usual: Callable[[int, Facts], bool] = lambda width, facts: True
     """Whether a list of so many cells has it if the user chose no columns."""
+    has_value: Callable[[RunSummary], object] = lambda run: True
+    """Whether a run fills it, or may once it is counted."""
 
     def draw(self, row: RunRow, size: int) -> Sequence[Piece]:
         """The cell of a run in so many cells; a flexible one may be narrower."""
@@ -126,29 +129,32 @@ COLUMNS: Final = {
         Column("name", "agent, program or task", _name, cells=0, leaves=0, sort="name"),
         Column(
             "score", "outcome and score", _score, cells=8, leaves=8, sort="score",
-            usual=lambda width, facts: "score" in facts and width >= 60,
+            usual=lambda width, facts: width >= 60,
+            has_value=lambda run: run.scores,
         ),
         Column("result", "state, cause of failure, title or prompt", result_cell, cells=0, leaves=12, sort="outcome"),
         Column(
             "id", "start of the id", _cell(lambda run, size: short_id(run.id, size), "dim"),
             cells=9, leaves=4, sort="id",
-            usual=lambda width, facts: width >= (_TITLES_ONLY if "title" in facts else 66),
+            usual=lambda width, facts: width >= (_TITLES_ONLY if TITLE in facts else 66),
         ),
         Column(
             "tok", "tokens, input and output",
             _cell(lambda run, size: tokens_label(run) if run.deep or run.usage else _UNREAD),
             cells=5, leaves=6, sort="tokens", right=True,
-            usual=lambda width, facts: "tok" in facts and (width >= 100 or (68 <= width < 76 and "cost" not in facts)),
+            usual=lambda width, facts: width >= 100 or (68 <= width < 76 and "cost" not in facts),
+            has_value=lambda run: run.usage or not run.deep,
         ),
         Column(
             "cost", "recorded or estimated (~) cost", _cell(_cost),
             cells=8, leaves=7, sort="cost", right=True,
-            usual=lambda width, facts: "cost" in facts,
+            has_value=lambda run: spending.of_run(run).usd is not None,
         ),
         Column(
             "model", "model", _cell(lambda run, size: text.truncate_middle(_model(run), size)),
             cells=14, leaves=3, sort="model",
             usual=lambda width, facts: width >= 112,
+            has_value=lambda run: run.model or not run.deep,
         ),
         Column(
             "format", "format of the trace", _cell(lambda run, size: Clean(run.ref.format), "dim"),
@@ -163,17 +169,20 @@ COLUMNS: Final = {
         ),
         Column(
             "time", "duration", _time, cells=5, leaves=11, sort="time", right=True,
-            usual=lambda width, facts: "time" in facts and not _is_narrow(width, facts),
+            usual=lambda width, facts: not _is_narrow(width, facts),
+            has_value=lambda run: run.duration_ms is not None or run.status is Status.RUNNING,
         ),
         Column(
             "err", "failed calls inside the run", _errors, cells=4, leaves=5, sort="errors", right=True,
             usual=lambda width, facts: width >= 131,
+            has_value=lambda run: run.errors or not run.deep,
         ),
         Column(
             "step", "number of steps",
             _cell(lambda run, size: text.count(run.steps) if run.deep or run.steps is not None else _UNREAD),
             cells=4, leaves=9, sort="steps", right=True,
             usual=lambda width, facts: width >= 39 and not _is_narrow(width, facts),
+            has_value=lambda run: run.steps is not None or not run.deep,
         ),
         Column("age", "time since the start", _age, cells=4, leaves=10, sort="newest", right=True),
     )
@@ -181,6 +190,8 @@ COLUMNS: Final = {
 """The columns by name, from left to right unless the user chose them."""
 FIXED: Final = tuple(name for name, column in COLUMNS.items() if not column.leaves)
 """Columns that every list has."""
+USUAL_FACTS: Final = frozenset(COLUMNS) - {"score", "cost"}
+"""Those of a list without runs."""
 _BY_LOSS: Final = sorted((column for column in COLUMNS.values() if column.leaves), key=lambda column: column.leaves)
 """The others, those first that are dropped first."""
 _OPTIONAL: Final = 7
@@ -188,7 +199,7 @@ _OPTIONAL: Final = 7
 
 
 def _is_narrow(width: int, facts: Facts) -> bool:
-    return "title" in facts and width < TITLES_FIRST
+    return TITLE in facts and width < TITLES_FIRST
 
 
 _MIN_NAME, _MIN_RESULT = 8, 12
@@ -208,19 +219,19 @@ _FAIR_RESULT: Final = 30
 
 
 def columns_for(
-    width: int, chosen: Sequence[str] = (), *, name: int = 0, facts: Facts = ("time", "tok")
+    width: int, chosen: Sequence[str] = (), *, name: int = 0, facts: Facts = USUAL_FACTS
 ) -> list[tuple[str, int]]:
     """(column, cells) for a list of `width` cells, in order. Less important columns are dropped first.
 
     `chosen` names the columns of the user, in order. `name` is the desired width of the name column, granted if the
-    result has enough room. `facts` are those that any run has.
+    result has enough room.
     """
     if chosen:
         return _fitting_columns(width, chosen, name)
-    titled, costed = "title" in facts, "cost" in facts
+    titled, costed = TITLE in facts, "cost" in facts
     usual = USUAL_NAME if width < 70 else USUAL_NAME + 1
     least = next((size for size in _SHORT_NAMES if name and size >= name), usual)
-    fixed = [column.name for column in COLUMNS.values() if column.usual(width, facts)]
+    fixed = [column.name for column in COLUMNS.values() if column.name in facts and column.usual(width, facts)]
     roomy = width - _cells(fixed) - least >= _TITLE
     if costed and width < 66 and not (titled and roomy):
         fixed.remove("cost")

@@ -62,7 +62,7 @@ class RunRow(NamedTuple):
         return " bold" if self.standing.status in (Status.ERROR, Status.RUNNING) else ""
 
 
-_STATE_AND_TITLE: Final = 26
+_STATE_AND_TITLE: Final = 34
 """Least cells of a state in words beside a title."""
 _NAMED_RELATIONS: Final = ("fork", "retry")
 """Relations shown as a word."""

@@ -16,14 +16,24 @@ from tracetui.analysis.arrangement import Item, parents
 from tracetui.analysis.histogram import Histogram, Start
 from tracetui.analysis.liveness import recorded_liveness
 from tracetui.masking import clean, one_line
-from tracetui.model import Problem, RunRef, RunSummary, Status
+from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.store.facts import haystack, run_time, start_of
 from tracetui.store.relations import has_end
 from tracetui.store.store import Overview, overview_of
 from tracetui.text import Clean
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.labels import StateOf, cost_text, spent_words, standing_of
-from tracetui.views.list.columns import COLUMNS, TITLES_FIRST, USUAL_NAME, Fact, chosen_width, columns_for, heading
+from tracetui.views.list.columns import (
+    COLUMNS,
+    TITLE,
+    TITLES_FIRST,
+    USUAL_NAME,
+    Column,
+    Facts,
+    chosen_width,
+    columns_for,
+    heading,
+)
 from tracetui.views.list.result import MessageOf, RelationshipOf, RunRow, no_message, no_relationship
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
 
@@ -192,8 +202,8 @@ class RunRows:
 
     @property
     def least_width(self) -> int:
-        """Cells of a list beside a run: the list of a home shows cost, time and steps, or may once all is counted."""
-        return HOME_WIDTH if "title" in self._facts and (self.costed or not self._counted) else NARROWEST
+        """Cells of a list beside a run: the list of a home shows time and steps beside its titles."""
+        return HOME_WIDTH if TITLE in self._facts else NARROWEST
 
     @property
     def chosen_width(self) -> int:
@@ -222,20 +232,20 @@ class RunRows:
         return heading(self.columns(width), self._sorted_by)
 
     @cached_property
-    def _facts(self) -> Collection[Fact]:
-        """What any run has; time and tokens: any of the first ones."""
-
-        def runs(most: int | None = None) -> Iterator[RunSummary]:
-            return islice((item for item in self._items if isinstance(item, RunSummary)), most)
-
-        facts: dict[Fact, bool] = {
-            "title": any(run.title for run in runs()),
-            "score": any(run.scores for run in runs()),
-            "cost": self.costed,
-            "time": any(run.duration_ms is not None or run.status is Status.RUNNING for run in runs(_SAMPLE)),
-            "tok": any(run.usage or not run.deep for run in runs(_SAMPLE)),
+    def _facts(self) -> Facts:
+        """What the runs have. A column that is sorted by stays."""
+        has_title = any(isinstance(item, RunSummary) and item.title for item in self._items)
+        columns = {
+            name for name, column in COLUMNS.items() if self._sorted_by == column.sort != "" or self._is_filled(column)
         }
-        return {name for name, has in facts.items() if has}
+        return columns | {TITLE} if has_title else columns
+
+    def _is_filled(self, column: Column) -> bool:
+        """Whether enough of the first runs fill a column: one, but costs take room that only many are worth."""
+        if column.name != "cost" or not self.costed:
+            return any(map(column.has_value, self._first_runs()))
+        runs = [bool(column.has_value(run)) for run in self._first_runs()]
+        return sum(runs) >= len(runs) * _COSTED_SHARE
 
     @cached_property
     def longest_name(self) -> int:
@@ -253,11 +263,6 @@ class RunRows:
     def costed(self) -> bool:
         """Whether any of the first runs has a cost, recorded or estimated."""
         return any(spending.of_run(run).usd is not None for run in self._first_runs())
-
-    @cached_property
-    def _counted(self) -> bool:
-        """Whether the first runs are counted: what they lack, no later pass adds."""
-        return all(run.deep for run in self._first_runs())
 
     def _first_runs(self) -> Iterator[RunSummary]:
         return (item for item in islice(self._items, _SAMPLE) if isinstance(item, RunSummary))
@@ -322,6 +327,8 @@ NARROWEST, WIDEST = 48, 96
 """Cells of a list beside a run."""
 _SAMPLE: Final = 2_000
 """Maximum rows to measure names of."""
+_COSTED_SHARE: Final = 0.1
+"""Least share of runs with a cost for its column: those of a home may all be copied but for a few."""
 HOME_WIDTH: Final = 60
 """Cells of the list of a home that has them."""
 _SUMS_FROM: Final = 40

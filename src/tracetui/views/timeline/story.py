@@ -35,7 +35,7 @@ from tracetui.model import Operation, Run, Span, Status
 from tracetui.text import Clean, duration, pad, quantity
 from tracetui.views.bars import Bar, axis, bar, gap_axis, on_grid
 from tracetui.views.glyphs import UNICODE, Glyphs, bar_style, kind
-from tracetui.views.labels import BLANK, NO_TEXT, preview_text, time_cell
+from tracetui.views.labels import BLANK, preview_text, time_cell
 from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
 from tracetui.views.timeline.chart import growth
 from tracetui.views.timeline.header import ending
@@ -723,10 +723,8 @@ class StoryRows:
         return pieces + (self._lane(entry, span, room) if entry.what == "lane" else self._call(entry, span, room))
 
     def _turn(self, entry: Entry, span: Span, room: int) -> list[Piece]:
-        quiet = span.taken_over or span.name == "command"
-        text = preview_text(span) if is_prompt(span) else Clean("before the first prompt")
-        prompt = Piece(text or NO_TEXT, "dim" if quiet or not text or not is_prompt(span) else "role.user")
-        return self._sentence([prompt], entry, room)
+        is_quiet = span.taken_over or span.name == "command" or not is_prompt(span) or not span.preview.strip()
+        return self._sentence([Piece(turn_label(span), "dim" if is_quiet else "role.user")], entry, room)
 
     def _lane(self, entry: Entry, span: Span, room: int) -> list[Piece]:
         sign, style = kind(span, self._glyphs)
@@ -735,7 +733,12 @@ class StoryRows:
         return self._sentence([*name, *([Piece(Clean(f" {prompt}"), "dim")] if prompt else [])], entry, room)
 
     def _sentence(self, head: list[Piece], entry: Entry, room: int) -> list[Piece]:
-        """Prompt, work and outcome. The prompt is truncated first, then the work, then an answer."""
+        """Prompt, work and outcome; of an unfolded row the prompt only.
+
+        The prompt is truncated first, then the work, then an answer.
+        """
+        if self.fold_is_open(entry):
+            return fit(head, room)
         digest = (
             self._digest(entry.start, entry.stop) if entry.what == "turn" else self._digest(entry.start + 1, entry.stop)
         )
@@ -775,6 +778,13 @@ class StoryRows:
         if failed:
             pieces.append(Piece(Clean(f" {failed}{self._glyphs.error}"), "status.error"))
         return pieces
+
+
+def turn_label(span: Span, limit: int = 400) -> Clean:
+    """The prompt of a turn, by the span at its head."""
+    if not is_prompt(span):
+        return Clean("before the first prompt")
+    return preview_text(span, limit) or Clean("(no prompt)")
 
 
 def is_record(span: Span) -> bool:
