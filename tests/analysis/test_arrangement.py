@@ -196,7 +196,7 @@ def test_an_order_that_is_kept_is_that_of_the_runs_and_of_the_arrangement() -> N
         for subset in (runs, runs[:2], [*runs, run("d", age=0)], runs):
             fresh = arrange(subset, [], arrangement, now=NOW)
             assert names(arrange(subset, [], arrangement, now=NOW, order=order)) == names(fresh)
-            assert names(arrange(subset, [], replace(arrangement, words="a", group="none"), now=NOW, order=order)) == [
+            assert names(arrange(subset, [], replace(arrangement, query="a", group="none"), now=NOW, order=order)) == [
                 "a"
             ]
 
