@@ -444,7 +444,7 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
         """Ask which rows to show."""
 
         def apply(query: str) -> None:
-            self._arrange(replace(self.arrangement, words=query))
+            self._arrange(replace(self.arrangement, query=query))
 
         filtered = self.app.run_filter()._replace(apply=apply, count_matches=self.count)
         self.ask(QueryQuestion(QUERY_LABEL, self.arrangement.query, filtered, self.hint))
@@ -461,7 +461,7 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
 
     def step_back(self) -> None:
         if self.arrangement.query:
-            self._arrange(replace(self.arrangement, words=""))
+            self._arrange(replace(self.arrangement, query=""))
         else:
             super().step_back()
 

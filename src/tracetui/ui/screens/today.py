@@ -254,7 +254,7 @@ class TodayScreen(_Page):
         runs = self.app.run_filter()
 
         def apply(query: str) -> None:
-            self._arrange(replace(self._arrangement, words=query))
+            self._arrange(replace(self._arrangement, query=query))
 
         count_matches = lambda: (sum(map(len, self._by_state)), self._total, "runs")  # noqa: E731
         filtered = runs._replace(apply=apply, count_matches=count_matches)
@@ -273,7 +273,7 @@ class TodayScreen(_Page):
 
     def step_back(self) -> None:
         if self._arrangement.query:
-            self._arrange(replace(self._arrangement, words=""))
+            self._arrange(replace(self._arrangement, query=""))
         else:
             super().step_back()
 
