@@ -16,7 +16,7 @@ from tracetui.model import Run, RunRef, Status
 from tracetui.store.store import Store
 from tracetui.testing import read_run
 from tracetui.text import Clean
-from tracetui.ui.commands import COMMANDS, RUNS
+from tracetui.ui.commands import COMMANDS, RUNS, STEPS
 from tracetui.ui.widgets.frame import Vitals, _fitting, _Part, footer, sentence
 from tracetui.ui.widgets.line_view import title_line
 from tracetui.views.detail.run import run_rows
@@ -46,6 +46,14 @@ def test_the_least_important_part_of_the_header_is_dropped_first() -> None:
 def test_no_hint_of_the_footer_is_cut(width: int) -> None:
     left, right = footer(COMMANDS, RUNS, width, 0, hidden=4)
     assert width_of(left) <= width - width_of(right) - 3
+
+
+def test_the_footer_names_one_key_that_goes_back() -> None:
+    def hints(pane: str, level: int) -> str:
+        return words(footer([c for c in COMMANDS if c.id in ("back", "quit")], pane, 120, level)[0])
+
+    assert hints(RUNS, 0) == "q quit  "
+    assert hints(STEPS, 1) == "Esc back  "
 
 
 def test_a_title_is_not_cut_to_a_few_letters() -> None:

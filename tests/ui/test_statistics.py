@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from tests.ui.conftest import Opener, press, text_of, until
+from tests.ui.conftest import Opener, press, settle, text_of, until
 from tests.ui.test_filtering import agents, keys, line
 from tests.ui.test_triage import NIGHT, go_to_type, triage
 from tracetui.analysis.statistics import By
@@ -50,6 +50,17 @@ async def test_all_runs_are_counted_and_enter_shows_those_that_called_a_tool(ope
         shown = [app.store.runs[ref] for ref in app.main.runs.refs()]
         assert 0 < len(shown) < whole
         assert all("search" in (run.tools or ()) for run in shown)
+
+
+async def test_the_frame_is_fitted_to_a_new_size(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await statistics(app, pilot)
+        await pilot.resize_terminal(60, 24)
+        await settle(pilot)
+        footer, _, _ = line(app, 23).partition("?")
+        assert "search" in footer
+        assert "…" not in footer
+        assert line(app, 0).startswith(" tracetui  statistics")
 
 
 @pytest.mark.parametrize("key", ["S", "C"])

@@ -74,6 +74,15 @@ async def test_a_signature_lists_its_normalizations_and_shows_the_failure(opened
         assert screen.failure.span.id == run.summary.first_error.span
 
 
+async def test_the_cause_is_drawn_for_its_width(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        cause = (await triage(app, pilot)).cause
+        for width in (24, 60):
+            cause.styles.width = width
+            await settle(pilot)
+            assert ("Shared by these runs" in text_of(app)) is (width == 60)
+
+
 async def test_a_verdict_holds_for_the_signature_and_the_next_one_comes(
     opened: Opener, samples: Path, own_state: Path
 ) -> None:

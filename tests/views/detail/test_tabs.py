@@ -110,6 +110,16 @@ def test_an_error_without_a_message_has_no_reason_recorded() -> None:
     assert texts(tab_rows(make_run([span]), span, None, "error", width=70), 70)[0] == ("failed, no reason recorded")
 
 
+def test_a_preview_stands_for_the_arguments_of_tool_calls_only() -> None:
+    tool = make_span("1", "Bash", Operation.EXECUTE_TOOL, preview="ls -l")
+    assert "args     ls -l" in shown(tab_rows(make_run([tool]), tool, Body(), "overview", width=70))
+    reply = make_span("1", "API", Operation.CHAT, preview="Prompt is too long")
+    body = Body(output="Prompt is too long for the model")
+    text = shown(tab_rows(make_run([reply]), reply, body, "overview", width=70))
+    assert "output   Prompt is too long for the model" in text
+    assert "args" not in text
+
+
 def test_the_overview_shows_a_dash_for_unrecorded_values() -> None:
     span = make_span("1", "gpt-4o", Operation.CHAT, usage=Usage(input_tokens=11_000, output_tokens=640))
     text = shown(tab_rows(make_run([span]), span, Body(), "overview", width=70))

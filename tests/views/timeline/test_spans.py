@@ -129,7 +129,9 @@ def test_the_cause_is_the_violated_limit_or_that_none_fired() -> None:
         "policy max_steps 11 > 10"
     )
     quiet = RunBody(limits=(Limit("max_steps", 10, 2),))
-    assert texts(SpanRows(make_run(spans, status=Status.ERROR, body=quiet), tree=False))[-1].endswith("no limit hit")
+    assert texts(SpanRows(make_run(spans, status=Status.ERROR, body=quiet), tree=False))[-1].endswith(
+        "no limit ended it"
+    )
     unmet = RunBody(criteria=(Criterion("a", False), Criterion("b", True)))
     assert texts(SpanRows(make_run(spans, status=Status.ERROR, body=unmet), tree=False))[-1].endswith(
         "1 of 2 criteria not met"

@@ -18,7 +18,7 @@ from tracetui.ui.panes.steps import Steps, View
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views import triage
 from tracetui.views.labels import arrangement_title
-from tracetui.views.rows import Line, ListRows, Piece
+from tracetui.views.rows import Line, ListRows, Piece, Rows
 from tracetui.views.triage import FailedRun, cause_rows, example_of
 
 TWO_ROWS_WIDTH: Final = 56
@@ -211,6 +211,8 @@ class Cause(LineView):
     def __init__(self) -> None:
         super().__init__(id="cause")
         self._subject: Hashable = None
+        self._make_rows: Callable[[int], Rows] | None = None
+        self._drawn_width = 0
 
     def show_cause(
         self,
@@ -231,17 +233,35 @@ class Cause(LineView):
         """
         subject = group.digest if task is None else task.digest
         same_subject, self._subject = subject == self._subject, subject
-        width = max(20, self.outer_size.width - 2)
         zone, glyphs = self.look.zone, self.look.glyphs
-        rows = cause_rows(
-            group, example, judgement, shared, going_on, failures=failures, width=width, now=now, zone=zone,
-            glyphs=glyphs, task=task, links=links,
-        )  # fmt: skip
-        self.show(rows, title=(Piece(clean(group.id), "sec"),), keep=same_subject)
+
+        def make(width: int) -> Rows:
+            return cause_rows(
+                group, example, judgement, shared, going_on, failures=failures, width=width, now=now, zone=zone,
+                glyphs=glyphs, task=task, links=links,
+            )  # fmt: skip
+
+        self._make_rows = make
+        self.title = (Piece(clean(group.id), "sec"),)
+        self._draw_rows(keep=same_subject)
+
+    def _draw_rows(self, *, keep: bool) -> None:
+        self._drawn_width = self._width
+        if self._make_rows is not None:
+            self.show(self._make_rows(self._drawn_width), keep=keep)
+
+    @property
+    def _width(self) -> int:
+        return max(20, self.outer_size.width - 2)
+
+    def on_resize(self) -> None:
+        super().on_resize()
+        if self._drawn_width != self._width:
+            self._draw_rows(keep=True)
 
     def show_empty(self) -> None:
         """Show nothing."""
-        self._subject = None
+        self._subject = self._make_rows = None
         self.show(ListRows(()), title=(), keep=False)
 
     @property

@@ -132,11 +132,11 @@ class BaseScreen(StackScreen, inherit_bindings=False):
                 pieces += [Piece(clean(key), "key bold"), Piece(Clean(f" {one_line(label, 200)}"), "sec")]
             else:
                 pieces.append(Piece(one_line(hint, 400), style))
-        self.status_message, self._current = tuple(pieces), None
+        self.status_message, self._current = tuple(pieces) if text else (), None
         self.refresh_frame()
 
     def say_current(self, make: Callable[[], str]) -> None:
-        """Show a status message that is recomputed over time, until the next key."""
+        """Show a status message that is recomputed over time, until it is empty or the next key."""
         self.say(make())
         self._current = make
 
@@ -198,7 +198,7 @@ class BaseScreen(StackScreen, inherit_bindings=False):
         self.state = focus(self.state, name)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Cover the screen with a notice if it is too small."""
+        """Fit the frame to the size; cover the screen with a notice if it is too small."""
         tiny = layout.is_tiny(*event.size)
         if tiny and self._too_small is None:
             self._too_small = TooSmall()
@@ -206,6 +206,7 @@ class BaseScreen(StackScreen, inherit_bindings=False):
         if self._too_small is not None:
             self._too_small.display = tiny
         self.set_class(tiny, "tiny")
+        self.refresh_frame()
 
     def show_footer(self, left: Line, right: Line) -> None:
         """Show the given footer, or the hint and keys of an open prompt."""

@@ -201,7 +201,6 @@ class RunContextScreen(BaseScreen):
     def on_resize(self, event: events.Resize) -> None:
         super().on_resize(event)
         self._arrange_panes()
-        self.refresh_frame()
 
     def _arrange_panes(self) -> None:
         """Lay out the panes for the zoom and the size."""

@@ -236,7 +236,8 @@ class MainScreen(RunsScreen):
         if not contrast and self.state.level and ref is not None:
             return Scope([ref], f"run {store.runs[ref].id}" if ref in store.runs else "this run")
         if self.app.stage == "list":
-            self.say("list still loading; wait until it is complete", "status.warn")
+            still = "list still loading; wait until it is complete"
+            self.say_current(lambda: still if self.app.stage == "list" else "")
             return None
         if not contrast:
             return Scope(refs, "the filtered runs" if self.state.arrangement.query else "all runs")

@@ -383,10 +383,9 @@ def footer(
 ) -> tuple[Line, Line]:
     """The most useful keys here, without those that are `idle`; the keys for all others and for hidden columns."""
     commands, pane_hints = of_pane(pane, commands), _PANE_HINTS.get(pane, ())
-    hinted = [c for c in commands if c.hint and c.id not in idle and c.id != "help"]
+    same = "back" if pane == RUNS and not level else "quit"  # elsewhere, both go back
+    hinted = [c for c in commands if c.hint and c.id not in {*idle, "help", same}]
     hinted.sort(key=lambda c: pane_hints.index(c.id) - len(pane_hints) if c.id in pane_hints else c.hint)
-    if pane == RUNS and not level:
-        hinted = [c for c in hinted if c.id != "back"]
     right = [Piece(Clean("?"), "key bold"), Piece(Clean(" all keys"), "dim")]
     if pane == RUNS and hidden and width < 180:
         columns = f" {text.quantity(hidden, 'hidden column')}   "

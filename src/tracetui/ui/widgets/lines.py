@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Final
+from typing import ClassVar, Final
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -297,6 +297,8 @@ class LineBar(LineWidget):
     """One row of the frame: header, status line or footer. The right part has priority over the left."""
 
     DEFAULT_CSS = "LineBar { height: 1; }"
+    min_left: ClassVar = 18
+    """Cells of the left part that the right one doesn't take: the program and the screen in the header."""
 
     def __init__(self, background: str = "surface", *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -314,7 +316,7 @@ class LineBar(LineWidget):
         """The whole row in pieces."""
         width = self.outer_size.width
         written = self._left if self.look.glyphs is not ASCII else named_keys(self._left)
-        right = fit(self._right, max(0, width - 2))
+        right = fit(self._right, max(0, width - 2 - min(width_of(written), self.min_left)))
         room = width - width_of(right) - 2
         left = fill((Piece(Clean(" ")), *written), max(0, room))
         return [*left, Piece(Clean(" ")), *right, Piece(Clean(" "))]

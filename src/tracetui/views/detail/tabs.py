@@ -21,7 +21,20 @@ from tracetui.analysis.effects import edits_of
 from tracetui.analysis.values import is_container, scalar_text
 from tracetui.analysis.work import NodeStats, is_inherited, node_spans, node_stats, own_node_spans
 from tracetui.masking import clean, mask, one_line, record
-from tracetui.model import INHERITED, Binding, Body, Check, Link, Message, Run, Span, Status, StatusSource, Usage
+from tracetui.model import (
+    INHERITED,
+    Binding,
+    Body,
+    Check,
+    Link,
+    Message,
+    Operation,
+    Run,
+    Span,
+    Status,
+    StatusSource,
+    Usage,
+)
 from tracetui.model.tally import CONTAINERS
 from tracetui.store.address import span_label, span_title
 from tracetui.text import Clean, cells, count, duration, grouped, pad, quantity
@@ -193,7 +206,8 @@ def _overview(view: _View) -> Stack:
     sheet, span = view.sheet("overview"), view.span
     add_status(sheet, span.status, span.status_word, span.status_source)
     _facts(sheet, view)
-    add_usage(sheet, span.usage)
+    if span.usage is not None or span.operation is not Operation.EXECUTE_TOOL:  # few tools call a model
+        add_usage(sheet, span.usage)
     if span.usage is not None:
         _recorded_usage(sheet, span.usage, view.body)
         add_price(sheet, span.usage.cost_usd, _estimate(view) if view.assessment is not None else None)
@@ -238,7 +252,7 @@ def _facts(sheet: Sheet, view: _View) -> None:
         _step_links(sheet, view)
     if body.input is not None:
         sheet.value("args", body.input, most=3)
-    elif span.preview:
+    elif span.preview and span.operation is Operation.EXECUTE_TOOL:  # of other spans, it can be their output
         sheet.fact("args", Piece(one_line(span.preview, 120), "dim"))
     if body.output is not None:
         sheet.value("output", body.output, most=3)

@@ -71,7 +71,7 @@ def ending(run: Run, glyphs: Glyphs = UNICODE) -> Line:
 
 
 def cause(run: Run) -> Clean:
-    """The cause of a failure in one phrase: violated limit, unmet criteria, no limit hit, or the error."""
+    """The cause of a failure in one phrase: violated limit, unmet criteria, that no limit ended it, or the error."""
     for limit in run.body.limits:
         if limit.violated:
             return Clean(f"policy {one_line(limit.name, 60)} {measured(limit.current, limit.limit)}".rstrip())
@@ -79,8 +79,8 @@ def cause(run: Run) -> Clean:
     if unmet:
         return Clean(f"{unmet} of {len(run.body.criteria)} criteria not met")
     error = run.summary.first_error
-    if run.body.limits and (error is None or error.span is not None):  # a call failed, and no limit stopped the run
-        return Clean("no limit hit")
+    if run.body.limits and (error is None or error.span is not None):  # a call failed, within the limits
+        return Clean("no limit ended it")
     return deciding_words(error.text) if error is not None else _word(run.summary)
 
 
