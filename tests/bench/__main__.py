@@ -33,7 +33,6 @@ from tests.bench import (
     stores,
     tasks,
     triage,
-    triage_screen,
 )
 from tests.bench.table import Row, say
 from tests.shared import ROOT
@@ -56,8 +55,7 @@ PARTS = {
     "growth": growth.rows,
     "context": context.rows,
     "secrets": secrets.rows,
-    "query": triage.rows,
-    "triage": triage_screen.rows,
+    "triage": triage.rows,
     "tasks": tasks.rows,
     "stores": stores.rows,
 }
