@@ -247,12 +247,13 @@ def performance() -> str:
     rows = []
     for row in saved["rows"]:
         value, limit = (f"{_number(row[name])} {row['unit']}".strip() for name in ("value", "limit"))
-        rows.append((row["what"].strip(), value if row["met"] else f"**{value}**", limit))
+        why = "" if row["met"] else row.get("why", "")
+        rows.append((row["what"].strip(), value if row["met"] else f"**{value}**", limit, why))
     head = (
         f"{saved['date']}, commit {saved['commit']}, {saved['options']}, {saved['machine']}, load {first} to {last}: "
     )
     head += f"{sum(row['met'] for row in saved['rows'])} of {len(rows)} limits met."
-    return f"{head}\n\n{_table('measurement value limit', rows)}"
+    return f"{head}\n\n{_table('measurement value limit why', rows)}"
 
 
 def _number(value: float) -> str:

@@ -9,6 +9,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -33,7 +34,6 @@ from tests.bench import (
     stores,
     tasks,
     triage,
-    triage_screen,
 )
 from tests.bench.table import Row, say
 from tests.shared import ROOT
@@ -56,8 +56,7 @@ PARTS = {
     "growth": growth.rows,
     "context": context.rows,
     "secrets": secrets.rows,
-    "query": triage.rows,
-    "triage": triage_screen.rows,
+    "triage": triage.rows,
     "tasks": tasks.rows,
     "stores": stores.rows,
 }
@@ -79,6 +78,7 @@ def main() -> int:
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"there is no part {sorted(unknown)[0]!r}; there are {' '.join(PARTS)}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # what was made is removed then too
     if options.compare:
         arguments = [*["--quick"] * options.quick, *(["--rounds", str(options.rounds)] if options.rounds else [])]
         return compare(options.compare, arguments, options.parts or [*PARTS])

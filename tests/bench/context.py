@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.bench import data
-from tests.bench.diff import cpu_ms
-from tests.bench.table import Row
+from tests.bench.table import Row, cpu_ms
 from tests.context_build import ClaudeSession, tool_use
 from tracetui.analysis import prices
 from tracetui.analysis.context_feed import ledger_of
@@ -28,9 +27,7 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
     run = read_run(LocalSource(), RunRef("claude-code", str(folder / "session.jsonl")))
     ledger_of(run)  # prices are looked up once
     opened = cpu_ms(lambda: ledger_of(run), rounds)
-    decoded = cpu_ms(lambda: [run.load(span) for span in run.spans], rounds)
     yield Row(f"context of {calls} calls", opened, 2_000, "ms", "CPU time, with decoding")
-    yield Row("context of a call", (opened - decoded) / calls, 0.25, "ms", "CPU time, beside decoding")
 
 
 def _write(folder: Path, calls: int) -> None:

@@ -6,7 +6,7 @@ import os
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -58,16 +58,33 @@ def cached_folder(name: str, write: Callable[[Path], None]) -> Path:
     return folder
 
 
+def save(folder: Path, run: Json) -> None:
+    """Write a record under its ID."""
+    (folder / f"{run['record_id']}.json").write_bytes(orjson.dumps(run, option=orjson.OPT_INDENT_2))
+
+
 def paprika_runs(count: int, *, size: int) -> Path:
     """`count` records of about `size` bytes, a tenth of them failed."""
 
     def write(folder: Path) -> None:
         generator = TextGenerator(f"runs {count} {size}")
         for number in range(count):
-            run = record(generator, number, size=size)
-            (folder / f"{run['record_id']}.json").write_bytes(orjson.dumps(run, option=orjson.OPT_INDENT_2))
+            save(folder, record(generator, number, size=size))
 
     return cached_folder(f"paprika-{count}x{size}", write)
+
+
+def small_runs(count: int) -> Path:
+    """`count` records of one step, a thousand in a folder."""
+
+    def write(folder: Path) -> None:
+        generator = TextGenerator(f"small runs {count}")
+        for number in range(count):
+            place = folder / f"{number // 1000:03}"
+            place.mkdir(exist_ok=True)
+            save(place, record(generator, number, steps=1))
+
+    return cached_folder(f"small-2-{count}", write)
 
 
 def record(generator: TextGenerator, number: int, *, size: int = 0, steps: int = 0, model: str = "gpt-4o") -> Json:
@@ -166,8 +183,7 @@ def beside_a_small_run(name: str, big: Callable[[TextGenerator], tuple[str, Iter
 
     def write(folder: Path) -> None:
         generator = TextGenerator(name)
-        small = record(generator, 100_003, size=8_000)
-        (folder / f"{small['record_id']}.json").write_bytes(orjson.dumps(small, option=orjson.OPT_INDENT_2))
+        save(folder, record(generator, 100_003, size=8_000))
         path, pieces = big(generator)
         with (folder / path).open("wb") as file:
             file.writelines(pieces)
@@ -211,57 +227,44 @@ def coding_session(name: str, *, calls: int, payload: int) -> Path:
 
 def session_file(name: str, *, calls: int, payload: int) -> Path:
     """A folder with nothing but one ccpa session."""
+    return one_file(name, "session.ccpa-trace.jsonl", session_lines(TextGenerator(name), calls, payload))
+
+
+def one_file(name: str, path: str, pieces: Iterable[bytes]) -> Path:
+    """A folder with nothing but one file, of these pieces."""
 
     def write(folder: Path) -> None:
-        with (folder / "session.ccpa-trace.jsonl").open("wb") as file:
-            file.writelines(session_lines(TextGenerator(name), calls, payload))
+        with (folder / path).open("wb") as file:
+            file.writelines(pieces)
 
     return cached_folder(name, write)
 
 
 def session_lines(generator: TextGenerator, calls: int, payload: int) -> Iterator[bytes]:
-    yield _line(
-        v=1, kind="session_start", session_id=generator.uid(), ts="2026-03-01T09:00:00Z", actor="claude-code", model=BIG
-    )
+    """The lines of a ccpa session of so many calls, each with a result of about `payload` bytes."""
+    start = {"session_id": generator.uid(), "ts": "2026-03-01T09:00:00Z", "actor": "claude-code", "model": BIG}
+    yield _line(v=1, kind="session_start", **start)
     yield _line(v=1, kind="user_prompt", turn=0, text="Rename compute_offset everywhere, then run the tests")
     for number in range(calls):
         call, turn = f"toolu_{number}", 2 * number + 1
         use = {"type": "tool_use", "id": call, "name": "Bash", "input": {"command": f"grep -n {generator.text(30)}"}}
         blocks = [{"type": "text", "text": generator.text(60)}, use]
         yield _line(v=1, kind="assistant_turn", turn=turn, blocks=blocks, stop_reason="tool_use")
-        effects = {"exit_code": 0}
-        yield _line(
-            v=1,
-            kind="tool_result",
-            turn=turn + 1,
-            tool_use_id=call,
-            ok=True,
-            content=generator.text(payload),
-            side_effects=effects,
-        )
-    yield _line(
-        v=1,
-        kind="session_end",
-        turn=2 * calls,
-        stop_reason="end_turn",
-        elapsed_ms=1000 * calls,
-        tokens_in=9,
-        tokens_out=9,
-    )
+        result = {"tool_use_id": call, "ok": True, "content": generator.text(payload), "side_effects": {"exit_code": 0}}
+        yield _line(v=1, kind="tool_result", turn=turn + 1, **result)
+    end = {"stop_reason": "end_turn", "elapsed_ms": 1000 * calls, "tokens_in": 9, "tokens_out": 9}
+    yield _line(v=1, kind="session_end", turn=2 * calls, **end)
 
 
 def conversation_rows(name: str, *, rows: int, size: int) -> Path:
     """One JSONL file of LatticeFlow rows, each a trace of about `size` bytes."""
-
-    def write(folder: Path) -> None:
-        generator = TextGenerator(name)
-        with (folder / "traces.jsonl").open("wb") as file:
-            for number in range(rows):
-                items = [item for turn in range(max(1, size // 1_700)) for item in _exchange(generator, number, turn)]
-                trace = {"FORMAT": "open_responses", "items": items}
-                file.write(orjson.dumps({"task_id": f"{BIG}-{number:06}", "trace": trace}) + b"\n")
-
-    return cached_folder(name, write)
+    generator, turns = TextGenerator(name), range(max(1, size // 1_700))
+    traces = (
+        {"FORMAT": "open_responses", "items": [item for turn in turns for item in _exchange(generator, number, turn)]}
+        for number in range(rows)
+    )
+    lines = (_line(task_id=f"{BIG}-{number:06}", trace=trace) for number, trace in enumerate(traces))
+    return one_file(name, "traces.jsonl", lines)
 
 
 def _exchange(generator: TextGenerator, number: int, turn: int) -> list[Json]:

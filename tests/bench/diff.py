@@ -1,151 +1,159 @@
-"""Comparing runs: aligning steps, comparing texts, and how long it takes until there is something to see."""
+"""The screen that compares two runs, under a pseudo-terminal: from `D` to the first words, scrolling, the largest."""
 
 from __future__ import annotations
 
-import copy
-import difflib
-import gc
 import random
+import re
 import time
-import tracemalloc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-import orjson
+from tests.bench import data, process, references, screen
+from tests.bench.screen import press
+from tests.bench.table import Row, median, p95, timed
+from tests.terminal import Terminal
+from tracetui.formats.paprika import input_hash
 
-from tests.bench import data, diff_screen, references
-from tests.bench.table import Reference, Row, median, timed
-from tracetui import load
-from tracetui.diff.align import align, text_diff
-from tracetui.diff.comparison import Comparison
-from tracetui.model import Body, Header, Operation, Run, RunRef, Span, Status
-from tracetui.model.build import RunBuilder
+REPLAY: Final = "replay"
+"""Name of the agent of the replay: its row of the list is found by it."""
+LINES: Final = 1_000
+"""Lines of a text of about 100 kB."""
+_WORDS: Final = re.compile(r"[+−] +\d+ changed 0\.")
+_GOING_ON: Final = "comparing, "
+_CURSOR: Final = re.compile(r"^▌ *(\d+) ", re.MULTILINE)
 
-Step = tuple[str, str]
-_TOOLS = ("search", "fetch", "read")
+Edit = Callable[[data.TextGenerator, dict[str, Any]], None]
 
 
 def rows(scale: int, rounds: int) -> Iterator[Row]:
-    """The promises about comparisons; sizes are divided by `scale`."""
-    chance = random.Random(1)
-    for share in (2, 30):
-        yield _alignment(5_000 // scale, share, rounds, chance)
-    for share in (2, 30):
-        yield _texts(1_700 // scale, share, rounds, chance)
-    yield _first_hunk(5_000 // scale, rounds)
-    yield from _large(20_000 // scale, chance)
-    yield from diff_screen.rows(scale, rounds)
+    """The promises about the screen; sizes are divided by `scale`."""
+    count = 5_000 // scale
+    replay = data.cached_folder(f"diff-{count}", lambda folder: _write(folder, count, _edit_some))
+    yield _first_words(replay, count, rounds)
+    where = f"a comparison of {count} steps, its change following"
+    yield from _keys(replay, (), ("down", "pagedown", "n"), where)
+    texts = data.cached_folder("diff-texts", lambda folder: _write(folder, 4, _edit_lines))
+    yield from _keys(texts, ("3", "z"), ("down", "pagedown", "s"), "a change of two texts of 100 kB")
+    count = 20_000 // scale
+    others = data.cached_folder(f"diff-others-{count}", lambda folder: _write(folder, count, _edit_all))
+    yield from _large(others, count)
 
 
-def _alignment(count: int, percent: int, rounds: int, chance: random.Random) -> Row:
-    steps = [_step(chance) for _ in range(count)]
-    a, b = _run(steps), _run(_edited(steps, percent / 100, chance, lambda: _step(chance)))
-    x, right = ([(span.operation, span.name, span.preview) for span in run.spans] for run in (a, b))
-    took = cpu_ms(lambda: align(a, b), rounds)
-    other = cpu_ms(lambda: difflib.SequenceMatcher(None, x, right, autojunk=False).get_opcodes(), rounds)
-    reference = Reference("difflib, which pairs nothing that changed,", other)
-    return timed(f"align {count} steps, {percent} % changed", took, 2, reference)
+# ---- records
 
 
-def _texts(count: int, percent: int, rounds: int, chance: random.Random) -> Row:
-    tokens = data.TextGenerator(f"diff {count}").text(60 * count).split()
-    lines = [" ".join(tokens[i : i + 9]) for i in range(0, len(tokens), 9)]
-    other = [_reworded(line, chance) if chance.random() < percent / 100 else line for line in lines]
-    a, b = "\n".join(lines), "\n".join(other)
-    took = cpu_ms(lambda: text_diff(a, b), rounds)
-    base = cpu_ms(lambda: difflib.SequenceMatcher(None, lines, other, autojunk=False).get_opcodes(), rounds)
-    size = f"two messages of {len(a) // 1000} kB"
-    return timed(f"{size}, {percent} % of lines changed", took, 7, Reference("difflib, lines only,", base))
+def _write(folder: Path, count: int, edit: Edit) -> None:
+    """An original of so many steps, its replay with some of them edited, and a run on which the cursor starts."""
+    generator = data.TextGenerator(f"diff {count}")
+    original = ""
+    for name in ("original", REPLAY):
+        record = data.record(data.TextGenerator("replay"), 1, steps=count)
+        record["agent"]["name"] = name
+        record["replay_of"] = original or None
+        if original:
+            record["record_id"] = generator.uid()
+        original = record["record_id"]
+        for step in record["steps"]:
+            if name == REPLAY or edit is _edit_lines:
+                edit(generator, step)
+            step["input_hash"] = input_hash(step.get("input_data") or step.get("args"))
+        data.save(folder, record)
+    data.save(folder, data.record(generator, 100_003, size=8_000))
 
 
-def _reworded(line: str, chance: random.Random) -> str:
-    tokens = line.split()
-    tokens[chance.randrange(len(tokens))] = "changed"
-    return " ".join(tokens)
+def _edit_some(generator: data.TextGenerator, step: dict[str, Any]) -> None:
+    """Another time, and in one of fifty steps another output."""
+    step.update(timestamp="2027-01-01T00:00:00Z", duration_ms=0.0)
+    if generator.random.random() < 0.02:
+        step["output_data"] = {"text": f"changed {generator.random.random()}"}
 
 
-def _first_hunk(count: int, rounds: int) -> Row:
-    folder = data.cached_folder(f"replay-{count}", lambda folder: _write_replay(folder, count))
-    a, b = load(folder / "a.json"), load(folder / "b.json")
-
-    def until_seen() -> None:
-        first = next(difference.first for difference in Comparison(a, b).steps() if difference.first is not None)
-        text_diff(str(first.a), str(first.b))
-
-    took = cpu_ms(until_seen, rounds)
-    total_ms = cpu_ms(lambda: list(Comparison(a, b).steps()), 1)
-    what = f"first difference of two runs of {count} steps"
-    return timed(what, took, 50, references.decoding(), f"all of it: {total_ms:.0f} ms")
+def _edit_all(generator: data.TextGenerator, step: dict[str, Any]) -> None:
+    """What goes in and what comes out are others."""
+    arguments = step.get("args") or step["input_data"]
+    arguments["query"] = f"changed {generator.random.random()}"
+    step["output_data"] = {"text": f"changed {generator.random.random()}"}
 
 
-def _write_replay(folder: Path, count: int) -> None:
-    original = data.record(data.TextGenerator("replay"), 1, steps=count)
-    replay = copy.deepcopy(original)
-    replay.update(record_id="replay", replay_of=original["record_id"])
-    chance = random.Random(2)
-    for step in replay["steps"]:
-        step.update(timestamp="2027-01-01T00:00:00Z", duration_ms=0.0)
-        if chance.random() < 0.02:
-            step["output_data"] = {"text": f"changed {chance.random()}"}
-    for name, value in (("a", original), ("b", replay)):
-        (folder / f"{name}.json").write_bytes(orjson.dumps(value, option=orjson.OPT_INDENT_2))
+def _edit_lines(generator: data.TextGenerator, step: dict[str, Any]) -> None:
+    """A long text; of thirty lines one is in this run alone."""
+    chance = random.Random(4)
+    lines = [f"{chance.getrandbits(320):x}" for _ in range(LINES)]
+    share, chance = 1 / 30, generator.random
+    step["output_data"] = {
+        "text": "\n".join(f"changed {chance.random()} {line}" if chance.random() < share else line for line in lines)
+    }
 
 
-def _large(count: int, chance: random.Random) -> Iterator[Row]:
-    """Two runs that have nothing in common: the worst that can be aligned."""
-    a, b = (_run([_step(chance) for _ in range(count)]) for _ in range(2))
-    began = time.perf_counter()
-    steps = Comparison(a, b).steps()
-    next(steps)
-    first = (time.perf_counter() - began) * 1000
-    slowest, last = 0.0, time.perf_counter()
-    for _ in steps:
-        now = time.perf_counter()
-        slowest, last = max(slowest, now - last), now
+# ---- what is measured
+
+
+def _compared(terminal: Terminal) -> float:
+    """Go to the replay and press `D` once nothing moves any more; when that was."""
+    for _ in range(3):
+        if re.search(rf"^▌.*{REPLAY}", terminal.text(), re.MULTILINE):
+            break
+        press(terminal, "down", quiet=0.4)
+    terminal.wait_quiet(1.0)
+    return terminal.send("D")
+
+
+def _first_words(folder: Path, count: int, rounds: int) -> Row:
+    times: list[float] = []
+    for _ in range(max(3, rounds)):
+        with screen.loaded(folder) as terminal:
+            at = _compared(terminal)
+            times.append((_shown(terminal) - at) * 1000)
+    detail = f"median of {len(times)}, at most {max(times):.0f} ms; the cursor was on the replay for a second"
+    return timed(f"D to the first changed words, {count} steps", median(times), 40, references.key(), detail)
+
+
+def _shown(terminal: Terminal) -> float:
+    return terminal.wait_until(lambda text: bool(_WORDS.search(text)), what="the words that changed", timeout=30)
+
+
+def _keys(folder: Path, first: tuple[str, ...], names: tuple[str, ...], where: str) -> Iterator[Row]:
+    """Keys in a comparison that is done; the keys `first` lead to the pane."""
+    with screen.loaded(folder) as terminal:
+        _compared(terminal)
+        _shown(terminal)
+        terminal.wait_for(_GOING_ON, gone=True, timeout=120)
+        terminal.wait_quiet(0.5)
+        for key in first:
+            press(terminal, key, quiet=0.3)
+        for name in names:
+            press(terminal, "g", quiet=0.3)
+            yield screen.p95_row(f"{name} in {where}", [press(terminal, name) for _ in range(24)], 16)
+
+
+def _large(folder: Path, count: int) -> Iterator[Row]:
+    """Two runs that have nothing in common: keys while they are compared, and memory."""
     what = f"{count} steps against {count} others"
-    detail = f"longest wait for the next: {slowest * 1000:.0f} ms"
-    yield timed(f"{what}, first result", first, 500, references.decoding(), detail)
-    gc.collect()
-    tracemalloc.start()
-    align(a, b)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    bits = count * count / 8
-    yield Row(f"{what}, memory", (peak + bits) / 1e6, 300, "MB", f"{bits / 1e6:.0f} MB of it: table of comparisons")
+    with screen.loaded(folder) as terminal:
+        at = _compared(terminal)
+        shown = _shown(terminal)
+        waits = []
+        while _GOING_ON in terminal.text():
+            waits.append(_move(terminal))
+        took = time.perf_counter() - at
+        terminal.wait_quiet(0.5)
+        peak = process.memory(terminal.process.pid, peak=True)
+    yield timed(f"{what}: first words", (shown - at) * 1000, 400, references.key(), f"all of it: {took:.1f} s")
+    detail = f"p95 {p95(waits):.0f} ms, median {median(waits):.0f} ms of {len(waits)}"
+    if waits:  # else all of it was compared at once
+        yield timed("  longest wait of a key meanwhile", max(waits), 40, references.key(), detail)
+    yield Row("  peak memory", peak, 300, "MB")
 
 
-def _step(chance: random.Random) -> Step:
-    return chance.choice(_TOOLS), f"{chance.getrandbits(64):016x}"
+def _move(terminal: Terminal) -> float:
+    """Move the cursor down; milliseconds until it is seen on another row."""
+    before = _cursor(terminal.text())
+    at = terminal.send("down")
+    return (terminal.wait_until(lambda text: _cursor(text) not in (before, ""), what="the cursor") - at) * 1000
 
 
-def _edited(steps: Sequence[Step], share: float, chance: random.Random, new: Callable[[], Step]) -> list[Step]:
-    """A third of the changes drop a step, a third replace one, a third add one."""
-    edited: list[Step] = []
-    for step in steps:
-        turn = chance.random() / share * 3
-        edited += [] if turn < 1 else [new()] if turn < 2 else [step, new()] if turn < 3 else [step]
-    return edited
-
-
-def _run(steps: Sequence[Step]) -> Run:
-    builder = RunBuilder(RunRef("bench", "/bench"), lambda span: Body(input={"q": span.preview}, output=span.preview))
-    operation: dict[str, Any] = dict.fromkeys(_TOOLS, Operation.EXECUTE_TOOL)
-    spans = [
-        Span(id=f"s{i}", name=name, operation=operation[name], step=i, is_step=True, status=Status.OK, preview=preview)
-        for i, (name, preview) in enumerate(steps)
-    ]
-    builder.add(spans, header=Header(id="bench", name="bench"))
-    return builder.build()
-
-
-def cpu_ms(work: Callable[[], object], rounds: int) -> float:
-    """Milliseconds, the median of so many rounds after one that only warms up."""
-    times = []
-    for number in range(rounds + 1):
-        gc.collect()
-        began = time.process_time()
-        work()
-        if number:
-            times.append((time.process_time() - began) * 1000)
-    return median(times)
+def _cursor(text: str) -> str:
+    """The step under the cursor: what tells it from the others."""
+    match = _CURSOR.search(text)
+    return match.group(1) if match else ""

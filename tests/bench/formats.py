@@ -10,10 +10,9 @@ from typing import Any, Final
 
 import orjson
 
-from tests.bench.data import BIG, TextGenerator, cached_folder
-from tests.bench.listing import interleaved
-from tests.bench.table import Row, median
-from tests.formats import inspect_build, opencode_build
+from tests.bench.data import BIG, TextGenerator, cached_folder, one_file
+from tests.bench.table import Row, interleaved, median
+from tests.formats import codex_build, copilot_build, inspect_build, opencode_build
 from tracetui.live.load import read_run
 from tracetui.live.scan import scan
 from tracetui.model import RunRef
@@ -29,102 +28,36 @@ _THREAD: Final = "019cadd4-5620-7001-8000-000000000001"
 
 def rows(scale: int, rounds: int) -> Iterator[Row]:
     """Counting and reading a long session of each format; sizes are divided by `scale`."""
-    for name, make in (WRITERS | SMALL).items():
-        folder = make(5_000 // scale)
-        (path,) = _runs(folder)
-        ways: dict[str, Callable[[], None]] = {
-            "decode": partial(_decode, folder),
-            "count": partial(_count, folder),
-            "read": partial(_read, path),
-        }
-        times = interleaved(ways, rounds)
-        decoded, counted, read = (median(times[way]) for way in ("decode", "count", "read"))
-        size = sum(map(len, _contents(folder))) / 1e6
-        speeds = f"{size / counted * 1000:.0f} MB/s; orjson.loads a line: {size / decoded * 1000:.0f} MB/s"
-        yield Row(f"count {name}, {size:.0f} MB", counted / decoded, COUNTING.get(name, 3), "×", speeds)
-        yield Row(f"read {name}, {size:.0f} MB", read / decoded, READING.get(name, 3), "×", "")
-    for name, make in SMALL.items():
-        regular = make(1_000 // scale)
-        irregular = _with_unknown_fields(regular)
-        times = interleaved({"regular": partial(_count, regular), "irregular": partial(_count, irregular)}, rounds)
-        ratio = median(times["irregular"]) / median(times["regular"])
-        yield Row(f"count {name}, an unknown field in every 10th record", ratio, 1.5, "×", "of a regular session")
+    calls = 5_000 // scale
+    spans = one_file(f"otlp-{calls}", "traces.jsonl", _spans(TextGenerator("otlp"), calls))
+    yield from _compared("otlp", spans, rounds, counting=2.5, reading=3)
+    yield from _compared("inspect", inspect(calls), rounds, counting=3, reading=3)
+    yield from _compared("opencode", opencode(calls), rounds, counting=3.5, reading=3)
+    for name in LOGS:
+        yield from _compared(name, log(name, calls), rounds, counting=3, reading=3.5)
+        yield from _compared(f"{name}, small records", log(name, 3 * calls, SHORT), rounds, counting=4.5, reading=4.5)
 
 
-def _with_unknown_fields(folder: Path) -> Path:
-    """The session in `folder`, with a field in every tenth record that no schema has."""
-
-    def write(copy: Path) -> None:
-        for path in folder.rglob("*.jsonl"):
-            lines = path.read_bytes().splitlines()
-            lines[::10] = [line[:-1] + b',"unheard_of":1}' for line in lines[::10]]
-            (copy / path.name).write_bytes(b"\n".join(lines) + b"\n")
-
-    return cached_folder(f"{folder.name}-unknown", write)
-
-
-def codex(calls: int, most: int = LONG) -> Path:
-    """A rollout of so many calls, with outputs of a few kB."""
-
-    def write(folder: Path) -> None:
-        generator = TextGenerator("codex", most)
-        with (folder / f"rollout-2026-03-02T09-15-00-{_THREAD}.jsonl").open("wb") as file:
-            file.writelines(rollout(generator, calls))
-
-    return cached_folder(f"codex-2-{calls}-{most}", write)
+def _compared(name: str, folder: Path, rounds: int, *, counting: float, reading: float) -> Iterator[Row]:
+    """A folder counted and read, against the decoding of its lines."""
+    (ref,) = runs(folder)
+    ways: dict[str, Callable[[], None]] = {
+        "decode": partial(_decode, folder),
+        "count": partial(_count, folder),
+        "read": partial(_read, ref),
+    }
+    times = interleaved(ways, rounds)
+    decoded, counted, read = (median(times[way]) for way in ways)
+    size = sum(map(len, _contents(folder))) / 1e6
+    speeds = f"{size / counted * 1000:.0f} MB/s; orjson.loads a line: {size / decoded * 1000:.0f} MB/s"
+    yield Row(f"count {name}, {size:.0f} MB", counted / decoded, counting, "×", speeds)
+    yield Row(f"read {name}, {size:.0f} MB", read / decoded, reading, "×", "")
 
 
-def claude(calls: int, most: int = LONG) -> Path:
-    """A session of Claude Code of so many calls, with outputs of a few kB, each told twice as it does."""
-
-    def write(folder: Path) -> None:
-        with (folder / f"{_THREAD}.jsonl").open("wb") as file:
-            file.writelines(session(TextGenerator("claude", most), calls))
-
-    return cached_folder(f"claude-2-{calls}-{most}", write)
-
-
-def atif(calls: int) -> Path:
-    """A trajectory of so many calls, with outputs of a few kB: one document."""
-
-    def write(folder: Path) -> None:
-        generator = TextGenerator("atif")
-        steps = [_step(generator, number) for number in range(1, calls + 1)]
-        agent = {"name": "gardener", "version": "1", "model_name": BIG}
-        document = {"schema_version": "ATIF-v1.7", "session_id": _THREAD, "agent": agent, "steps": steps}
-        (folder / "trajectory.json").write_bytes(orjson.dumps(document))
-
-    return cached_folder(f"atif-{calls}", write)
-
-
-def otlp(calls: int) -> Path:
-    """A trace of so many calls, with outputs of a few kB and what was said before in each: a span a line."""
-
-    def write(folder: Path) -> None:
-        with (folder / "traces.jsonl").open("wb") as file:
-            file.writelines(_spans(TextGenerator("otlp"), calls))
-
-    return cached_folder(f"otlp-{calls}", write)
-
-
-def pi(calls: int, most: int = LONG) -> Path:
-    """A session of pi of so many calls, with outputs of a few kB."""
-
-    def write(folder: Path) -> None:
-        with (folder / f"2026-03-02T09-15-00-000Z_{_THREAD}.jsonl").open("wb") as file:
-            file.writelines(_entries(TextGenerator("pi", most), calls))
-
-    return cached_folder(f"pi-2-{calls}-{most}", write)
-
-
-def copilot(calls: int, most: int = LONG) -> Path:
-    """A session of Copilot of so many calls, a turn each, with outputs of a few kB."""
-
-    def write(folder: Path) -> None:
-        with (folder / "events.jsonl").open("wb") as file:
-            file.writelines(_events(TextGenerator("copilot", most), calls))
-
-    return cached_folder(f"copilot-2-{calls}-{most}", write)
+def log(name: str, calls: int, most: int = LONG) -> Path:
+    """A log of so many calls, the longest texts of which have about `most` characters."""
+    path, lines = LOGS[name]
+    return one_file(f"{name}-{calls}-{most}", path, lines(TextGenerator(name, most), calls))
 
 
 def opencode(calls: int) -> Path:
@@ -164,33 +97,6 @@ def inspect(calls: int) -> Path:
     return cached_folder(f"inspect-{calls}", write)
 
 
-def _small(make: Callable[[int, int], Path], calls: int) -> Path:
-    """A session of small records and many calls."""
-    return make(3 * calls, SHORT)
-
-
-WRITERS: Final[dict[str, Callable[[int], Path]]] = {
-    "codex": codex,
-    "claude-code": claude,
-    "atif": atif,
-    "otlp": otlp,
-    "inspect": inspect,
-    "opencode": opencode,
-    "pi": pi,
-    "copilot": copilot,
-}
-SMALL: Final[dict[str, Callable[[int], Path]]] = {
-    f"{name}, small records": partial(_small, make)
-    for name, make in {"codex": codex, "claude-code": claude, "pi": pi, "copilot": copilot}.items()
-}
-COUNTING: Final = {"otlp": 2.5, "opencode": 3.5, **dict.fromkeys(SMALL, 4.5)}
-"""Where counting may take more than 3 times as long as decoding: each attribute of a span is an object of objects; each
-part of a message is a row of a database; each small record is a span.
-"""
-READING: Final = {**dict.fromkeys(("codex", "claude-code", "pi", "copilot"), 3.5), **dict.fromkeys(SMALL, 4.5)}
-"""The same for the full read."""
-
-
 def _sample(generator: TextGenerator, number: int) -> dict[str, Any]:
     log, conversation = inspect_build.EventLog(str(number)), [inspect_build.SYSTEM, inspect_build.QUESTION]
     log.begin("agent", "agent", "gardener")
@@ -212,32 +118,24 @@ def _sample(generator: TextGenerator, number: int) -> dict[str, Any]:
 
 
 def _events(generator: TextGenerator, calls: int) -> Iterator[bytes]:
-    log: list[tuple[str, dict[str, Any]]] = [
-        ("session.start", {"sessionId": _THREAD, "copilotVersion": "1.0.102", "context": {"cwd": "/home/ada/orchard"}}),
-        ("user.message", {"content": "Prune"}),
-    ]
+    events = [copilot_build.start(), copilot_build.user("Prune")]
     for number in range(1, calls + 1):
         ident, api, arguments = f"call_{number}", f"chatcmpl-{number}", {"command": generator.text(80)}
-        usage: dict[str, Any] = {"inputTokens": 1200, "outputTokens": 85, "cacheReadTokens": 900, "cost": 1.0}
-        usage |= {"model": BIG, "apiCallId": api, "duration": 60, "finishReason": "tool_calls"}
-        paid = {"accounting": {"sourceSessionId": _THREAD, "sequence": number}}
-        asked = {"toolCallId": ident, "name": "bash", "arguments": arguments, "type": "function"}
-        message = {"content": generator.text(80), "toolRequests": [asked], "apiCallId": api, "model": BIG}
-        ran = {"success": True, "shellExecution": {"exitCode": 0}, "result": {"content": generator.text(3_000)}}
-        log += [
-            ("assistant.turn_start", {"turnId": str(number)}),
-            ("session.usage_record", {"usage": usage | paid}),
-            ("assistant.message", message),
-            ("tool.execution_start", {"toolCallId": ident, "toolName": "bash", "arguments": arguments}),
-            ("tool.execution_complete", {"toolCallId": ident} | ran),
-            ("assistant.turn_end", {"turnId": str(number)}),
+        asked = copilot_build.asks(ident, **arguments)
+        events += [
+            copilot_build.turn(number),
+            copilot_build.used(api, number, model=BIG),
+            copilot_build.says(generator.text(80), asked, apiCallId=api, model=BIG),
+            copilot_build.begins(ident, **arguments),
+            copilot_build.ends(ident, generator.text(3_000), shellExecution={"exitCode": 0}),
+            copilot_build.turn_end(number),
         ]
-    log.append(("session.shutdown", {"shutdownType": "routine", "modelMetrics": {}}))
+    events.append(copilot_build.shutdown(modelMetrics={}))
     last: str | None = None
-    for place, (kind, data) in enumerate(log):
-        event = {"type": kind, "data": data, "id": generator.uid(), "timestamp": stamp(place), "parentId": last}
-        last = str(event["id"])
-        yield orjson.dumps(event) + b"\n"
+    for place, event in enumerate(events):
+        ident = generator.uid()
+        yield orjson.dumps(event | {"id": ident, "timestamp": stamp(place), "parentId": last}) + b"\n"
+        last = ident
 
 
 def _entries(generator: TextGenerator, calls: int) -> Iterator[bytes]:
@@ -264,41 +162,23 @@ def _spans(generator: TextGenerator, calls: int) -> Iterator[bytes]:
     """Children before what is above them; each call of the model is given the answers to the last two."""
     asked: list[dict[str, Any]] = [{"role": "user", "parts": [{"type": "text", "content": "Prune"}]}]
     for number in range(1, calls + 1):
-        text, shown = generator.text(80), generator.text(3_000)
-        call = {
-            "type": "tool_call",
-            "id": f"c{number}",
-            "name": "exec_command",
-            "arguments": {"cmd": generator.text(30)},
-        }
+        ident, text, shown = f"c{number}", generator.text(80), generator.text(3_000)
+        call = {"type": "tool_call", "id": ident, "name": "exec_command", "arguments": {"cmd": generator.text(30)}}
         answer = {"role": "assistant", "parts": [{"type": "text", "content": text}, call], "finish_reason": "stop"}
-        yield _span(
-            2 * number,
-            {
-                "gen_ai.operation.name": "chat",
-                "gen_ai.provider.name": "acme",
-                "gen_ai.request.model": BIG,
-                "gen_ai.input.messages": orjson.dumps(asked).decode(),
-                "gen_ai.output.messages": orjson.dumps([answer]).decode(),
-                "gen_ai.usage.input_tokens": 1200,
-                "gen_ai.usage.output_tokens": 85,
-            },
-        )
-        attributes = {
-            "gen_ai.operation.name": "execute_tool",
-            "gen_ai.tool.name": "exec_command",
-            "gen_ai.tool.call.id": "c",
-        }
-        yield _span(2 * number + 1, attributes | {"gen_ai.tool.call.result": shown})
-        part = {"type": "tool_call_response", "id": f"c{number}", "response": shown}
+        messages = {"input.messages": orjson.dumps(asked).decode(), "output.messages": orjson.dumps([answer]).decode()}
+        usage = {"usage.input_tokens": 1200, "usage.output_tokens": 85}
+        yield _span(2 * number, "chat", {"provider.name": "acme", "request.model": BIG, **messages, **usage})
+        result = {"tool.name": "exec_command", "tool.call.id": ident, "tool.call.result": shown}
+        yield _span(2 * number + 1, "execute_tool", result)
+        part = {"type": "tool_call_response", "id": ident, "response": shown}
         asked = [*asked[:1], *asked[1:][-2:], answer, {"role": "tool", "parts": [part]}]
-    yield _span(1, {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "gardener"})
+    yield _span(1, "invoke_agent", {"agent.name": "gardener"})
 
 
-def _span(number: int, attributes: Mapping[str, str | int]) -> bytes:
+def _span(number: int, operation: str, attributes: Mapping[str, str | int]) -> bytes:
     kept = [
-        {"key": key, "value": {f"{'int' if type(v) is int else 'string'}Value": str(v)}}
-        for key, v in attributes.items()
+        {"key": f"gen_ai.{key}", "value": {f"{'int' if type(v) is int else 'string'}Value": str(v)}}
+        for key, v in {"operation.name": operation, **attributes}.items()
     ]
     span: dict[str, Any] = {"traceId": _THREAD.replace("-", ""), "spanId": f"{number:016x}", "name": "span", "kind": 1}
     if number > 1:
@@ -308,21 +188,6 @@ def _span(number: int, attributes: Mapping[str, str | int]) -> bytes:
     resource = {"attributes": [{"key": "service.name", "value": {"stringValue": "orchard"}}]}
     scopes = [{"scope": {"name": "gardener"}, "spans": [span]}]
     return orjson.dumps({"resourceSpans": [{"resource": resource, "scopeSpans": scopes}]}) + b"\n"
-
-
-def _step(generator: TextGenerator, number: int) -> dict[str, Any]:
-    ident = f"call_{number}"
-    call = {"tool_call_id": ident, "function_name": "bash", "arguments": {"command": generator.text(80)}}
-    metrics = {"prompt_tokens": 1200, "completion_tokens": 85, "cached_tokens": 900, "cost_usd": 0.003}
-    return {
-        "step_id": number,
-        "timestamp": "2026-03-02T09:15:00.000Z",
-        "source": "agent",
-        "message": generator.text(80),
-        "tool_calls": [call],
-        "observation": {"results": [{"source_call_id": ident, "content": generator.text(3_000)}]},
-        "metrics": metrics,
-    }
 
 
 def session(
@@ -377,46 +242,32 @@ def rollout(
     generator: TextGenerator, calls: int, thread: str = _THREAD, *, images: int = 0, size: int = 0
 ) -> Iterator[bytes]:
     """The lines of a rollout of Codex; the last `images` calls give an image of `size` bytes each."""
-    for line, (kind, payload) in enumerate(_records(generator, calls, thread, calls - images, size)):
-        yield orjson.dumps({"timestamp": stamp(line), "type": kind, "payload": payload}) + b"\n"
+    for line, record in enumerate(_records(generator, calls, thread, calls - images, size)):
+        yield orjson.dumps(record | {"timestamp": stamp(line)}) + b"\n"
 
 
-def _records(
-    generator: TextGenerator, calls: int, thread: str, drawn: int, size: int
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    first = {"id": thread, "timestamp": stamp(0), "cwd": "/home/ada/orchard", "cli_version": "0.169.0"}
-    yield "session_meta", first | {"base_instructions": {"text": generator.text(20_000)}}
-    yield "event_msg", {"type": "task_started", "turn_id": "t"}
-    yield "turn_context", {"turn_id": "t", "cwd": "/home/ada/orchard", "model": BIG}
-    prompt = generator.text(60)
-    yield "response_item", {"type": "message", "role": "user", "content": [{"type": "input_text", "text": prompt}]}
+def _records(generator: TextGenerator, calls: int, thread: str, drawn: int, size: int) -> Iterator[codex_build.Record]:
+    yield codex_build.meta(thread, base_instructions={"text": generator.text(20_000)})
+    yield codex_build.event("task_started", turn_id="t")
+    yield codex_build.record("turn_context", {"turn_id": "t", "cwd": "/home/ada/orchard", "model": BIG})
+    yield codex_build.message("user", generator.text(60))
     for number in range(1, calls + 1):
-        ident, text, shown = f"call_{number}", generator.text(80), generator.text(3_000)
-        usage = {"input_tokens": 1200, "cached_input_tokens": 900, "output_tokens": 85, "total_tokens": 1285}
-        total = {name: count * number for name, count in usage.items()}
-        item = {"type": "AgentMessage", "id": f"msg_{number}", "content": [{"type": "Text", "text": text}]}
-        yield "event_msg", {"type": "item_completed", "turn_id": "t", "item": item}
+        ident, message, text, shown = f"call_{number}", f"msg_{number}", generator.text(80), generator.text(3_000)
+        usage, total = (codex_build.counts(1200 * count, 900 * count, 85 * count) for count in (1, number))
+        yield codex_build.done("AgentMessage", id=message, content=[{"type": "Text", "text": text}])
         content = [{"type": "output_text", "text": text}]
-        yield "response_item", {"type": "message", "id": f"msg_{number}", "role": "assistant", "content": content}
-        arguments = orjson.dumps({"cmd": f"grep -n {generator.text(30)}"}).decode()
-        asked = {"type": "function_call", "name": "exec_command", "call_id": ident, "arguments": arguments}
-        yield "response_item", asked
-        yield "token_usage_record", {"turn_id": "t", "usage": usage, "thread_token_usage": total}
-        ran = {
-            "type": "CommandExecution",
-            "id": ident,
-            "status": "completed",
-            "aggregated_output": shown,
-            "exit_code": 0,
-        }
-        yield "event_msg", {"type": "item_completed", "turn_id": "t", "item": ran}
+        yield codex_build.item("message", id=message, role="assistant", content=content)
+        yield codex_build.call(ident, f"grep -n {generator.text(30)}")
+        record = {"turn_id": "t", "usage": usage, "thread_token_usage": total}
+        yield codex_build.record("token_usage_record", record)
+        ran = {"id": ident, "status": "completed", "aggregated_output": shown, "exit_code": 0}
+        yield codex_build.done("CommandExecution", **ran)
         output: Any = f"Wall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n{shown}"
         if number > drawn:
             output = [{"type": "input_image", "image_url": f"data:image/png;base64,{image(size)}"}]
-        yield "response_item", {"type": "function_call_output", "call_id": ident, "output": output}
-        info = {"total_token_usage": total, "last_token_usage": usage}
-        yield "event_msg", {"type": "token_count", "info": info}
-    yield "event_msg", {"type": "task_complete", "turn_id": "t"}
+        yield codex_build.output(ident, output)
+        yield codex_build.token_count(usage, total)
+    yield codex_build.event("task_complete", turn_id="t")
 
 
 def _decode(folder: Path) -> None:
@@ -444,10 +295,19 @@ def _count(folder: Path) -> None:
     assert any(entry.runs for entry in scan(LocalSource(), [str(folder)], deep=True))
 
 
-def _runs(folder: Path) -> list[RunRef]:
+def runs(folder: Path) -> list[RunRef]:
     """The first run of each file that holds any."""
     return [next(iter(entry.runs)).ref for entry in scan(LocalSource(), [str(folder)], deep=False) if entry.runs]
 
 
 def _read(ref: RunRef) -> None:
     assert read_run(LocalSource(), ref).spans
+
+
+LOGS: Final[dict[str, tuple[str, Callable[[TextGenerator, int], Iterator[bytes]]]]] = {
+    "codex": (f"rollout-2026-03-02T09-15-00-{_THREAD}.jsonl", rollout),
+    "claude-code": (f"{_THREAD}.jsonl", session),
+    "pi": (f"2026-03-02T09-15-00-000Z_{_THREAD}.jsonl", _entries),
+    "copilot": ("events.jsonl", _events),
+}
+"""Names and lines of files to which agents append."""

@@ -1,4 +1,4 @@
-"""The open run while it grows: two sizes in five formats, from `write()` to the paint, its bytes, CPU and memory.
+"""The open run while it grows: two sizes, logs and a database, from `write()` to the paint, its bytes, CPU and memory.
 
 The run is shown in the view that opens by default: a conversation as a story, a run of a graph as a timeline.
 """
@@ -9,22 +9,20 @@ import random
 import re
 import shutil
 import sqlite3
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import cycle
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import orjson
 
-from tests.bench import data, screen
-from tests.bench.live import Usage
+from tests.bench import data, live, process, screen
 from tests.bench.table import Row, median, p95, say
-from tests.formats import hypergraph_build
-from tests.terminal import NotShown, Terminal
+from tests.formats import codex_build, hypergraph_build
+from tests.terminal import Terminal
 
 SMALL: Final = 400
 LARGE: Final = 100_000
@@ -34,7 +32,6 @@ TURN: Final = 4
 """Steps after each prompt of the user."""
 LINES: Final = 24
 """Steps that are appended and waited for."""
-A_RUN: Final = r"^.{0,3}[✓✗◐?●·] +\S"
 BURST_SECONDS: Final = 0.004
 """Silence before the first byte of a paint."""
 STEP_SECONDS: Final = 1.3
@@ -43,31 +40,10 @@ _THREAD: Final = "019cadd4-5620-7001-8000-000000000001"
 _LONG: Final = data.TextGenerator("growth").text(PAYLOAD * 2)
 
 
-class Writer(Protocol):
-    """An agent that writes its run."""
-
-    path: Path
-    root: Path
-
-    def append(self, number: int) -> None:
-        """Write one step."""
-        ...
-
-    def shown(self, number: int) -> str:
-        """A pattern of the screen that shows a step."""
-        ...
-
-    def close(self) -> None:
-        """Stop writing."""
-        ...
-
-
 class Log:
     """A run in one file of JSON lines."""
 
     name = ""
-    begins = ""
-    """What the line of step ``{number}`` shows in its first hundred characters (``{before}``: the step before it)."""
 
     def __init__(self, root: Path, steps: int) -> None:
         """Write a run of so many steps, the last of which ended now."""
@@ -82,11 +58,13 @@ class Log:
         self._file = self.path.open("ab", buffering=0)
 
     def append(self, number: int) -> None:
+        """Write one step."""
         self._file.write(
             b"".join(self._line(record) for record in self.step(number, f"what probe-{number:06} printed"))
         )
 
     def shown(self, number: int) -> str:
+        """A pattern of the screen that shows a step."""
         return f"probe-{number:06}"
 
     @staticmethod
@@ -95,8 +73,8 @@ class Log:
         return f"Rename compute_offset in part {number // TURN}" if number % TURN == 1 else ""
 
     def begin_shown(self, number: int) -> str:
-        """A pattern of the screen that shows the beginning of the lines of a step."""
-        return re.escape(self.begins.format(number=number, before=number - 1))
+        """A pattern of the screen that shows the first hundred characters of a line of a step."""
+        raise NotImplementedError
 
     def close(self) -> None:
         self._file.close()
@@ -122,7 +100,6 @@ class Log:
 class ClaudeCode(Log):
     """A session of Claude Code."""
 
-    begins = '"parentUuid":"user-{before}"'
     name = f"projects/-home-ada-orchard/{_THREAD}.jsonl"
 
     def step(self, number: int, output: str) -> Iterator[dict[str, Any]]:
@@ -136,6 +113,9 @@ class ClaudeCode(Log):
         answer = {"type": "tool_result", "tool_use_id": ident, "content": output}
         yield self._node("user", number, {"role": "user", "content": [answer]})
 
+    def begin_shown(self, number: int) -> str:
+        return f'"parentUuid":"user-{number - 1}"'
+
     def _node(self, kind: str, number: float, message: dict[str, Any]) -> dict[str, Any]:
         ident = f"{kind}-{number}"
         before, self._last = getattr(self, "_last", None), ident
@@ -146,81 +126,30 @@ class ClaudeCode(Log):
 class Codex(Log):
     """A rollout of Codex."""
 
-    begins = '"call_id":"call_{number}"'
     name = f"sessions/2026/03/02/rollout-2026-03-02T09-15-00-{_THREAD}.jsonl"
 
     def first(self) -> Iterator[dict[str, Any]]:
-        meta = {"id": _THREAD, "timestamp": self.at(0), "cwd": "/home/ada", "cli_version": "0.169.0"}
-        yield self._item(0, "session_meta", meta)
+        yield codex_build.meta(_THREAD) | {"timestamp": self.at(0)}
 
     def step(self, number: int, output: str) -> Iterator[dict[str, Any]]:
-        ident = f"call_{number}"
+        ident, turn = f"call_{number}", f"t{number}"
+        records = [
+            codex_build.call(ident, f"probe-{number:06}"),
+            codex_build.output(ident, f"Wall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n{output}"),
+        ]
         if prompt := self.prompt(number):
-            turn, content = f"t{number}", [{"type": "input_text", "text": prompt}]
-            yield self._item(number - 0.97, "event_msg", {"type": "task_started", "turn_id": turn})
-            context = {"turn_id": turn, "cwd": "/home/ada", "model": data.BIG}
-            yield self._item(number - 0.96, "turn_context", context)
-            message = {"type": "message", "role": "user", "content": content}
-            yield self._item(number - 0.95, "response_item", message)
-            yield self._item(number - 0.95, "event_msg", {"type": "user_message", "message": prompt})
-        arguments = orjson.dumps({"cmd": f"probe-{number:06}"}).decode()
-        call = {"type": "function_call", "call_id": ident, "name": "exec_command", "arguments": arguments}
-        yield self._item(number - 0.9, "response_item", call)
-        text = f"Wall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n{output}"
-        yield self._item(number, "response_item", {"type": "function_call_output", "call_id": ident, "output": text})
+            records = [
+                codex_build.event("task_started", turn_id=turn),
+                codex_build.record("turn_context", {"turn_id": turn, "cwd": "/home/ada", "model": data.BIG}),
+                codex_build.message("user", prompt),
+                codex_build.event("user_message", message=prompt),
+                *records,
+            ]
+        for place, record in enumerate(records, 1):
+            yield record | {"timestamp": self.at(number - 1 + place / len(records))}
 
-    def _item(self, number: float, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
-        return {"timestamp": self.at(number), "type": kind, "payload": payload}
-
-
-class Pi(Log):
-    """A session of pi."""
-
-    begins = '"id":"result-{number}"'
-    name = f"--home-ada-orchard--/2026-03-14T07-00-00-000Z_{_THREAD}.jsonl"
-
-    def first(self) -> Iterator[dict[str, Any]]:
-        yield {"type": "session", "version": 3, "id": _THREAD, "timestamp": self.at(0), "cwd": "/home/ada"}
-
-    def step(self, number: int, output: str) -> Iterator[dict[str, Any]]:
-        if prompt := self.prompt(number):
-            yield self._entry("user", number, {"role": "user", "content": [{"type": "text", "text": prompt}]})
-        call = f"call_{number}"
-        use = {"type": "toolCall", "id": call, "name": "bash", "arguments": {"command": f"probe-{number:06}"}}
-        usage = {"input": 9, "output": 90, "cacheRead": 9_000, "cacheWrite": 0, "totalTokens": 9_099}
-        answer = {"role": "assistant", "content": [use], "model": data.BIG, "usage": usage, "stopReason": "toolUse"}
-        yield self._entry("assistant", number - 0.9, {**answer, "provider": "acme", "api": "anthropic-messages"})
-        result = {"role": "toolResult", "toolCallId": call, "toolName": "bash", "isError": False}
-        yield self._entry("result", number, {**result, "content": [{"type": "text", "text": output}]})
-
-    def _entry(self, kind: str, number: float, message: dict[str, Any]) -> dict[str, Any]:
-        before, self._last = getattr(self, "_last", None), f"{kind}-{number}"
-        message["timestamp"] = round((self._began + number * STEP_SECONDS) * 1000)
-        return {
-            "type": "message",
-            "id": self._last,
-            "parentId": before,
-            "timestamp": self.at(number),
-            "message": message,
-        }
-
-
-class Ccpa(Log):
-    """A session of ccpa: durations, no times of its own."""
-
-    begins = '"tool_use_id":"t{number}"'
-    name = "session.ccpa-trace.jsonl"
-
-    def first(self) -> Iterator[dict[str, Any]]:
-        yield {"v": 1, "kind": "session_start", "session_id": _THREAD, "ts": self.at(0), "actor": "claude-code"}
-
-    def step(self, number: int, output: str) -> Iterator[dict[str, Any]]:
-        if prompt := self.prompt(number):
-            yield {"v": 1, "kind": "user_prompt", "turn": 2 * number - 2, "text": prompt}
-        use = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": f"probe-{number:06}"}}
-        yield {"v": 1, "kind": "assistant_turn", "turn": 2 * number - 1, "blocks": [use], "stop_reason": "tool_use"}
-        result = {"tool_use_id": f"t{number}", "ok": True, "content": output, "duration_ms": 1300 - number % 200}
-        yield {"v": 1, "kind": "tool_result", **result, "turn": 2 * number}
+    def begin_shown(self, number: int) -> str:
+        return self.at(number)
 
 
 class Hypergraph:
@@ -263,11 +192,11 @@ class Hypergraph:
         return datetime.fromtimestamp(self._began + number * STEP_SECONDS, UTC).isoformat()
 
 
+Writer = Log | Hypergraph
+"""An agent that writes its run."""
 FORMATS: Final[dict[str, Callable[[Path, int], Writer]]] = {
     "claude-code": ClaudeCode,
     "codex": Codex,
-    "pi": Pi,
-    "ccpa": Ccpa,
     "hypergraph": Hypergraph,
 }
 
@@ -286,50 +215,37 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
     for name, make in FORMATS.items():
         with run_of(make, SMALL) as writer:
             small = followed(writer, SMALL)
-            beside = beside_others(writer, SMALL + LINES)
-        steps = LARGE // scale
-        with run_of(make, steps) as writer:
-            megabytes = writer.path.stat().st_size / 1e6
-            yield keys_while_it_loads(writer, f"{name}, {megabytes:.0f} MB: cursor while it loads, p95")
-            busy = followed(writer, steps, at_once=True)
-            large = followed(writer, steps + LINES)
-        yield from _rows(name, f"{steps} steps, {megabytes:.0f} MB", small, busy, large, beside, megabytes)
+            others = beside_others(writer, SMALL + LINES)
+        if lnav := others.get("lnav"):
+            detail = ", ".join(f"{other} {median(times):.0f} / {p95(times):.0f}" for other, times in others.items())
+            detail = f"{median(small.times):.0f} / {p95(small.times):.0f} ms; {detail}"
+            what = f"{name}, {SMALL} steps: first byte of the paint, p50"
+            yield Row(what, median(small.times) / median(lnav), 0.15, "×", detail)
+            yield Row("  p95", p95(small.times) / median(lnav), 0.3, "×")
+        with run_of(make, LARGE // scale) as writer:
+            yield from _large(name, writer, LARGE // scale, small)
 
 
-def _rows(
-    name: str, what: str, small: Grown, busy: Grown, large: Grown, beside: dict[str, list[float]], megabytes: float
-) -> Iterator[Row]:
-    others = ", ".join(f"{other} {median(times):.0f} / {p95(times):.0f}" for other, times in beside.items())
-    lnav = beside.get("lnav")
-    detail = f"{median(small.times):.0f} / {p95(small.times):.0f} ms; {others}"
-    if lnav:
-        yield Row(
-            f"{name}, {SMALL} steps: first byte of the paint, p50",
-            median(small.times) / median(lnav),
-            0.15,
-            "×",
-            detail,
-        )
-        yield Row("  p95", p95(small.times) / median(lnav), 0.3, "×")
-    yield Row("  bytes of a new row", median(small.sizes), 1000, "B", f"p95 {p95(small.sizes):.0f}")
-    detail = f"{median(large.times):.0f} / {p95(large.times):.0f} ms"
-    yield Row(f"{name}, {what}: p50", median(large.times) / median(small.times), 1.3, "×", detail)
-    yield Row("  p95", p95(large.times) / p95(small.times), 1.3, "×")
+def _large(name: str, writer: Writer, steps: int, small: Grown) -> Iterator[Row]:
+    """A large run against a small one."""
+    megabytes = writer.path.stat().st_size / 1e6
+    yield keys_while_it_loads(writer, f"{name}, {megabytes:.0f} MB: cursor while it loads, p95")
+    busy = followed(writer, steps, at_once=True)
+    large = followed(writer, steps + LINES)
+    for what, times in ((f"{name}, {steps} steps: p50", large.times), ("  while it is counted", busy.times)):
+        detail = f"{median(times):.0f} / {p95(times):.0f} ms"
+        yield Row(what, median(times) / median(small.times), 1.3, "×", detail)
     yield Row("  CPU of a step", large.cpu / small.cpu, 1.3, "×", f"{large.cpu:.0f} ms, {small.cpu:.0f} ms")
     yield Row("  bytes of a new row", median(large.sizes), 1000, "B", f"p95 {p95(large.sizes):.0f}")
-    detail = f"{median(busy.times):.0f} / {p95(busy.times):.0f} ms"
-    yield Row("  p50 while it is counted", median(busy.times) / median(small.times), 1.3, "×", detail)
     if megabytes > 100:
-        memory = large.memory - small.memory
-        yield Row(
-            "  memory, of the file", memory / megabytes, 0.3, "×", f"{large.memory:.0f} MB, small {small.memory:.0f}"
-        )
+        detail = f"{large.memory:.0f} MB, small {small.memory:.0f}"
+        yield Row("  memory, of the file", (large.memory - small.memory) / megabytes, 0.3, "×", detail)
 
 
 def keys_while_it_loads(writer: Writer, what: str) -> Row:
     """The cursor moves in a run while it is read and counted, and after."""
     with screen.tracetui(writer.root) as terminal:
-        terminal.wait_for(A_RUN, timeout=60)
+        terminal.wait_for(screen.A_RUN, timeout=60)
         terminal.send("g", "enter")
         terminal.wait_for(" (Steps|Story) ", timeout=60)
         keys = cycle(("down", "up"))
@@ -345,29 +261,20 @@ def keys_while_it_loads(writer: Writer, what: str) -> Row:
 @contextmanager
 def run_of(make: Callable[[Path, int], Writer], steps: int) -> Iterator[Writer]:
     """A run of so many steps in a folder of its own."""
-    data.CACHE.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="growth-", dir=data.CACHE))
-    writer = make(folder, steps)
-    try:
+    with live.folder_of(0) as folder:
+        writer = make(folder, steps)
         yield writer
-    finally:
         writer.close()
-        shutil.rmtree(folder)
 
 
 def followed(writer: Writer, steps: int, *, at_once: bool = False) -> Grown:
     """Follow a run of so many steps; `at_once`, while it is still being counted."""
-    with screen.tracetui(writer.root) as terminal:
-        terminal.wait_for(A_RUN, timeout=60)
-        if not at_once:
-            terminal.wait_for(screen.LOADING, gone=True, timeout=120)
-            terminal.wait_for("● live", timeout=60)  # the number of folders is shown if there is room
-            terminal.wait_quiet(0.5)
+    with screen.tracetui(writer.root) if at_once else live.opened(writer.root) as terminal:
+        terminal.wait_for(screen.A_RUN, timeout=60)
         terminal.send("g", "enter", "G")
-        try:
-            terminal.wait_for(" FOLLOW ", timeout=3)
-        except NotShown:  # it isn't running as long as nothing was appended
-            terminal.wait_for(r"\d/\d+ ━", timeout=60)  # its first steps
+        terminal.wait_for(r"━ 2 .*\d/\d+ ━", timeout=60)  # its first steps
+        terminal.wait_quiet(0.5, timeout=3, at_rest=False)
+        if " FOLLOW " not in terminal.text():  # by itself it follows only a run that is written to
             terminal.send("F")
             terminal.wait_for(" FOLLOW ", timeout=120)
         terminal.wait_for(writer.shown(steps), timeout=120)
@@ -380,7 +287,7 @@ def appended(
 ) -> Grown:
     """Append steps one by one; the screen then shows the pattern `shown`."""
     shows = writer.shown if shown is None else shown
-    usage = Usage(terminal.process.pid)
+    usage = process.Usage(terminal.process.pid)
     times, sizes = [], []
     for number in range(steps + 1, steps + 1 + LINES):
         terminal.wait_quiet(0.15 + _CHANCE.random() * rest, timeout=3, at_rest=False)
@@ -391,7 +298,7 @@ def appended(
         times.append((_first_byte(terminal, at, seen) - at) * 1000)
         terminal.wait_quiet(0.06, timeout=1, at_rest=False)
         sizes.append(sum(len(output) for _, output in terminal.received[before:]))
-    return Grown(times, sizes, (usage.cpu - usage._began[1]) * 1000 / LINES, usage.megabytes)
+    return Grown(times, sizes, usage.cpu * 1000 / LINES, process.memory(terminal.process.pid))
 
 
 def _first_byte(terminal: Terminal, since: float, shown: float) -> float:
@@ -409,24 +316,21 @@ def _first_byte(terminal: Terminal, since: float, shown: float) -> float:
 def beside_others(writer: Writer, steps: int) -> dict[str, list[float]]:
     """The same in lnav and `less +F`, as far as they are installed and read such a file."""
     times: dict[str, list[float]] = {}
-    if isinstance(writer, Log):
-        others: dict[str, Callable[[], Terminal]] = {
-            "lnav": lambda: _lnav(writer.path),
-            "less +F": lambda: _less(writer.path),
-        }
-        for name, start in others.items():
-            if not shutil.which(name.split()[0]):
-                say(f"        {name} is not installed: not measured")
-                continue
-            with start() as terminal:
-                terminal.wait_quiet(1.0)
-                times[name] = appended(terminal, writer, steps, shown=writer.begin_shown).times
-                steps += LINES
+    if not isinstance(writer, Log):
+        return times
+    for name, start in {"lnav": _lnav, "less +F": _less}.items():
+        if not shutil.which(name.split()[0]):
+            say(f"        {name} is not installed: not measured")
+            continue
+        with start(writer.path) as terminal:
+            terminal.wait_quiet(1.0)
+            times[name] = appended(terminal, writer, steps, shown=writer.begin_shown).times
+            steps += LINES
     return times
 
 
 def _lnav(path: Path) -> Terminal:
-    home = path.parent / "home"
+    home = path.parent / "home"  # else it leaves its files in the folder where it was started
     home.mkdir(exist_ok=True)
     terminal = Terminal("lnav", str(path), env={"HOME": str(home)}, answers=True)
     terminal.wait_quiet(1.0)

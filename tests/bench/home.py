@@ -1,25 +1,16 @@
-"""A home directory full of sessions of Claude Code and Codex: how soon it can be used, how fast it is read through.
-
-``python -m tests.bench.home WAY FOLDER`` does one thing in a process of its own and prints seconds and peak memory.
-"""
+"""A home directory full of sessions of Claude Code and Codex: how soon it can be used, how fast it is read through."""
 
 from __future__ import annotations
 
-import json
-import os
 import random
-import re
 import shutil
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import orjson
 
-from tests.bench import data, formats, references, screen
+from tests.bench import data, formats, process, references, screen
 from tests.bench.data import TextGenerator, cached_folder
 from tests.bench.table import Row, say, timed
 from tracetui.live.scan import scan
@@ -37,17 +28,7 @@ _IMAGE_SIZE: Final = 10_000_000
 _CALL: Final = 8_000
 """Bytes that a call takes."""
 _ROOTS: Final = (".claude", ".codex")
-_RUN: Final = r"orchard"
-_BLOCK: Final = 1 << 20
-
-
-class Took(NamedTuple):
-    """What one thing took: seconds, most memory (MB) and how many there were."""
-
-    seconds: float
-    cpu: float
-    peak: float
-    sessions: int
+WHY: Final = "a line is decoded into a schema, then its usage, times and calls are added up in Python"
 
 
 def home(scale: int) -> Path:
@@ -95,107 +76,49 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
 
 def _rows(folder: Path, rounds: int) -> Iterator[Row]:
     size = sum(path.stat().st_size for path in folder.rglob("*.jsonl")) / 1e6
-    what = f"home of {size:,.0f} MB"
     shown = min(_first_row(folder) for _ in range(rounds + 1))
-    listed, counted, decoded, read, cold = (
-        _best(way, folder, rounds) for way in ("list", "count", "decode", "read", "cold")
-    )
-    speeds = ", ".join(
-        f"{name} {size / passes.seconds:,.0f} MB/s"
-        for name, passes in (
-            ("counted", counted),
-            ("orjson.loads a line", decoded),
-            ("read", read),
-            ("read cold", cold),
-        )
-    )
-    yield timed(f"{what}: first rows in the app", shown * 1000, 3, references.empty_app())
-    beside = references.empty_app()
-    detail = f"{listed.peak:.0f} MB at most"
-    yield timed(f"  all {listed.sessions} sessions listed", listed.seconds * 1000, 20, beside, detail)
-    yield Row("  all counted, against orjson.loads a line", counted.cpu / decoded.cpu, 2, "×", speeds)
-    yield Row("  all counted, against reading from the disk", counted.seconds / cold.seconds, 2, "×", "wall time")
-    yield Row(
-        "  peak memory, counted", counted.peak, 150, "MB", f"without a session: {_did('none', folder).peak:.0f} MB"
-    )
+    yield timed(f"home of {size:,.0f} MB: first rows in the app", shown * 1000, 3, references.empty_app())
+    listed, counted, decoded = (_best(way, folder, rounds) for way in (listing, counting, decoding))
+    what, detail = f"  all {listed.result} sessions listed", f"{listed.peak:.0f} MB at most"
+    yield timed(what, listed.seconds * 1000, 20, references.empty_app(), detail)
+    speeds = f"{size / counted.cpu:,.0f} MB/s; orjson.loads a line: {size / decoded.cpu:,.0f} MB/s"
+    yield Row("  all counted, against orjson.loads a line", counted.cpu / decoded.cpu, 2, "×", speeds, why=WHY)
+    yield Row("  peak memory, counted", counted.peak, 150, "MB")
 
 
 def _first_row(folder: Path) -> float:
     """Seconds from the start of the program to the first session on its screen."""
     with screen.tracetui(*(folder / name for name in _ROOTS)) as terminal:
-        return terminal.wait_for(_RUN, timeout=120) - terminal.started
+        return terminal.wait_for(screen.A_RUN, timeout=120) - terminal.started
 
 
-def _best(way: str, folder: Path, rounds: int) -> Took:
-    return min((_did(way, folder) for _ in range(rounds)), key=lambda took: took.seconds)
-
-
-def _did(way: str, folder: Path) -> Took:
-    command = [sys.executable, "-m", "tests.bench.home", way, str(folder)]
-    return Took(*json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout))
+def _best(way: Callable[[str], int], folder: Path, rounds: int) -> process.Took:
+    return min((process.in_own_process(way, folder) for _ in range(rounds)), key=lambda took: took.seconds)
 
 
 # ---- in a process of its own
 
 
-def _count(folder: Path, *, deep: bool) -> int:
+def listing(folder: str) -> int:
+    """List the sessions; how many there are."""
+    return _count(folder, deep=False)
+
+
+def counting(folder: str) -> int:
+    """List and count the sessions; how many there are."""
+    return _count(folder, deep=True)
+
+
+def _count(folder: str, *, deep: bool) -> int:
     store = Store()
-    roots = [str(folder / name) for name in _ROOTS]
-    store.apply(scan(LocalSource(), roots, deep=deep), 0.0)
+    store.apply(scan(LocalSource(), [f"{folder}/{name}" for name in _ROOTS], deep=deep), 0.0)
     return len(store.runs)
 
 
-def _decode(folder: Path) -> int:
+def decoding(folder: str) -> int:
+    """Decode every line; how many there are."""
     count = 0
-    for path in folder.rglob("*.jsonl"):
+    for path in Path(folder).rglob("*.jsonl"):
         with path.open("rb") as file:
-            for line in file:
-                orjson.loads(line)
-                count += 1
+            count += sum(1 for _ in map(orjson.loads, file))
     return count
-
-
-def _read(folder: Path, *, cold: bool = False) -> int:
-    """Bytes read, as ``cat`` does; `cold`: from the disk."""
-    buffer, total = bytearray(_BLOCK), 0
-    for path in folder.rglob("*.jsonl"):
-        with path.open("rb", buffering=0) as file:
-            if cold:
-                os.fsync(file.fileno())
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            while size := file.readinto(buffer):
-                total += size
-    return total
-
-
-WAYS: Final[dict[str, Callable[[Path], Any]]] = {
-    "list": lambda folder: _count(folder, deep=False),
-    "count": lambda folder: _count(folder, deep=True),
-    "decode": _decode,
-    "read": _read,
-    "cold": lambda folder: _read(folder, cold=True),
-    "none": lambda folder: 0,
-}
-
-
-def main(way: str, folder: Path) -> None:
-    """Do it, and print what it took."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    count = WAYS[way](folder)
-    took = Took(
-        time.perf_counter() - wall,
-        time.process_time() - cpu,
-        peak(),
-        count,
-    )
-    sys.stdout.write(json.dumps(took))
-
-
-def peak() -> float:
-    """Most memory that this process held, in MB: what its parent held before does not count."""
-    match = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
-    return int(match[1]) / 1024 if match else 0.0
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))

@@ -1,4 +1,4 @@
-"""While agents work: from `write()` to the screen, its bytes, fifty agents at once, and doing nothing."""
+"""While agents work: another run than the open one, bytes, fifty agents at once, and doing nothing."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, TypedDict, Unpack
+from typing import Final, NamedTuple
 
-from tests.bench import data, references, screen, writers
+from tests.bench import data, process, references, screen, writers
 from tests.bench.screen import press
-from tests.bench.table import Reference, Row, median, p95, say, timed
+from tests.bench.table import Row, median, p95, say, timed
 from tests.live.sessions import Session
 from tests.terminal import NotShown, Terminal
 
@@ -55,9 +55,7 @@ def folder_of(files: int) -> Iterator[Path]:
 
 def opened(folder: Path, *options: str) -> Terminal:
     """The app, when everything is listed, counted and watched."""
-    terminal = screen.start("-m", "tracetui", *options, str(folder))
-    terminal.wait_for(screen.A_RUN, timeout=30)
-    terminal.wait_for(screen.LOADING, gone=True, timeout=120)
+    terminal = screen.loaded(*options, folder)
     terminal.wait_for(r"● live", timeout=30)  # the number of folders is shown if there is room
     terminal.wait_quiet(0.5)
     return terminal
@@ -76,77 +74,24 @@ def followed(folder: Path, *options: str) -> Terminal:
 
 
 def latency(scale: int, rounds: int) -> Iterator[Row]:
-    """The followed run, small and large, beside a pager and lnav; another run in a large directory."""
-    lnav: list[float] = []
-    small: list[float] = []
-    for steps in (20, 2_000):
-        ways: dict[str, Callable[[Path], Terminal]] = {
-            "tracetui": lambda path: followed(path.parent),
-            "less +F": lambda path: Terminal("less", "-S", "+F", str(path)),
-            "lnav": _lnav,
-        }
-        for name in [name for name in ways if name != "tracetui" and not shutil.which(name.split()[0])]:
-            say(f"        {name} is not installed: not measured")
-            del ways[name]
-        times: dict[str, list[float]] = {name: [] for name in ways}
-        for _ in range(rounds):
-            for name, start in ways.items():
-                times[name] += _follow(start, steps)
-        beside = ", ".join(f"{name} {median(times[name]):.1f} / {p95(times[name]):.1f}" for name in ways)
-        what = f"write() to the screen, followed run of {steps} steps"
-        pager = times.get("less +F")
-        floor = Reference("less +F", median(pager)) if pager else references.key()
-        yield timed(f"{what}: p50", median(times["tracetui"]), 12, floor, f"p50 / p95: {beside}")
-        yield timed(f"{what}: p95", p95(times["tracetui"]), 24, floor)
-        small += times["tracetui"]
-        lnav += times.get("lnav", [])
-    if lnav:
-        yield Row("  of what lnav takes (p50)", median(small) / median(lnav), 0.1, "×", "an aim")
-    files = 10_000 // scale
-    times_of_others = _other_run(files, rounds)
-    what = f"write() to the screen, another run among {files} files: p95"
-    yield timed(what, p95(times_of_others), 30, references.key(), f"p50 {median(times_of_others):.1f}")
-
-
-def _lnav(path: Path) -> Terminal:
-    home = path.parent / "home"
-    home.mkdir(exist_ok=True)  # else it leaves its things in the folder where it was started
-    terminal = Terminal("lnav", str(path), env={"HOME": str(home)}, answers=True)
-    terminal.wait_quiet(1.0)
-    terminal.send("G")
-    return terminal
-
-
-def _follow(start: Callable[[Path], Terminal], steps: int) -> list[float]:
-    with folder_of(0) as folder:
-        session = writers.begin(folder / "live.ccpa-trace.jsonl", steps)
-        with start(session.path) as terminal:
-            terminal.wait_for(f"probe-{steps:05}")
-            return [
-                _probe(terminal, session, number, f"probe-{number:05}")
-                for number in range(steps + 1, steps + 1 + PROBES)
-            ]
-
-
-def _other_run(files: int, rounds: int) -> list[float]:
-    times: list[float] = []
+    """The row of another run than the open one, in a large directory."""
+    files, times = 10_000 // scale, list[float]()
     for _ in range(rounds):
         with folder_of(files) as folder:
             session = writers.begin(folder / "live.ccpa-trace.jsonl", 100)
             with opened(folder) as terminal:
-                times += [
-                    _probe(terminal, session, number, STEP_COUNT.format(number)) for number in range(101, 101 + PROBES)
-                ]
-    return times
+                times += [_probe(terminal, session, number) for number in range(101, 101 + PROBES)]
+    what = f"write() to the screen, another run among {files} files: p95"
+    yield timed(what, p95(times), 30, references.key(), f"p50 {median(times):.1f}")
 
 
-def _probe(terminal: Terminal, session: Session, number: int, shows: str) -> float:
-    """Write a step at a random moment, after quiet; milliseconds until the screen shows it."""
+def _probe(terminal: Terminal, session: Session, number: int) -> float:
+    """Write a step at a random moment, after quiet; milliseconds until the list counts it."""
     terminal.wait_quiet(0.2 + _CHANCE.random() / 2, timeout=2, at_rest=False)
     lines = writers.step_lines(number)
     at = time.perf_counter()
     session.write_bytes(lines)
-    return (terminal.wait_for(shows, timeout=20) - at) * 1000
+    return (terminal.wait_for(STEP_COUNT.format(number), timeout=20) - at) * 1000
 
 
 # ---- bytes
@@ -158,11 +103,8 @@ def throttle() -> Iterator[Row]:
         with opened(folder) as terminal:
             press(terminal, "down", quiet=0.3)
             sizes = [press(terminal, "down").size for _ in range(10)]
-            terminal.send("z")
-            terminal.wait_quiet(0.5)
-            zoomed = [press(terminal, "down").size for _ in range(15)]
-        yield Row("bytes of a cursor move in the list alone", p95(zoomed), 1_000, "B")
-        yield Row("  with the preview of another run beside it", p95(sizes), 10_000, "B", f"median {median(sizes):.0f}")
+        what = "bytes of a cursor move in the list, preview following"
+        yield Row(what, p95(sizes), 10_000, "B", f"median {median(sizes):.0f}")
         for options, limit in (((), 100), (("--slow",), 20)):
             writers.begin(folder / "agent-000.ccpa-trace.jsonl", 100)
             with (
@@ -183,54 +125,7 @@ def throttle() -> Iterator[Row]:
 # ---- fifty agents at once
 
 
-class Usage:
-    """What a process uses, as /proc tells."""
-
-    def __init__(self, pid: int) -> None:
-        self._folder = Path(f"/proc/{pid}")
-        self._began = time.perf_counter(), self.cpu
-
-    @property
-    def cpu(self) -> float:
-        """Seconds of CPU time so far."""
-        fields = (self._folder / "stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    @property
-    def cores(self) -> float:
-        """Cores that were kept busy since this was made."""
-        at, cpu = self._began
-        return (self.cpu - cpu) / (time.perf_counter() - at)
-
-    @property
-    def megabytes(self) -> float:
-        """Memory that it holds."""
-        match = re.search(r"VmRSS:\s+(\d+)", (self._folder / "status").read_text())
-        return int(match[1]) / 1024 if match else 0.0
-
-    @property
-    def descriptors(self) -> int:
-        """Open descriptors."""
-        return len(list((self._folder / "fd").iterdir()))
-
-    @property
-    def threads(self) -> int:
-        """Threads."""
-        return len(list((self._folder / "task").iterdir()))
-
-    @property
-    def watches(self) -> int:
-        """Folders that the system is asked to watch."""
-        count = 0
-        for info in (self._folder / "fdinfo").iterdir():
-            try:
-                count += info.read_text().count("inotify wd:")
-            except OSError:  # closed meanwhile
-                continue
-        return count
-
-
-class Moves(TypedDict):
+class Moves(NamedTuple):
     """Keys that lead to what is watched, what it then shows, two keys that move the cursor there, by so many rows."""
 
     first: tuple[str, ...]
@@ -246,37 +141,31 @@ def load(scale: int, seconds: int = 20) -> Iterator[Row]:
         return
     files = 10_000 // scale
     with folder_of(files) as folder, opened(folder) as terminal:
-        usage = Usage(terminal.process.pid)
+        usage = process.Usage(terminal.process.pid)
         _read_for(terminal, seconds)
         yield Row(f"idle in a directory of {files} runs", 100 * usage.cores, 1, "%", f"of a core, over {seconds} s")
         what = f"{AGENTS} runs of {RATE} steps a second among {files}: keys"
-        in_list: Moves = {"first": ("g",), "until": r"^▌◐", "keys": ("down", "up"), "by": 1}
-        yield from _beside(terminal, folder / "first", f"{what} in the list", seconds, **in_list)
+        in_list = Moves(("g",), r"^▌◐", ("down", "up"), 1)
+        yield from _beside(terminal, folder / "first", f"{what} in the list", seconds, in_list)
         shutil.rmtree(folder / "first")
         terminal.wait_for(r"◐ \d+", gone=True)
-        in_run: Moves = {"first": ("g", "enter"), "until": r"probe-00(?:0[4-9]|[1-9])", "keys": ("up", "G"), "by": -1}
-        yield from _beside(terminal, folder / "second", f"{what}, following one", seconds, **in_run)
+        in_run = Moves(("g", "enter"), r"probe-00(?:0[4-9]|[1-9])", ("up", "G"), -1)
+        yield from _beside(terminal, folder / "second", f"{what}, following one", seconds, in_run)
 
 
-def _beside(
-    terminal: Terminal,
-    folder: Path,
-    what: str,
-    seconds: int,
-    **moves: Unpack[Moves],
-) -> Iterator[Row]:
+def _beside(terminal: Terminal, folder: Path, what: str, seconds: int, moves: Moves) -> Iterator[Row]:
     """What keys cost while the agents write, and what is known of them at the end."""
-    usage = Usage(terminal.process.pid)
-    before = usage.megabytes
+    usage = process.Usage(terminal.process.pid)
+    before = process.memory(terminal.process.pid)
     with writers.Writer(folder, runs=AGENTS, rate=RATE, seconds=seconds) as writer:
         terminal.wait_for(rf"◐ {AGENTS} ", timeout=30)
         terminal.wait_for(IN_LIST, timeout=20)
-        for key in moves["first"]:
+        for key in moves.first:
             terminal.send(key)
             terminal.wait_quiet(0.1, timeout=1, at_rest=False)
-        terminal.wait_for(moves["until"], timeout=20)
+        terminal.wait_for(moves.until, timeout=20)
         _read_for(terminal, 1)  # until the panes have their heights
-        cursor = Cursor(terminal, moves["keys"], moves["by"])
+        cursor = Cursor(terminal, moves.keys, moves.by)
         while writer.at_work:
             cursor.press()
             _read_for(terminal, 0.05 + _CHANCE.random() / 10)
@@ -285,7 +174,7 @@ def _beside(
     yield timed(what, p95(times), 20, references.key(), detail)
     yield Row("  cores", cores, 1, "", f"{written:.1f} MB written in {seconds} s")
     yield Row("  runs whose steps are not all there", _incomplete(terminal, RATE * seconds), 0, "")
-    grown = usage.megabytes - before
+    grown = process.memory(terminal.process.pid) - before
     yield Row("  memory grown, against what was written", grown / written, 10, "×", f"{grown:.0f} MB")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.bench import data, references
+from tests.bench import data, process, references
 from tests.bench.table import Row, median, p95, timed
 from tests.terminal import Received, Terminal, plain
 
@@ -24,7 +24,9 @@ ENVIRONMENT: Final = {
     "PYTHONPYCACHEPREFIX": os.environ.get("PYTHONPYCACHEPREFIX") or str(data.CACHE / "pycache"),
 }
 EMPTY: Final = (*APPS, "empty")
-A_RUN: Final = r"^(?:▌| )[✓✗◐?●] +(?:" + "|".join((*data.AGENTS, "trace", "claude-code")) + r")\b"
+A_RUN: Final = r"^[▌ ][✓✗◐?●·] +\w"
+START: Final = "the modules of the app are imported and its panes styled, of which the empty app has none"
+VALUE: Final = "all of a value is decoded and masked before its first lines are painted"
 LOADING: Final = r"scanning|counting"
 _FRAME: Final = re.compile(rb"\x1b\[\?2026h(.*?)\x1b\[\?2026l", re.DOTALL)
 
@@ -35,9 +37,18 @@ def start(*arguments: str, size: tuple[int, int] = SIZE, cache: str = "") -> Ter
     return Terminal(sys.executable, *arguments, size=size, env=env, answers=True)
 
 
-def tracetui(*paths: Path) -> Terminal:
-    """Our program on these paths."""
-    return start("-m", "tracetui", *map(str, paths))
+def tracetui(*arguments: str | Path) -> Terminal:
+    """Our program, with these options and paths."""
+    return start("-m", "tracetui", *map(str, arguments))
+
+
+def loaded(*arguments: str | Path) -> Terminal:
+    """Our program, when everything is listed and counted and nothing moves."""
+    terminal = tracetui(*arguments)
+    terminal.wait_for(A_RUN, timeout=120)
+    terminal.wait_for(LOADING, gone=True, timeout=180)
+    terminal.wait_quiet(0.5)
+    return terminal
 
 
 # ---- start
@@ -56,40 +67,38 @@ class Start(NamedTuple):
 
 def first_paint(scale: int, rounds: int) -> Iterator[Row]:
     """A directory of 10 and one of 10,000 runs, and JSONL files of 500 MB, against an empty app."""
-    few, many = data.paprika_runs(10, size=20_000), data.paprika_runs(10_000 // scale, size=20_000)
-    rows = data.conversation_rows(f"rows-{scale}", rows=29_000 // scale, size=20_000)
-    session = data.session_file(f"session-{scale}", calls=250_000 // scale, payload=1_600)
-    cases: dict[str, Callable[[], Start]] = {
-        "empty": lambda: _start(lambda: start(*EMPTY), "ready"),
-        "few": lambda: _start(lambda: tracetui(few), A_RUN),
-        "many": lambda: _start(lambda: tracetui(many), A_RUN),
-        "rows": lambda: _start(lambda: tracetui(rows), A_RUN),
-        "session": lambda: _start(lambda: tracetui(session), A_RUN),
+    folders = {
+        "10 runs": data.paprika_runs(10, size=20_000),
+        f"{10_000 // scale} runs": many_runs(scale),
+        f"{500 // scale} MB JSONL, many runs": data.conversation_rows(
+            f"rows-{scale}", rows=29_000 // scale, size=20_000
+        ),
+        f"{500 // scale} MB JSONL, one session": large_session(scale),
     }
-    for run in cases.values():
-        run()  # compiled once, files in the page cache
-    starts: dict[str, list[Start]] = {name: [] for name in cases}
-    for _ in range(rounds):
-        for name, run in cases.items():
-            starts[name].append(run())
-    ms = {name: median([sample.ms for sample in samples]) for name, samples in starts.items()}
-    floor = f"empty app {ms['empty']:.0f} ms"
-    megabytes = 500 // scale
-    names = {
-        "few": "first paint, 10 runs",
-        "many": f"first paint, {10_000 // scale} runs",
-        "rows": f"first rows of {megabytes} MB JSONL, many runs",
-        "session": f"first rows of {megabytes} MB JSONL, one session",
-    }
-    for name, what in names.items():
-        yield Row(what, ms[name] / ms["empty"], 1.5, "×", f"{ms[name]:.0f} ms; {floor}")
-    yield Row("first paint, 10,000 runs against 10", ms["many"] / ms["few"], 1.1, "×", "the same for both")
-    for name in ("few", "many"):
-        size = median([sample.size for sample in starts[name]])
-        frames = median([sample.frames for sample in starts[name]])
-        yield Row(f"whole frames painted, {names[name][13:]}", frames, 2, "", f"{size / 1000:.0f} kB until settled")
-    for name in ("rows", "session"):
-        yield Row(f"peak memory, {names[name][14:]}", median([sample.peak_mb for sample in starts[name]]), 150, "MB")
+    starts: dict[str, list[Start]] = {}
+    for number in range(rounds + 1):
+        for what, folder in folders.items():
+            sample = _start(lambda folder=folder: tracetui(folder), A_RUN)  # type: ignore[misc]
+            if number:  # compiled once, files in the page cache
+                starts.setdefault(what, []).append(sample)
+    for what, samples in starts.items():
+        ms, floor = median([sample.ms for sample in samples]), references.empty_app()
+        yield timed(f"first rows of {what}", ms, 1.5, floor, why=START)
+        if "JSONL" in what:
+            yield Row(f"peak memory, {what}", median([sample.peak_mb for sample in samples]), 150, "MB")
+        else:
+            frames, size = (median([sample[i] for sample in samples]) for i in (1, 2))
+            yield Row(f"whole frames painted, {what}", frames, 2, "", f"{size / 1000:.0f} kB until settled")
+
+
+def many_runs(scale: int) -> Path:
+    """A folder of 10,000 runs."""
+    return data.paprika_runs(10_000 // scale, size=20_000)
+
+
+def large_session(scale: int) -> Path:
+    """A folder with a session of 500 MB."""
+    return data.session_file(f"session-{scale}", calls=250_000 // scale, payload=1_600)
 
 
 def _start(begin: Callable[[], Terminal], row: str) -> Start:
@@ -99,19 +108,17 @@ def _start(begin: Callable[[], Terminal], row: str) -> Start:
         terminal.wait_quiet(0.3, at_rest=False)
         frames = _frames(terminal.received)
         terminal.wait_for(LOADING, gone=True, timeout=180)
-        return Start((shown - terminal.started) * 1000, frames, len(terminal.output), peak(terminal))
+        return Start(
+            (shown - terminal.started) * 1000,
+            frames,
+            len(terminal.output),
+            process.memory(terminal.process.pid, peak=True),
+        )
 
 
 def _frames(received: list[Received]) -> int:
     updates = _FRAME.findall(b"".join(data for _, data in received))
     return sum(len(plain(update)) > 0.9 * CELLS for update in updates)
-
-
-def peak(terminal: Terminal) -> float:
-    """Most memory that the process ever held, in MB; 0 where the system does not say."""
-    status = Path(f"/proc/{terminal.process.pid}/status")
-    match = re.search(r"VmHWM:\s+(\d+)", status.read_text()) if status.exists() else None
-    return int(match.group(1)) / 1024 if match else 0.0
 
 
 # ---- keys
@@ -136,38 +143,28 @@ def press(terminal: Terminal, *keys: str, quiet: float = 0.08) -> Key:
 
 
 def line_view(scale: int, rounds: int) -> Iterator[Row]:
-    """`LineView` alone, over a thousand and a million rows."""
-    times: dict[tuple[int, str], list[Key]] = {}
-    for count in (1_000, 1_000_000):
-        with start(*APPS, "rows", str(count)) as terminal:
-            terminal.wait_for(r"step +0 ")
-            terminal.wait_quiet(0.15)
-            for name in ("down", "pagedown"):
-                press(terminal, name)
-                times[count, name] = [press(terminal, name) for _ in range(24)]
-    million = {name: times[1_000_000, name] for name in ("down", "pagedown")}
-    yield p95_row("LineView of 1,000,000 rows: cursor down", million["down"], 4)
-    yield Row("  bytes of cursor down", p95([key.size for key in million["down"]]), 900, "B")
-    yield p95_row("LineView of 1,000,000 rows: page down", million["pagedown"], 8)
-    yield Row("  frames of page down", p95([key.cells / CELLS for key in million["pagedown"]]), 1.3, "")
-    for name in ("down", "pagedown"):
-        small, big = (median([key.ms for key in times[count, name]]) for count in (1_000, 1_000_000))
-        yield Row(f"  {name}, 1,000,000 rows against 1,000", big / small, 1.3, "×", f"{big:.1f} ms, {small:.1f} ms")
+    """`LineView` alone, over a million rows."""
+    with start(*APPS, "rows", "1000000") as terminal:
+        terminal.wait_for(r"step +0 ")
+        terminal.wait_quiet(0.15)
+        for name, limit in (("down", 4), ("pagedown", 8)):
+            press(terminal, name)
+            keys = [press(terminal, name) for _ in range(24)]
+            yield p95_row(f"LineView of 1,000,000 rows: {name}", keys, limit)
+            if name == "down":
+                yield Row("  bytes of cursor down", p95([key.size for key in keys]), 900, "B")
 
 
 def p95_row(what: str, keys: list[Key], limit: float, name: str = "down") -> Row:
     """A row of what keys cost, by time: `limit` is a ratio to the key `name` in a bare `LineView`."""
-    times = [key.ms for key in keys]
+    times = [key.ms for key in keys if key.size]  # at an end nothing moves
     detail = f"p95; median {median(times):.1f} ms, {median([k.size for k in keys]):.0f} B"
     return timed(what, p95(times), limit, references.key(name), detail)
 
 
 def run_list(scale: int, rounds: int) -> Iterator[Row]:
     """The cursor goes down the real list, the preview with it."""
-    with tracetui(data.paprika_runs(10_000 // scale, size=20_000)) as terminal:
-        terminal.wait_for(A_RUN)
-        terminal.wait_for(LOADING, gone=True, timeout=60)
-        terminal.wait_quiet(0.3)
+    with loaded(many_runs(scale)) as terminal:
         press(terminal, "down")
         yield p95_row("cursor down in the run list, preview following", [press(terminal, "down") for _ in range(60)], 8)
         pages = [press(terminal, "pagedown") for _ in range(20)]
@@ -191,8 +188,7 @@ def _opened(what: str, folder: Path, limit: float, rounds: int) -> Iterator[Row]
     times: list[float] = []
     pages: list[Key] = []
     for number in range(rounds):
-        with tracetui(folder) as terminal:
-            _settle(terminal)
+        with loaded(folder) as terminal:
             at = terminal.send("down", "enter")
             times.append((terminal.wait_for(rf"^.* Steps .*\n(?:.*\n){{0,8}}.*(?:{data.BIG}|Bash)") - at) * 1000)
             if not number:
@@ -205,18 +201,11 @@ def _opened(what: str, folder: Path, limit: float, rounds: int) -> Iterator[Row]
     yield p95_row(f"  page through the tree of the {what}", pages, 8)
 
 
-def _settle(terminal: Terminal) -> None:
-    terminal.wait_for(A_RUN)
-    terminal.wait_for(LOADING, gone=True, timeout=60)
-    terminal.wait_quiet(0.3)
-
-
 def large_values(scale: int, rounds: int) -> Iterator[Row]:
     """The cursor goes to a step with a value of 1 MB: until the detail pane shows it."""
     seen: dict[str, list[float]] = {"JSON value": [], "message": []}
     for _ in range(rounds):
-        with tracetui(data.large_values(1_000_000)) as terminal:
-            _settle(terminal)
+        with loaded(data.large_values(1_000_000)) as terminal:
             press(terminal, "down", quiet=0.3)
             press(terminal, "enter", quiet=0.3)
             message = r"(?s)the long answer.*the long answer"  # the row of the step has it too
@@ -226,7 +215,7 @@ def large_values(scale: int, rounds: int) -> Iterator[Row]:
                 terminal.wait_quiet(0.3)
     for name, times in seen.items():
         detail = "median, from the key that leads to it"
-        yield timed(f"a 1 MB {name} in the detail pane", median(times), 12, references.key(), detail)
+        yield timed(f"a 1 MB {name} in the detail pane", median(times), 12, references.key(), detail, VALUE)
 
 
 # ---- while it loads
@@ -234,7 +223,7 @@ def large_values(scale: int, rounds: int) -> Iterator[Row]:
 
 def loading(scale: int, rounds: int) -> Iterator[Row]:
     """The loop while 10,000 runs load; keys then; the end at any time."""
-    folder = data.paprika_runs(10_000 // scale, size=20_000)
+    folder = many_runs(scale)
     worst: list[float] = []
     keys: list[Key] = []
     for _ in range(rounds):
@@ -249,20 +238,9 @@ def loading(scale: int, rounds: int) -> Iterator[Row]:
     detail = "median of the runs' worst"
     yield timed("longest stall of the loop while runs load", median(worst), 12, references.key(), detail)
     yield p95_row("  cursor down while runs load", keys, 16)
-    for name, begin in _LOADS.items():
-        times = [_quit(begin(scale)) for _ in range(rounds)]
-        yield timed(f"quit while {name}", median(times), 1.25, references.empty_app())
-
-
-_LOADS: Final[dict[str, Callable[[int], Path]]] = {
-    "10,000 runs load": lambda scale: data.paprika_runs(10_000 // scale, size=20_000),
-    "a 500 MB JSONL of many runs loads": lambda scale: data.conversation_rows(
-        f"rows-{scale}", rows=29_000 // scale, size=20_000
-    ),
-    "a 500 MB session loads": lambda scale: data.session_file(
-        f"session-{scale}", calls=250_000 // scale, payload=1_600
-    ),
-}
+    for what, loading_folder in (("10,000 runs load", folder), ("a 500 MB session loads", large_session(scale))):
+        times = [_quit(loading_folder) for _ in range(rounds)]
+        yield timed(f"quit while {what}", median(times), 1.25, references.empty_app())
 
 
 def _quit(folder: Path) -> float:

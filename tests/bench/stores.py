@@ -15,7 +15,7 @@ import obstore
 from obstore.store import S3Store
 
 from tests.bench import data, references
-from tests.bench.screen import start
+from tests.bench.screen import A_RUN, start
 from tests.bench.table import Row, median, say
 from tests.sources.s3 import S3
 from tests.stores import many
@@ -28,7 +28,6 @@ from tracetui.sources.clickhouse import parse
 from tracetui.sources.clickhouse.source import ClickHouseSource
 from tracetui.sources.objects import ObjectSource
 
-A_RUN = r"^(?:▌| )[✓✗◐?●] +(?:planner|coder|clerk)\b"
 INSERTED = 20_000
 """Traces that are inserted at once."""
 

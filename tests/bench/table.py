@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import statistics
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 
@@ -26,6 +28,8 @@ class Row(NamedTuple):
     """``×`` for a ratio, else what the number counts."""
     detail: str = ""
     """What it was made of, for people."""
+    why: str = ""
+    """Why the limit is not met, as long as it isn't."""
 
     @property
     def met(self) -> bool:
@@ -40,18 +44,19 @@ class Row(NamedTuple):
     def __str__(self) -> str:
         sign = "met   " if self.met else "MISSED" if self.possible else "BROKEN"
         value, limit = (f"{_short(number)} {self.unit}" for number in (self.value, self.limit))
-        return f"{sign}  {self.what:<58} {value:>10}  of {limit:>10}   {self.detail}".rstrip()
+        detail = f"{self.detail}; {self.why}" if self.why and not self.met else self.detail
+        return f"{sign}  {self.what:<58} {value:>10}  of {limit:>10}   {detail}".rstrip()
 
 
 def _short(number: float) -> str:
     return f"{number:.2f}" if number < 10 else f"{number:,.0f}".replace(",", " ")
 
 
-def timed(what: str, ms: float, limit: float, reference: Reference, detail: str = "") -> Row:
+def timed(what: str, ms: float, limit: float, reference: Reference, detail: str = "", why: str = "") -> Row:
     """A row for a time: the ratio to a reference, which is at most `limit`, and the milliseconds as a remark."""
     ratio = ms / reference.ms if ms >= 0 and reference.ms > 0 else math.nan
     remark = f"{ms:.1f} ms; {reference.name} {reference.ms:.1f} ms"
-    return Row(what, ratio, limit, "×", f"{remark}; {detail}" if detail else remark)
+    return Row(what, ratio, limit, "×", f"{remark}; {detail}" if detail else remark, why)
 
 
 def say(text: object = "") -> None:
@@ -69,3 +74,23 @@ def p95(values: Sequence[float]) -> float:
     """The value that 95 of 100 do not exceed."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, round(0.95 * (len(ordered) - 1)))] if ordered else float("nan")
+
+
+def cpu_ms(work: Callable[[], object], rounds: int) -> float:
+    """Milliseconds of CPU time: the median of so many rounds after one that only warms up."""
+    return median(interleaved({"": work}, rounds)[""])
+
+
+def interleaved(ways: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+    """Milliseconds of CPU time of each way without garbage collection; the ways take turns, after a warm-up round."""
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range(rounds + 1):
+        for name, work in ways.items():
+            gc.collect()
+            gc.disable()
+            began = time.process_time()
+            work()
+            if number:
+                times[name].append((time.process_time() - began) * 1000)
+            gc.enable()
+    return times

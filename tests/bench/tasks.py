@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from tests.analysis.build import calls, trial, trials_of
 from tests.bench import data, references, screen
-from tests.bench.diff import cpu_ms
-from tests.bench.table import Row, median, timed
+from tests.bench.table import Row, cpu_ms, median, timed
 from tracetui.analysis.contrast import ALPHA
 from tracetui.analysis.gate import MIN_EFFECT, Verdict, gate, judge
 from tracetui.analysis.gate_statistics import TaskCounts, agree, change_interval, mean_change, shuffle_test
@@ -31,8 +29,6 @@ _RATES: Final = [passed / 4 for passed in PASSED] * 2
 
 def rows(scale: int, rounds: int) -> Iterator[Row]:
     """The promises about tasks; sizes are divided by `scale`."""
-    runs = [run for i in range(1_000 // scale) for run in _task(i, i % 11, 10)]
-    yield Row(f"matrix of {len(runs)} runs", cpu_ms(lambda: matrix(runs), rounds), 300, "ms", "CPU time")
     yield from _screen(1_000 // scale, 10, rounds)
     yield from _trees(300 // scale, rounds)
     yield _gate_time(rounds)
@@ -40,7 +36,7 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
 
 
 def _screen(tasks: int, trials: int, rounds: int) -> Iterator[Row]:
-    """From `M` to the painted matrix, all counted before; then a key in it and in the run list."""
+    """From `M` to the painted matrix, all counted before; then a key in it."""
 
     def write(folder: Path) -> None:
         for task in range(tasks):
@@ -48,23 +44,16 @@ def _screen(tasks: int, trials: int, rounds: int) -> Iterator[Row]:
                 _write_trial(folder / f"task-{task}__{i}", f"task-{task}", i < task % (trials + 1))
 
     folder, times = data.cached_folder(f"trials-{tasks}-{trials}", write), list[float]()
-    keys: dict[str, list[screen.Key]] = {"run list": [], "matrix": []}
+    keys: list[screen.Key] = []
     for _ in range(rounds):
-        with screen.tracetui(folder) as terminal:
-            terminal.wait_for(r"task-0", timeout=120)
-            terminal.wait_for(screen.LOADING, gone=True, timeout=180)
-            terminal.wait_quiet(0.5)
-            keys["run list"] += [screen.press(terminal, "pagedown", quiet=0.1) for _ in range(6)]
+        with screen.loaded(folder) as terminal:
             at = terminal.send("M")
             times.append((terminal.wait_for(r"passed sometimes(?:.*\n)+.*pass\^1(?:.*\n)+.*5/10") - at) * 1000)
             terminal.wait_quiet(0.5)
-            keys["matrix"] += [screen.press(terminal, "pagedown", quiet=0.1) for _ in range(6)]
-    count = tasks * trials
-    yield timed(
-        f"M on {tasks} tasks × {trials} trials: the matrix", median(times), 200, references.key(), "from the key"
-    )
-    yield screen.p95_row(f"  a page down in the run list of {count} runs, for comparison", keys["run list"], 60)
-    yield screen.p95_row("  a page down in the matrix", keys["matrix"], 30)
+            keys += [screen.press(terminal, "pagedown", quiet=0.1) for _ in range(6)]
+    what = f"M on {tasks} tasks × {trials} trials: the matrix"
+    yield timed(what, median(times), 200, references.key(), "from the key")
+    yield screen.p95_row("  a page down in the matrix", keys, 30)
 
 
 def _write_trial(folder: Path, task: str, passed: bool) -> None:
@@ -92,21 +81,15 @@ def _task(number: int, passed: int, trials: int, folder: str = "") -> list[RunSu
 
 
 def _trees(length: int, rounds: int) -> Iterator[Row]:
+    """Fifty runs with forks everywhere: the tree, and its first screen."""
     chance = random.Random(1)
-    kinds: dict[str, Callable[[], list[str]]] = {
-        "equal": lambda: [f"query number {i}" for i in range(length)],
-        "forked at the end": lambda: [f"query {i} {i < 0.9 * length or chance.random() < 0.9}" for i in range(length)],
-        "forked everywhere": lambda: [f"{chance.choice('aaab')}{i}" for i in range(length)],
-    }
-    for kind, steps in kinds.items():
-        runs = [calls(f"run-{i}", steps()) for i in range(50)]
-        by_ref = {run.summary.ref: run for run in runs}
-        trials = [trial(run, i % 3 > 0) for i, run in enumerate(runs)]
-        took = cpu_ms(partial(run_tree, trials, by_ref.get), rounds)
-        yield Row(f"tree of 50 × {length} steps, {kind}", took, 100, "ms", "CPU time, runs in memory")
-        yield Row(
-            f"the same, shown at {WIDTH}×{HEIGHT}", _paint(run_tree(trials, by_ref.get), rounds), 20, "ms", "CPU time"
-        )
+    runs = [calls(f"run-{i}", [f"{chance.choice('aaab')}{step}" for step in range(length)]) for i in range(50)]
+    by_ref = {run.summary.ref: run for run in runs}
+    trials = [trial(run, i % 3 > 0) for i, run in enumerate(runs)]
+    took = cpu_ms(lambda: run_tree(trials, by_ref.get), rounds)
+    yield Row(f"tree of 50 × {length} steps", took, 100, "ms", "CPU time, runs in memory")
+    painted = _paint(run_tree(trials, by_ref.get), rounds)
+    yield Row(f"  shown at {WIDTH}×{HEIGHT}", painted, 20, "ms", "CPU time")
 
 
 def _paint(tree: RunTree, rounds: int) -> float:

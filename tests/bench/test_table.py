@@ -19,6 +19,12 @@ def test_a_time_is_a_ratio_to_its_reference() -> None:
     assert not timed("open", 11.0, 5, KEY).met
 
 
+def test_a_row_says_why_its_limit_is_missed() -> None:
+    met, missed = (timed("open", ms, 5, KEY, why="all of it is masked") for ms in (9.0, 11.0))
+    assert "masked" not in str(met)
+    assert str(missed).endswith("; all of it is masked")
+
+
 @pytest.mark.parametrize("ms", [-328.0, math.nan])
 def test_an_impossible_time_breaks_the_benchmark(ms: float) -> None:
     for row in (timed("open", ms, 5, KEY), Row("bytes", ms, 5, "B"), timed("open", 1.0, 5, Reference("none", 0.0))):
