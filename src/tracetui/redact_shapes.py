@@ -302,8 +302,8 @@ SHAPES: Final = (
         needs=("chpasswd",),
     ),
     *(
-        Shape("password of a command", "literal", rf"{words}(?P<secret>[^\s\"']{{4,200}}+)")
-        for words in (
+        Shape("password of a command", "literal", rf"{command}(?P<secret>[^\s\"']{{4,200}}+)")
+        for command in (
             r"securestring\b[^\n]{0,80}?--value\s{1,4}",
             r"keyvault\s{1,4}secret\s{1,4}set\b[^\n]{0,200}?--value\s{1,4}",
             r"htpasswd\s{1,4}-[a-z]{0,4}b[a-z]{0,4}\s{1,4}\S{1,200}\s{1,4}\S{1,100}\s{1,4}",

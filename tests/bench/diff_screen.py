@@ -22,7 +22,7 @@ REPLAY: Final = "replay"
 """Name of the agent of the replay: its row of the list is found by it."""
 LINES: Final = 1_000
 """Lines of a text of about 100 kB."""
-_WORDS: Final = re.compile(r"[+−] +\d+ changed 0\.")
+_CHANGED: Final = re.compile(r"[+−] +\d+ changed 0\.")
 _GOING_ON: Final = "comparing, "
 _CURSOR: Final = re.compile(r"^▌ *(\d+) ", re.MULTILINE)
 
@@ -33,7 +33,7 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
     """The promises about the screen; sizes are divided by `scale`."""
     count = 5_000 // scale
     replay = data.cached_folder(f"diff-{count}", lambda folder: _write(folder, count, _edit_some))
-    yield _first_words(replay, count, rounds)
+    yield _first_changes(replay, count, rounds)
     yield from _scrolling(replay, count)
     texts = data.cached_folder("diff-texts", lambda folder: _write(folder, 4, _edit_lines))
     yield from _reading(texts)
@@ -108,22 +108,22 @@ def _compared(terminal: Terminal) -> float:
     return terminal.send("D")
 
 
-def _first_words(folder: Path, count: int, rounds: int) -> Row:
+def _first_changes(folder: Path, count: int, rounds: int) -> Row:
     times: list[float] = []
     for _ in range(max(3, rounds)):
         with screen.tracetui(folder) as terminal:
             at = _compared(terminal)
-            times.append((_shown(terminal) - at) * 1000)
+            times.append((_first_change_at(terminal) - at) * 1000)
     detail = f"median of {len(times)}, at most {max(times):.0f} ms; the cursor was on the replay for a second"
     return timed(f"D to the first changed words, {count} steps", median(times), 40, references.key(), detail)
 
 
-def _shown(terminal: Terminal) -> float:
-    return terminal.wait_until(lambda text: bool(_WORDS.search(text)), what="the words that changed", timeout=30)
+def _first_change_at(terminal: Terminal) -> float:
+    return terminal.wait_until(lambda text: bool(_CHANGED.search(text)), what="the words that changed", timeout=30)
 
 
 def _done(terminal: Terminal) -> None:
-    _shown(terminal)
+    _first_change_at(terminal)
     terminal.wait_for(_GOING_ON, gone=True, timeout=120)
     terminal.wait_quiet(0.5)
 
@@ -155,14 +155,14 @@ def _large(folder: Path, count: int) -> Iterator[Row]:
     what = f"{count} steps against {count} others"
     with screen.tracetui(folder) as terminal:
         at = _compared(terminal)
-        shown = _shown(terminal)
+        first_at = _first_change_at(terminal)
         waits = []
         while _GOING_ON in terminal.text():
             waits.append(_move(terminal))
         took = time.perf_counter() - at
         terminal.wait_quiet(0.5)
         peak = screen.peak(terminal)
-    yield timed(f"{what}: first words", (shown - at) * 1000, 400, references.key(), f"all of it: {took:.1f} s")
+    yield timed(f"{what}: first words", (first_at - at) * 1000, 400, references.key(), f"all of it: {took:.1f} s")
     detail = f"p95 {p95(waits):.0f} ms, median {median(waits):.0f} ms of {len(waits)}"
     yield timed("  longest wait of a key meanwhile", max(waits, default=math.nan), 40, references.key(), detail)
     yield Row("  peak memory", peak, 300, "MB")

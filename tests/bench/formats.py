@@ -141,9 +141,9 @@ def opencode(calls: int) -> Path:
                 if number % 8 == 0:
                     writer.user(asked, "ses_1", 2 + number, generator.text(300))
                 writer.answer(ident, "ses_1", 2.1 + number, asked, end=2.9 + number)
-                shown, arguments = generator.text(3_000), {"command": generator.text(80)}
+                output, arguments = generator.text(3_000), {"command": generator.text(80)}
                 call = opencode_build.call(
-                    "bash", arguments, shown, 2.3 + number, exit=int(number % 8 == 5), output=shown
+                    "bash", arguments, output, 2.3 + number, exit=int(number % 8 == 5), output=output
                 )
                 writer.step(ident, "ses_1", 2.2 + number, 2.9 + number, opencode_build.text(generator.text(80)), call)
             db.execute("COMMIT")
@@ -195,16 +195,16 @@ def _sample(generator: TextGenerator, number: int) -> dict[str, Any]:
     log, conversation = inspect_build.EventLog(str(number)), [inspect_build.SYSTEM, inspect_build.QUESTION]
     log.begin("agent", "agent", "gardener")
     for call in range(50):
-        ident, arguments, shown = f"call_{call}", {"command": generator.text(80)}, generator.text(3_000)
+        ident, arguments, output = f"call_{call}", {"command": generator.text(80)}, generator.text(3_000)
         completion = inspect_build.answer(generator.text(80), [inspect_build.asked("bash", ident, **arguments)])
         refs = {"input": [], "input_refs": [[0, len(conversation)]]}
         tools = {"tools": [{"name": "bash", "description": generator.text(400)}], "tool_choice": "auto", "config": {}}
         sent = {"request": {"model": BIG}, "response": {"text": generator.text(200)}, "call_refs": [[0, 2]]}
         log.add("model", "agent", model=BIG, **refs, **tools, output=completion, call=sent, completed=log.time(0.5))
         log.begin(ident, "tool", "bash", "agent")
-        log.add("tool", "agent", id=ident, function="bash", arguments=arguments, result=shown, events=[])
+        log.add("tool", "agent", id=ident, function="bash", arguments=arguments, result=output, events=[])
         log.end(ident)
-        answer = {"role": "tool", "content": shown, "tool_call_id": ident, "function": "bash"}
+        answer = {"role": "tool", "content": output, "tool_call_id": ident, "function": "bash"}
         conversation += [completion["choices"][0]["message"], answer]
     log.end("agent")
     shared = {"messages": conversation, "calls": conversation[:2]}
@@ -251,8 +251,8 @@ def _entries(generator: TextGenerator, calls: int) -> Iterator[bytes]:
         thought = {"type": "thinking", "thinking": generator.text(80), "thinkingSignature": "reasoning_content"}
         asked = {"role": "user", "content": [{"type": "text", "text": generator.text(300)}]}
         response = {"role": "assistant", "content": [thought, call], "provider": "acme", "model": BIG, "usage": usage}
-        shown = {"role": "toolResult", "toolCallId": ident, "toolName": "bash", "isError": number % 8 == 5}
-        answer = shown | {"content": [{"type": "text", "text": generator.text(3_000)}]}
+        record = {"role": "toolResult", "toolCallId": ident, "toolName": "bash", "isError": number % 8 == 5}
+        answer = record | {"content": [{"type": "text", "text": generator.text(3_000)}]}
         talk = [*([asked] if number % 8 == 0 else []), response | {"stopReason": "toolUse"}, answer]
         for message in talk:
             entry = {"type": "message", "id": generator.uid()[:13], "parentId": last, "timestamp": stamp(number)}
@@ -264,7 +264,7 @@ def _spans(generator: TextGenerator, calls: int) -> Iterator[bytes]:
     """Children before what is above them; each call of the model is given the answers to the last two."""
     asked: list[dict[str, Any]] = [{"role": "user", "parts": [{"type": "text", "content": "Prune"}]}]
     for number in range(1, calls + 1):
-        text, shown = generator.text(80), generator.text(3_000)
+        text, output = generator.text(80), generator.text(3_000)
         call = {
             "type": "tool_call",
             "id": f"c{number}",
@@ -289,8 +289,8 @@ def _spans(generator: TextGenerator, calls: int) -> Iterator[bytes]:
             "gen_ai.tool.name": "exec_command",
             "gen_ai.tool.call.id": "c",
         }
-        yield _span(2 * number + 1, attributes | {"gen_ai.tool.call.result": shown})
-        part = {"type": "tool_call_response", "id": f"c{number}", "response": shown}
+        yield _span(2 * number + 1, attributes | {"gen_ai.tool.call.result": output})
+        part = {"type": "tool_call_response", "id": f"c{number}", "response": output}
         asked = [*asked[:1], *asked[1:][-2:], answer, {"role": "tool", "parts": [part]}]
     yield _span(1, {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "gardener"})
 
@@ -391,7 +391,7 @@ def _records(
     prompt = generator.text(60)
     yield "response_item", {"type": "message", "role": "user", "content": [{"type": "input_text", "text": prompt}]}
     for number in range(1, calls + 1):
-        ident, text, shown = f"call_{number}", generator.text(80), generator.text(3_000)
+        ident, text, result_text = f"call_{number}", generator.text(80), generator.text(3_000)
         usage = {"input_tokens": 1200, "cached_input_tokens": 900, "output_tokens": 85, "total_tokens": 1285}
         total = {name: count * number for name, count in usage.items()}
         item = {"type": "AgentMessage", "id": f"msg_{number}", "content": [{"type": "Text", "text": text}]}
@@ -406,11 +406,11 @@ def _records(
             "type": "CommandExecution",
             "id": ident,
             "status": "completed",
-            "aggregated_output": shown,
+            "aggregated_output": result_text,
             "exit_code": 0,
         }
         yield "event_msg", {"type": "item_completed", "turn_id": "t", "item": ran}
-        output: Any = f"Wall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n{shown}"
+        output: Any = f"Wall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n{result_text}"
         if number > drawn:
             output = [{"type": "input_image", "image_url": f"data:image/png;base64,{image(size)}"}]
         yield "response_item", {"type": "function_call_output", "call_id": ident, "output": output}

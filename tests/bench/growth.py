@@ -53,7 +53,7 @@ class Writer(Protocol):
         """Write one step."""
         ...
 
-    def shown(self, number: int) -> str:
+    def pattern(self, number: int) -> str:
         """A pattern of the screen that shows a step."""
         ...
 
@@ -86,7 +86,7 @@ class Log:
             b"".join(self._line(record) for record in self.step(number, f"what probe-{number:06} printed"))
         )
 
-    def shown(self, number: int) -> str:
+    def pattern(self, number: int) -> str:
         return f"probe-{number:06}"
 
     @staticmethod
@@ -94,7 +94,7 @@ class Log:
         """The prompt before a step; empty for none."""
         return f"Rename compute_offset in part {number // TURN}" if number % TURN == 1 else ""
 
-    def begin_shown(self, number: int) -> str:
+    def start_pattern(self, number: int) -> str:
         """A pattern of the screen that shows the beginning of the lines of a step."""
         return re.escape(self.begins.format(number=number, before=number - 1))
 
@@ -246,7 +246,7 @@ class Hypergraph:
     def append(self, number: int) -> None:
         self._insert(self._db, number, "little")
 
-    def shown(self, number: int) -> str:
+    def pattern(self, number: int) -> str:
         return rf"^.? *{number} . node-{number % 9} "
 
     def close(self) -> None:
@@ -370,16 +370,16 @@ def followed(writer: Writer, steps: int, *, at_once: bool = False) -> Grown:
             terminal.wait_for(r"\d/\d+ ━", timeout=60)  # its first steps
             terminal.send("F")
             terminal.wait_for(" FOLLOW ", timeout=120)
-        terminal.wait_for(writer.shown(steps), timeout=120)
+        terminal.wait_for(writer.pattern(steps), timeout=120)
         terminal.wait_quiet(0.5, timeout=10)
         return appended(terminal, writer, steps, rest=0.0 if at_once else 0.3)
 
 
 def appended(
-    terminal: Terminal, writer: Writer, steps: int, *, rest: float = 0.3, shown: Callable[[int], str] | None = None
+    terminal: Terminal, writer: Writer, steps: int, *, rest: float = 0.3, pattern: Callable[[int], str] | None = None
 ) -> Grown:
-    """Append steps one by one; the screen then shows the pattern `shown`."""
-    shows = writer.shown if shown is None else shown
+    """Append steps one by one; the screen then shows `pattern`."""
+    pattern_of = writer.pattern if pattern is None else pattern
     usage = Usage(terminal.process.pid)
     times, sizes = [], []
     for number in range(steps + 1, steps + 1 + LINES):
@@ -387,18 +387,18 @@ def appended(
         before = len(terminal.received)
         at = time.perf_counter()
         writer.append(number)
-        seen = terminal.wait_for(shows(number), timeout=20)
+        seen = terminal.wait_for(pattern_of(number), timeout=20)
         times.append((_first_byte(terminal, at, seen) - at) * 1000)
         terminal.wait_quiet(0.06, timeout=1, at_rest=False)
         sizes.append(sum(len(output) for _, output in terminal.received[before:]))
     return Grown(times, sizes, (usage.cpu - usage._began[1]) * 1000 / LINES, usage.megabytes)
 
 
-def _first_byte(terminal: Terminal, since: float, shown: float) -> float:
-    """When the burst of bytes began that showed the step at `shown`."""
-    first = shown
+def _first_byte(terminal: Terminal, since: float, visible_at: float) -> float:
+    """When the burst of bytes began that showed the step at `visible_at`."""
+    first = visible_at
     for at, _ in reversed(terminal.received):
-        if at > shown or at < since:
+        if at > visible_at or at < since:
             continue
         if first - at > BURST_SECONDS:
             break
@@ -420,7 +420,7 @@ def beside_others(writer: Writer, steps: int) -> dict[str, list[float]]:
                 continue
             with start() as terminal:
                 terminal.wait_quiet(1.0)
-                times[name] = appended(terminal, writer, steps, shown=writer.begin_shown).times
+                times[name] = appended(terminal, writer, steps, pattern=writer.start_pattern).times
                 steps += LINES
     return times
 

@@ -96,7 +96,7 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
 def _rows(folder: Path, rounds: int) -> Iterator[Row]:
     size = sum(path.stat().st_size for path in folder.rglob("*.jsonl")) / 1e6
     what = f"home of {size:,.0f} MB"
-    shown = min(_first_row(folder) for _ in range(rounds + 1))
+    seconds = min(_first_row(folder) for _ in range(rounds + 1))
     listed, counted, decoded, read, cold = (
         _best(way, folder, rounds) for way in ("list", "count", "decode", "read", "cold")
     )
@@ -109,7 +109,7 @@ def _rows(folder: Path, rounds: int) -> Iterator[Row]:
             ("read cold", cold),
         )
     )
-    yield timed(f"{what}: first rows in the app", shown * 1000, 3, references.empty_app())
+    yield timed(f"{what}: first rows in the app", seconds * 1000, 3, references.empty_app())
     beside = references.empty_app()
     detail = f"{listed.peak:.0f} MB at most"
     yield timed(f"  all {listed.sessions} sessions listed", listed.seconds * 1000, 20, beside, detail)

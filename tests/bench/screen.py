@@ -95,11 +95,11 @@ def first_paint(scale: int, rounds: int) -> Iterator[Row]:
 def _start(begin: Callable[[], Terminal], row: str) -> Start:
     """Start until a row shows, and on until everything is loaded."""
     with begin() as terminal:
-        shown = terminal.wait_for(row, timeout=60)
+        row_at = terminal.wait_for(row, timeout=60)
         terminal.wait_quiet(0.3, at_rest=False)
         frames = _frames(terminal.received)
         terminal.wait_for(LOADING, gone=True, timeout=180)
-        return Start((shown - terminal.started) * 1000, frames, len(terminal.output), peak(terminal))
+        return Start((row_at - terminal.started) * 1000, frames, len(terminal.output), peak(terminal))
 
 
 def _frames(received: list[Received]) -> int:

@@ -56,8 +56,8 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
         grouping = query.for_runs(text, now=NOW)
         grouping.select(runs, columns)
         ms = measured(lambda grouping=grouping: grouping.select(runs, columns), rounds)  # type: ignore[misc]
-        shown = text if len(text) < 30 else f"{text[:29]}…"
-        yield timed(f"{count} runs: {shown}", ms, _LIMIT, floor)
+        label = text if len(text) < 30 else f"{text[:29]}…"
+        yield timed(f"{count} runs: {label}", ms, _LIMIT, floor)
     first = measured(lambda: query.for_runs("timed out", now=NOW).select(runs), rounds)
     yield timed(f"{count} runs: the first word that is typed", first, 100, floor)
     ms = measured(lambda: query.facets(query.RUN_KEYS, runs), rounds)

@@ -43,14 +43,14 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
 def _opened(count: int, rounds: int) -> Iterator[Row]:
     """From `T` to the painted queue, all counted before; then from one cause to the next."""
     folder, times, downs = night(count), [], []
-    shown = rf"0 of {len(CAUSES)} causes reviewed(?:.*\n)+.*\bruns +lost"
+    pattern = rf"0 of {len(CAUSES)} causes reviewed(?:.*\n)+.*\bruns +lost"
     for _ in range(rounds):
         with screen.tracetui(folder) as terminal:
             terminal.wait_for(screen.A_RUN, timeout=60)
             terminal.wait_for(screen.LOADING, gone=True, timeout=180)
             terminal.wait_quiet(0.5)
             at = terminal.send("T")
-            times.append((terminal.wait_for(shown) - at) * 1000)
+            times.append((terminal.wait_for(pattern) - at) * 1000)
             terminal.wait_quiet(0.8)
             downs += [press(terminal, "down", quiet=0.1) for _ in range(4)]
     what = f"T on {count} runs, {count // FAILED} failed: the queue"

@@ -134,9 +134,9 @@ def test_each_session_is_listed_once_with_its_longest_copy_checkpoint_and_commit
 
 
 def test_show_has_every_checkpoint_and_grep_reads_the_log(filled: Shop, cli: Cli) -> None:
-    shown = cli("show", f"{filled.address}/{ONE}.jsonl", "--json").data
-    kept = json.dumps(shown)
-    assert f"commit:{filled.git('rev-parse', 'main')}" in shown["run"]["tags"]
+    document = cli("show", f"{filled.address}/{ONE}.jsonl", "--json").data
+    kept = json.dumps(document)
+    assert f"commit:{filled.git('rev-parse', 'main')}" in document["run"]["tags"]
     assert all(word in kept for word in ('"entire"', FIRST, SECOND))
     assert "Round totals" in cli("grep", "Round totals", filled.address).text
     assert cli("stats", filled.address).status == 0
@@ -145,9 +145,9 @@ def test_show_has_every_checkpoint_and_grep_reads_the_log(filled: Shop, cli: Cli
 
 def test_blame_names_the_session_of_the_only_checkpoint_with_the_commit(filled: Shop, cli: Cli, tmp_path: Path) -> None:
     filled.git("worktree", "add", "-q", str(tmp_path / "tree"), "main")
-    shown = cli("blame", "HEAD", "--repo", str(tmp_path / "tree"), "--traces", filled.address, "--json").data
-    assert shown["commit"]["rung"] == "commit"
-    assert shown["commit"]["run"] == f"{filled.address}/{ONE}.jsonl"
+    document = cli("blame", "HEAD", "--repo", str(tmp_path / "tree"), "--traces", filled.address, "--json").data
+    assert document["commit"]["rung"] == "commit"
+    assert document["commit"]["run"] == f"{filled.address}/{ONE}.jsonl"
 
 
 def test_a_session_of_several_parts_is_joined(shop: Shop) -> None:

@@ -181,7 +181,7 @@ def test_the_selected_run_is_bold_and_selects_its_side_of_the_fork() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "shown"),
+    ("arguments", "expected"),
     [
         ((1, 2), ["1", "2"]),
         (({"from": "JFK", "day": 20}, {"from": "JFK", "day": 21}), ["q.day=20", "q.day=21"]),
@@ -190,15 +190,15 @@ def test_the_selected_run_is_bold_and_selects_its_side_of_the_fork() -> None:
     ],
 )
 def test_branches_with_the_same_tool_show_the_argument_that_differs(
-    arguments: Sequence[object], shown: list[str]
+    arguments: Sequence[object], expected: list[str]
 ) -> None:
     runs = [calls(f"run-{i}", ["first", argument]) for i, argument in enumerate(arguments)]
     tree = run_tree([trial(run) for run in runs], {run.summary.ref: run for run in runs}.get)
     labels = {step.run: label for step, label in fork_arguments(tree).items()}
-    assert [labels[0], labels[1]] == shown
+    assert [labels[0], labels[1]] == expected
     rows = rows_of(tree)
     drawn = text(rows, 2) + text(rows, 3)
-    assert all(label in drawn for label in shown)
+    assert all(label in drawn for label in expected)
 
 
 def test_branches_with_different_tools_show_their_own_arguments() -> None:

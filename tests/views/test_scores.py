@@ -37,7 +37,7 @@ PLAIN = run("plain", OK)
 
 
 @pytest.mark.parametrize(
-    ("shown", "sign", "status", "outcome", "cell"),
+    ("scored", "sign", "status", "outcome", "cell"),
     [
         (RIGHT, "✓", "ok", "passed", "✓ 1"),
         (WRONG, "⊗", "wrong answer", "wrong answer", "⊗ 0"),
@@ -54,9 +54,9 @@ PLAIN = run("plain", OK)
         ),
     ],
 )  # fmt: skip
-def test_signs_and_words(shown: RunSummary, sign: str, status: str, outcome: str, cell: str) -> None:
-    assert run_sign(shown, shown.status)[0] == sign
-    assert (status_word(shown), outcome_word(shown), score_cell(shown)) == (status, outcome, cell)
+def test_signs_and_words(scored: RunSummary, sign: str, status: str, outcome: str, cell: str) -> None:
+    assert run_sign(scored, scored.status)[0] == sign
+    assert (status_word(scored), outcome_word(scored), score_cell(scored)) == (status, outcome, cell)
 
 
 def test_a_wrong_answer_has_its_own_ascii_sign() -> None:

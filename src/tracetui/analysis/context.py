@@ -548,7 +548,9 @@ class Chain:
                 remaining -= cut
                 changed[id(entry)] = msgspec.structs.replace(entry, tokens=entry.tokens - cut, exact=False)
                 self._hold((entry.content, entry.file), -cut)
-        self.entries = [shown for entry in self.entries if (shown := changed.get(id(entry), entry)).tokens]
+        self.entries = [
+            current_entry for entry in self.entries if (current_entry := changed.get(id(entry), entry)).tokens
+        ]
         return tokens - remaining
 
     def _replace(self, entries: list[_Entry]) -> None:

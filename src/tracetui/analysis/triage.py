@@ -654,14 +654,14 @@ def arrange_causes(
 
     `verdict_of` returns None for a cause without a verdict.
     """
-    shown = [cause for cause in causes if not arrangement.new or cause.is_new(now)]
+    selected = [cause for cause in causes if not arrangement.new or cause.is_new(now)]
     if arrangement.sort != CAUSES.sort or arrangement.reverse:
-        shown.sort(key=_SORT_KEYS[arrangement.sort], reverse=arrangement.reverse)
+        selected.sort(key=_SORT_KEYS[arrangement.sort], reverse=arrangement.reverse)
     if arrangement.group == "none":
-        return sections(shown)
+        return sections(selected)
     label = _label_of(arrangement.group, now, verdict_of)
     by_label: dict[str, list[Group]] = {}
-    for cause in shown:
+    for cause in selected:
         by_label.setdefault(label(cause), []).append(cause)
     items: list[CauseItem] = []
     for name, members in by_label.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tracetui.analysis.diff_words import describe
+from tracetui.analysis.diff_description import describe
 from tracetui.cli.failing import complain_of
 from tracetui.cli.output import complain, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_place, add_redact

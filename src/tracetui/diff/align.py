@@ -265,7 +265,7 @@ CELLS: Final = 50_000
 _CHAT: Final = Operation.CHAT
 _NUMBERS: Final = {id(operation): number for number, operation in enumerate(Operation)}
 """Operations as small integers, which hash much faster than enumeration members."""
-WORDS: Final = frozenset({Operation.CHAT, Operation.TURN})
+WORDED_OPERATIONS: Final = frozenset({Operation.CHAT, Operation.TURN})
 """Operations with a model's wording as output, which differs in an imitation."""
 _GRAPH: Final = frozenset({Operation.NODE, Operation.ROUTE})
 
@@ -325,7 +325,7 @@ def _evidence(a: Sequence[Span], b: Sequence[Span]) -> str:
 
 def _actions(spans: Sequence[Span]) -> list[int]:
     """Positions of all spans except model turns."""
-    return [i for i, span in enumerate(spans) if span.operation not in WORDS]
+    return [i for i, span in enumerate(spans) if span.operation not in WORDED_OPERATIONS]
 
 
 def _keys(spans: Sequence[Span], by: str) -> list[Hashable]:

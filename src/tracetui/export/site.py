@@ -128,15 +128,15 @@ class Site:
 
     def _stub(self, run: RunSummary, reason: str) -> Iterator[bytes]:
         redactor = self._redactor()
-        shown = run if redactor is None else masked_summary(run, redactor)
+        masked_run = run if redactor is None else masked_summary(run, redactor)
         masked_reason = reason if redactor is None else redactor.header(reason)
         blocks: list[Block] = [
-            Heading(1, run_label(shown)),
+            Heading(1, run_label(masked_run)),
             Facts(self._home()),
             Prose(one_line(masked_reason)),
             Prose(_address(run)),
         ]
-        return page_of(blocks, "html", redactor, run_label(shown))
+        return page_of(blocks, "html", redactor, run_label(masked_run))
 
     def _run(self, run: RunSummary) -> Iterator[bytes]:
         return export_run(self._read(run.ref), "html", self._redactor(), links=list(self._links(run.ref)))
@@ -175,7 +175,7 @@ class Site:
         if content.matrix.tasks:
             links.append(Link(Clean(f"tasks: {grouped(len(content.matrix.tasks))}"), "", "tasks.html"))
         diffs = [
-            Link(one_line(f"{run_label(self._shown(pair.replay, redactor))} {pair.replay.id}: {pair.relation}", 120),
+            Link(one_line(f"{run_label(self._masked(pair.replay, redactor))} {pair.replay.id}: {pair.relation}", 120),
                  "", f"diffs/{self._runs[pair.replay.ref]}")
             for pair in self._pairs
         ]  # fmt: skip
@@ -197,19 +197,19 @@ class Site:
         if self._left_out:
             yield f"{grouped(self._left_out)} pages were left out: the site has reached its limit of {size(MAX_BYTES)}."
 
-    def _shown(self, run: RunSummary, redactor: Redactor | None) -> RunSummary:
+    def _masked(self, run: RunSummary, redactor: Redactor | None) -> RunSummary:
         return run if redactor is None else masked_summary(run, redactor)
 
     def _row(self, run: RunSummary, pages: Pages, redactor: Redactor | None) -> Sequence[Cell]:
-        shown = self._shown(run, redactor)
-        name, used = run_label(shown), tokens_of(run.usage)
-        error = shown.first_error
-        result = error.text if run.failed and error is not None else shown.result or shown.prompt
+        masked_run = self._masked(run, redactor)
+        name, used = run_label(masked_run), tokens_of(run.usage)
+        error = masked_run.first_error
+        result = error.text if run.failed and error is not None else masked_run.result or masked_run.prompt
         cause, (sign, style) = self._causes.get(run.ref), run_sign(run, run.status)
         return (
             Link(name, "", pages[run.ref]) if run.ref in pages else name,
             Styled(Clean(f"{sign} {' · '.join(ending_words(run, time.time()))}"), style),
-            score_cell(shown) if run.scores else Clean(""),
+            score_cell(masked_run) if run.scores else Clean(""),
             one_line(result, 120),
             Clean("") if run.duration_ms is None else duration(run.duration_ms),
             Clean("") if run.steps is None else grouped(run.steps),

@@ -98,7 +98,7 @@ def story_blocks(run: Run, *, full: bool = False) -> Iterator[Block]:
     page = _Page(run, rows, full=full, room=None if full else _LINE)
     lines: list[Clean] = []
     before = None
-    for entry in page.shown:
+    for entry in page.listed:
         if entry.what != "turn" or entry.depth:
             lines.append(page.text(entry))
             continue
@@ -203,7 +203,7 @@ class _Page:
         """How many contents were left out, in words; empty: none."""
 
     @property
-    def shown(self) -> Iterator[Entry]:
+    def listed(self) -> Iterator[Entry]:
         """The rows within the limits; counts the others."""
         entries = self._rows.entries
         limited = not self._full and len(entries) > _MAX_HEAD + _MAX_TAIL
@@ -244,7 +244,7 @@ class _Page:
         """All turns with their rows."""
         before = None
         open_lanes: list[int] = []
-        for entry in self.shown:
+        for entry in self.listed:
             while open_lanes and open_lanes[-1] >= entry.depth:
                 open_lanes.pop()
                 yield "</div></details>\n"

@@ -499,10 +499,10 @@ def run_tree_job(
         for fork in tree.forks:
             decisive_at.append(tree.trials_to_decide(fork))
             yield Step()
-        shown = _masked(tree, redactor)
-        arguments = fork_arguments(shown)
+        masked_tree = _masked(tree, redactor)
+        arguments = fork_arguments(masked_tree)
         numbers = tuple(i for i, trial in enumerate(chosen, 1) if trial.run.ref in runs)
-        result = TreeResult(shown, arguments, tuple(decisive_at), numbers, texts, len(trials) - len(chosen))
+        result = TreeResult(masked_tree, arguments, tuple(decisive_at), numbers, texts, len(trials) - len(chosen))
 
     return Job("run tree", len(chosen), work, lambda: result)
 

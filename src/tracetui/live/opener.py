@@ -173,8 +173,8 @@ class Opener:
         self._delivered = run.revision
         span = run.span(span_id) if span_id is not None else None
         began = time.perf_counter()
-        shown = () if span is None else filter(None, (span, call_before(run, span)))
-        bodies = [(span, run.load(span)) for span in shown]
+        spans = () if span is None else filter(None, (span, call_before(run, span)))
+        bodies = [(span, run.load(span)) for span in spans]
         self._body_seconds = time.perf_counter() - began if bodies else self._body_seconds
         assessment = at_once(run) if asked else None
         with self._mailbox.open(asked=asked) as mail:

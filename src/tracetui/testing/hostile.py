@@ -166,11 +166,11 @@ def _kinds(records: list[Any]) -> Iterator[tuple[Any, Any, int]]:
 
 def _nulled(records: list[Any]) -> list[Any]:
     """The records with null for every leaf."""
-    again: list[Any] = json.loads(json.dumps(records))
-    for where, key in places(again):
+    nulled: list[Any] = json.loads(json.dumps(records))
+    for where, key in places(nulled):
         if not isinstance(where[key], dict | list):
             where[key] = None
-    return again
+    return nulled
 
 
 def _marked(records: list[Any], document: bool) -> bytes:

@@ -52,8 +52,10 @@ _SAFE_FIELDS: Final = frozenset({"pane", "zoom", "tab", "sort", "group"})
 def describe(state: Struct) -> str:
     """Describe a state in one line, without paths, ids, queries or other text from traces or the user."""
     fields = ((name, getattr(state, name)) for name in state.__struct_fields__)
-    shown = (f"{name}={_describe_value(name, value)}" for name, value in fields if value not in (None, "", (), False))
-    return f"{type(state).__name__}({', '.join(shown)})"
+    fields_text = (
+        f"{name}={_describe_value(name, value)}" for name, value in fields if value not in (None, "", (), False)
+    )
+    return f"{type(state).__name__}({', '.join(fields_text)})"
 
 
 def _describe_value(name: str, value: object) -> str:

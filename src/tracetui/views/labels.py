@@ -289,8 +289,8 @@ def _writers(writers: tuple[str, ...], most: int) -> str:
 def empty(roots: Sequence[str], stage: str, query: str, have_runs: bool) -> list[Line]:
     """An empty run list: scanning, filtered, or no traces."""
     if have_runs:
-        shown = [Piece(Clean("No runs match "), "text bold"), Piece(one_line(query or "the filter", 60), "hit")]
-        return [(), tuple(shown), (), (*_key("Esc", " clear the filter"),)]
+        headline = [Piece(Clean("No runs match "), "text bold"), Piece(one_line(query or "the filter", 60), "hit")]
+        return [(), tuple(headline), (), (*_key("Esc", " clear the filter"),)]
     if stage:
         return [(), (Piece(Clean("scanning …"), "dim"),)]
     count = len(registry.names())
@@ -341,8 +341,8 @@ def excerpt_rows(
 ) -> tuple[ListRows, int]:
     """(Rows, row of the mark) of `data`, which begins at byte `offset` of a file of `file_size` bytes."""
     lines: list[Line] = []
-    shown = f"bytes {grouped(offset)} to {grouped(offset + len(data))} of {size(file_size)}"
-    lines.append((Piece(Clean(shown if data else "empty file"), "dim"),))
+    extent = f"bytes {grouped(offset)} to {grouped(offset + len(data))} of {size(file_size)}"
+    lines.append((Piece(Clean(extent if data else "empty file"), "dim"),))
     before, after = (data, b"") if at is None else (data[:at], data[at:])
     lines += _text(before, "text", width)
     marked = len(lines) - 1
@@ -521,7 +521,7 @@ _SIGNS: Final = {
     RunState.INTERRUPTED: (Status.CANCELLED, "sec"),
 }
 """For the state of a session: the status that the sign is for, and the style."""
-_WORDS: Final = {RunState.STALLED: State.STALLED.value, RunState.WAITING: "waiting for you"}
+_STATE_LABELS: Final = {RunState.STALLED: State.STALLED.value, RunState.WAITING: "waiting for you"}
 """Words of the screen, where they differ."""
 
 
@@ -548,7 +548,7 @@ class Standing(NamedTuple):
     """Status that the sign is for."""
     sign: Clean
     style: str
-    words: Clean
+    label: Clean
     """``ok``, ``wrong answer``, ``stalled?``, ``~running: Bash 3m``, ``stalled? Bash, 37m``, ``~waiting for you``."""
     by_last_event: bool
     """Whether it is inferred from the last event: the state of a session or of an open call."""
@@ -560,9 +560,9 @@ class Standing(NamedTuple):
         return not self.by_last_event or run.status_source not in (None, StatusSource.DERIVED)
 
     @property
-    def word(self) -> str:
-        """The words without the open call."""
-        return re.split(r": |(?<=\?) ", self.words, maxsplit=1)[0]
+    def short_label(self) -> str:
+        """The label without the open call."""
+        return re.split(r": |(?<=\?) ", self.label, maxsplit=1)[0]
 
 
 StandingOf = Callable[[RunSummary, Glyphs], Standing]
@@ -591,7 +591,7 @@ def status_now(run: RunSummary, state: State) -> Status:
 def session_words(current: CurrentState, *, sign: str = "~") -> Clean:
     """The state of a session: ``~running: Bash 3m``. The sign marks it as inferred, as it does times."""
     state = current.state or RunState.UNKNOWN
-    word = _WORDS.get(state, state.value)
+    word = _STATE_LABELS.get(state, state.value)
     if not current.call:
         return Clean(f"{sign}{word}")
     colon, comma = ("", ",") if word.endswith("?") else (":", "")

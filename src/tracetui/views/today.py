@@ -249,7 +249,7 @@ class TodayRows:
                 strict=True,
             )
         ]
-        shown = (
+        chosen = (
             "status",
             "name",
             "result",
@@ -263,7 +263,7 @@ class TodayRows:
             [*chain(*sections)] if groups is None else groups,
             now=now,
             glyphs=glyphs,
-            chosen=shown,
+            chosen=chosen,
             sorted_by=sorted_by,
             state_of=state_of,
             message_of=message_of,

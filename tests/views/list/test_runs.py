@@ -26,7 +26,7 @@ def row(run: RunSummary, width: int = 80) -> str:
 
 
 @pytest.mark.parametrize(
-    ("known", "shown"),
+    ("known", "cell"),
     [
         ({"status": Status.OK}, "count the lines in notes.txt"),
         ({"status": Status.UNKNOWN, "deep": True}, "count the lines in notes.txt"),
@@ -40,14 +40,14 @@ def row(run: RunSummary, width: int = 80) -> str:
         ({"status": Status.OK, "result": "goal met 2/2"}, "goal met 2/2  count the"),
     ],
 )
-def test_the_prompt_is_visible_on_eighty_columns(known: dict[str, Any], shown: str) -> None:
+def test_the_prompt_is_visible_on_eighty_columns(known: dict[str, Any], cell: str) -> None:
     text = row(make_summary(prompt=ASKED, **known))
-    assert shown in text
+    assert cell in text
     assert text.count("count the") == 1
 
 
 @pytest.mark.parametrize(
-    ("name", "parent", "shown"),
+    ("name", "parent", "label"),
     [
         ("tides", None, "tides dover #2"),
         ("tides_of_the_channel", None, "tides_of_the_channel dover #2"),
@@ -55,10 +55,10 @@ def test_the_prompt_is_visible_on_eighty_columns(known: dict[str, Any], shown: s
         ("tides", "p", "  dover #2"),
     ],
 )
-def test_a_top_level_run_shows_its_name_and_label(name: str, parent: str | None, shown: str) -> None:
+def test_a_top_level_run_shows_its_name_and_label(name: str, parent: str | None, label: str) -> None:
     run = make_summary(label="dover #2", parent=parent).replace(name=name)
     above = run.replace(id="p", parent=None, ref=replace(run.ref, path="/traces/p.json"))
-    assert shown in texts(RunRows([above, run], now=1_763_730_600.0), 80)[1]
+    assert label in texts(RunRows([above, run], now=1_763_730_600.0), 80)[1]
 
 
 def test_a_narrow_fork_shows_its_prompt_instead_of_its_original() -> None:

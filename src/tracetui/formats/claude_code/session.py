@@ -111,10 +111,10 @@ class Response(OpenRow, gc=False):
         if usage is not None:
             self.usage = usage if self.usage is None else self.usage.largest(usage)
 
-    def show(self, shown: str | None, *, is_text: bool) -> None:
+    def show(self, text: str | None, *, is_text: bool) -> None:
         """Take a text or a thought for the preview."""
-        if shown and (not self.preview or (is_text and not self.has_text)):
-            self.preview, self.has_text = shown[:PREVIEW], is_text
+        if text and (not self.preview or (is_text and not self.has_text)):
+            self.preview, self.has_text = text[:PREVIEW], is_text
 
 
 class Agent(BranchedConversation):

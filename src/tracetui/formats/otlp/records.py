@@ -570,9 +570,9 @@ def event_of(record: dict[str, Any]) -> Event:
     body = value_of(record.get("body"))
     for key, value in (body if isinstance(body, dict) else {} if body is None else {"body": body}).items():
         add_field(attrs, key, value)
-    shown = ("traceId", "trace_id", "spanId", "span_id", "attributes", "body")
+    excluded = ("traceId", "trace_id", "spanId", "span_id", "attributes", "body")
     names = _EVENT_NAMES if named(record, *_EVENT_NAMES) == name else ()
-    return Event(name, nanoseconds(named(record, *_TIMES)), attrs, without(record, *shown, *names))
+    return Event(name, nanoseconds(named(record, *_TIMES)), attrs, without(record, *excluded, *names))
 
 
 def events_at(file: File, refs: Sequence[RecordRef]) -> list[Event]:

@@ -23,9 +23,9 @@ from tracetui.formats.penelope.records import (
     RESULT,
     TURNS,
     Configuration,
+    CriterionEvaluation,
     Evaluation,
     Findings,
-    Judged,
     Model,
     Spent,
     Stats,
@@ -88,7 +88,7 @@ class Test:
         self.word = result.status or None
         evaluation = result.goal_evaluation or Evaluation()
         self.evaluation = merged(Findings, evaluation, evaluation.details)  # early ones keep most of it there
-        self.criteria: list[Judged] = []
+        self.criteria: list[CriterionEvaluation] = []
         for i, item in enumerate(self.evaluation.criteria_evaluations or ()):
             if item is None or item.criterion is None:
                 outline.note(f"goal_evaluation.criteria_evaluations[{i}]", "not a criterion")
@@ -309,11 +309,11 @@ def run_body(test: Test, error: FirstError | None) -> RunBody:
     criteria = tuple(map(_criterion, test.criteria))
     evaluation = attributes.pop("goal_evaluation", {})
     if isinstance(evaluation, dict):  # fields not shown below
-        shown = ["reason"] if isinstance(evaluation.get("reason"), str) else []
+        excluded = ["reason"] if isinstance(evaluation.get("reason"), str) else []
         listed = evaluation.get("criteria_evaluations")
         if isinstance(listed, list) and len(listed) == len(criteria) and all(map(_shows_all, criteria, listed)):
-            shown.append("criteria_evaluations")
-        evaluation = without(evaluation, *shown)
+            excluded.append("criteria_evaluations")
+        evaluation = without(evaluation, *excluded)
     if evaluation != {}:
         attributes["goal_evaluation"] = evaluation
     used = len(turns) if test.result.turns_used is None else test.result.turns_used
@@ -333,7 +333,7 @@ def run_body(test: Test, error: FirstError | None) -> RunBody:
     )
 
 
-def _criterion(item: Judged) -> Criterion:
+def _criterion(item: CriterionEvaluation) -> Criterion:
     turns = (
         int(turn) if isinstance(turn, str) and _DIGITS.fullmatch(turn) else turn for turn in item.relevant_turns or ()
     )
@@ -343,13 +343,15 @@ def _criterion(item: Judged) -> Criterion:
 
 def _shows_all(criterion: Criterion, item: Any) -> bool:
     """Whether the criterion has all fields of `item`."""
-    shown = {
+    parsed_fields = {
         "criterion": criterion.text,
         "met": criterion.met,
         "evidence": criterion.evidence,
         "relevant_turns": [*criterion.steps],
     }
-    return isinstance(item, dict) and all(name in shown and same(shown[name], item[name]) for name in item)
+    return isinstance(item, dict) and all(
+        name in parsed_fields and same(parsed_fields[name], item[name]) for name in item
+    )
 
 
 def _metric(name: str, value: Any) -> Metric:
@@ -359,7 +361,7 @@ def _metric(name: str, value: Any) -> Metric:
     score, threshold = _number(value.get("score")), _number(value.get("threshold"))
     passed, reason = boolean(value.get("is_successful")), string(value.get("reason"))
     typed = {"score": score, "threshold": threshold, "is_successful": passed, "reason": reason}
-    details = without(value, *(key for key, shown in typed.items() if shown is not None))
+    details = without(value, *(key for key, typed_value in typed.items() if typed_value is not None))
     return Metric(name, score, threshold, passed, reason or "", details or None)
 
 

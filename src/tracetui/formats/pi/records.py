@@ -156,8 +156,8 @@ class Outside(Message):
 
     def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
         session.go_on()
-        shown = as_typed(text_in(self.content)) or self.summary or ""
-        session.add(_outside(self.title, ident, self.began(when), shown, self.custom_type, line))
+        preview = as_typed(text_in(self.content)) or self.summary or ""
+        session.add(_outside(self.title, ident, self.began(when), preview, self.custom_type, line))
 
 
 class User(Message, tag="user"):
@@ -264,9 +264,9 @@ class ToolResult(Message, tag="toolResult"):
         status, source, error = self.outcome()
         if call is None:
             facts = {"operation": EXECUTE_TOOL, "status": status, "status_source": source, "error": error}
-            shown = text_in(_content.value(self.content))[:PREVIEW]
+            preview = text_in(_content.value(self.content))[:PREVIEW]
             name, usage = self.tool_name or "toolResult", usage_of(self.usage)
-            session.add(row(ident, name, when, line, usage=usage, preview=shown, **facts))
+            session.add(row(ident, name, when, line, usage=usage, preview=preview, **facts))
             return
         session.notes = None
         stated = self.details.duration_ms if isinstance(self.details, Details) else None
@@ -294,8 +294,8 @@ class BashExecution(Message, tag="bashExecution"):
             status, source = (ERROR if code else OK), EXIT
             error = _exit(code, self.output or "") if code else None
         facts = {"operation": EXECUTE_TOOL, "status": status, "status_source": source, "error": error}
-        shown = (self.command or "")[:PREVIEW]
-        session.add(row(ident, "bash", when, line, preview=shown, note="by the user", **facts))
+        command = (self.command or "")[:PREVIEW]
+        session.add(row(ident, "bash", when, line, preview=command, note="by the user", **facts))
 
 
 class OtherMessage(Struct, gc=False):
@@ -416,8 +416,8 @@ class CustomMessage(Entry, tag="custom_message"):
 
     def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
         session.go_on()
-        shown = as_typed(text_in(self.content))
-        session.add(_outside("custom message", ident, when, shown, self.custom_type, line))
+        preview = as_typed(text_in(self.content))
+        session.add(_outside("custom message", ident, when, preview, self.custom_type, line))
 
 
 class BranchSummary(Entry, tag="branch_summary"):
@@ -478,11 +478,11 @@ SCHEMA: Final = Schema[Any](
 
 
 def _outside(
-    title: str, ident: str, when: float | None, shown: str, kind: str | None, line: Line, usage: Usage | None = None
+    title: str, ident: str, when: float | None, preview: str, kind: str | None, line: Line, usage: Usage | None = None
 ) -> Span:
     """A prompt, or a message of the program or an extension."""
     facts = {"operation": MESSAGE, "usage": usage, "note": (kind or "")[:PREVIEW], **DONE}
-    return row(ident, title, when, line, preview=shown[:PREVIEW], **facts)
+    return row(ident, title, when, line, preview=preview[:PREVIEW], **facts)
 
 
 def _preview(content: Content) -> tuple[str, bool]:

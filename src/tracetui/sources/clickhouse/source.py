@@ -780,10 +780,10 @@ class RowsFile(BaseFile):
 def batches(traces: Sequence[tuple[str, int]], most_spans: int) -> list[str]:
     """Return the first of some traces (id, spans), at least one, that have so many spans together."""
     chosen: list[str] = []
-    left = most_spans
+    remaining = most_spans
     for trace, spans in traces:
-        left -= spans
-        if chosen and left < 0:
+        remaining -= spans
+        if chosen and remaining < 0:
             break
         chosen.append(trace)
     return chosen

@@ -285,7 +285,7 @@ class RunList(LineView):
             rows,
             key=key,
             title=arrangement_title(self.arrangement, self.arrangement.query, ungrouped="day"),
-            title_right=self._shown(rows, len(app.store.runs)),
+            title_right=self._match_count(rows, len(app.store.runs)),
             heading=self._heading_for,
         )
         if self._shown_as != self.arrangement:
@@ -466,8 +466,8 @@ class RunList(LineView):
     def columns(self) -> list[str]:
         """The columns that are shown."""
         width, rows = max(1, self.outer_size.width - 2), self.rows
-        shown = rows.columns(width) if isinstance(rows, runs.RunRows) else columns_for(width)
-        return [name for name, _ in shown]
+        columns = rows.columns(width) if isinstance(rows, runs.RunRows) else columns_for(width)
+        return [name for name, _ in columns]
 
     @property
     def chosen_width(self) -> int:
@@ -595,7 +595,7 @@ class RunList(LineView):
         else:
             self.move_to(row)
 
-    def _shown(self, rows: runs.RunRows, total: int) -> Line:
+    def _match_count(self, rows: runs.RunRows, total: int) -> Line:
         if not self.arrangement.query and not self.arrangement.failures:
             return ()
         return (Piece(Clean(f"{rows.runs}"), "sec"), Piece(Clean(f"/{total} shown"), "dim"))

@@ -539,8 +539,8 @@ class FilesScreen(RecordedScreen):
             super()._show_preview()
 
     def rows_of(self, result: EffectsResult) -> EffectRows:
-        shown, toggled, glyphs = self.matching(result).files, self.effects.toggled, self.app.look.glyphs
-        return file_rows(shown, toggled, self._people, glyphs, self.arrangement)
+        files, toggled, glyphs = self.matching(result).files, self.effects.toggled, self.app.look.glyphs
+        return file_rows(files, toggled, self._people, glyphs, self.arrangement)
 
     def items(self, result: EffectsResult) -> Collection[object]:
         return result.files.files
@@ -564,8 +564,8 @@ class AuditScreen(RecordedScreen):
     hints = (("↵", "open the step"), ("]r", "next finding"), ("Space", "allow"))
 
     def rows_of(self, result: EffectsResult) -> EffectRows:
-        shown, toggled, glyphs = self.matching(result).audit, self.effects.toggled, self.app.look.glyphs
-        return audit_rows(shown, toggled, self._people, self._is_allowed, glyphs, self.arrangement)
+        audit, toggled, glyphs = self.matching(result).audit, self.effects.toggled, self.app.look.glyphs
+        return audit_rows(audit, toggled, self._people, self._is_allowed, glyphs, self.arrangement)
 
     def items(self, result: EffectsResult) -> Collection[object]:
         return result.audit.findings

@@ -27,7 +27,7 @@ from tracetui.ui.panes.run_view import RunView, SilenceStrip
 from tracetui.ui.panes.steps import Steps
 from tracetui.ui.screens.base import RunsScreen, Scope
 from tracetui.ui.state import MainState, SearchTarget
-from tracetui.ui.widgets.frame import Shown, footer, header, idle, sentence
+from tracetui.ui.widgets.frame import ListedRuns, footer, header, idle, sentence
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.views.list.columns import hidden_columns
@@ -204,8 +204,8 @@ class MainScreen(RunsScreen):
     @property
     def settled(self) -> bool:
         """Whether everything requested is shown."""
-        shown = self.ready_to_paint and self.runs.settled and self.app.causes.settled
-        return shown and (self.state.ref is None or self.run_view.settled)
+        lists_settled = self.ready_to_paint and self.runs.settled and self.app.causes.settled
+        return lists_settled and (self.state.ref is None or self.run_view.settled)
 
     # ---- the cursor
 
@@ -293,15 +293,15 @@ class MainScreen(RunsScreen):
         app, width, glyphs = self.app, self.size.width or self.app.size.width, self.app.look.glyphs
         run, open_ = (self.app.store.summary(self.state.ref), self.steps.run) if self.state.level else (None, None)
         rows = self.runs.filtered
-        shown = Shown(rows.overview, rows.failed) if rows is not None else None
+        listed = ListedRuns(rows.overview, rows.failed) if rows is not None else None
         vitals = app.liveness.vitals(
             self.app.store.summary(self.state.ref), self.steps.run, rows.unended if rows is not None else None
         )
         spent = self.runs.spent
-        self._header.show(*header(app.roots, self.app.store, glyphs, vitals, run, width, spent=spent, shown=shown))
+        self._header.show(*header(app.roots, self.app.store, glyphs, vitals, run, width, spent=spent, listed=listed))
         message = self.status_message or app.liveness.alert(open_, width, glyphs)
         causes = app.causes.grouping_of_all() if app.stage != "list" else None
-        self._sentence.show(message or sentence(self.app.store, app, vitals, run, self.steps, causes, width, shown))
+        self._sentence.show(message or sentence(self.app.store, app, vitals, run, self.steps, causes, width, listed))
         commands = app.comparisons.available_commands(
             app.commands if self.pane == RUNS else self.run_view.with_current_labels(app.commands), self.state.ref
         )

@@ -345,13 +345,13 @@ class TasksScreen(BaseScreen):
 
     def action_open(self) -> None:
         """Open the run tree of the task, with the run under the cell cursor selected."""
-        task, shown = self.tasks.current_task, self._matrix
-        if task is not None and shown is not None:
+        task, matrix = self.tasks.current_task, self._matrix
+        if task is not None and matrix is not None:
             self.app.show_run_tree(
                 task.trials,
                 title=task.name,
                 selected=self.ref,
-                by_chance=decisive_by_chance(shown.tasks),
+                by_chance=decisive_by_chance(matrix.tasks),
                 merged=self.merged_ahead,
             )
 

@@ -421,7 +421,7 @@ class TriageScreen(RunsScreen):
         decided, reviewed = self._review
         causes, width = len(grouping.groups), self.app.size.width
         whose = zip(grouping.whose, _WHOSE_STYLES, strict=True)
-        facts = [Piece(Clean(words), style) for words, style in whose if words]
+        facts = [Piece(Clean(label), style) for label, style in whose if label]
         if new := grouping.new_since(self.app.clock() - NEW_SECONDS):
             facts.append(Piece(Clean(f"{grouped(new)} new since yesterday"), "text bold"))
         facts.append(Piece(Clean(f"{grouped(decided)} of {quantity(causes, 'cause')} reviewed"), "text bold"))

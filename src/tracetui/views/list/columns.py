@@ -245,20 +245,20 @@ def _cells(names: Collection[str]) -> int:
 
 def _fitting_columns(width: int, chosen: Sequence[str], name: int) -> list[tuple[str, int]]:
     """The chosen columns that fit: whole columns are dropped before a name is cut."""
-    shown = [*(key for key in FIXED if key not in chosen), *(key for key in chosen if key in COLUMNS)]
+    visible = [*(key for key in FIXED if key not in chosen), *(key for key in chosen if key in COLUMNS)]
     wanted = max(_MIN_NAME, min(name, _NAMES[-1]))
     least = {"name": wanted, "result": _MIN_RESULT}
     for dropped in _BY_LOSS:
-        if _cells(shown) + sum(least[key] for key in least if key in shown) <= width:
+        if _cells(visible) + sum(least[key] for key in least if key in visible) <= width:
             break
-        if dropped.name in shown:
-            shown.remove(dropped.name)
-    room = max(_MIN_NAME, width - _cells(shown))
-    if "result" not in shown:
-        return [(key, COLUMNS[key].cells or room) for key in shown]
+        if dropped.name in visible:
+            visible.remove(dropped.name)
+    room = max(_MIN_NAME, width - _cells(visible))
+    if "result" not in visible:
+        return [(key, COLUMNS[key].cells or room) for key in visible]
     size = max(_MIN_NAME, min(wanted, room - _MIN_RESULT))
     sizes = {"name": size, "result": room - size}
-    return [(key, COLUMNS[key].cells or sizes[key]) for key in shown]
+    return [(key, COLUMNS[key].cells or sizes[key]) for key in visible]
 
 
 _GOOD_RESULT: Final = 30

@@ -202,13 +202,13 @@ class RunRows:
 
     def wanted_width(self, first: int, count: int) -> int:
         """Cells at which the results of these rows are not cut, a multiple of 8; at most `WIDEST`."""
-        shown = [item for item in self._items[first : first + count] if not isinstance(item, tuple)]
-        if any(isinstance(item, Problem) for item in shown):
+        visible = [item for item in self._items[first : first + count] if not isinstance(item, tuple)]
+        if any(isinstance(item, Problem) for item in visible):
             return WIDEST
         result = max(
             (
                 width_of(cell)
-                for run in shown
+                for run in visible
                 if isinstance(run, RunSummary)
                 for cell in self._cells(run, [("result", WIDEST)])
             ),

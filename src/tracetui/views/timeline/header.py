@@ -92,7 +92,7 @@ def _verdict(run: Run, glyphs: Glyphs, state: State, now: float | None) -> list[
     pieces = [Piece(standing.sign, style), Piece(name, f"{style} bold" if loud else "text bold")]
     if summary.status is Status.ERROR:
         return [*pieces, *_failure(run, glyphs)]
-    pieces.append(Piece(Clean(f" {standing.words}"), style))
+    pieces.append(Piece(Clean(f" {standing.label}"), style))
     if summary.scores:
         pieces.append(Piece(Clean(f" {glyphs.dot} {score_cell(summary, glyphs)}"), style if summary.failed else "text"))
     if summary.status_word and summary.status_word.lower() != summary.status.value:
