@@ -31,7 +31,7 @@ from tracetui.analysis.writings import Match, Writings, value_in
 from tracetui.cli.reading import listing_of, source_of
 from tracetui.live.load import read_run
 from tracetui.model import Body, Operation, Run, Span, Status
-from tracetui.views.links import link_words
+from tracetui.views.links import link_text
 
 FORMATS = Path(__file__).parents[1] / "formats"
 
@@ -331,7 +331,7 @@ def test_links_name_no_cause(phrase: str, tmp_path: Path) -> None:
     passed = [trial(tmp_path, *PASSED, name=f"t__{i}", passed=True) for i in (1, 2)]
     links = [*links_of(run), *trial_links(run, passed), origin_of(run, "4.1", "1250").first]
     assert links
-    assert not any(phrase in link_words(run, link).lower() for link in links)
+    assert not any(phrase in link_text(run, link).lower() for link in links)
 
 
 # ---- bounds

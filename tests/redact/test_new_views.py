@@ -23,7 +23,7 @@ from tracetui.model.masked import masked_bodies, masked_body
 from tracetui.redact import MASK, Redactor
 from tracetui.sources import local
 from tracetui.sources.local import LocalSource
-from tracetui.views.links import link_words
+from tracetui.views.links import link_text
 
 COPIES = ("l", "p", "y", "c", "t", "f", "g", "r")
 PAGES = ("K", "B", "question_mark", "ctrl+p", "H", "P", "L", "S")
@@ -112,4 +112,4 @@ def test_no_link_has_a_secret(tmp_path: Path, cli: Cli) -> None:  # noqa: F811
     links = links_of(trial)
     assert links
     for link in links:
-        assert CANARY not in link_words(trial, link, link.source.span)
+        assert CANARY not in link_text(trial, link, link.source.span)

@@ -136,8 +136,8 @@ def test_endless_errors_do_not_block_closing() -> None:
         assert flood.stdout is not None
         os.set_blocking(flood.stdout.fileno(), False)
         channel._pipes = channel._pipes._replace(errors=flood.stdout.fileno())
-        until(lambda: channel.last_words, "nothing came")
-        assert len(channel.last_words) == STDERR_BYTES
+        until(lambda: channel.stderr_tail, "nothing came")
+        assert len(channel.stderr_tail) == STDERR_BYTES
         flood.kill()
 
 

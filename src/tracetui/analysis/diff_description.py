@@ -375,9 +375,9 @@ def _answer_phrases(a: Body, b: Body, changes: Sequence[Change]) -> Iterator[Phr
 
 def _called_otherwise(left: Sequence[ToolCall], right: Sequence[ToolCall]) -> Iterator[Phrase]:
     """Calls of the same tools with other arguments."""
-    for left_call, right_call in zip(left, right, strict=False):
-        a, b = left_call.arguments, right_call.arguments
-        if left_call.name != right_call.name:
+    for call_a, call_b in zip(left, right, strict=False):
+        a, b = call_a.arguments, call_b.arguments
+        if call_a.name != call_b.name:
             yield Phrase(Kind.OUTPUT, Clean("model calls its tools in another order"))
             return
         if not (isinstance(a, dict) and isinstance(b, dict)):
@@ -390,7 +390,7 @@ def _called_otherwise(left: Sequence[ToolCall], right: Sequence[ToolCall]) -> It
         if fields:
             others = _others([one_line(str(name), _NAME) for name in fields])
             detail = text_change(value_text(a.get(fields[0])), value_text(b.get(fields[0])))
-            yield Phrase(Kind.INPUT, Clean(f"{one_line(right_call.name, _NAME)} called with {others}"), detail=detail)
+            yield Phrase(Kind.INPUT, Clean(f"{one_line(call_b.name, _NAME)} called with {others}"), detail=detail)
 
 
 def _calls(messages: Iterable[Message]) -> list[ToolCall]:

@@ -463,7 +463,7 @@ class CauseVerdicts:
 
     def unjudged(self, group: Group) -> list[Task]:
         """The tasks of a heading without a verdict."""
-        causes = {*self.decisions.judged_causes}  # few of very many tasks
+        causes = {*self.decisions.decided_causes}  # few of very many tasks
         return [
             task
             for task in group.tasks

@@ -10,7 +10,7 @@ from tracetui import masking
 from tracetui.analysis.tasks import matrix
 from tracetui.cli.output import complain, write_bytes, write_document
 from tracetui.cli.parser import add_place, default_directory
-from tracetui.cli.reading import Listing, check_found, list_runs, read_counted, source_of, sources_at, whole_run_at
+from tracetui.cli.reading import Listing, list_runs, read_counted, require_runs, source_of, sources_at, whole_run_at
 from tracetui.errors import UsageError
 from tracetui.export import document
 from tracetui.export.document import Form
@@ -100,7 +100,7 @@ def _listing(source: Source, args: argparse.Namespace) -> Listing:
     """List the runs of the target. Raises `NothingReadable` if there are none."""
     places = [args.target, *args.trace_dir]
     listing = list_runs(source, places, args)
-    check_found(listing, places)
+    require_runs(listing, places)
     return listing
 
 

@@ -10,7 +10,7 @@ from tracetui.analysis.files import FileChanges, FilesReport, state_of
 from tracetui.cli.ls import asked
 from tracetui.cli.output import ProgressLine, complain, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_paths_and_runs, add_query, named, roots
-from tracetui.cli.reading import aim_of, check_found, listing_at, narrow, sources_at
+from tracetui.cli.reading import aim_of, listing_at, narrow, require_runs, sources_at
 from tracetui.cli.tasks import hint_folder
 from tracetui.errors import UsageError
 from tracetui.export.files import files_lines, files_value, summary
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         aim = aim_of(source, args)
         note = narrow(source, args.query, args)
         listing = listing_at(source, aim, args, deep=wanted is not None)
-        check_found(listing, places)
+        require_runs(listing, places)
         problems = [*listing.problems]
         runs = (wanted(listing, source) if wanted else listing).runs
         shorts = short_names(listing.runs)

@@ -294,7 +294,7 @@ def listing_at(
     return msgspec.structs.replace(listing, runs=[run for run in listing.runs if aim.wants(run.ref)])
 
 
-def check_found(listing: Listing, places: Sequence[str]) -> None:
+def require_runs(listing: Listing, places: Sequence[str]) -> None:
     """Raise `NothingReadable` if no run of `places` is listed."""
     if not listing.runs:
         raise nothing(places, listing.problems)

@@ -12,9 +12,9 @@ from tracetui.cli.parser import add_pass, add_paths_and_runs, add_redact, roots
 from tracetui.cli.reading import (
     Listing,
     aim_of,
-    check_found,
     check_rule,
     listing_at,
+    require_runs,
     rule_of,
     screen_for,
     sources_at,
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
             source.narrow(EachError(MOST))
         listing = listing_at(source, aim, args, rule=rule)
         check_rule(args, listing.runs)
-        check_found(listing, places)
+        require_runs(listing, places)
         redactor = Redactor() if args.redact or not args.json else None
         triage = triage_of(listing.runs, verdicts, redactor, source.unlisted())
         shared = shared_by(source, listing.runs, triage.groups) if args.json else {}

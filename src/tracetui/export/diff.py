@@ -31,7 +31,7 @@ from tracetui.masking import clean, one_line
 from tracetui.model import Criterion, Metric, Run, Span, quote_key
 from tracetui.store.address import span_title, step_number
 from tracetui.text import Clean, cells, cost, duration, grouped, tokens, truncate, truncate_middle
-from tracetui.views.labels import ending_words
+from tracetui.views.labels import ending_texts
 
 DIFF: Final = "tracetui/diff/1"
 REPLAYS: Final = "tracetui/replays/1"
@@ -257,7 +257,7 @@ def run_lines(diff: Diff) -> Iterator[Clean]:
     """Both runs with their statuses."""
     for letter, run in (("A", diff.a), ("B", diff.b)):
         summary = run.summary
-        facts = [one_line(summary.name, 60), *ending_words(summary, time.time())]
+        facts = [one_line(summary.name, 60), *ending_texts(summary, time.time())]
         facts += [duration(summary.duration_ms)] if summary.duration_ms is not None else []
         facts += [Clean(f"{one_line(diff.relation, 20)} of A")] if letter == "B" and diff.relation else []
         facts += [Clean(f"counts in {clean(summary.counts_in)}")] if summary.counts_in else []

@@ -60,7 +60,7 @@ from tracetui.text import Clean, exact, grouped, tokens
 from tracetui.views.context import sentences, share_label, usd_label
 from tracetui.views.context_page import bands_of, content_rows, panel_title
 from tracetui.views.labels import run_sign
-from tracetui.views.links import link_words, other_steps, step_words
+from tracetui.views.links import link_text, other_steps, step_text
 
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _MODE: Final = 0o600
@@ -247,14 +247,14 @@ def _step_links(run: Run, *, as_text: bool = False) -> Iterator[Block]:
     names = anchors(run)
 
     def leads(span_id: str) -> Link | Clean:
-        label = step_words(run, span_id)
+        label = step_text(run, span_id)
         return label if as_text else Link(label, names[run.index[span_id]])
 
     yield Heading(2, Clean("Links"), "" if as_text else "links")
     rows = []
     for link in links[:MOST_LINKS]:
         others = other_steps(link, link.source.span)
-        rows.append((leads(link.source.span), link_words(run, link), leads(others[0]) if others else Clean("")))
+        rows.append((leads(link.source.span), link_text(run, link), leads(others[0]) if others else Clean("")))
     yield Table(("step", "link", "to"), rows)
     yield from _more_note(len(links) - MOST_LINKS, "links (`tracetui show` prints them)")
 

@@ -307,10 +307,10 @@ Block: TypeAlias = Heading | Prose | Facts | Table | Code | Tree
 def masked_note(redactor: Redactor | None) -> Iterator[Block]:
     """The redaction section, which ends every document."""
     yield Heading(2, Clean("Redaction"))
-    yield Prose(masked_words(redactor))
+    yield Prose(masked_sentence(redactor))
 
 
-def masked_words(redactor: Redactor | None) -> Clean:
+def masked_sentence(redactor: Redactor | None) -> Clean:
     """The number of masked values, as a sentence."""
     if redactor is None:
         return Clean("Not redacted: this document may contain secrets.")

@@ -32,7 +32,7 @@ from tracetui.model.masked import masked_summary
 from tracetui.redact import Redactor
 from tracetui.store.relations import Pair, pairs_of
 from tracetui.text import Clean, duration, exact, grouped, quantity, size, tokens
-from tracetui.views.labels import cost_text, ending_words, run_label, run_sign, score_cell, start_label
+from tracetui.views.labels import cost_text, ending_texts, run_label, run_sign, score_cell, start_label
 from tracetui.views.timeline.chart import tokens_of
 
 MAX_PAGES: Final = 500
@@ -78,7 +78,7 @@ class Site:
         self._runs = _names(planned)
         pairs = [pair for pair in pairs_of(content.runs) if pair.original and self._has_pages(pair)]
         self._pairs = pairs[:MAX_DIFFS]
-        self._left_diffs = len(pairs) - len(self._pairs)
+        self._omitted_diffs = len(pairs) - len(self._pairs)
         self._causes = {ref: entry.group.id for entry in content.triage.entries for ref in entry.group.runs}
 
     def pages(self) -> Iterator[Page]:
@@ -192,8 +192,8 @@ class Site:
             yield f"{grouped(len(self._runs))} of {grouped(runs)} runs have pages (limit), failed runs first."
         if runs > MAX_LISTED:
             yield f"The {grouped(MAX_LISTED)} newest of {grouped(runs)} runs are listed."
-        if self._left_diffs:
-            yield f"{grouped(self._left_diffs)} diffs were left out (limit: {MAX_DIFFS})."
+        if self._omitted_diffs:
+            yield f"{grouped(self._omitted_diffs)} diffs were left out (limit: {MAX_DIFFS})."
         if self._left_out:
             yield f"{grouped(self._left_out)} pages were left out: the site has reached its limit of {size(MAX_BYTES)}."
 
@@ -208,7 +208,7 @@ class Site:
         cause, (sign, style) = self._causes.get(run.ref), run_sign(run, run.status)
         return (
             Link(name, "", pages[run.ref]) if run.ref in pages else name,
-            Styled(Clean(f"{sign} {' · '.join(ending_words(run, time.time()))}"), style),
+            Styled(Clean(f"{sign} {' · '.join(ending_texts(run, time.time()))}"), style),
             score_cell(masked_run) if run.scores else Clean(""),
             one_line(result, 120),
             Clean("") if run.duration_ms is None else duration(run.duration_ms),

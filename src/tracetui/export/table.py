@@ -13,7 +13,7 @@ from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.store.facts import OutcomeCounts
 from tracetui.store.relations import counted, split_traces
 from tracetui.text import Clean, age, cells, count, duration, exact, pad, quantity, truncate, truncate_middle
-from tracetui.views.labels import ending_words, run_label, score_cell, start_label, tokens_label
+from tracetui.views.labels import ending_texts, run_label, score_cell, start_label, tokens_label
 from tracetui.views.list.result import result_phrase
 
 _GAP: Final = 2
@@ -210,7 +210,7 @@ def _narrow_problem(problem: Problem, screen: Screen) -> Clean:
 
 def _run_cells(run: RunSummary, notes: Mapping[RunRef, str], now: float) -> tuple[Clean, ...]:
     return (
-        Clean(" · ".join(ending_words(run, now))),
+        Clean(" · ".join(ending_texts(run, now))),
         score_cell(run),
         started(run),
         duration(run.duration_ms),

@@ -319,7 +319,7 @@ class Judgements:
         return result
 
     @property
-    def judged_causes(self) -> list[str]:
+    def decided_causes(self) -> list[str]:
         """Digests of all causes with an event."""
         return [digest for kind, digest in self._about if kind == "signature"]
 

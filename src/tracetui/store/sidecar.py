@@ -269,9 +269,9 @@ class Sidecar:
         return self._state.of_causes(*causes)
 
     @property
-    def judged_causes(self) -> list[str]:
+    def decided_causes(self) -> list[str]:
         """Digests of all causes with a verdict, note or tag, also one that was undone."""
-        return self._state.judged_causes
+        return self._state.decided_causes
 
     def merged_into(self, cause: str) -> str:
         """The cause that this one was merged into, itself if it was not."""

@@ -251,7 +251,7 @@ def _file_row(
             *fill(fit([Piece(people.name(last.run), "accent")], 8), 9),
             column(Clean("—") if last.at is None else age(people.now - last.at), 5, "dim", right=True),
             Piece(Clean(f"  {getattr(glyphs, sign)} "), style),
-            Piece(_state_words(state), style),
+            Piece(_state_text(state), style),
         ]
         if state.state is State.CHANGED and state.total and (bar := min(12, width - width_of(pieces) - 2)) > 3:
             pieces += [Piece(Clean("  ")), *amount(state.standing or 0, state.total, bar, "status.warn", glyphs=glyphs)]
@@ -269,7 +269,7 @@ def _lines(added: int | None, removed: int | None, glyphs: Glyphs) -> list[Piece
     ]
 
 
-def _state_words(state: FileState) -> Clean:
+def _state_text(state: FileState) -> Clean:
     if state.state is State.CHANGED and state.total is not None:
         if state.standing == state.total:
             return Clean(f"added to; {grouped(state.total)} stand")

@@ -240,20 +240,20 @@ _BYTES: Final = " of bytes"
 """Dropped first if the width is small."""
 
 
-def ledger_words(ledger: Ledger, *, glyphs: Glyphs = UNICODE, width: int | None = None) -> Clean:
+def ledger_text(ledger: Ledger, *, glyphs: Glyphs = UNICODE, width: int | None = None) -> Clean:
     """``parsed 99.2 % of bytes · unknown kinds 3 (weather ×2 …) · torn lines 1 · writer version 2.1.197``.
 
     Zero counts are left out. A small `width` shortens the lists.
     """
     line = Clean("")
     for most, unit in ((_NAMED, _BYTES), (2, _BYTES), (1, _BYTES), (1, ""), (0, _BYTES), (0, "")):
-        line = _ledger_words(ledger, glyphs, most, unit)
+        line = _ledger_text(ledger, glyphs, most, unit)
         if width is None or cells(line) <= width:
             break
     return line
 
 
-def _ledger_words(ledger: Ledger, glyphs: Glyphs, most: int, unit: str) -> Clean:
+def _ledger_text(ledger: Ledger, glyphs: Glyphs, most: int, unit: str) -> Clean:
     parts = [f"parsed {share(ledger.share, glyphs)}{unit}" if ledger.share is not None else "coverage unknown"]
     for noun, counted in (("kinds", ledger.kinds), ("fields", ledger.fields)):
         if counted:
@@ -381,7 +381,7 @@ _INDECISIVE: Final = re.compile(
 _TRACEBACK: Final = "Traceback (most recent call last)"
 
 
-def deciding_words(error: str) -> Clean:
+def deciding_excerpt(error: str) -> Clean:
     """A type or message of an error, its deciding words first: of a traceback the last line."""
     if error.startswith(_TRACEBACK):
         error = error.rstrip()
@@ -417,7 +417,7 @@ def state_word(run: RunSummary, now: float) -> Clean:
     return Clean("" if state in (None, RunState.ENDED, run.status.value) else state)
 
 
-def ending_words(run: RunSummary, now: float) -> list[Clean]:
+def ending_texts(run: RunSummary, now: float) -> list[Clean]:
     """The status and the state of a run that isn't followed; a state alone where the trace records no end."""
     status, state = status_word(run), state_word(run, now)
     if state and state_replaces_status(run):
@@ -465,7 +465,7 @@ def run_cost(run: RunSummary) -> Clean:
     return cost_text(spending.of_run(run))
 
 
-def spent_words(spent: spending.Spending) -> str:
+def spending_text(spent: spending.Spending) -> str:
     """Tokens and cost of many runs: ``1.2M tok  ~$3.40``."""
     parts = [f"{text.tokens(spent.tokens)} tok"] if spent.tokens else []
     return "  ".join([*parts, *([cost_text(spent)] if spent.usd else [])])
@@ -534,7 +534,7 @@ _SOURCES: Final = {
 }
 
 
-def source_words(status: Status, source: StatusSource | None) -> Clean:
+def source_label(status: Status, source: StatusSource | None) -> Clean:
     """The source of a status."""
     if status is Status.RUNNING and source is StatusSource.DERIVED:
         return Clean("inferred: no end record yet")
@@ -574,11 +574,11 @@ def standing_of(run: RunSummary, state: State, now: float | None, glyphs: Glyphs
     if current is not None and current.state in _SIGNS and current.by_last_event:
         status, style = _SIGNS[current.state]
         sign = run_sign(run, status, glyphs)[0]
-        label = session_words(current, sign="~" if run.is_session else "")
+        label = session_label(current, sign="~" if run.is_session else "")
         return Standing(status, sign, style, label, True, Clean(_SOURCES[StatusSource.DERIVED]))
     status = status_now(run, state)
     label = status_word(run) if state is State.ENDED else Clean(state.value)
-    return Standing(status, *run_sign(run, status, glyphs), label, False, source_words(run.status, run.status_source))
+    return Standing(status, *run_sign(run, status, glyphs), label, False, source_label(run.status, run.status_source))
 
 
 def status_now(run: RunSummary, state: State) -> Status:
@@ -588,7 +588,7 @@ def status_now(run: RunSummary, state: State) -> Status:
     return Status.UNKNOWN if state is State.UNKNOWN else Status.RUNNING
 
 
-def session_words(current: CurrentState, *, sign: str = "~") -> Clean:
+def session_label(current: CurrentState, *, sign: str = "~") -> Clean:
     """The state of a session: ``~running: Bash 3m``. The sign marks it as inferred, as it does times."""
     state = current.state or RunState.UNKNOWN
     word = _STATE_LABELS.get(state, state.value)

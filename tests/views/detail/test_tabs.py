@@ -158,7 +158,7 @@ def test_bindings_lead_to_their_writer() -> None:
     assert stack.target(rows, 0) == "1"
 
 
-def judged_run() -> Run:
+def evaluated_run() -> Run:
     turns = [make_span(str(i), f"turn {i}", Operation.TURN, step=i) for i in range(1, 6)]
     body = RunBody(
         goal="Verify what the plan covers",
@@ -181,7 +181,7 @@ def judged_run() -> Run:
 
 
 def test_the_goal_tab_shows_each_criterion_with_its_turns() -> None:
-    rows = tab_rows(judged_run(), judged_run().spans[0], Body(), "goal", width=60)
+    rows = tab_rows(evaluated_run(), evaluated_run().spans[0], Body(), "goal", width=60)
     text = rows_text(rows, 60)
     assert "Criteria 1 of 2 met ───" in text
     assert "✗ 2 A fact is confirmed\n         policy_lookup failed twice\nturns    · · 3 4 ·" in text
@@ -192,7 +192,7 @@ def test_the_goal_tab_shows_each_criterion_with_its_turns() -> None:
 
 
 def test_the_run_tab_shows_declared_beside_counted() -> None:
-    text = rows_text(tab_rows(judged_run(), None, None, "run", width=70))
+    text = rows_text(tab_rows(evaluated_run(), None, None, "run", width=70))
     assert "status   ✗ error  recorded as failure\nfirst ✗" in text
     assert "declared turns 10 declared, 5 counted" in text
     assert "criteria 2 ✓ matches count" in text
@@ -202,7 +202,7 @@ def test_the_run_tab_shows_declared_beside_counted() -> None:
 
 
 def test_a_difference_is_yellow() -> None:
-    rows = tab_rows(judged_run(), None, None, "run", width=70)
+    rows = tab_rows(evaluated_run(), None, None, "run", width=70)
     line = rows.line(texts(rows, 70).index("declared turns 10 declared, 5 counted"), 70)
     assert line[-1].style == "status.warn"
 
@@ -224,7 +224,7 @@ def test_other_runs_are_named_in_the_key() -> None:
 
 def test_ascii_tabs_are_pure_ascii() -> None:
     for tab in ("error", "run", "goal"):
-        for text in texts(tab_rows(judged_run(), failed(), body_of_failed(), tab, width=70, glyphs=ASCII), 70):
+        for text in texts(tab_rows(evaluated_run(), failed(), body_of_failed(), tab, width=70, glyphs=ASCII), 70):
             assert text.isascii(), text
 
 

@@ -13,7 +13,7 @@ from tracetui.analysis.arrangement import Item
 from tracetui.analysis.liveness import State
 from tracetui.model import FirstError, Operation, RunSummary, Score, Status
 from tracetui.model.run import LastEvent
-from tracetui.views.labels import deciding_words
+from tracetui.views.labels import deciding_excerpt
 from tracetui.views.list.columns import columns_for
 from tracetui.views.list.runs import RunRows
 
@@ -179,4 +179,4 @@ def test_an_open_call_is_the_result_of_a_running_run(state: State, label: str) -
     ],
 )
 def test_the_deciding_words_of_an_error_come_first(error: str, reason: str) -> None:
-    assert deciding_words(error) == reason
+    assert deciding_excerpt(error) == reason

@@ -119,7 +119,7 @@ class Test:
         return self.word is None or status_of(self.word) is not Status.RUNNING
 
     @property
-    def is_judged(self) -> bool:
+    def is_evaluated(self) -> bool:
         """False for a test that broke down before anything was judged: that its goal is not met is no finding then."""
         if plain_word(self.word or "") != "error":
             return True
@@ -212,7 +212,7 @@ def _usage(test: Test) -> Usage | None:
 
 def _scores(test: Test) -> Iterator[Score]:
     """Whether the goal was met, and every metric; none while the test runs, or if it broke down unjudged."""
-    if not test.ended or not test.is_judged:
+    if not test.ended or not test.is_evaluated:
         return
     if test.judge_error is not None:
         source, value = test.verdict or (test.judge_error.place, None)
@@ -245,7 +245,7 @@ def _raised(place: str, error: str | None, kind: str | None) -> Evidence | None:
 
 
 def _result(test: Test) -> str:
-    if test.verdict is None or test.judge_error is not None or not test.ended or not test.is_judged:
+    if test.verdict is None or test.judge_error is not None or not test.ended or not test.is_evaluated:
         return ""
     (met, total), score = test.met, test.evaluation.score
     verdict = "goal met" if test.verdict[1] else "goal not met"
@@ -266,7 +266,7 @@ def _cause(test: Test) -> FirstError | None:
         return unmet
     failures = None if test.turns is None else [failed for turn in test.turns for failed in turn.failures]
     failed = failures is None or any(failures)
-    if not test.is_judged and (not failed or not test.has_turns):
+    if not test.is_evaluated and (not failed or not test.has_turns):
         return _end(test)
     if word in ("timeout", *TURN_LIMIT):
         failed = failures is None or (bool(failures) and failures[-1])
@@ -282,11 +282,11 @@ def _unmet(test: Test) -> FirstError | None:
 
 def _end(test: Test) -> FirstError:
     """The end reason: of the evaluation, else of the findings, else the number of turns."""
-    if test.evaluation.reason and test.is_judged:
+    if test.evaluation.reason and test.is_evaluated:
         return FirstError(test.evaluation.reason, "goal not met")
     findings = [item for item in test.result.findings or () if isinstance(item, str) and item]
     specific = [item for item in findings if not _REPEATED.match(item)]
-    word = (test.word or "goal not met") if test.is_judged else None  # an error is shown as one anyway
+    word = (test.word or "goal not met") if test.is_evaluated else None  # an error is shown as one anyway
     used, limit = test.result.turns_used, test.config.max_turns
     if specific:
         return FirstError("; ".join(specific), word)

@@ -23,7 +23,7 @@ from tracetui.ui.services.pacing import rest_seconds
 from tracetui.ui.widgets.line_view import SIDEWAYS, LineView
 from tracetui.ui.widgets.prompt import Prompter
 from tracetui.views.glyphs import Glyphs
-from tracetui.views.labels import arrangement_title, empty, spent_words
+from tracetui.views.labels import arrangement_title, empty, spending_text
 from tracetui.views.list import runs
 from tracetui.views.list.columns import COLUMNS, columns_for, heading
 from tracetui.views.list.histogram import MIN_BARS, Strip
@@ -375,7 +375,7 @@ class RunList(LineView):
 
     def action_ledger(self) -> None:
         """Show the parse coverage of the listed runs, and the ignored files that look like traces."""
-        from tracetui.views.labels import ledger_words
+        from tracetui.views.labels import ledger_text
         from tracetui.views.timeline.header import FRAME
 
         store, refs = self.app.store, self.refs()
@@ -388,7 +388,7 @@ class RunList(LineView):
         elif store.ignored:
             more += f" · {grouped(len(store.ignored))} files ignored (tracetui doctor lists them)"
         room = max(0, self.app.size.width - len(more) - FRAME)
-        self.say(ledger_words(store.ledger(refs), glyphs=self.look.glyphs, width=room) + more)
+        self.say(ledger_text(store.ledger(refs), glyphs=self.look.glyphs, width=room) + more)
 
     # ---- its runs
 
@@ -529,7 +529,7 @@ class RunList(LineView):
     @property
     def spent(self) -> str:
         """Total usage of the listed runs; empty if none has a cost."""
-        return spent_words(self.rows.spent) if isinstance(self.rows, runs.RunRows) and self.rows.costed else ""
+        return spending_text(self.rows.spent) if isinstance(self.rows, runs.RunRows) and self.rows.costed else ""
 
     @property
     def filtered(self) -> runs.RunRows | None:

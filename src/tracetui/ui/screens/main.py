@@ -552,12 +552,12 @@ class MainScreen(RunsScreen):
 
     def _show_appearance(self, end: End | None) -> None:
         """Go to an appearance of the value of the trail, and say which it is; None: no earlier text has it."""
-        from tracetui.views.links import origin_words
+        from tracetui.views.links import origin_text
 
         trail, run = self._trail, self.detail.run
         if trail is None or run is None:
             return
-        message = origin_words(run, trail.origin)
+        message = origin_text(run, trail.origin)
         if end is None:
             self.say(message, "status.warn")
             return

@@ -23,7 +23,7 @@ from tracetui.ui.commands import TASKS, Command
 from tracetui.ui.panes.run_list import QUERY_LABEL
 from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.state import TasksState
-from tracetui.ui.widgets.frame import footer, progress_words, short_path
+from tracetui.ui.widgets.frame import footer, progress_text, short_path
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.views.labels import StateOf, filter_badge
@@ -339,7 +339,7 @@ class TasksScreen(BaseScreen):
         """How the tasks ended, and how far the scan is."""
         if not self.app.stage:
             return self._ended
-        return (*self._ended, Piece(Clean(f"   {progress_words(self.app)}"), "status.running"))
+        return (*self._ended, Piece(Clean(f"   {progress_text(self.app)}"), "status.running"))
 
     # ---- commands
 

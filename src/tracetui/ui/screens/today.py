@@ -23,11 +23,11 @@ from tracetui.ui.layout import FRAME, NARROW
 from tracetui.ui.panes.run_list import QUERY_LABEL
 from tracetui.ui.screens.lists import RunsListScreen
 from tracetui.ui.state import rearrange, sort_by
-from tracetui.ui.widgets.frame import progress_words, short_path, with_hints
+from tracetui.ui.widgets.frame import progress_text, short_path, with_hints
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.ui.widgets.prompt import QueryQuestion
-from tracetui.views.labels import arrangement_title, cost_text, spent_words
+from tracetui.views.labels import arrangement_title, cost_text, spending_text
 from tracetui.views.list.columns import COLUMNS
 from tracetui.views.rows import Line, ListRows, Piece
 from tracetui.views.today import (
@@ -309,7 +309,7 @@ class TodayScreen(_Page):
         if not pieces:
             pieces = [Piece(Clean("nothing running or waiting"), "text"), _DOT]
         if self.app.stage:
-            pieces[-1:] = [_DOT, Piece(Clean(progress_words(self.app)), "status.running"), _DOT]
+            pieces[-1:] = [_DOT, Piece(Clean(progress_text(self.app)), "status.running"), _DOT]
         live = (("L", "live"),) if by_state.running else ()
         hints = (("↵", "read"), *live, ("yr", "copy resume command"), ("q", "all runs"))
         return with_hints(pieces, hints, self.app.size.width)
@@ -435,7 +435,7 @@ class LiveScreen(_Page):
         from tracetui.analysis import spending
 
         by_state, pieces = self._by_state, self._counts()
-        if spent := spent_words(spending.total((*by_state.running, *by_state.waiting))):
+        if spent := spending_text(spending.total((*by_state.running, *by_state.waiting))):
             pieces += [Piece(Clean(f"{spent} so far"), "sec"), _DOT]
         hints = (("↵", "follow"), ("yr", "copy resume command"), ("Esc", "back"))
         return with_hints(pieces, hints, self.app.size.width)

@@ -353,7 +353,7 @@ class TriageScreen(RunsScreen):
         if grouping is None:
             return 0, 0
         if self._reviewed[0] != (key := (grouping, sidecar.revision)):
-            groups = grouping.groups_of(sidecar.judged_causes)
+            groups = grouping.groups_of(sidecar.decided_causes)
             done = [group for group in groups if is_reviewed(group, self.judgement_of)]
             self._reviewed = key, len(done), sum(len(group.runs) for group in done)
         return self._reviewed[1:]

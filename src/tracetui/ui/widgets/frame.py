@@ -29,7 +29,7 @@ from tracetui.views.labels import (
     standing_of,
 )
 from tracetui.views.rows import Line, Piece, fit, width_of
-from tracetui.views.timeline.header import FRAME, causes_words, cost_of
+from tracetui.views.timeline.header import FRAME, causes_line, cost_of
 
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
@@ -272,14 +272,14 @@ def sentence(
         gap = Piece(Clean("   " if pieces else ""))
         pieces += [gap, Piece(Clean(f"{text.quantity(len(store.problems), 'file')} unreadable"), "status.warn")]
     if progress.stage:
-        pieces += [Piece(Clean("   " if pieces else "")), Piece(Clean(progress_words(progress)), "status.running")]
+        pieces += [Piece(Clean("   " if pieces else "")), Piece(Clean(progress_text(progress)), "status.running")]
     if failed and causes is not None and width >= NARROW_HEADER:
         groups = causes.groups if listed is None else causes.among(listed.failed)
-        pieces[1:1] = causes_words(groups, width - FRAME - width_of(pieces))
+        pieces[1:1] = causes_line(groups, width - FRAME - width_of(pieces))
     return tuple(pieces)
 
 
-def progress_words(progress: Progress) -> str:
+def progress_text(progress: Progress) -> str:
     """How far the scan is."""
     activity = "scanning" if progress.stage == "list" else "counting"
     if progress.total:

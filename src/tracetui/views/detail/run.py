@@ -35,7 +35,7 @@ from tracetui.views.labels import (
     COPIES,
     Standing,
     errors_inside,
-    ledger_words,
+    ledger_text,
     number,
     outcome_sign,
     outcome_word,
@@ -43,7 +43,7 @@ from tracetui.views.labels import (
     score_line,
     short_id,
     short_model,
-    source_words,
+    source_label,
     start_label,
 )
 from tracetui.views.list.result import result_phrase
@@ -84,7 +84,7 @@ def run_rows(
     sheet.blank()
     add_origin(sheet, run)
     if run.summary.deep:
-        sheet.prose("read", ledger_words(run.summary.ledger, glyphs=glyphs), "sec")
+        sheet.prose("read", ledger_text(run.summary.ledger, glyphs=glyphs), "sec")
     sheet.blank()
     add_limits(sheet, run.body.limits, assessment)
     if assessment is not None:
@@ -173,7 +173,7 @@ def add_status(sheet: Sheet, status: Status, word: str | None, source: StatusSou
     if is_recorded_otherwise := word is not None and word.lower() != status.value:
         pieces += [Piece(Clean("  recorded as "), "dim"), Piece(one_line(word, 80), "sec")]
     if source is not StatusSource.EXPLICIT or not is_recorded_otherwise:
-        pieces.append(Piece(Clean(f"  {source_words(status, source)}"), "dim"))
+        pieces.append(Piece(Clean(f"  {source_label(status, source)}"), "dim"))
     sheet.fact("status", *pieces)
 
 
@@ -442,7 +442,7 @@ def panel_rows(
         _same_failures(sheet, same, now)
     if run.summary.deep:
         sheet.title("Coverage")
-        sheet.prose(None, ledger_words(run.summary.ledger, glyphs=glyphs), "sec")
+        sheet.prose(None, ledger_text(run.summary.ledger, glyphs=glyphs), "sec")
     panels = len(sheet.rows())
     if not has_turns(run):
         sheet.title("Facts")

@@ -17,7 +17,7 @@ from tracetui.model import Criterion, Metric, RunRef, RunSummary, Span, Status, 
 from tracetui.text import Clean, cost, count, duration, grouped, pad, quantity, tokens, truncate, wrap
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs, kind, status_glyph
-from tracetui.views.labels import short_id, source_words
+from tracetui.views.labels import short_id, source_label
 from tracetui.views.rows import Fold, Line, Piece, Rows, fill, fit, width_of
 from tracetui.views.sheet import Sheet
 
@@ -452,7 +452,7 @@ def _named(letter: str, run: RunSummary, diff: Diff, glyphs: Glyphs) -> Line:
 def _run_end(run: RunSummary, glyphs: Glyphs) -> Line:
     sign, style = status_glyph(run.status, glyphs)
     is_recorded = run.status_source in (StatusSource.EXPLICIT, None)
-    source = "" if is_recorded else f"  {source_words(run.status, run.status_source)}"
+    source = "" if is_recorded else f"  {source_label(run.status, run.status_source)}"
     return (
         Piece(Clean(f"{sign} {run.status.value}"), f"{style} bold"),
         Piece(Clean(source), "dim"),

@@ -11,7 +11,7 @@ from tracetui.masking import one_line
 from tracetui.model import RunRef, RunSummary, Status, StatusSource
 from tracetui.text import Clean
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
-from tracetui.views.labels import UNGRADED, WRONG_ANSWER, WRONG_STYLE, Standing, deciding_words, prompt_text, short_id
+from tracetui.views.labels import UNGRADED, WRONG_ANSWER, WRONG_STYLE, Standing, deciding_excerpt, prompt_text, short_id
 from tracetui.views.rows import Line, Piece, fit, width_of
 
 
@@ -52,7 +52,7 @@ class RunRow(NamedTuple):
     since: float
     """The time from which the age counts; both are UTC seconds."""
     glyphs: Glyphs
-    state_words: bool
+    shows_state: bool
     """The result begins with the state, unless the sign has all of it."""
     message_of: MessageOf
 
@@ -77,7 +77,7 @@ def result_cell(row: RunRow, size: int) -> list[Piece]:
     run, standing, relationship = row.run, row.standing, row.relationship
     room = size - width_of(relationship.after)
     prompt = prompt_text(run)
-    wordless = not row.state_words or room < _STATE_AND_TITLE
+    wordless = not row.shows_state or room < _STATE_AND_TITLE
     if standing.by_last_event and prompt and wordless and standing.status is not Status.RUNNING:  # the sign has it
         phrase: Line = (*relationship.before, Piece(prompt, "text"))
         return [*fit((*phrase, *_message(row, room - width_of(phrase))), room), *relationship.after]
@@ -168,7 +168,7 @@ def _cause(run: RunSummary) -> list[Piece]:
         return [Piece(one_line(run.result or run.status_word or "failed", 200), "status.error")]
     if run.result:
         return [Piece(one_line(run.result, 200), "status.error")]
-    pieces = [Piece(deciding_words(error.text or run.status_word or "failed"), "status.error")]
+    pieces = [Piece(deciding_excerpt(error.text or run.status_word or "failed"), "status.error")]
     if error.message in ("", error.type) and error.name and error.name != error.type:
         pieces.append(Piece(Clean(f" {one_line(error.name, 200)}"), "sec"))
     return pieces

@@ -22,7 +22,7 @@ from tracetui.store.relations import has_end
 from tracetui.store.store import Overview, overview_of
 from tracetui.text import Clean
 from tracetui.views.glyphs import UNICODE, Glyphs
-from tracetui.views.labels import StateOf, cost_text, spent_words, standing_of
+from tracetui.views.labels import StateOf, cost_text, spending_text, standing_of
 from tracetui.views.list.columns import COLUMNS, TITLES_FIRST, USUAL_NAME, Fact, chosen_width, columns_for, heading
 from tracetui.views.list.result import MessageOf, RelationshipOf, RunRow, no_message, no_relationship
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
@@ -42,16 +42,16 @@ class RunRows:
         state_of: StateOf = recorded_liveness,
         relationship_of: RelationshipOf = no_relationship,
         message_of: MessageOf = no_message,
-        state_words: bool = True,
+        shows_state: bool = True,
         time_of: Callable[[RunSummary], float] = run_time,
     ) -> None:
-        """`message_of`: the last message of a run. `state_words`: the result begins with the state, unless the sign
+        """`message_of`: the last message of a run. `shows_state`: the result begins with the state, unless the sign
         has all of it. `time_of`: the time since which the age counts.
         """
         self._items = items
         self._state_of = state_of
         self._relationship_of = relationship_of
-        self._message_of, self._state_words, self._time_of = message_of, state_words, time_of
+        self._message_of, self._shows_state, self._time_of = message_of, shows_state, time_of
         self.now = now
         self._glyphs = glyphs
         self._chosen, self._sorted_by = tuple(chosen), sorted_by
@@ -307,7 +307,7 @@ class RunRows:
             self.now,
             self._time_of(run),
             glyphs,
-            self._state_words,
+            self._shows_state,
             self._message_of,
         )
         for name, size in columns:
@@ -332,7 +332,7 @@ def group_line(item: tuple[str, int], width: int, glyphs: Glyphs, spent: spendin
     """The heading of a group: label, rule, what its runs spent where there is room, and their number."""
     amount = ""
     if spent is not None:
-        amount = spent_words(spent) if width >= TITLES_FIRST else cost_text(spent) if spent.usd else ""
+        amount = spending_text(spent) if width >= TITLES_FIRST else cost_text(spent) if spent.usd else ""
     right = f"{amount}  {item[1]}" if amount and width >= _SUMS_FROM else str(item[1])
     label = text.truncate_middle(clean(item[0], 200), max(8, width - len(right) - 4))  # keep both ends of a path
     rule = glyphs.rule * max(0, width - text.cells(label) - len(right) - 3)
