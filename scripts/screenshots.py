@@ -36,7 +36,7 @@ from tracetui.demo import ccpa
 from tracetui.live.engine import Engine
 from tracetui.sources.base import Source
 from tracetui.sources.local import LocalSource
-from tracetui.sources.locations import source_for
+from tracetui.sources.locations import open_source
 from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.base import BaseListScreen
 from tracetui.ui.screens.diff import DiffScreen
@@ -241,7 +241,7 @@ def places(shot: Shot) -> Iterator[tuple[Source, str, Path]]:
     os.environ["PATH"] = f"{server.path}{os.pathsep}{path}"
     try:
         (server.home / shot.root).mkdir()
-        with closing(source_for([f"there:{shot.root}"])) as source:
+        with closing(open_source([f"there:{shot.root}"])) as source:
             yield source, f"there:{shot.root}", server.home / shot.root
     finally:
         os.environ["PATH"] = path

@@ -49,7 +49,7 @@ class Work:
         self._writer: writers.Writer | None = None
         self._faults: subprocess.Popen[bytes] | None = None
 
-    def go_on(self) -> None:
+    def restart_ended(self) -> None:
         """Begin what has ended."""
         if self._writer is None or not self._writer.at_work:
             self._clean("agents")
@@ -82,7 +82,7 @@ def soak(terminal: Terminal, work: Work, seconds: float, chance: random.Random) 
     began = time.monotonic()
     usage = live.Usage(terminal.process.pid)
     while (now := time.monotonic() - began) < seconds:
-        work.go_on()
+        work.restart_ended()
         if chance.random() < 0.03:
             terminal.resize(*chance.choice(SIZES))
         terminal.send(chance.choice(KEYS))

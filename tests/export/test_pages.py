@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tests.context_build import ClaudeSession, filler, tool_use
 from tests.views.build import make_run, make_span, researcher, runs
 from tracetui.export import page as page_module
-from tracetui.export.document import export_run, redactor_for, run_page, run_report
+from tracetui.export.document import export_run, new_redactor, run_page, run_report
 from tracetui.export.page import (
     MAX_HEAD,
     MAX_TAIL,
@@ -265,7 +265,7 @@ def test_a_run_with_model_calls_has_its_context(tmp_path: Path) -> None:
     session.result("t1", filler(4_000))
     session.answer("m2", written=24_300)
     run = read_run(LocalSource(), RunRef("claude-code", str(session.write())))
-    documents = export_run(run, "md", redactor_for()), export_run(run, "html", redactor_for())
+    documents = export_run(run, "md", new_redactor()), export_run(run, "html", new_redactor())
     for document in documents:
         text = b"".join(document).decode()
         assert "Context" in text

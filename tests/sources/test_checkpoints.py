@@ -18,7 +18,7 @@ from tracetui.sources import checkpoints, local
 from tracetui.sources.base import FACTS
 from tracetui.sources.checkpoints import BRANCH, CheckpointSource, repository
 from tracetui.sources.git import command, environment
-from tracetui.sources.locations import parent, source_for
+from tracetui.sources.locations import open_source, parent
 
 ONE, TWO = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
 FIRST, SECOND = "aa0000000001", "bb0000000002"
@@ -251,9 +251,9 @@ def test_only_a_repository_with_the_branch_is_read(shop: Shop, tmp_path: Path) -
         (f"entire://{tmp_path}/missing", "not the root of a git repository"),
     ):
         with pytest.raises(NothingReadable, match=reason):
-            source_for([place])
+            open_source([place])
     with pytest.raises(UsageError, match="needs the path"):
-        source_for(["entire://"])
+        open_source(["entire://"])
 
 
 def test_the_branch_of_a_remote_counts_without_an_own_one(filled: Shop) -> None:
@@ -268,7 +268,7 @@ def test_a_linked_working_tree_names_its_repository(filled: Shop, tmp_path: Path
     filled.git("worktree", "add", "-q", str(tmp_path / "tree"), "main")
     address = f"entire://{tmp_path}/tree"
     assert repository(f"{address}/{ONE}.jsonl/1") == repository(f"{address}#11") == parent(address) == address
-    with source_for([f"{address}/{ONE}.jsonl"]) as source:
+    with open_source([f"{address}/{ONE}.jsonl"]) as source:
         assert source.is_file(f"{address}/{ONE}.jsonl")
         assert not source.is_file(f"{address}/{TWO}")
 
@@ -291,15 +291,15 @@ def test_a_confined_process_reads_only_allowed_repositories(
     served = served_paths([tree], "mcp")
     assert served == [f"entire://{os.path.realpath(tmp_path)}/tree"]
     confine(within(served))
-    source_for(served).close()
-    assert not source_for(served).is_file(str(tmp_path / "tree" / "a"))
+    open_source(served).close()
+    assert not open_source(served).is_file(str(tmp_path / "tree" / "a"))
     confine(str(tmp_path / "tree"))
     with pytest.raises(NothingReadable, match="outside of the paths"):
-        source_for([tree])
+        open_source([tree])
     confine(str(filled.root))
     (filled.root / "objects" / "info" / "alternates").write_text("/elsewhere\n")
     with pytest.raises(NothingReadable, match="objects of another repository"):
-        source_for([filled.address])
+        open_source([filled.address])
 
 
 def test_a_git_file_that_leads_to_no_repository_is_not_served(tmp_path: Path) -> None:

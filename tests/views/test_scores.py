@@ -11,7 +11,7 @@ from tracetui.analysis.arrangement import Arrangement, arrange
 from tracetui.model import Outcome, RunSummary, Score, Status
 from tracetui.views.glyphs import ASCII, UNICODE
 from tracetui.views.labels import outcome_word, run_sign, score_cell, score_line, status_word
-from tracetui.views.list.columns import columns_for
+from tracetui.views.list.columns import fit_columns
 from tracetui.views.list.runs import RunRows
 
 OK, ERROR = Status.OK, Status.ERROR
@@ -73,11 +73,11 @@ def test_a_score_in_one_line() -> None:
 
 
 def test_the_list_has_a_score_column_if_any_run_is_scored() -> None:
-    assert "score" not in dict(columns_for(100))
-    assert "score" in dict(columns_for(100, facts=("score", "time", "tok")))
-    assert "score" not in dict(columns_for(50, facts=("score", "time", "tok")))
+    assert "score" not in dict(fit_columns(100))
+    assert "score" in dict(fit_columns(100, facts=("score", "time", "tok")))
+    assert "score" not in dict(fit_columns(50, facts=("score", "time", "tok")))
     for width in range(34, 200):
-        columns = columns_for(width, facts=("score", "time", "tok"))
+        columns = fit_columns(width, facts=("score", "time", "tok"))
         assert sum(size for _, size in columns) + len(columns) - 1 <= width, width
 
     rows = RunRows([WRONG, PLAIN], now=0.0)

@@ -393,7 +393,7 @@ def _is_there(read: ReadFile, path: str) -> bool:
         return False
 
 
-def place_in(root: str, standing: Collection[str], run_root: str, path: str) -> str | None:
+def repository_path(root: str, standing: Collection[str], run_root: str, path: str) -> str | None:
     """The path in the repository at `root`, which stands for the roots `standing`, of a path in a trace; None if it is
     elsewhere.
     """
@@ -403,11 +403,11 @@ def place_in(root: str, standing: Collection[str], run_root: str, path: str) -> 
     return relative_to(run_root, path) if not run_root or run_root in standing else None
 
 
-def look_in(root: str, read: ReadFile, standing: Collection[str]) -> Look:
+def repository_look(root: str, read: ReadFile, standing: Collection[str]) -> Look:
     """Return a `Look` into the repository at `root`, which stands for these roots of runs."""
 
     def look(history: FileHistory) -> bytes | None:
-        place = place_in(root, standing, history.root, history.path)
+        place = repository_path(root, standing, history.root, history.path)
         if place is None:
             raise OSError("not in the repository")
         return read(place)

@@ -293,7 +293,11 @@ class _Calls:
         self, span: Span, arguments: Sequence[tuple[str, str]], answer: tuple[Part, str]
     ) -> Iterator[StepLink]:
         part, message = answer
-        named = [argument for argument in arguments if is_value(argument[1]) and Writings(argument[1]).is_in(message)]
+        named = [
+            argument
+            for argument in arguments
+            if is_value(argument[1]) and Writings(argument[1]).occurs_exactly(message)
+        ]
         if named:
             text = named[0][1]
             yield StepLink(Kind.NAMED, End(span.id, Part.INPUT, text), (End(span.id, part, text),), Match.EXACT)

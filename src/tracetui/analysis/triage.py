@@ -249,7 +249,7 @@ def _regroup(failed: Iterable[_Member], decisions: Sidecar | None) -> dict[str, 
         alike.setdefault(digest, (cause, []))[1].append((run, failure))
     if decisions is not None:
         for digest, (_, members) in list(alike.items()):
-            if split := decisions.split_by(digest):
+            if split := decisions.split_part(digest):
                 del alike[digest]
                 for member in members:
                     part = member[1].part(split)

@@ -15,7 +15,7 @@ from tracetui.cli.tasks import hint_folder
 from tracetui.errors import UsageError
 from tracetui.export.files import files_lines, files_value, summary
 from tracetui.export.json import encode
-from tracetui.live.effects import effects_of_runs, look_for
+from tracetui.live.effects import effects_of_runs, find_look
 from tracetui.masking import masked_line
 from tracetui.model import RunRef
 from tracetui.redact import Redactor
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
                 names[run_summary.ref] = masked_line(shorts[run_summary.ref], redactor, 60)
                 progress.advance()
     histories = changes.histories()
-    look = look_for(args.repo, aim.places, histories)
+    look = find_look(args.repo, aim.places, histories)
     files = [(history, state_of(history, look)) for history in histories]
     report = FilesReport(files, changes.tried, problems)
     if args.json:

@@ -23,8 +23,8 @@ from tracetui.cli.reading import (
     narrow,
     outlines,
     rule_of,
-    screen_for,
     sources_at,
+    terminal_screen,
 )
 from tracetui.errors import UsageError
 from tracetui.export.table import listing, outcomes_of, part_notes
@@ -115,7 +115,7 @@ def print_listing(args: argparse.Namespace, decisions: Sidecar | None = None) ->
             problems = [*listed.problems, *inside]
             write_bytes(runs_document(listed.runs, problems, replays, estimates, tasks, files, now=time.time()))
         elif matching.runs or matching.problems:
-            screen = screen_for(aim.places, unfiltered.runs)
+            screen = terminal_screen(aim.places, unfiltered.runs)
             notes = part_notes(unfiltered.runs)
             write_lines(listing(listed.runs, listed.problems, screen, notes, now=time.time()))
     if note:

@@ -364,7 +364,7 @@ def form_among(path: str, forms: Sequence[_F]) -> _F:
     raise UsageError(f"{path}: name a file that ends in {', '.join(most)} or {last}")
 
 
-def redactor_for(*, compared: bool = False) -> Redactor:
+def new_redactor(*, compared: bool = False) -> Redactor:
     """A redactor for a document. In a comparison, different secrets get different masks."""
     return Redactor(compared=compared)
 

@@ -21,8 +21,8 @@ from tracetui.export.document import (
     export_tasks,
     export_triage,
     file_name,
+    new_redactor,
     page_of,
-    redactor_for,
 )
 from tracetui.export.page import Block, Cell, Facts, Heading, Link, Pages, Prose, Styled, Table
 from tracetui.export.triage import Shared, Triage
@@ -101,7 +101,7 @@ class Site:
         yield self._counted("index.html", page_of(blocks, "html", redactor, f"Traces of {content.place}"))
 
     def _redactor(self, *, compared: bool = False) -> Redactor | None:
-        return redactor_for(compared=compared) if self._content.redactor is not None else None
+        return new_redactor(compared=compared) if self._content.redactor is not None else None
 
     def _has_pages(self, pair: Pair) -> bool:
         return pair.replay.ref in self._runs and pair.original is not None and pair.original.ref in self._runs

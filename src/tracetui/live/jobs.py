@@ -418,7 +418,7 @@ def _note(read: int, of: int) -> str:
     return f"{read} of {of} runs were read" if read < of else ""
 
 
-def shared_by(source: Source, runs: Sequence[RunSummary], groups: Iterable[Group]) -> dict[str, Contrast]:
+def shared_features(source: Source, runs: Sequence[RunSummary], groups: Iterable[Group]) -> dict[str, Contrast]:
     """Contrast the runs of every cause that has several with the passed runs; by the id of the cause.
 
     Raises `LinkLost`.

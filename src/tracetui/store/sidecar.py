@@ -277,9 +277,9 @@ class Sidecar:
         """The cause that this one was merged into, itself if it was not."""
         return self._state.merged_into(cause)
 
-    def split_by(self, cause: str) -> str:
+    def split_part(self, cause: str) -> str:
         """The part that a cause is split by; empty if it is not split."""
-        return self._state.split_by(cause)
+        return self._state.split_part(cause)
 
     @property
     def regrouped(self) -> bool:

@@ -339,7 +339,7 @@ def rearrange(arrangement: Arrangement, change: str, choices: Choices) -> Arrang
 A = TypeVar("A", Arrangement, "TasksState")
 
 
-def sort_by(arranged: A, sort: str) -> A:
+def toggle_sort(arranged: A, sort: str) -> A:
     """Sort after a click on the heading of a column: by it, the second time in reverse."""
     return replace(arranged, sort=sort, reverse=arranged.sort == sort and not arranged.reverse)
 

@@ -14,7 +14,7 @@ from tracetui.analysis.liveness import State
 from tracetui.model import FirstError, Operation, RunSummary, Score, Status
 from tracetui.model.run import LastEvent
 from tracetui.views.labels import deciding_excerpt
-from tracetui.views.list.columns import columns_for
+from tracetui.views.list.columns import fit_columns
 from tracetui.views.list.runs import RunRows
 
 ASKED = "count the lines in notes.txt and write the number down"
@@ -87,12 +87,12 @@ def test_of_a_long_folder_both_ends_are_seen(width: int) -> None:
 
 def test_the_columns_fit() -> None:
     for width in range(34, 200):
-        assert sum(size for _, size in columns_for(width)) + len(columns_for(width)) - 1 <= width, width
+        assert sum(size for _, size in fit_columns(width)) + len(fit_columns(width)) - 1 <= width, width
 
 
 def test_names_get_the_room_that_they_want_and_no_column_is_cut() -> None:
     for width in range(34, 200):
-        short, long = columns_for(width, name=8), columns_for(width, name=18)
+        short, long = fit_columns(width, name=8), fit_columns(width, name=18)
         for columns in (short, long):
             assert sum(size for _, size in columns) + len(columns) - 1 <= max(width, 34), width
         assert dict(short)["name"] <= dict(long)["name"], width
@@ -102,8 +102,8 @@ def test_names_get_the_room_that_they_want_and_no_column_is_cut() -> None:
 
 
 def test_a_long_name_is_worth_more_than_an_id() -> None:
-    assert "id" in dict(columns_for(84, name=10))
-    assert "id" not in dict(columns_for(84, name=30))
+    assert "id" in dict(fit_columns(84, name=10))
+    assert "id" not in dict(fit_columns(84, name=30))
 
 
 def test_columns_without_values_leave_their_cells_to_the_results() -> None:
@@ -135,7 +135,7 @@ def test_an_age_by_the_time_of_the_file_is_marked(seconds: int, age: str) -> Non
 
 @pytest.mark.parametrize("width", [66, 74, 78, 96])
 def test_a_result_is_worth_more_than_an_id(width: int) -> None:
-    columns = dict(columns_for(width, name=14, facts=("score", "cost", "time", "tok")))
+    columns = dict(fit_columns(width, name=14, facts=("score", "cost", "time", "tok")))
     assert columns["result"] >= 22
     assert {"time", "step", "age"} <= set(columns)
     assert "id" not in columns or columns["result"] >= 24

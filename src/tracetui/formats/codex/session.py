@@ -610,7 +610,7 @@ class Session(PackedRows):
 
     # ---- forks
 
-    def continue_from(self, history: Session) -> None:
+    def continue_history(self, history: Session) -> None:
         """Continue where the history of a fork ends."""
         history.leave()
         self._changed.update(history._changed)

@@ -377,7 +377,7 @@ class Session(BranchedConversation):
     def _rewind(self, to: str, source: RecordRef, line: Line) -> None:
         """Take back the messages after the message `to`."""
         self._notes = None
-        path, ident = self.path_to(to), self._free_id(None, f"{_OWN_ID}{line.number}")
+        path, ident = self.path_of_record(to), self._free_id(None, f"{_OWN_ID}{line.number}")
         if not self.go(path, ident, ident, line, SpanRef((source,))):
             self._meta("rewind", source, line)
         for node in path.abandoned:

@@ -212,7 +212,7 @@ _decode_span: Final = msgspec.json.Decoder(SpanFields).decode
 _decode_value: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def spans_on(
+def request_spans(
     data: bytes, surroundings: Surroundings, wanted: Callable[[msgspec.Raw], bool] | None = None
 ) -> list[SpanRecord]:
     """The spans of a request of spans and nothing else that is as the protocol has it, in camel case.
@@ -231,7 +231,7 @@ def spans_on(
     return spans
 
 
-def values_on(data: bytes) -> dict[RecordPath, Any]:
+def span_values(data: bytes) -> dict[RecordPath, Any]:
     """The spans of a line or document: their bytes, or their values where it has other names or is not strict JSON."""
     try:
         resources = _decode_request(data).resource_spans

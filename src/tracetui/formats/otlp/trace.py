@@ -52,8 +52,8 @@ from tracetui.formats.otlp.records import (
     parent_id,
     parse_int,
     span_id,
+    span_values,
     trace_id,
-    values_on,
 )
 from tracetui.formats.otlp.rows import is_row, span_of
 from tracetui.formats.otlp.vocabulary import (
@@ -901,7 +901,7 @@ def body_of_record(span: Span, record: dict[str, Any], raw: bytes, logged: Seque
 
 def _record_at(file: File, at: RecordRef) -> tuple[Any, bytes]:
     """The span at a place, decoded, and its bytes: the row of a store, else its part of the request."""
-    spans = cached(file, (at.offset, at.size), lambda: _spans_on(file.read(at.offset, at.size)))
+    spans = cached(file, (at.offset, at.size), lambda: _raw_spans(file.read(at.offset, at.size)))
     record = spans.get(at.path)
     if isinstance(record, bytes):
         return span_of(record) if crc32(record) == at.check else None, record
@@ -909,9 +909,9 @@ def _record_at(file: File, at: RecordRef) -> tuple[Any, bytes]:
     return parse(raw)[0] if isinstance(record, msgspec.Raw) else record, raw
 
 
-def _spans_on(data: bytes) -> dict[RecordPath, Any]:
+def _raw_spans(data: bytes) -> dict[RecordPath, Any]:
     """The spans of a line or document, undecoded if possible; that of a row is the row, as bytes."""
-    return {(0, 0, 0): data} if is_row(data) else values_on(data)
+    return {(0, 0, 0): data} if is_row(data) else span_values(data)
 
 
 def _value(fields: dict[str, Any], operation: Operation, side: Messages, names: tuple[str, ...]) -> Any:

@@ -155,7 +155,7 @@ class Outside(Message):
     custom_type: str | None = None
 
     def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
-        session.go_on()
+        session.take_message()
         preview = as_typed(text_in(self.content)) or self.summary or ""
         session.add(_outside(self.title, ident, self.began(when), preview, self.custom_type, line))
 
@@ -169,7 +169,7 @@ class User(Message, tag="user"):
         if prompt:
             session.user_prompt(prompt)
             session.last_prompt = self.content
-        session.go_on()
+        session.take_message()
         session.settle()
         session.add(_outside("user", ident, self.began(when), prompt, None, line))
 
@@ -201,7 +201,7 @@ class Assistant(Message, tag="assistant"):
             session.last_answer = content
         if reason not in ("aborted", "error"):
             session.used_model = session.used_model or model
-        session.go_on(self if reason in FINAL else None, ident)
+        session.take_message(self if reason in FINAL else None, ident)
         session.settle()
         session.steps += 1
         started = self.began(when)
@@ -259,7 +259,7 @@ class ToolResult(Message, tag="toolResult"):
         return OK, EXPLICIT if self.is_error is False else DERIVED, None
 
     def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
-        session.go_on()
+        session.take_message()
         call = session.call_of(self.tool_call_id or None, line)
         status, source, error = self.outcome()
         if call is None:
@@ -304,7 +304,7 @@ class OtherMessage(Struct, gc=False):
     role: str | Loose = None
 
     def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
-        session.go_on()
+        session.take_message()
         name = f"message {self.role}" if isinstance(self.role, str) and self.role else "message"
         session.add(row(ident, name[:PREVIEW], when, line, operation=UNKNOWN_KIND))
 
@@ -415,7 +415,7 @@ class CustomMessage(Entry, tag="custom_message"):
     custom_type: str | None = None
 
     def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
-        session.go_on()
+        session.take_message()
         preview = as_typed(text_in(self.content))
         session.add(_outside("custom message", ident, when, preview, self.custom_type, line))
 
@@ -428,7 +428,7 @@ class BranchSummary(Entry, tag="branch_summary"):
     usage: Tokens | Loose = None
 
     def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
-        session.go_on()
+        session.take_message()
         session.add(_outside("branch summary", ident, when, self.summary or "", None, line, usage_of(self.usage)))
 
 

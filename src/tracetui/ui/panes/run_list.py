@@ -25,7 +25,7 @@ from tracetui.ui.widgets.prompt import Prompter
 from tracetui.views.glyphs import Glyphs
 from tracetui.views.labels import arrangement_title, empty, spending_text
 from tracetui.views.list import runs
-from tracetui.views.list.columns import COLUMNS, columns_for, heading
+from tracetui.views.list.columns import COLUMNS, fit_columns, heading
 from tracetui.views.list.histogram import MIN_BARS, Strip
 from tracetui.views.list.result import Relationship
 from tracetui.views.rows import Line, ListRows, Piece
@@ -260,7 +260,7 @@ class RunList(LineView):
                 now=now,
                 glyphs=glyphs,
                 chosen=arrangement.columns,
-                sorted_by=_sorted_by(arrangement),
+                sorted_by=_heading_sort(arrangement),
                 state_of=state_of,
                 relationship_of=self.relationship,
             )
@@ -286,7 +286,7 @@ class RunList(LineView):
             key=key,
             title=arrangement_title(self.arrangement, self.arrangement.query, ungrouped="day"),
             title_right=self._match_count(rows, len(app.store.runs)),
-            heading=self._heading_for,
+            heading=self._heading_lines,
         )
         if self._shown_as != self.arrangement:
             self._shown_as = self.arrangement
@@ -466,7 +466,7 @@ class RunList(LineView):
     def columns(self) -> list[str]:
         """The columns that are shown."""
         width, rows = max(1, self.outer_size.width - 2), self.rows
-        columns = rows.columns(width) if isinstance(rows, runs.RunRows) else columns_for(width)
+        columns = rows.columns(width) if isinstance(rows, runs.RunRows) else fit_columns(width)
         return [name for name, _ in columns]
 
     @property
@@ -600,7 +600,7 @@ class RunList(LineView):
             return ()
         return (Piece(Clean(f"{rows.runs}"), "sec"), Piece(Clean(f"/{total} shown"), "dim"))
 
-    def _heading_for(self, width: int) -> list[Line]:
+    def _heading_lines(self, width: int) -> list[Line]:
         rows = self.rows
         if isinstance(rows, runs.RunRows):
             strip = self._histogram_strip(rows, width)
@@ -610,10 +610,10 @@ class RunList(LineView):
             bars = strip.histogram.bars
             lines = strip.lines(self._bar, rows.now, lambda bar: rows.common_error(bars[bar].failed))
             return [*lines, rows.heading(width)]
-        return [heading(columns_for(width, self.arrangement.columns), _sorted_by(self.arrangement))]
+        return [heading(fit_columns(width, self.arrangement.columns), _heading_sort(self.arrangement))]
 
 
-def _sorted_by(arrangement: Arrangement) -> str:
+def _heading_sort(arrangement: Arrangement) -> str:
     """The order to show in the headings: not the usual one."""
     return arrangement.sort if arrangement.sort != "newest" or arrangement.reverse else ""
 

@@ -68,7 +68,7 @@ class Queue(LineView):
         self,
         order: CauseOrder,
         runs: Mapping[RunRef, RunSummary],
-        judgement_of: triage.Judged,
+        judgement_of: triage.JudgementOf,
         *,
         arrangement: Arrangement,
         hidden: int,

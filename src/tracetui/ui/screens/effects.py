@@ -24,7 +24,7 @@ from tracetui.ui.commands import AUDIT, BLAME, FILES, Command
 from tracetui.ui.layout import NARROW
 from tracetui.ui.panes.run_list import QUERY_LABEL
 from tracetui.ui.screens.lists import PreviewScreen
-from tracetui.ui.state import rearrange, sort_by
+from tracetui.ui.state import rearrange, toggle_sort
 from tracetui.ui.widgets.frame import with_hints
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import LineBar
@@ -438,7 +438,7 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
 
     @on(LineView.SortRequested)
     def _sort_requested(self, message: LineView.SortRequested) -> None:
-        self._arrange(sort_by(self.arrangement, message.sort))
+        self._arrange(toggle_sort(self.arrangement, message.sort))
 
     def action_filter(self) -> None:
         """Ask which rows to show."""

@@ -346,17 +346,17 @@ class StatisticsScreen(RunsListScreen):
     def action_sort(self) -> None:
         """Sort by the next column."""
         order = [*STATISTIC_SORTS]
-        self._sort_by(order[(order.index(self._sort) + 1) % len(order) if self._sort else 1])
+        self._change_sort(order[(order.index(self._sort) + 1) % len(order) if self._sort else 1])
 
     def action_arrange(self, change: str) -> None:
         """Reverse the order."""
-        self._sort_by(self._sort, reverse=not self._reverse)
+        self._change_sort(self._sort, reverse=not self._reverse)
 
     @on(LineView.SortRequested)
     def _sort_requested(self, message: LineView.SortRequested) -> None:
-        self._sort_by(message.sort, reverse=message.sort == self._sort and not self._reverse)
+        self._change_sort(message.sort, reverse=message.sort == self._sort and not self._reverse)
 
-    def _sort_by(self, sort: str, *, reverse: bool = False) -> None:
+    def _change_sort(self, sort: str, *, reverse: bool = False) -> None:
         self._sort, self._reverse, self._moved = sort, reverse, False
         self.show_rows()
 

@@ -412,7 +412,7 @@ class MainScreen(RunsScreen):
 
     @on(LineView.SortRequested)
     def _sort_requested(self, message: LineView.SortRequested) -> None:
-        arrangement = states.sort_by(self.state.arrangement, message.sort)
+        arrangement = states.toggle_sort(self.state.arrangement, message.sort)
         self.become(replace(self.state, arrangement=arrangement))
 
     @on(RunList.Dragged)

@@ -383,7 +383,7 @@ class TasksScreen(BaseScreen):
     @on(LineView.SortRequested)
     def _sort_requested(self, message: LineView.SortRequested) -> None:
         if self._matrix is not None and message.sort in sortable(self._matrix.tasks):
-            self.become(states.sort_by(self.state, message.sort))
+            self.become(states.toggle_sort(self.state, message.sort))
 
     def action_arrange(self, change: str) -> None:
         """Reverse the order; the other arrangements are of the run list."""

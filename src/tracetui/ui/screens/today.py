@@ -22,7 +22,7 @@ from tracetui.ui.commands import LIVE, TODAY, Command
 from tracetui.ui.layout import FRAME, NARROW
 from tracetui.ui.panes.run_list import QUERY_LABEL
 from tracetui.ui.screens.lists import RunsListScreen
-from tracetui.ui.state import rearrange, sort_by
+from tracetui.ui.state import rearrange, toggle_sort
 from tracetui.ui.widgets.frame import progress_text, short_path, with_hints
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
@@ -247,7 +247,7 @@ class TodayScreen(_Page):
 
     @on(LineView.SortRequested)
     def _sort_requested(self, message: LineView.SortRequested) -> None:
-        self._arrange(sort_by(self._arrangement, message.sort))
+        self._arrange(toggle_sort(self._arrangement, message.sort))
 
     def action_filter(self) -> None:
         """Ask which runs to show."""

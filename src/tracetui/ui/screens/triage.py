@@ -465,7 +465,7 @@ class TriageScreen(RunsScreen):
 
     @on(LineView.SortRequested)
     def _sort_requested(self, message: LineView.SortRequested) -> None:
-        self.become(replace(self.state, arrangement=states.sort_by(self.state.arrangement, message.sort)))
+        self.become(replace(self.state, arrangement=states.toggle_sort(self.state.arrangement, message.sort)))
 
     @on(Queue.Folded)
     def _folded(self, message: Queue.Folded) -> None:

@@ -207,7 +207,7 @@ _FAIR_RESULT: Final = 30
 """Cells of the result before columns are added that not every list has."""
 
 
-def columns_for(
+def fit_columns(
     width: int, chosen: Sequence[str] = (), *, name: int = 0, facts: Facts = ("time", "tok")
 ) -> list[tuple[str, int]]:
     """(column, cells) for a list of `width` cells, in order. Less important columns are dropped first.
@@ -273,7 +273,7 @@ def chosen_width(chosen: Sequence[str], name: int) -> int:
 
 def hidden_columns(width: int) -> int:
     """Number of columns dropped at that width, of those that a wide list has."""
-    return len(columns_for(1000)) - len(columns_for(width))
+    return len(fit_columns(1000)) - len(fit_columns(width))
 
 
 def heading(columns: list[tuple[str, int]], sorted_by: str = "") -> Line:

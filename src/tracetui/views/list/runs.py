@@ -23,7 +23,7 @@ from tracetui.store.store import Overview, overview_of
 from tracetui.text import Clean
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.labels import StateOf, cost_text, spending_text, standing_of
-from tracetui.views.list.columns import COLUMNS, TITLES_FIRST, USUAL_NAME, Fact, chosen_width, columns_for, heading
+from tracetui.views.list.columns import COLUMNS, TITLES_FIRST, USUAL_NAME, Fact, chosen_width, fit_columns, heading
 from tracetui.views.list.result import MessageOf, RelationshipOf, RunRow, no_message, no_relationship
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
 
@@ -54,7 +54,7 @@ class RunRows:
         self._message_of, self._shows_state, self._time_of = message_of, shows_state, time_of
         self.now = now
         self._glyphs = glyphs
-        self._chosen, self._sorted_by = tuple(chosen), sorted_by
+        self._chosen, self._heading_sort = tuple(chosen), sorted_by
         self._columns: tuple[int, list[tuple[str, int]]] | None = None
         """Cache of `columns`, by the width."""
         self._index: dict[Hashable, int] | None = None
@@ -180,9 +180,9 @@ class RunRows:
         return tuple(pieces[:-1])
 
     def columns(self, width: int) -> list[tuple[str, int]]:
-        """(column, cells) of these rows; see `columns_for`."""
+        """(column, cells) of these rows; see `fit_columns`."""
         if self._columns is None or self._columns[0] != width:
-            columns = columns_for(width, self._chosen, name=self.longest_name, facts=self._facts)
+            columns = fit_columns(width, self._chosen, name=self.longest_name, facts=self._facts)
             self._columns = width, columns
         return self._columns[1]
 
@@ -219,7 +219,7 @@ class RunRows:
 
     def heading(self, width: int) -> Line:
         """The column headings."""
-        return heading(self.columns(width), self._sorted_by)
+        return heading(self.columns(width), self._heading_sort)
 
     @cached_property
     def _facts(self) -> Collection[Fact]:

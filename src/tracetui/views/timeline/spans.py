@@ -111,7 +111,7 @@ class SpanRows:
             return self
         branches = {self.run.spans[at].id for at in self._folded_ancestors(position)}
         rows = self.refold(self.folded - branches) if branches else self
-        hides = rows._loops.hidden_by(position) if rows._loops is not None else None
+        hides = rows._loops.hiding_loop(position) if rows._loops is not None else None
         if rows._loops is None or hides is None:
             return rows
         return rows.fold_loops(rows._loops.with_unfolded(rows._loops.unfolded | {hides}))
@@ -546,7 +546,7 @@ class Folds:
         """Whether the loop has a single row."""
         return self.key(loop) not in self.unfolded
 
-    def hidden_by(self, position: int) -> str | None:
+    def hiding_loop(self, position: int) -> str | None:
         """The key of the folded loop that hides a call."""
         loop = self.loop_at(position)
         hides = loop is not None and position != loop.first and self.is_folded(loop)
