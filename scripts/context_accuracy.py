@@ -84,8 +84,8 @@ def main(folders: Sequence[str]) -> None:
 
     Chain.call = measured  # type: ignore[method-assign, assignment]
     seen = set[str]()
-    for found in scan(source, folders, deep=True):
-        for run in found.runs:
+    for file in scan(source, folders, deep=True):
+        for run in file.runs:
             if run.identity is not None and run.identity in seen:
                 continue
             seen |= {run.identity} if run.identity is not None else set()

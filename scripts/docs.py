@@ -69,7 +69,7 @@ def cli() -> str:
     explained = own.union(shared)
     table = _table(
         "argument commands meaning",
-        [(one[0], ", ".join(users[one]), "" if one in own else one[1]) for one in shared],
+        [(option[0], ", ".join(users[option]), "" if option in own else option[1]) for option in shared],
     )
     intro = "Options without a meaning are those of `tracetui`. The sections of the commands leave all of these out."
     sections = [
@@ -128,7 +128,7 @@ def secrets() -> str:
     return _table("kind prefixes", prefixes) + "\nBy other forms: " + ", ".join(shapes) + ".\n"
 
 
-def words() -> str:
+def status_words() -> str:
     """The words that formats use for each status."""
     from tracetui.model import Status
     from tracetui.model.span import STATUS_BY_WORD
@@ -141,13 +141,13 @@ def words() -> str:
 
 def keys() -> str:
     """Every command of the app by group, as on the help screen."""
-    from tracetui.ui.commands import COMMANDS, GROUPS, pane_names, shown
+    from tracetui.ui.commands import COMMANDS, GROUPS, key_label, pane_names
 
     sections = []
     for group, title in GROUPS.items():
         rows = []
-        for command in (one for one in COMMANDS if one.group == group):
-            pressed = " ".join(f"`{shown(key)}`" for key in command.keys)
+        for command in (command for command in COMMANDS if command.group == group):
+            pressed = " ".join(f"`{key_label(key)}`" for key in command.keys)
             panes = pane_names(command.panes)
             rows.append((pressed, f"{command.help} ({panes})" if panes else command.help, command.id))
         sections.append(f"## {title}\n\n{_table('keys action command', rows)}")
@@ -160,7 +160,8 @@ def run_list() -> str:
     from tracetui.views.list.columns import COLUMNS
 
     choices = [
-        (f"`{name}`", ", ".join(f"`{one}`" for one in names)) for name, names in (("sort", SORTS), ("group", GROUPS))
+        (f"`{name}`", ", ".join(f"`{choice}`" for choice in names))
+        for name, names in (("sort", SORTS), ("group", GROUPS))
     ]
     columns = [
         (f"`{column.name}`", column.about, f"`{column.sort}`" if column.sort else "") for column in COLUMNS.values()
@@ -307,7 +308,7 @@ PARTS: Final[dict[str, Callable[[], str]]] = {
     "query-spans": query_spans,
     "schemas": schemas,
     "secrets": secrets,
-    "words": words,
+    "words": status_words,
     "worklog": worklog,
 }
 SHARED: Final[dict[str, Callable[[], str]]] = {

@@ -100,8 +100,8 @@ class Recorder:
     def _rest(self) -> bool:
         """Read until the screen hasn't changed for a while; whether it changed."""
         before, is_new, end = list(rows(self._screen)), False, time.monotonic() + REST
-        while (left := end - time.monotonic()) > 0:
-            if select.select([self._controller], [], [], left)[0]:
+        while (remaining := end - time.monotonic()) > 0:
+            if select.select([self._controller], [], [], remaining)[0]:
                 data = os.read(self._controller, 1 << 16)
                 self._stream.feed(_UNKNOWN_TO_PYTE.sub(b"", data))
                 if (now := list(rows(self._screen))) != before:

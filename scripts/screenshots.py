@@ -36,7 +36,7 @@ from tracetui.demo import ccpa
 from tracetui.live.engine import Engine
 from tracetui.sources.base import Source
 from tracetui.sources.local import LocalSource
-from tracetui.sources.locations import source_for
+from tracetui.sources.locations import open_source
 from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.base import BaseListScreen
 from tracetui.ui.screens.diff import DiffScreen
@@ -62,7 +62,7 @@ REPLAY: Final = ("g", *"jjj")
 """Keys that go to a replay which went another way than its original."""
 SIGNATURE: Final = ("T", "j")
 """Keys that go to a failure signature of three runs which have something in common."""
-JUDGED: Final = (
+REVIEWED: Final = (
     "T",
     *"vr",
     "l",
@@ -78,7 +78,7 @@ JUDGED: Final = (
     "k",
 )
 """Keys that judge three signatures, and come back to the second one, which is unfolded."""
-ALL_JUDGED: Final = ("T", *"vrvf..vrvk.vr...vivfvrvi")
+ALL_REVIEWED: Final = ("T", *"vrvf..vrvk.vr...vivfvrvi")
 """Keys that give every signature a verdict."""
 BACKSPACES: Final = ("backspace",) * len("md")
 
@@ -120,13 +120,13 @@ SHOTS: Final = (
     Shot("pick", keys=("P",)),
     Shot("hits", keys=("&", *"timeout", "enter")),
     *(Shot("triage", keys=SIGNATURE, size=size) for size in ((80, 24), (120, 40))),
-    Shot("judging", keys=JUDGED),
+    Shot("judging", keys=REVIEWED),
     Shot("statistics", keys=("S",), tab="tool"),
     Shot("tasks", root="trials", keys=("M",)),
     Shot("forks", root="trials", keys=("M", "f", *"task:refund-late", "enter", "enter")),
     Shot(
         "export",
-        keys=(*ALL_JUDGED, "x", "enter", "x", *BACKSPACES, *"html", "enter"),
+        keys=(*ALL_REVIEWED, "x", "enter", "x", *BACKSPACES, *"html", "enter"),
         makes=("triage.md", "triage.html"),
     ),
 )
@@ -163,7 +163,9 @@ def main(names: Collection[str]) -> int:
     draw = painter()
     with mock.patch.object(redact, "token_bytes", bytes), samples() as folder:
         masking.choose(ascii_glyphs=False)
-        for shot in (one for one in SHOTS if (not names or one.name in names) and not (one.over_ssh and missing())):
+        for shot in SHOTS:
+            if (names and shot.name not in names) or (shot.over_ssh and missing()):
+                continue
             os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(dir=folder, prefix="state-")
             stem = f"{shot.name}-{shot.size[0]}x{shot.size[1]}"
             svg, strips = asyncio.run(take(shot))
@@ -175,7 +177,7 @@ def main(names: Collection[str]) -> int:
             print(f"screenshots/{stem}")
         if not names or "demo" in names:
             record()
-        for page in (one for one in PAGES if not names or one.name in names):
+        for page in (page for page in PAGES if not names or page.name in names):
             take_page(page)
     if draw is None:
         print("no PNG: they need Pillow and the font DejaVu Sans Mono", file=sys.stderr)
@@ -185,7 +187,7 @@ def main(names: Collection[str]) -> int:
 def take_page(shot: PageShot) -> None:
     """Export a page unless a picture of the app has made it, and take a picture of it."""
     page = TARGET / shot.name
-    if shot.name not in {name for one in SHOTS for name in one.makes}:
+    if shot.name not in {name for app_shot in SHOTS for name in app_shot.makes}:
         cli.main(["export", *shot.arguments, "--to", str(page), "--force"])
         page.chmod(0o644)
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -239,7 +241,7 @@ def places(shot: Shot) -> Iterator[tuple[Source, str, Path]]:
     os.environ["PATH"] = f"{server.path}{os.pathsep}{path}"
     try:
         (server.home / shot.root).mkdir()
-        with closing(source_for([f"there:{shot.root}"])) as source:
+        with closing(open_source([f"there:{shot.root}"])) as source:
             yield source, f"there:{shot.root}", server.home / shot.root
     finally:
         os.environ["PATH"] = path

@@ -67,8 +67,8 @@ class Page:
 
     async def value(self, expression: str) -> Any:
         """Evaluate JavaScript."""
-        found = await self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        return found["result"].get("value")
+        reply = await self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        return reply["result"].get("value")
 
     async def until(self, expression: str) -> None:
         """Wait until JavaScript is true."""
@@ -95,8 +95,8 @@ class Page:
 
     async def screenshot(self, path: Path) -> None:
         """Save a picture."""
-        found = await self.send("Page.captureScreenshot", captureBeyondViewport=False)
-        path.write_bytes(base64.b64decode(found["data"]))
+        reply = await self.send("Page.captureScreenshot", captureBeyondViewport=False)
+        path.write_bytes(base64.b64decode(reply["data"]))
 
 
 @asynccontextmanager
@@ -115,11 +115,11 @@ async def browser() -> AsyncIterator[Page]:
         assert process.stderr is not None
         try:
             async with asyncio.timeout(PATIENCE):
-                while not (found := re.search(rb"ws://([^/]+)/", await process.stderr.readline())):
+                while not (address := re.search(rb"ws://([^/]+)/", await process.stderr.readline())):
                     pass
             drain = asyncio.create_task(process.stderr.read())
             async with aiohttp.ClientSession() as session:
-                async with session.get(f"http://{found[1].decode()}/json/list") as answer:
+                async with session.get(f"http://{address[1].decode()}/json/list") as answer:
                     tabs = await answer.json()
                 url = next(tab["webSocketDebuggerUrl"] for tab in tabs if tab["type"] == "page")
                 async with session.ws_connect(url, max_msg_size=0) as socket:

@@ -13,7 +13,7 @@ MODEL = "claude-opus-4-6"
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
 
-def words(count: int) -> str:
+def filler(count: int) -> str:
     """A text of so many words, each one piece."""
     return " ".join(["apple"] * count)
 

@@ -13,7 +13,7 @@ Call = tuple[str, dict[str, Any], str]
 PROMPT: Final = "Please change order W-2417 to 3 lamps, to arrive on May 20th. I have $1,250.00."
 LOOKUP: Final[Call] = ("get_order", {"order_id": "W2417"}, '{"prices": [152, 103], "cards": ["card_481", "card_377"]}')
 MODIFY: Final[Call] = ("modify_items", {"order_id": "W2417", "card": "card_481", "amount": 255}, "done")
-AGAIN: Final[Call] = (
+REPEATED: Final[Call] = (
     "modify_items",
     {"order_id": "W2417", "card": "card_481", "amount": 1250},
     "Error: order W2417 is not pending",
@@ -22,7 +22,7 @@ INVENTED: Final[Call] = ("modify_address", {"order_id": "W9", "fee": 77}, "done"
 OTHER_CARD: Final[Call] = ("modify_items", {"order_id": "W2417", "card": "card_377", "amount": 255}, "done")
 DATED: Final[Call] = ("set_date", {"day": "2026-05-20"}, "done")
 
-FAILED: Final = (LOOKUP, MODIFY, AGAIN, INVENTED, DATED)
+FAILED: Final = (LOOKUP, MODIFY, REPEATED, INVENTED, DATED)
 PASSED: Final = (LOOKUP, OTHER_CARD)
 
 

@@ -45,21 +45,21 @@ _PLAIN: Final = frozenset(
 
 
 def write(folder: Path, now: datetime) -> None:
-    """Write the samples below `folder`, and beside each of them its hostile twin."""
+    """Write the samples below `folder`, and beside each of them its hostile copy."""
     demo.write(folder, now)
     number = 0
     for path in sorted(folder.rglob("*")):
         if not path.is_file() or path.name.endswith(("-wal", "-shm")):
             continue
-        twin = _twin(path, number)
+        hostile_path = _hostile_path(path, number)
         number += 1
         if path.suffix == ".db":
-            _database(path, twin)
+            _database(path, hostile_path)
         elif path.suffix in (".json", ".jsonl"):
-            _document(path, twin)
-        if twin.exists():
+            _document(path, hostile_path)
+        if hostile_path.exists():
             seconds = path.stat().st_mtime
-            os.utime(twin, (seconds, seconds))
+            os.utime(hostile_path, (seconds, seconds))
 
 
 def write_cases(folder: Path, formats: Iterable[str] = tuple(registry.BUILT_IN)) -> dict[str, list[Path]]:
@@ -67,7 +67,7 @@ def write_cases(folder: Path, formats: Iterable[str] = tuple(registry.BUILT_IN))
 
     Names and words that formats go by stay, so that what is read is as much as ever.
     """
-    found: dict[str, list[Path]] = {}
+    folders: dict[str, list[Path]] = {}
     for name in formats:
         for case in testing.cases(_FORMATS / name.replace("-", "_")):
             root = shutil.copytree(case / "input", folder / name / case.name)
@@ -75,8 +75,8 @@ def write_cases(folder: Path, formats: Iterable[str] = tuple(registry.BUILT_IN))
                 if path.is_file() and not path.name.endswith(("-wal", "-shm")):
                     _attack_file(path)
                     os.utime(path, (LONG_AGO, LONG_AGO))
-            found.setdefault(name, []).append(root)
-    return found
+            folders.setdefault(name, []).append(root)
+    return folders
 
 
 def prefix(folder: Path, attack: str) -> None:
@@ -128,20 +128,20 @@ def _is_spared(value: str, key: str) -> bool:
     return _is_word(value, key) or (key not in _FOR_PEOPLE and " " not in value and len(value) <= LONGEST_WORD)
 
 
-def _twin(path: Path, number: int) -> Path:
+def _hostile_path(path: Path, number: int) -> Path:
     attack = ATTACKS[number % len(ATTACKS)].replace("/", "|").replace("\0", "").encode("utf-8", "surrogatepass")
     return path.with_name(os.fsdecode(attack[:120] + b"\xff ") + path.name)
 
 
-def _document(path: Path, twin: Path) -> None:
+def _document(path: Path, target: Path) -> None:
     records, document = hostile.parse(path.read_bytes())
     if not records:
         return
     changed = [_attacked(record) for record in records]
     if document:
-        twin.write_text(json.dumps(changed[0]))
+        target.write_text(json.dumps(changed[0]))
     else:
-        twin.write_text("".join(json.dumps(record) + "\n" for record in changed))
+        target.write_text("".join(json.dumps(record) + "\n" for record in changed))
 
 
 def _is_word(value: str, key: str) -> bool:
@@ -172,12 +172,12 @@ def _attacked(value: Any, key: str = "", depth: int = 0, *, spare: Spare | None 
     return value
 
 
-def _database(path: Path, twin: Path, *, spare: Spare | None = None) -> None:
-    twin.write_bytes(path.read_bytes())
+def _database(path: Path, target: Path, *, spare: Spare | None = None) -> None:
+    target.write_bytes(path.read_bytes())
     log = path.with_name(path.name + "-wal")
     if log.exists():
-        twin.with_name(twin.name + "-wal").write_bytes(log.read_bytes())
-    with closing(sqlite3.connect(twin, isolation_level=None)) as connection:
+        target.with_name(target.name + "-wal").write_bytes(log.read_bytes())
+    with closing(sqlite3.connect(target, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = DELETE")
         connection.execute("PRAGMA synchronous = OFF")  # durability doesn't matter
         connection.execute("BEGIN")

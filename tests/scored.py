@@ -62,13 +62,13 @@ class Scored:
 
 
 def _decoded(file: File) -> tuple[Header, list[Span]]:
-    found: dict[str, Any] = json.loads(file.read(0, 1 << 20))["scored"]
-    scores = tuple(msgspec.convert(score, Score) for score in found.pop("scores", ()))
-    status = Status(found.pop("status", "ok"))
-    cause = FirstError(found.pop("error"), "RuntimeError") if "error" in found else None
+    document: dict[str, Any] = json.loads(file.read(0, 1 << 20))["scored"]
+    scores = tuple(msgspec.convert(score, Score) for score in document.pop("scores", ()))
+    status = Status(document.pop("status", "ok"))
+    cause = FirstError(document.pop("error"), "RuntimeError") if "error" in document else None
     source = StatusSource.EXPLICIT
     header = Header(
-        name="agent", agent="agent", status=status, status_source=source, scores=scores, error=cause, **found
+        name="agent", agent="agent", status=status, status_source=source, scores=scores, error=cause, **document
     )
     span = Span(
         id="1", name="search", operation=Operation.EXECUTE_TOOL, step=1, is_step=True, model="gpt", duration_ms=5.0

@@ -106,10 +106,10 @@ class Sample(NamedTuple):
         """Whether rules are tuned without a look at it."""
         return crc32(self.name.encode()) % 3 == 0
 
-    def leaks(self, shown: str) -> list[str]:
-        """Stretches of its secrets that are in what is shown; of 15 characters that are left one is always found."""
+    def leaks(self, text: str) -> list[str]:
+        """Stretches of its secrets that are in a text; of 15 remaining characters one stretch is always reported."""
         starts = ((body, start) for body in self.bodies for start in (*range(0, len(body) - 7, 8), len(body) - 8))
-        return [part for body, start in starts if (part := body[start : start + 8]) in shown]
+        return [part for body, start in starts if (part := body[start : start + 8]) in text]
 
 
 def secret(kind: str, seed: str = "") -> tuple[str, tuple[str, ...]]:

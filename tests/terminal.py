@@ -198,9 +198,9 @@ class Terminal:
         termios.tcsetattr(self._slave, termios.TCSANOW, modes)
         return _waiting(self._slave)
 
-    def expect(self, words: str) -> None:
+    def expect(self, expected: str) -> None:
         """Wait until the screen shows these words."""
-        self.wait_until(lambda text: words in text, what=words)
+        self.wait_until(lambda text: expected in text, what=expected)
 
     def wait_for(self, pattern: str, *, timeout: float = PATIENCE, gone: bool = False) -> float:
         """Wait until the screen shows `pattern` (a regular expression over lines), or no more if `gone`.

@@ -33,8 +33,8 @@ COLOR = re.compile(r"\x1b(?:\[[0-?]*[@-~]|\][^\x1b]*\x1b\\)")
 MASKED, LEFT_ALONE = 0.95, 0.97
 
 
-def shown(text: str) -> list[str]:
-    """What is left of a text, however it is reached."""
+def masked_texts(text: str) -> list[str]:
+    """The masked text, by every way that leads to it."""
     redactor = Redactor()
     body = {"messages": [{"content": text}]}
     return [
@@ -54,8 +54,14 @@ def check(failed: Iterable[Sample], samples: Iterable[Sample], share: float) -> 
 
 
 GROUPS = {
-    "tuned": ([one for one in SECRETS if not one.held_out], [one for one in LOOKALIKES if not one.held_out]),
-    "held out": ([one for one in SECRETS if one.held_out], [one for one in LOOKALIKES if one.held_out]),
+    "tuned": (
+        [sample for sample in SECRETS if not sample.held_out],
+        [sample for sample in LOOKALIKES if not sample.held_out],
+    ),
+    "held out": (
+        [sample for sample in SECRETS if sample.held_out],
+        [sample for sample in LOOKALIKES if sample.held_out],
+    ),
     "output of tools": (secrets_outputs.SECRETS, secrets_outputs.LOOKALIKES),
 }
 
@@ -63,13 +69,13 @@ GROUPS = {
 @pytest.mark.parametrize("group", GROUPS)
 def test_secrets_are_masked(group: str) -> None:
     samples = GROUPS[group][0]
-    check((one for one in samples if any(map(one.leaks, shown(one.text)))), samples, MASKED)
+    check((sample for sample in samples if any(map(sample.leaks, masked_texts(sample.text)))), samples, MASKED)
 
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_lookalikes_are_left_alone(group: str) -> None:
     samples = GROUPS[group][1]
-    check((one for one in samples if Redactor().text(one.text) != one.text), samples, LEFT_ALONE)
+    check((sample for sample in samples if Redactor().text(sample.text) != sample.text), samples, LEFT_ALONE)
 
 
 def test_the_corpus_is_large_enough() -> None:
@@ -137,10 +143,10 @@ def test_a_surface_shows_no_secret_of_the_corpus(cli: Cli, tmp_path: Path, surfa
     places = {"PATH": ref.path, "FOLDER": str(tmp_path)}
     if "OTHER" in SURFACES[surface]:
         places["OTHER"] = trace_of(tmp_path, EVERY[::-1], "other").path
-    words = [places.get(word, word) for word in SURFACES[surface]]
-    text = cli(*words).text if words else drawn(ref)
+    arguments = [places.get(word, word) for word in SURFACES[surface]]
+    text = cli(*arguments).text if arguments else drawn(ref)
     assert text
-    check((one for one in EVERY if one.leaks(text)), EVERY, MASKED)
+    check((sample for sample in EVERY if sample.leaks(text)), EVERY, MASKED)
 
 
 def test_tail_tells_no_secret_of_the_corpus(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
@@ -151,7 +157,7 @@ def test_tail_tells_no_secret_of_the_corpus(tmp_path: Path, capsysbinary: pytest
             write(event)
         text = capsysbinary.readouterr().out.decode()
         assert len(text) > 10_000
-        check((one for one in EVERY if one.leaks(text)), EVERY, MASKED)
+        check((sample for sample in EVERY if sample.leaks(text)), EVERY, MASKED)
 
 
 def test_what_is_taken_of_a_step_has_no_secret_of_the_corpus(tmp_path: Path) -> None:
@@ -168,7 +174,7 @@ def test_what_is_taken_of_a_step_has_no_secret_of_the_corpus(tmp_path: Path) -> 
     taken += [snippets.fixture(run, chats[-1], Redactor())]
     text = "\n".join(taken)
     assert len(text) > 10_000
-    check((one for one in EVERY if one.leaks(text)), EVERY, MASKED)
+    check((sample for sample in EVERY if sample.leaks(text)), EVERY, MASKED)
 
 
 async def test_the_app_shows_no_secret_of_the_corpus(tmp_path: Path, opened: Opener) -> None:  # noqa: F811
@@ -183,14 +189,14 @@ async def test_the_app_shows_no_secret_of_the_corpus(tmp_path: Path, opened: Ope
             seen.append(text_of(app))
     text = "\n".join(seen)
     assert MASK in text
-    check((one for one in EVERY if one.leaks(text)), EVERY, MASKED)
+    check((sample for sample in EVERY if sample.leaks(text)), EVERY, MASKED)
 
 
 @pytest.mark.parametrize("surface", ["screen", "show --json", "show --raw", "export md", "export html", "export json"])
 def test_a_surface_leaves_lookalikes_alone(cli: Cli, tmp_path: Path, surface: str) -> None:  # noqa: F811
-    lookalikes = [one for one in LOOKALIKES if MASK not in one.text]
+    lookalikes = [sample for sample in LOOKALIKES if MASK not in sample.text]
     ref = trace_of(tmp_path, lookalikes)
-    words = [ref.path if word == "PATH" else word for word in SURFACES[surface]]
-    text = cli(*words).text if words else drawn(ref)
+    arguments = [ref.path if word == "PATH" else word for word in SURFACES[surface]]
+    text = cli(*arguments).text if arguments else drawn(ref)
     places = 8  # each text is in arguments, results and errors, and again in the context of what follows
     assert text.count(MASK) <= places * len(lookalikes) * (1 - LEFT_ALONE)

@@ -140,7 +140,7 @@ def test_durations_take_are_short(ms: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ms", "words"),
+    ("ms", "duration"),
     [
         (None, "—"),
         (0, "0ms"),
@@ -153,15 +153,15 @@ def test_durations_take_are_short(ms: float) -> None:
         (86_400_000 * 12.5, "12d"),
     ],
 )
-def test_durations_read_as_people_write_them(ms: float | None, words: str) -> None:
-    assert text.duration(ms) == words
+def test_durations_read_as_people_write_them(ms: float | None, duration: str) -> None:
+    assert text.duration(ms) == duration
 
 
 @pytest.mark.parametrize(
-    ("number", "words"), [(None, "—"), (0, "0"), (346, "346"), (9_800, "9.8k"), (190_000, "190k"), (1_200_000, "1.2M")]
+    ("number", "tokens"), [(None, "—"), (0, "0"), (346, "346"), (9_800, "9.8k"), (190_000, "190k"), (1_200_000, "1.2M")]
 )
-def test_tokens_read_as_people_write_them(number: int | None, words: str) -> None:
-    assert text.tokens(number) == words
+def test_tokens_read_as_people_write_them(number: int | None, tokens: str) -> None:
+    assert text.tokens(number) == tokens
 
 
 @settings(max_examples=examples(100))
@@ -177,7 +177,7 @@ def test_a_count_fits_its_column(number: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("usd", "told", "estimated"),
+    ("usd", "exact_cost", "estimated"),
     [
         (None, "—", "—"),
         (0.0, "$0.00", "~$0.00"),
@@ -188,8 +188,8 @@ def test_a_count_fits_its_column(number: int) -> None:
         (1234.5, "$1234.50", "~$1234.50"),
     ],
 )
-def test_costs(usd: float | None, told: str, estimated: str) -> None:
-    assert (text.cost(usd), text.cost(usd, estimated=True)) == (told, estimated)
+def test_costs(usd: float | None, exact_cost: str, estimated: str) -> None:
+    assert (text.cost(usd), text.cost(usd, estimated=True)) == (exact_cost, estimated)
 
 
 def test_marks_that_stand_on_nothing_are_cut_too() -> None:

@@ -52,10 +52,10 @@ def using(redactor: Redactor | None) -> Iterator[Redactor | None]:
 def mask(text: str) -> Masked:
     """Mask the secrets of a header's text. Doesn't clean it."""
     redactor = _current.get(_screen)
-    return _on_screen(redactor, text) if redactor is _screen else masked_by(redactor, text)
+    return _on_screen(redactor, text) if redactor is _screen else mask_text(redactor, text)
 
 
-def masked_by(redactor: Redactor | None, text: str) -> Masked:
+def mask_text(redactor: Redactor | None, text: str) -> Masked:
     """Mask the secrets of a header's text by `redactor`; None: exact. Doesn't clean it."""
     return Masked(text) if redactor is None else redactor.header(text)
 
@@ -113,7 +113,7 @@ _CODE: Final = re.compile(r"`([^`\n]{1,300})`")
 
 def masked_line(text: str, redactor: Redactor | None, limit: int = 500) -> Clean:
     """`tracetui.text.one_line` with secrets masked by `redactor`; None: exact."""
-    return gate.one_line(masked_by(redactor, text), limit)
+    return gate.one_line(mask_text(redactor, text), limit)
 
 
 def record(raw: bytes) -> bytes:

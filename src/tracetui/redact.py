@@ -95,14 +95,14 @@ class Redactor:
         Placeholders (``<id>``) stay.
         """
         part, whole = excerpt.exact, excerpt.whole
-        shown = self.header(whole)
-        if shown is whole or not part:
+        header = self.header(whole)
+        if header is whole or not part:
             return self.header(part)
-        exact, masked = (Counter(compiled(_WORD).findall(text)) for text in (whole, shown))
+        exact, masked = (Counter(compiled(_WORD).findall(text)) for text in (whole, header))
 
         def mask_word(match: re.Match[str]) -> str:
             word = match[0]
-            return word if word[0] == "<" or (word in shown and masked[word] >= exact[word]) else self.mask(word)
+            return word if word[0] == "<" or (word in header and masked[word] >= exact[word]) else self.mask(word)
 
         return self.header(compiled(_WORD).sub(mask_word, part))
 

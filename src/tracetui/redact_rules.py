@@ -226,7 +226,7 @@ _WITH_OPTIONS: Final = ("--", "with password", "encrypted password", *_COMMANDS)
 
 
 @cache
-def _words(options: bool) -> tuple[re.Pattern[str], ...]:
+def _name_patterns(options: bool) -> tuple[re.Pattern[str], ...]:
     """Patterns for names followed by a value. Compiled on demand: compiling dominates the import time."""
     ends = ("", f"|(?P<option>{_OPTION_SEPARATOR})") if options else (f"(?!{_IN_PROSE})", "")
     return tuple(re.compile(pattern + _SEPARATOR % ends) for pattern in _IN_NAMES)
@@ -294,10 +294,10 @@ _MARKED: Final = {
 def _after_prefix(mark: str) -> str:
     """A pattern for the context of the mark at the end of a prefix."""
     endings = [prefix[-4:] for prefix in (*PREFIXES, "sg.") if prefix[-1] == mark]
-    longer, words = ([ending for ending in endings if (len(ending) == 4) is long] for long in (True, False))
+    longer, short = ([ending for ending in endings if (len(ending) == 4) is long] for long in (True, False))
     return (
         rf"(?=[a-z0-9_-]{{16}})(?!{re.escape(mark) * 2})(?:(?<={_tree(longer)})"
-        rf"|(?<={_tree(words)})(?<![acdeg-mo-qsu-z0-9]{_tree(words)}))(?P<token>)"
+        rf"|(?<={_tree(short)})(?<![acdeg-mo-qsu-z0-9]{_tree(short)}))(?P<token>)"
     )
 
 
@@ -400,10 +400,10 @@ def find_signs(data: bytes, *, encoded: bool = False) -> list[str]:
         if letter in data and literal in data and _has(pattern, letter, data)
     }
     passwords = [*_PASSWORDS.finditer(low)]
-    words = {match.lastgroup for match in passwords} if passwords else set()
-    if "hex" in words:
+    password_forms = {match.lastgroup for match in passwords} if passwords else set()
+    if "hex" in password_forms:
         signs.add("hex")
-    is_password = not words.issubset(("hex",))
+    is_password = not password_forms.issubset(("hex",))
     is_salt = False
     if is_password:
         signs |= _password_signs(low, [match.start() for match in passwords])
@@ -426,7 +426,7 @@ def find_signs(data: bytes, *, encoded: bool = False) -> list[str]:
     if escaped:
         signs.add("escape")
     names = _names(is_salt=is_salt, is_password=is_password)
-    if _has_name(low, names, is_quoted="quoted" in words) or _has_command(data, low):
+    if _has_name(low, names, is_quoted="quoted" in password_forms) or _has_command(data, low):
         signs.add("name")
     if signs and colors is not None:
         signs.add("color")
@@ -675,7 +675,7 @@ def assignments(scanned: ScannedText) -> Iterator[tuple[str, re.Match[str]]]:
     text, low = scanned.text, scanned.low
     options = any(word in low for word in _WITH_OPTIONS)
     elements = _elements() if "<" in low and compiled(r"<\\{0,8}/").search(low) else ()
-    for pattern in (*_words(options), *elements):
+    for pattern in (*_name_patterns(options), *elements):
         for match in pattern.finditer(low):
             kind = match.lastgroup
             pair = kind == "pair" or (kind == "option" and "," in match["option"])

@@ -109,7 +109,7 @@ _REFERENCE: Final = (
     rf"|\{{\{{[^{{}}]*+\}}\}}|\{{(?:[0-9]|{_ACCESS})(?:\(\))?(?:![rsa])?\}}|<[^<>]*+>"
 )
 """A variable as shells, templates and format strings write it, or a placeholder: ``${TOKEN}``, ``%(token)s``."""
-_STANDS_FOR: Final = (
+_STAND_IN_PATTERN: Final = (
     rf"(?s:(?:(?:{_REFERENCE})[-_.:/@]?)+|(?i:[^a-z0-9]*|\([a-z ._-]*\)|\[[a-z _-]*\]"
     r"|(?:your|my|insert|enter|replace|example|dummy|fake)(?:[-_ ]+(?:[a-z]+|[0-9]+(?=[-_ ]?(?:bit|byte|char))))+"
     r"[-_ .:]*"
@@ -135,7 +135,7 @@ def is_placeholder(value: str) -> bool:
         low = value[:200].lower()
     if len(value) > 100:
         return len({*low}) < 4
-    if low in _STAND_INS or compiled(_STANDS_FOR).fullmatch(value) or low.endswith(_ENDS_OF_STAND_INS):
+    if low in _STAND_INS or compiled(_STAND_IN_PATTERN).fullmatch(value) or low.endswith(_ENDS_OF_STAND_INS):
         return True
     if ("/" in value or "\\" in value) and compiled(_PATH).fullmatch(value):
         return True
@@ -302,8 +302,8 @@ SHAPES: Final = (
         needs=("chpasswd",),
     ),
     *(
-        Shape("password of a command", "literal", rf"{words}(?P<secret>[^\s\"']{{4,200}}+)")
-        for words in (
+        Shape("password of a command", "literal", rf"{command}(?P<secret>[^\s\"']{{4,200}}+)")
+        for command in (
             r"securestring\b[^\n]{0,80}?--value\s{1,4}",
             r"keyvault\s{1,4}secret\s{1,4}set\b[^\n]{0,200}?--value\s{1,4}",
             r"htpasswd\s{1,4}-[a-z]{0,4}b[a-z]{0,4}\s{1,4}\S{1,200}\s{1,4}\S{1,100}\s{1,4}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tests.diff.build import Did, run_of
+from tests.diff.build import Step, run_of
 from tracetui.analysis.tasks import Result, Trial
 from tracetui.model import Outcome, Run, RunRef, RunSummary, Status
 
@@ -31,4 +31,4 @@ def trial(run: Run, passed: bool | None = None, excluded: str | None = None) -> 
 
 def calls(ident: str, arguments: Sequence[Any], name: str = "search") -> Run:
     """A run that calls one tool with each of these arguments."""
-    return run_of([Did(name=name, given={"q": query}) for query in arguments], ident=ident)
+    return run_of([Step(name=name, input={"q": query}) for query in arguments], ident=ident)

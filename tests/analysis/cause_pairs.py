@@ -1,5 +1,5 @@
 # ruff: noqa: E501 -- messages are written as they are printed
-"""Pairs of failures: `ONE` have the same cause, `TWO` have two. Texts are those that the libraries print.
+"""Pairs of failures: `SAME_CAUSE` have the same cause, `DIFFERENT_CAUSES` have two. Texts are those that the libraries print.
 
 A failure is its text, or (type, text) where the trace records the type apart.
 """
@@ -41,8 +41,8 @@ def _anthropic(status: int, kind: str, message: str, request: str) -> str:
 
 
 def _python(*frames: tuple[str, int, str], last: str) -> str:
-    shown = "".join(f'  File "{path}", line {line}, in {name}\n    run()\n' for path, line, name in frames)
-    return f"Traceback (most recent call last):\n{shown}{last}"
+    frame_lines = "".join(f'  File "{path}", line {line}, in {name}\n    run()\n' for path, line, name in frames)
+    return f"Traceback (most recent call last):\n{frame_lines}{last}"
 
 
 def _node(first: str, root: str, line: int, name: str = "render") -> str:
@@ -80,7 +80,7 @@ _OUT_OF_BOUNDS = "index out of bounds: the len is {} but the index is {}"
 _NOT_FOUND = "Client error '404 Not Found' for url '{}'\n" + _MDN.format(404)
 _KEY = "Incorrect API key provided: {}. You can find your API key at https://platform.openai.com/account/api-keys."
 
-ONE: Final[list[tuple[Failure, Failure]]] = [
+SAME_CAUSE: Final[list[tuple[Failure, Failure]]] = [
     # requests, urllib3
     (
         _pool("localhost", 8000, "/v1/x?id=1", f"NewConnectionError('{_REFUSED.format(0x7F9A1C2B3D40)}')"),
@@ -385,7 +385,7 @@ ONE: Final[list[tuple[Failure, Failure]]] = [
     ("Step limit exceeded: 9 > 8", "Step limit exceeded: 12 > 10"),
 ]
 
-TWO: Final[list[tuple[Failure, Failure]]] = [
+DIFFERENT_CAUSES: Final[list[tuple[Failure, Failure]]] = [
     # HTTP status codes
     ("HTTP 401: Unauthorized", "HTTP 404: Not Found"),
     ("HTTP 404", "HTTP 500"),

@@ -28,9 +28,9 @@ def names(items: list[Item]) -> list[str]:
 
 def test_newest_first_by_day_and_what_runs_above_all() -> None:
     runs = [run("old", age=400_000), run("new", age=60), run("live", age=9e6, status=Status.RUNNING)]
-    shown = names(arrange(runs, [], Arrangement(), now=NOW))
-    assert shown[:2] == ["live", "live"]
-    assert shown.index("new") < shown.index("old")
+    listing = names(arrange(runs, [], Arrangement(), now=NOW))
+    assert listing[:2] == ["live", "live"]
+    assert listing.index("new") < listing.index("old")
 
 
 def test_children_follow_the_run_that_started_them_in_the_order_they_began() -> None:
@@ -75,8 +75,8 @@ def test_runs_contain_all_words_and_no_excluded_word() -> None:
         "zzz": "",
         "!": "abc",
     }.items():
-        shown = names(arrange(runs, [], Arrangement(query=text, group="none"), now=NOW))
-        assert "".join(sorted(shown)) == expected, text
+        listing = names(arrange(runs, [], Arrangement(query=text, group="none"), now=NOW))
+        assert "".join(sorted(listing)) == expected, text
 
 
 class FixedVerdicts(query.TraceContext):
@@ -100,8 +100,8 @@ def test_a_query_filters_the_list_as_far_as_it_is_valid() -> None:
         "is:running or verdict:flaky": "ac",
     }.items():
         arrangement = Arrangement(query=text, group="none")
-        shown = arrange(runs, [], arrangement, now=NOW, context=context, columns=columns)
-        assert "".join(sorted(names(shown))) == expected, text
+        arranged = arrange(runs, [], arrangement, now=NOW, context=context, columns=columns)
+        assert "".join(sorted(names(arranged))) == expected, text
         place = row_key_of(arrangement, now=NOW, context=context)
         assert "".join(run.name for run in runs if place(run)[0]) == expected
     live = arrange(runs, [], Arrangement(query="is:running", group="none"), now=NOW, state=lambda run: RunState.RUNNING)
@@ -118,14 +118,14 @@ def test_only_failures_are_filtered_as_well() -> None:
 
 def test_no_key_tells_anything_of_an_unreadable_file() -> None:
     problem = Problem("bad.json", "byte 3", "cut off")
-    for text, shown in {
+    for text, is_listed in {
         "bad": True,
         "!bad": False,
         "unreadable": True,
         "status:error": False,
         "-status:ok": True,
     }.items():
-        assert bool(arrange([], [problem], Arrangement(query=text), now=NOW)) is shown, text
+        assert bool(arrange([], [problem], Arrangement(query=text), now=NOW)) is is_listed, text
 
 
 def test_unreadable_files_have_rows_unless_only_failures_are_wanted() -> None:
@@ -159,16 +159,16 @@ def test_every_run_is_shown_exactly_once_however_it_is_arranged(
     runs: list[RunSummary], sort: str, group: str, reverse: bool
 ) -> None:
     items = arrange(runs, [], Arrangement(sort, reverse, group), now=NOW)
-    shown = [item for item in items if isinstance(item, RunSummary)]
-    assert sorted(run.ref for run in shown) == sorted(run.ref for run in runs)
+    listed = [item for item in items if isinstance(item, RunSummary)]
+    assert sorted(run.ref for run in listed) == sorted(run.ref for run in runs)
 
 
 def test_runs_of_a_dead_program_are_not_live() -> None:
     killed, quiet = run("killed", age=90_000, status=Status.RUNNING), run("quiet", age=60, status=Status.UNKNOWN)
     states = {"quiet": RunState.QUIET}
-    shown = names(arrange([killed, quiet], [], Arrangement(), now=NOW, state=lambda run: states.get(run.name)))
-    assert shown[:2] == ["live", "quiet"]
-    assert shown[-1] == "killed"
+    listing = names(arrange([killed, quiet], [], Arrangement(), now=NOW, state=lambda run: states.get(run.name)))
+    assert listing[:2] == ["live", "quiet"]
+    assert listing[-1] == "killed"
     by_status = names(arrange([killed], [], Arrangement(group="status"), now=NOW, state=lambda run: RunState.UNKNOWN))
     assert by_status == ["unknown", "killed"]
 
@@ -181,8 +181,8 @@ def test_sessions_of_one_folder_stand_together_whoever_wrote_them() -> None:
         run("d", age=4),
         run("e", age=5, source="/home/me/two", ref=RunRef("other", "e.json")),
     ]
-    shown = names(arrange(runs, [], Arrangement(group="source"), now=NOW))
-    assert shown == ["/home/me/one", "a", "c", "/home/me/two", "b", "e", "no source", "d"]
+    listing = names(arrange(runs, [], Arrangement(group="source"), now=NOW))
+    assert listing == ["/home/me/one", "a", "c", "/home/me/two", "b", "e", "no source", "d"]
 
 
 def test_an_order_that_is_kept_is_that_of_the_runs_and_of_the_arrangement() -> None:

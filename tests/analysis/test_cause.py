@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.analysis.cause_families import halves
-from tests.analysis.cause_pairs import ONE, TWO, Failure
+from tests.analysis.cause_pairs import DIFFERENT_CAUSES, SAME_CAUSE, Failure
 from tests.analysis.measured_pairs import LATER, PAIRS, REPORTS
 from tests.analysis.output_pairs import PAIRS as OUTPUTS
 from tests.shared import examples
@@ -101,13 +101,13 @@ def cause(failure: Failure) -> Cause:
     return cause_of(message, type=kind)
 
 
-@pytest.mark.parametrize(("failure", "other"), ONE)
+@pytest.mark.parametrize(("failure", "other"), SAME_CAUSE)
 def test_these_have_one_cause(failure: Failure, other: Failure) -> None:
     assert cause(failure).key == cause(other).key
     assert cause(failure).digest == cause(other).digest
 
 
-@pytest.mark.parametrize(("failure", "other"), TWO)
+@pytest.mark.parametrize(("failure", "other"), DIFFERENT_CAUSES)
 def test_these_have_two_causes(failure: Failure, other: Failure) -> None:
     assert cause(failure).key != cause(other).key
     assert cause(failure).digest != cause(other).digest

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.context_build import ClaudeSession, pi_answer, pi_result, pi_session, pi_user, text, tool_use, words
+from tests.context_build import ClaudeSession, filler, pi_answer, pi_result, pi_session, pi_user, text, tool_use
 from tests.formats import codex_build as codex
 from tracetui.analysis.context import Break, Call, Ledger
 from tracetui.analysis.context_estimate import _PIECE, apportion, count_pieces
@@ -68,7 +68,7 @@ def session(tmp_path: Path) -> ClaudeSession:
 def test_the_only_result_of_a_step_has_what_the_recorded_answer_leaves(session: ClaudeSession) -> None:
     session.prompt("read it")
     session.answer("m1", tool_use("t1", "Read", file_path="/w/a.py"), written=10_000, output=60)
-    session.result("t1", words(1900))
+    session.result("t1", filler(1900))
     session.answer("m2", text("done"), read=10_000, written=2_060)
     ledger = read_ledger(session.write())
     assert by_id(ledger)["m2"].by == {
@@ -92,7 +92,7 @@ def test_growth_that_no_text_explains_is_not_recorded(session: ClaudeSession) ->
 
 def test_an_unfinished_answer_is_estimated(session: ClaudeSession) -> None:
     session.prompt("hello")
-    session.answer("m1", text(words(500)), written=10_000, output=None)
+    session.answer("m1", text(filler(500)), written=10_000, output=None)
     session.prompt("again")
     session.answer("m2", text("hello"), read=10_000, written=520)
     call = read_ledger(session.write()).calls[1]
@@ -110,7 +110,7 @@ def test_images_weigh_no_text(session: ClaudeSession) -> None:
 
 
 def test_memory_and_attachments_are_contents_of_their_own(session: ClaudeSession) -> None:
-    memory = {"type": "nested_memory", "path": "/w/CLAUDE.md", "content": {"content": words(400)}}
+    memory = {"type": "nested_memory", "path": "/w/CLAUDE.md", "content": {"content": filler(400)}}
     session.prompt("hello")
     session.answer("m1", text("hello"), written=10_000)
     session.add("attachment", attachment=memory)
@@ -124,10 +124,10 @@ def test_memory_and_attachments_are_contents_of_their_own(session: ClaudeSession
 def test_a_compaction_replaces_all_but_the_start(session: ClaudeSession) -> None:
     session.prompt("hello")
     session.answer("m1", tool_use("t1", "Read", file_path="/w/a.py"), written=20_000, output=60)
-    session.result("t1", words(40_000))
+    session.result("t1", filler(40_000))
     session.answer("m2", text("done"), read=20_000, written=40_060)
     session.add("system", subtype="compact_boundary", compactMetadata={"trigger": "auto", "preTokens": 60_063})
-    session.prompt(words(2_000), isCompactSummary=True)
+    session.prompt(filler(2_000), isCompactSummary=True)
     session.answer("m3", text("on"), read=15_000, written=10_000)
     ledger = read_ledger(session.write())
     call = ledger.calls[2]
@@ -141,11 +141,11 @@ def test_a_compaction_replaces_all_but_the_start(session: ClaudeSession) -> None
 def test_cleared_results_leave_the_context(session: ClaudeSession) -> None:
     session.prompt("hello")
     session.answer("m1", tool_use("t1", "Read", file_path="/w/a.py"), written=20_000, output=60)
-    session.result("t1", words(4_000))
+    session.result("t1", filler(4_000))
     session.answer("m2", tool_use("t2", "Bash", command="ls"), read=20_000, written=4_060, output=50)
     cleared = {"compactedToolIds": ["t1"]}
     session.add("system", subtype="microcompact_boundary", microcompactMetadata=cleared)
-    session.result("t2", words(200))
+    session.result("t2", filler(200))
     session.answer("m3", text("done"), read=18_000, written=2_300)
     ledger = read_ledger(session.write())
     assert "result:Read" in ledger.calls[1].by
@@ -154,7 +154,7 @@ def test_cleared_results_leave_the_context(session: ClaudeSession) -> None:
 
 
 def test_thinking_of_earlier_turns_leaves_if_that_explains_the_input(session: ClaudeSession) -> None:
-    thought = {"type": "thinking", "thinking": words(2_000), "signature": "x"}
+    thought = {"type": "thinking", "thinking": filler(2_000), "signature": "x"}
     session.prompt("hello")
     session.answer("m1", thought, text("fine"), written=20_000, output=2_100)
     session.prompt("next")
@@ -170,9 +170,9 @@ def test_sub_agents_have_chains_of_their_own(session: ClaudeSession) -> None:
     side: dict[str, Any] = {"isSidechain": True, "agentId": "a1"}
     session.prompt("look around", **side)
     session.answer("s1", tool_use("t2", "Grep", pattern="x"), written=9_000, output=50, **side)
-    session.result("t2", words(430), **side)
+    session.result("t2", filler(430), **side)
     session.answer("s2", text("found"), read=9_000, written=500, **side)
-    session.result("t1", words(90))
+    session.result("t1", filler(90))
     session.answer("m2", text("done"), read=30_000, written=180)
     ledger = read_ledger(session.write())
     calls = by_id(ledger)
@@ -214,7 +214,7 @@ def test_the_cause_of_a_break_has_a_basis(
 def test_a_mode_that_changed_within_a_turn_coincides(session: ClaudeSession) -> None:
     session.prompt("hello", permissionMode="default")
     session.answer("m1", tool_use("t1", "Read", file_path="/w/a.py"), written=30_000)
-    session.result("t1", words(50))
+    session.result("t1", filler(50))
     session.add("permission-mode", permissionMode="plan")
     session.answer("m2", text("hello"), written=30_100)
     missed = only_break(read_ledger(session.write()))
@@ -241,7 +241,7 @@ def test_a_rewind_goes_back_to_the_context_of_its_ancestor(session: ClaudeSessio
     session.prompt("hello")
     first = session.answer("m1", text("hello"), written=30_000)
     session.prompt("do this")
-    session.answer("m2", text(words(400)), read=30_000, written=10_000, output=400)
+    session.answer("m2", text(filler(400)), read=30_000, written=10_000, output=400)
     session.prompt("do that", parent=first)
     session.answer("m3", text("fine"), read=20_000, written=10_100)
     ledger = read_ledger(session.write())
@@ -253,8 +253,8 @@ def test_a_long_prompt_after_a_rewind_is_no_break(session: ClaudeSession) -> Non
     session.prompt("hello")
     first = session.answer("m1", text("hello"), written=30_000)
     session.prompt("do this")
-    session.answer("m2", text(words(400)), read=30_000, written=10_000, output=400)
-    session.prompt(words(3_600), parent=first)
+    session.answer("m2", text(filler(400)), read=30_000, written=10_000, output=400)
+    session.prompt(filler(3_600), parent=first)
     session.answer("m3", text("fine"), read=30_000, written=3_600)
     assert read_ledger(session.write()).breaks == []
 
@@ -295,11 +295,11 @@ def test_codex_calls_close_and_name_their_instructions(tmp_path: Path) -> None:
     records = [
         codex.meta(),
         codex.record("turn_context", {"model": "gpt-5", "cwd": "/w"}),
-        codex.message("user", f"# AGENTS.md instructions for /w\n{words(300)}"),
+        codex.message("user", f"# AGENTS.md instructions for /w\n{filler(300)}"),
         codex.message("user", "look around"),
         codex.call("c1", "ls"),
         codex.token_count(codex.counts(8_000, 0, 40), codex.counts(8_000, 0, 40)),
-        codex.output("c1", words(900)),
+        codex.output("c1", filler(900)),
         codex.message("assistant", "done", 3),
         codex.token_count(codex.counts(9_000, 7_936, 20), codex.counts(17_000, 7_936, 60)),
     ]
@@ -316,11 +316,11 @@ def test_pi_compactions_keep_the_entries_that_they_name(tmp_path: Path) -> None:
     entries = [
         pi_user("hello"),
         pi_answer("r1", call, plain=3, written=10_000, output=60),
-        pi_result("c1", "read", words(1_900)),
+        pi_result("c1", "read", filler(1_900)),
         pi_answer("r2", text("read"), plain=3, read=10_000, written=2_060),
         pi_user("keep this", id="kept"),
         pi_answer("r3", text("kept"), plain=3, read=12_060, written=60),
-        {"type": "compaction", "summary": words(900), "firstKeptEntryId": "kept", "tokensBefore": 12_123},
+        {"type": "compaction", "summary": filler(900), "firstKeptEntryId": "kept", "tokensBefore": 12_123},
         pi_user("go on"),
         pi_answer("r4", text("on"), plain=3, read=9_000, written=2_000),
     ]
@@ -348,14 +348,14 @@ def test_shares_sum_to_the_total(total: int) -> None:
 
 def test_a_growing_run_has_the_same_ledger_at_every_length(tmp_path: Path) -> None:
     session = ClaudeSession(tmp_path / "session.jsonl")
-    session.prompt(words(100))
+    session.prompt(filler(100))
     size = 20_000
     for number in range(1, 120):
         session.answer(f"m{number}", tool_use(f"t{number}", "Read", file_path=f"f{number % 3}"), read=size, written=300)
-        session.result(f"t{number}", words(200))
+        session.result(f"t{number}", filler(200))
         size += 300
         if number % 40 == 0:
-            session.prompt(words(30), seconds=1_000)
+            session.prompt(filler(30), seconds=1_000)
             size = 20_000
     lines = session.write().read_text().splitlines(keepends=True)
     growing = GrowingLedger()
@@ -369,14 +369,14 @@ def test_a_growing_run_has_the_same_ledger_at_every_length(tmp_path: Path) -> No
 
 def test_a_growing_run_is_not_read_again_from_its_start(tmp_path: Path) -> None:
     session = ClaudeSession(tmp_path / "session.jsonl")
-    session.prompt(words(100))
+    session.prompt(filler(100))
     for number in range(1, 200):
-        session.answer(f"m{number}", text(words(10)), read=20_000, written=100 * number)
-        session.prompt(words(30))
+        session.answer(f"m{number}", text(filler(10)), read=20_000, written=100 * number)
+        session.prompt(filler(30))
     growing = GrowingLedger()
     for _ in growing.read(read(session.write())):
         pass
-    session.answer("last", text(words(10)), read=20_000, written=20_000)
+    session.answer("last", text(filler(10)), read=20_000, written=20_000)
     run = read(session.write())
     first = next(growing.read(run))
     assert len(run.spans) - first.position < 40

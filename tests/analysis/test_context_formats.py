@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.analysis.test_context import by_id, check_closes, only_break, read_ledger
-from tests.context_build import ClaudeSession, text, tool_use, words
+from tests.context_build import ClaudeSession, filler, text, tool_use
 from tests.formats import opencode_build as opencode
 from tests.formats.test_otlp import TRACE, request, span
 from tracetui.analysis.context import Ledger
@@ -56,11 +56,11 @@ def otel_ledger(folder: Path, *calls: Record) -> Ledger:
     return ledger
 
 
-QUESTION = [message_of("system", otel_text(words(400))), message_of("user", otel_text(words(100)))]
+QUESTION = [message_of("system", otel_text(filler(400))), message_of("user", otel_text(filler(100)))]
 READS = message_of(
     "assistant", {"type": "tool_call", "id": "c1", "name": "read_file", "arguments": {"path": "/w/a.py"}}
 )
-RESULT = message_of("tool", {"type": "tool_call_response", "id": "c1", "response": words(900)})
+RESULT = message_of("tool", {"type": "tool_call_response", "id": "c1", "response": filler(900)})
 
 
 def test_opentelemetry_carries_the_messages_that_the_call_before_had(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_opentelemetry_carries_the_messages_that_the_call_before_had(tmp_path: P
 def test_opentelemetry_messages_that_left_are_a_changed_prefix(tmp_path: Path) -> None:
     first = otel_call(2, QUESTION, READS, size=5_000, read=0, output=40)
     second = otel_call(3, [*QUESTION, READS, RESULT], READS, size=6_000, read=4_900, output=40)
-    other = [QUESTION[0], QUESTION[1], message_of("user", otel_text(words(50)))]
+    other = [QUESTION[0], QUESTION[1], message_of("user", otel_text(filler(50)))]
     third = otel_call(4, other, READS, size=5_060, read=2_000, output=40)
     ledger = otel_ledger(tmp_path, first, second, third)
     assert not {"tool call", "result:read_file"} & ledger.calls[2].by.keys()
@@ -123,12 +123,12 @@ def atif_ledger(folder: Path, *steps: Record) -> Ledger:
 
 
 def test_notes_and_repeated_thinking_of_atif_are_no_contents(tmp_path: Path) -> None:
-    thought, text_, note = words(300), words(900), '\n\n[metadata] {"file": "' + words(900) + '"}'
+    thought, text_, note = filler(300), filler(900), '\n\n[metadata] {"file": "' + filler(900) + '"}'
     read = {"tool_call_id": "c1", "function_name": "Read", "arguments": {"file_path": "/w/a.py"}}
     usage = {"prompt_tokens": 5_000, "completion_tokens": 354, "cached_tokens": 0}
     ledger = atif_ledger(
         tmp_path,
-        {"source": "user", "message": words(100)},
+        {"source": "user", "message": filler(100)},
         {"source": "agent", "message": "", "reasoning_content": thought, "metrics": usage},
         {"source": "agent", "message": "Executed Read c1", "reasoning_content": thought, "tool_calls": [read],
          "observation": {"results": [{"source_call_id": "c1", "content": text_ + note}]}},
@@ -143,15 +143,15 @@ def test_notes_and_repeated_thinking_of_atif_are_no_contents(tmp_path: Path) -> 
 
 def test_a_recorded_output_of_atif_covers_the_tool_calls_of_later_steps(tmp_path: Path) -> None:
     def step(number: int) -> Record:
-        call = {"tool_call_id": f"c{number}", "function_name": "Bash", "arguments": {"command": words(300)}}
-        results = [{"source_call_id": f"c{number}", "content": words(900)}]
+        call = {"tool_call_id": f"c{number}", "function_name": "Bash", "arguments": {"command": filler(300)}}
+        results = [{"source_call_id": f"c{number}", "content": filler(900)}]
         return {"source": "agent", "message": "", "tool_calls": [call], "observation": {"results": results}}
 
     usage = {"prompt_tokens": 5_000, "completion_tokens": 700, "cached_tokens": 0}
     ledger = atif_ledger(
         tmp_path,
-        {"source": "user", "message": words(100)},
-        {"source": "agent", "message": words(70), "metrics": usage},
+        {"source": "user", "message": filler(100)},
+        {"source": "agent", "message": filler(70), "metrics": usage},
         step(1),
         step(2),
         {"source": "agent", "message": "done", "metrics": {**usage, "prompt_tokens": 7_700}},
@@ -170,13 +170,13 @@ def opencode_ledger(folder: Path, tokens: list[Record]) -> Ledger:
         opencode.insert(db, "project", id="p1", worktree="/w", vcs="git", time_created=opencode.at(0),
                         time_updated=opencode.at(0), sandboxes=[])  # fmt: skip
         write.session("ses_a", 1, "Read it")
-        write.user("msg_1", "ses_a", 2, words(100))
+        write.user("msg_1", "ses_a", 2, filler(100))
         for number, used in enumerate(tokens):
             ident, begin = f"msg_{number + 2}", 10.0 * number + 3
             write.answer(ident, "ses_a", begin, "msg_1", end=begin + 5, tokens=used, cost=0, finish="stop")
             write.part(ident, "ses_a", begin, type="step-start")
             last = number == len(tokens) - 1
-            read = opencode.call("read", {"filePath": "/w/a.py"}, words(1_900), begin + 1)
+            read = opencode.call("read", {"filePath": "/w/a.py"}, filler(1_900), begin + 1)
             write.part(ident, "ses_a", begin + 1, **(opencode.text("done") if last else read))
             write.part(ident, "ses_a", begin + 5, type="step-finish", reason="stop", tokens=used, cost=0)
     ledger = ledger_of(read_run(LocalSource(), RunRef("opencode", str(path), "ses_a")))
@@ -213,9 +213,9 @@ def test_one_call_without_a_cache_has_no_breaks_and_reads_well(tmp_path: Path) -
 def test_a_response_in_several_lines_is_one_answer(tmp_path: Path) -> None:
     session = ClaudeSession(tmp_path / "session.jsonl")
     session.prompt("read it")
-    session.answer("m1", text(words(30)), written=10_000, output=100)
+    session.answer("m1", text(filler(30)), written=10_000, output=100)
     session.answer("m1", tool_use("t1", "Read", file_path="/w/a.py"), written=10_000, output=100)
-    session.result("t1", words(1_900))
+    session.result("t1", filler(1_900))
     session.answer("m2", text("done"), read=10_000, written=2_100)
     ledger = read_ledger(session.write())
     assert [call.id for call in ledger.calls] == ["m1", "m2"]
@@ -228,7 +228,7 @@ def test_hidden_thinking_is_estimated_from_its_signature(tmp_path: Path) -> None
     session.prompt("think")
     thought = {"type": "thinking", "thinking": "", "signature": "x" * 4_000}
     session.answer("m1", thought, tool_use("t1", "Bash", command="ls"), written=10_000, output=600)
-    session.result("t1", words(400))
+    session.result("t1", filler(400))
     session.answer("m2", text("done"), read=10_000, written=1_020)
     by = by_id(read_ledger(session.write()))["m2"].by
     assert by["thinking"] + by["tool call"] == 600

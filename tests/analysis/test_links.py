@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.desk import AGAIN, DATED, FAILED, INVENTED, LOOKUP, MODIFY, OTHER_CARD, PASSED, Call, write_trial
+from tests.desk import DATED, FAILED, INVENTED, LOOKUP, MODIFY, OTHER_CARD, PASSED, REPEATED, Call, write_trial
 from tests.shared import SHARED
 from tracetui.analysis.links import (
     MAX_LINKS,
@@ -31,7 +31,7 @@ from tracetui.analysis.writings import Match, Writings, value_in
 from tracetui.cli.reading import listing_of, source_of
 from tracetui.live.load import read_run
 from tracetui.model import Body, Operation, Run, Span, Status
-from tracetui.views.links import link_words
+from tracetui.views.links import link_text
 
 FORMATS = Path(__file__).parents[1] / "formats"
 
@@ -52,7 +52,7 @@ def of_kind(links: list[StepLink], kind: Kind) -> list[StepLink]:
 
 
 def test_a_refused_call_names_its_argument_and_the_call_that_changed_it(tmp_path: Path) -> None:
-    links = links_of(trial(tmp_path, LOOKUP, MODIFY, AGAIN))
+    links = links_of(trial(tmp_path, LOOKUP, MODIFY, REPEATED))
     (named,), (changed,) = of_kind(links, Kind.NAMED), of_kind(links, Kind.CHANGED)
     assert (named.source.span, named.source.quote, named.targets[0].part) == ("4.1", "W2417", Part.OUTPUT)
     assert (changed.source.span, changed.targets[0].span, changed.targets[0].quote) == ("4.1", "3.1", "W2417")
@@ -65,7 +65,7 @@ def test_a_call_that_was_not_refused_has_no_such_link(tmp_path: Path) -> None:
 
 
 def test_a_refused_change_changed_nothing(tmp_path: Path) -> None:
-    assert not of_kind(links_of(trial(tmp_path, LOOKUP, AGAIN, AGAIN)), Kind.CHANGED)
+    assert not of_kind(links_of(trial(tmp_path, LOOKUP, REPEATED, REPEATED)), Kind.CHANGED)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_refused_answer_begins_with_its_word(output: Any, refused: bool) -> No
 
 
 def test_a_read_changes_nothing(tmp_path: Path) -> None:
-    assert not of_kind(links_of(trial(tmp_path, LOOKUP, LOOKUP, AGAIN)), Kind.CHANGED)
+    assert not of_kind(links_of(trial(tmp_path, LOOKUP, LOOKUP, REPEATED)), Kind.CHANGED)
 
 
 def test_created_id_counts_only_if_the_answer_names_it(tmp_path: Path) -> None:
@@ -331,7 +331,7 @@ def test_links_name_no_cause(phrase: str, tmp_path: Path) -> None:
     passed = [trial(tmp_path, *PASSED, name=f"t__{i}", passed=True) for i in (1, 2)]
     links = [*links_of(run), *trial_links(run, passed), origin_of(run, "4.1", "1250").first]
     assert links
-    assert not any(phrase in link_words(run, link).lower() for link in links)
+    assert not any(phrase in link_text(run, link).lower() for link in links)
 
 
 # ---- bounds
@@ -355,4 +355,4 @@ def test_time_for_links_grows_with_the_number_of_steps_only(tmp_path: Path) -> N
 
 
 def test_links_are_bounded(tmp_path: Path) -> None:
-    assert len(links_of(trial(tmp_path, LOOKUP, MODIFY, *[AGAIN] * 150))) == MAX_LINKS
+    assert len(links_of(trial(tmp_path, LOOKUP, MODIFY, *[REPEATED] * 150))) == MAX_LINKS

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.diff.build import VALUES, Did, chat, run_of
+from tests.diff.build import VALUES, Step, chat, run_of
 from tests.shared import needs_shared, sample
 from tests.views.build import runs
 from tracetui import load
@@ -23,8 +23,8 @@ def loops_of(run: Run) -> list[tuple[str, int]]:
     return [(loop_title(run, loop), loop.first) for loop in loops(run, run.load)]
 
 
-def search(arguments: Any, result: Any, **rest: Any) -> Did:
-    return Did(given=arguments, made=result, **rest)
+def search(arguments: Any, result: Any, **rest: Any) -> Step:
+    return Step(input=arguments, output=result, **rest)
 
 
 @pytest.mark.parametrize("hashed", [False, True])
@@ -61,7 +61,7 @@ def test_a_cycle_is_written_as_one() -> None:
 
 
 def test_a_model_that_says_the_same_again_in_a_conversation_that_grows_is_in_a_loop() -> None:
-    steps = [step for _ in range(3) for step in (Did(Operation.CHAT, "gpt"), search("q", "nothing"))]
+    steps = [step for _ in range(3) for step in (Step(Operation.CHAT, "gpt"), search("q", "nothing"))]
     bodies = {f"s{i}": chat(*["go on"] * (i + 1), answer="I search.") for i in (0, 2, 4)}
     bodies |= {f"s{i}": Body(input="q", output="nothing") for i in (1, 3, 5)}
     assert loops_of(run_of(steps, bodies=bodies)) == [("gpt → search ×3 (identical)", 0)]
@@ -72,7 +72,7 @@ def test_a_model_that_says_the_same_again_in_a_conversation_that_grows_is_in_a_l
 
 def test_a_model_that_is_asked_the_same_again_and_says_something_else_repeats_the_call() -> None:
     bodies = {f"s{i}": chat("which?", answer=f"number {i}") for i in range(3)}
-    run = run_of([Did(Operation.CHAT, "gpt")] * 3, bodies=bodies)
+    run = run_of([Step(Operation.CHAT, "gpt")] * 3, bodies=bodies)
     assert loops_of(run) == [("gpt ×3 (same call)", 0)]
 
 
@@ -80,8 +80,8 @@ def test_a_model_that_answers_other_questions_alike_is_in_no_loop() -> None:
     questions = [chat(f"Is {town} large?", answer="Yes.") for town in ("Paris", "Lyon", "Nice")]
     bodies = {f"s{i}": body for i, body in enumerate(questions)}
 
-    assert loops_of(run_of([Did(Operation.CHAT, "gpt")] * 3, bodies=bodies)) == []
-    assert loops_of(run_of([Did(Operation.CHAT, "gpt")] * 3, bodies=dict.fromkeys(bodies, questions[0]))) == [
+    assert loops_of(run_of([Step(Operation.CHAT, "gpt")] * 3, bodies=bodies)) == []
+    assert loops_of(run_of([Step(Operation.CHAT, "gpt")] * 3, bodies=dict.fromkeys(bodies, questions[0]))) == [
         ("gpt ×3 (identical)", 0)
     ]
 
@@ -90,7 +90,7 @@ def test_sub_agents_that_are_asked_other_questions_are_in_no_loop() -> None:
     def agent(question: str) -> Body:
         return Body(input={"agent": "critic"}, output="Fine.", input_messages=chat(question).input_messages)
 
-    steps = [Did(Operation.INVOKE_AGENT, "critic", {"agent": "critic"})] * 3
+    steps = [Step(Operation.INVOKE_AGENT, "critic", {"agent": "critic"})] * 3
     same = {f"s{i}": agent("Is it good?") for i in range(3)}
     assert loops_of(run_of(steps, bodies=same)) == [("critic ×3 (identical)", 0)]
     other = {f"s{i}": agent(f"Is chapter {i} good?") for i in range(3)}
@@ -102,8 +102,8 @@ def test_calls_of_sub_agents_that_are_asked_other_questions_are_in_no_loop() -> 
         step
         for _ in range(3)
         for step in (
-            Did(Operation.INVOKE_AGENT, "critic"),
-            Did(Operation.CHAT, "gpt", depth=1),
+            Step(Operation.INVOKE_AGENT, "critic"),
+            Step(Operation.CHAT, "gpt", depth=1),
             search("q", 1, depth=1),
         )
     ]

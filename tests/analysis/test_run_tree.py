@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from tests.analysis.build import calls, trial
 from tests.analysis.reference import ForkFacts, forks_of, nodes_of, tau_steps
-from tests.diff.build import Did, chat, node, run_of
+from tests.diff.build import Step, chat, node, run_of
 from tests.shared import SHARED, needs_shared, sample
 from tracetui import load
 from tracetui.analysis.contrast import Side
@@ -110,13 +110,13 @@ def test_every_path_spells_the_steps_of_its_run(runs: list[tuple[list[str], bool
 
 def parallel(ident: str, *answers: Sequence[Any]) -> Run:
     """A run of model answers, each of which calls tools: names, or (name, names called below it)."""
-    steps: list[Did] = []
+    steps: list[Step] = []
     for answer in answers:
-        steps.append(Did(Operation.CHAT, "gpt"))
+        steps.append(Step(Operation.CHAT, "gpt"))
         for call in answer:
             name, below = call if isinstance(call, tuple) else (call, "")
-            steps.append(Did(name=name, depth=1))
-            steps += [Did(name=inner, depth=2) for inner in below]
+            steps.append(Step(name=name, depth=1))
+            steps += [Step(name=inner, depth=2) for inner in below]
     return run_of(steps, ident=ident)
 
 
@@ -147,7 +147,7 @@ def test_steps_below_a_parallel_call_move_with_it() -> None:
 
 
 def test_a_deep_chain_of_calls() -> None:
-    deep = run_of([Did(name="a", depth=depth) for depth in range(5_000)])
+    deep = run_of([Step(name="a", depth=depth) for depth in range(5_000)])
     tree = tree_of([deep])
     assert tree.steps(0) == [*range(5_000)]
 
@@ -161,18 +161,18 @@ def test_calls_of_different_answers_are_not_parallel() -> None:
 def test_calls_beside_their_model_answer_are_parallel_too() -> None:
     runs = [
         run_of(
-            [Did(Operation.CHAT, "gpt"), *(Did(name=name) for name in order), Did(Operation.CHAT, "gpt"), Did()],
+            [Step(Operation.CHAT, "gpt"), *(Step(name=name) for name in order), Step(Operation.CHAT, "gpt"), Step()],
             ident=order,
         )
         for order in ("ab", "ba")
     ]
     assert tree_of(runs).forks == ()
-    assert tree_of([run_of([Did(name=name) for name in order], ident=order) for order in ("ab", "ba")]).forks != ()
+    assert tree_of([run_of([Step(name=name) for name in order], ident=order) for order in ("ab", "ba")]).forks != ()
 
 
 def test_nodes_of_a_graph_are_compared_by_name() -> None:
     runs = [
-        run_of([node("plan", {"state": i}), Did(Operation.ROUTE, "route"), node(name)], ident=f"r{i}")
+        run_of([node("plan", {"state": i}), Step(Operation.ROUTE, "route"), node(name)], ident=f"r{i}")
         for i, name in enumerate(["search", "search", "answer"])
     ]
     tree = tree_of(runs)
@@ -180,13 +180,17 @@ def test_nodes_of_a_graph_are_compared_by_name() -> None:
 
 
 def test_the_agent_around_a_run_is_no_step_but_a_sub_agent_is() -> None:
-    steps = [Did(Operation.INVOKE_AGENT, "main"), Did(name="a", depth=1), Did(Operation.INVOKE_AGENT, "sub", depth=1)]
+    steps = [
+        Step(Operation.INVOKE_AGENT, "main"),
+        Step(name="a", depth=1),
+        Step(Operation.INVOKE_AGENT, "sub", depth=1),
+    ]
     assert tree_of([run_of(steps)]).steps(0) == [1, 2]
 
 
 def test_texts_are_steps_on_request() -> None:
     bodies = {"s0": Body(input_messages=(Message("user", (Text("Hi"),)),)), "s2": Body()}
-    steps = [Did(Operation.MESSAGE, "user"), Did(Operation.CHAT, "gpt"), Did(Operation.CHAT, "gpt"), Did(depth=1)]
+    steps = [Step(Operation.MESSAGE, "user"), Step(Operation.CHAT, "gpt"), Step(Operation.CHAT, "gpt"), Step(depth=1)]
     runs = [
         run_of(steps, ident=f"r{i}", bodies=bodies | {"s1": chat("Hi", answer=text)})
         for i, text in enumerate(["Yes.", "Yes. ", "No."])
@@ -241,7 +245,7 @@ def test_bodies_are_loaded_only_where_runs_could_share_a_step() -> None:
         return replace(run, load=watched_load)
 
     runs = [
-        watched(run_of([Did(name="a", given=i), Did(name=f"b{i}"), *[Did(name="c")] * 50], ident=f"r{i}"))
+        watched(run_of([Step(name="a", input=i), Step(name=f"b{i}"), *[Step(name="c")] * 50], ident=f"r{i}"))
         for i in (0, 0, 1)
     ]
     tree_of([runs[0], runs[2]])

@@ -1,4 +1,4 @@
-"""How a session stands: from its last event and its silence, in every format alike."""
+"""The state of a session: from its last event and its silence, in every format alike."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def summary_of(session: Session, folder: Path, ago: float) -> RunSummary:
     return summary
 
 
-def stands(session: Session, folder: Path, ago: float) -> tuple[State, CurrentState]:
+def standing(session: Session, folder: Path, ago: float) -> tuple[State, CurrentState]:
     run = summary_of(session, folder, ago)
     state, _ = summary_state(run, now=NOW, changed_at=run.modified_at)
     return state, current_state(run, state, now=NOW)
@@ -50,24 +50,24 @@ def stands(session: Session, folder: Path, ago: float) -> tuple[State, CurrentSt
 def test_the_last_event_and_the_silence_decide(
     end: str, ago: float, state: State, turn: RunState, tmp_path: Path
 ) -> None:
-    actual, stand = stands(session("s", end), tmp_path, ago)
+    actual, stand = standing(session("s", end), tmp_path, ago)
     assert (actual, stand.state) == (state, turn)
 
 
 def test_an_open_call_has_its_name_and_age(tmp_path: Path) -> None:
-    stand = stands(session("s", OPEN), tmp_path, 200)[1]
+    stand = standing(session("s", OPEN), tmp_path, 200)[1]
     assert stand == CurrentState(RunState.RUNNING, True, "Bash", NOW - 200, 200_000.0)
 
 
 def test_a_question_waits_while_it_is_open(tmp_path: Path) -> None:
     asked = Session("s").prompt("Which one?").call("AskUserQuestion")
-    stand = stands(asked, tmp_path, 200)[1]
+    stand = standing(asked, tmp_path, 200)[1]
     assert (stand.state, stand.call) == (RunState.WAITING, "AskUserQuestion")
 
 
 def test_output_of_a_command_after_the_answer_changes_nothing(tmp_path: Path) -> None:
     after = session("s").prompt("<local-command-stdout>cost: 1</local-command-stdout>")
-    stand = stands(after, tmp_path, 600)[1]
+    stand = standing(after, tmp_path, 600)[1]
     assert stand.state is RunState.WAITING
 
 

@@ -33,7 +33,7 @@ WRONG = make_summary("w", started_at=NOW - 2 * DAY, time_zone="UTC").replace(
 )
 
 
-def shown(arrangement: Arrangement, runs: list[RunSummary] = RUNS) -> list[str]:
+def causes_and_headings(arrangement: Arrangement, runs: list[RunSummary] = RUNS) -> list[str]:
     """Error types of the causes, and headings with their numbers."""
     verdicts = {"B": "known"}
     items = arrange_causes(
@@ -43,7 +43,9 @@ def shown(arrangement: Arrangement, runs: list[RunSummary] = RUNS) -> list[str]:
 
 
 def test_every_sort_order_and_its_reverse() -> None:
-    orders = {name: "".join(shown(replace(CAUSES, sort=name))) for name in CAUSE_CHOICES.sorts if name != "id"}
+    orders = {
+        name: "".join(causes_and_headings(replace(CAUSES, sort=name))) for name in CAUSE_CHOICES.sorts if name != "id"
+    }
     assert orders == {
         "lost": "ABC",
         "runs": "ABC",
@@ -52,7 +54,7 @@ def test_every_sort_order_and_its_reverse() -> None:
         "tokens": "BCA",
         "name": "ABC",
     }
-    assert "".join(shown(replace(CAUSES, sort="first seen", reverse=True))) == "CAB"
+    assert "".join(causes_and_headings(replace(CAUSES, sort="first seen", reverse=True))) == "CAB"
     by_id = arrange_causes(groups(RUNS), replace(CAUSES, sort="id"), now=NOW, verdict_of=str)
     digests = [group.digest for group in by_id]  # type: ignore[union-attr]
     assert digests == sorted(digests)
@@ -60,19 +62,19 @@ def test_every_sort_order_and_its_reverse() -> None:
 
 def test_every_group() -> None:
     both = [*RUNS, WRONG]
-    assert shown(replace(CAUSES, group="kind"), both) == [
+    assert causes_and_headings(replace(CAUSES, group="kind"), both) == [
         "errors in execute_tool 3", "A", "B", "C", "wrong answers 1", "reward",
     ]  # fmt: skip
-    assert shown(replace(CAUSES, group="agent"))[::2] == ["A-agent 1", "B-agent 1", "C-agent 1"]
-    assert shown(replace(CAUSES, group="verdict")) == ["to review 2", "A", "C", "known 1", "B"]
-    assert shown(replace(CAUSES, group="format"))[-2:] == ["other 1", "C"]
-    days = shown(replace(CAUSES, group="day"))
+    assert causes_and_headings(replace(CAUSES, group="agent"))[::2] == ["A-agent 1", "B-agent 1", "C-agent 1"]
+    assert causes_and_headings(replace(CAUSES, group="verdict")) == ["to review 2", "A", "C", "known 1", "B"]
+    assert causes_and_headings(replace(CAUSES, group="format"))[-2:] == ["other 1", "C"]
+    days = causes_and_headings(replace(CAUSES, group="day"))
     assert days[0].startswith("first seen 2025-")
     assert days[-2:] == ["first seen unknown 1", "C"]
 
 
 def test_a_cause_is_new_for_a_day_after_its_first_run() -> None:
-    assert shown(replace(CAUSES, new=True)) == ["B"]
+    assert causes_and_headings(replace(CAUSES, new=True)) == ["B"]
     (group,) = groups([failed("A", 100.0), failed("A", 50.0)])
     assert group.starts == (NOW - 100.0, NOW - 50.0)
     assert group.is_new(group.starts[0] + NEW_SECONDS)

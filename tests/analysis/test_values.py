@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.diff.build import Did, run_of
+from tests.diff.build import Step, run_of
 from tracetui.analysis.step_diff import step_sections
 from tracetui.analysis.values import lookalike_labels, lookalike_note, with_label
 from tracetui.diff.comparison import Comparison, Divergence
@@ -71,7 +71,7 @@ def test_a_result_that_is_of_another_call_is_shown() -> None:
 
     a, b = body("c2"), body("c1")
     run, other = (
-        run_of([Did(Operation.CHAT, "m")], bodies={"s0": body}, ident=name) for name, body in (("a", a), ("b", b))
+        run_of([Step(Operation.CHAT, "m")], bodies={"s0": body}, ident=name) for name, body in (("a", a), ("b", b))
     )
     comparison = Comparison(run, other)
     *_, last_step = comparison.steps()

@@ -40,13 +40,13 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
 
 def _first_paint(folder: Path, home: str, what: str, rounds: int) -> Iterator[Row]:
     """From the start to the first row, and until all counts stand, with all results stored."""
-    shown, settled = [], []
+    painted, settled = [], []
     for _ in range(rounds + 1):
         with screen.start("-m", "tracetui", str(folder), cache=home) as terminal:
-            shown.append((terminal.wait_for(screen.A_RUN, timeout=60) - terminal.started) * 1000)
+            painted.append((terminal.wait_for(screen.A_RUN, timeout=60) - terminal.started) * 1000)
             settled.append((terminal.wait_for(screen.LOADING, gone=True, timeout=180) - terminal.started) * 1000)
     empty = references.empty_app()
-    yield timed(f"{what}: first paint, warm", median(shown[1:]), 1.3, empty)
+    yield timed(f"{what}: first paint, warm", median(painted[1:]), 1.3, empty)
     yield timed(f"{what}: final numbers, warm", median(settled[1:]), 1.3, empty)
 
 

@@ -224,8 +224,8 @@ def test_the_ledger_of_a_directory_is_the_sum_of_its_files(cli: Cli) -> None:
     assert diagnosis["ledger"]["unknown_kinds"] == {"gale": 2}
     assert diagnosis["ledger"]["torn_lines"] == sum(ledger["torn_lines"] for ledger in ledgers)
     assert cli("doctor", "traces").text.splitlines()[-1].startswith("parsed ")
-    shown = cli("show", "traces/drift.jsonl", "--json").data["run"]
-    assert (shown["ledger"], shown["writer"]) == (files["traces/drift.jsonl"], "schema 1")
+    run = cli("show", "traces/drift.jsonl", "--json").data["run"]
+    assert (run["ledger"], run["writer"]) == (files["traces/drift.jsonl"], "schema 1")
 
 
 def test_a_forced_format_is_asked_for_every_file(cli: Cli) -> None:
@@ -295,8 +295,8 @@ def test_a_sub_agent_is_shown_as_a_run(cli: Cli, tmp_path: Path) -> None:
     data = cli("show", f"{path}/S%2F1", "--json").data
 
     assert data["schema"] == "tracetui/run/1"
-    shown = {name: data["run"][name] for name in ("address", "id", "agent", "status", "steps", "input", "output")}
-    assert shown == {
+    fields = {name: data["run"][name] for name in ("address", "id", "agent", "status", "steps", "input", "output")}
+    assert fields == {
         "address": f"{path}/S%2F1",
         "id": "S/1",
         "agent": "helper",
@@ -423,7 +423,7 @@ def test_a_last_line_that_is_cut_off_is_a_problem_in_every_command(cli: Cli, tmp
     path.write_bytes(data[: data.rfind(b"\n") + 20])
     os.utime(path, (LONG_AGO, LONG_AGO))
     assert '"where":"last line"' in cli("ls", "--json", str(path)).text
-    shown = cli("show", "--json", str(path)).data
-    assert "last line" in json.dumps(shown)
+    document = cli("show", "--json", str(path)).data
+    assert "last line" in json.dumps(document)
     assert "cut off: 19 bytes" in cli("show", str(path)).text
     assert "torn lines 2" in cli("doctor", str(path)).text

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.run import LONG_AGO, Cli
-from tests.context_build import ClaudeSession, text, tool_use, words
+from tests.context_build import ClaudeSession, filler, text, tool_use
 
 
 def write_session(path: str = "session.jsonl") -> None:
@@ -16,7 +16,7 @@ def write_session(path: str = "session.jsonl") -> None:
     session = ClaudeSession(Path(path))
     session.prompt("read it")
     session.answer("m1", tool_use("t1", "Read", file_path="/w/a.py"), written=10_000, output=60)
-    session.result("t1", words(1900))
+    session.result("t1", filler(1900))
     session.answer("m2", text("done"), written=12_060, seconds=2)
     session.prompt("again", seconds=400)
     session.answer("m3", text("done"), written=12_100)

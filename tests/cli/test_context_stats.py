@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cli.run import Cli
-from tests.context_build import ClaudeSession, text, tool_use, words
+from tests.context_build import ClaudeSession, filler, text, tool_use
 from tracetui.analysis.context_feed import Feed
 from tracetui.live import contexts
 from tracetui.sources.base import TICK_NS
@@ -25,7 +25,7 @@ def write_session(path: Path, *, idle: bool = False, extra: int = 0) -> ClaudeSe
     session, name = ClaudeSession(path), path.stem
     session.prompt("read it")
     session.answer(f"msg_{name}_1", tool_use(f"t-{name}", "Read", file_path="/w/a.py"), written=10_000, output=60)
-    session.result(f"t-{name}", words(1_900))
+    session.result(f"t-{name}", filler(1_900))
     session.answer(f"msg_{name}_2", text("done"), read=10_000, written=2_060)
     session.prompt("again", seconds=600 if idle else 10)
     size = 12_120 + extra

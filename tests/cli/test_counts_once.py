@@ -38,9 +38,9 @@ def test_show_context_and_exports_tell_what_ls_tells(cli: Cli, home: Path) -> No
     copy, original = sorted(listed, key=lambda run: run["counts_in"] is None)
     assert (copy["counts_in"], original["counts_in"]) == (original["address"], None)
     for run in listed:
-        shown = cli("show", run["address"], "--trace-dir", str(home), "--json").data["run"]
+        document = cli("show", run["address"], "--trace-dir", str(home), "--json").data["run"]
         exported = cli("export", run["address"], "--trace-dir", str(home), "--as", "json").data["run"]
-        assert {name: shown[name] for name in FACTS} == {name: run[name] for name in FACTS}
+        assert {name: document[name] for name in FACTS} == {name: run[name] for name in FACTS}
         assert exported["usage"] == run["usage"]
     assert f"counts in  {original['address']}" in cli("show", copy["address"], "--trace-dir", str(home)).text
     assert "[counts in " in cli("ls", str(home)).text
@@ -49,9 +49,9 @@ def test_show_context_and_exports_tell_what_ls_tells(cli: Cli, home: Path) -> No
 def test_a_file_that_is_named_alone_counts_whole(cli: Cli, home: Path) -> None:
     address = next(run["address"] for run in cli("ls", str(home), "--json").data["runs"] if run["counts_in"])
     alone = cli("ls", address, "--json").data["runs"][0]
-    shown = cli("show", address, "--json").data["run"]
-    assert shown["counts_in"] is None
-    assert shown["usage"] == alone["usage"]
+    document = cli("show", address, "--json").data["run"]
+    assert document["counts_in"] is None
+    assert document["usage"] == alone["usage"]
 
 
 def test_a_comparison_says_where_a_run_counts(cli: Cli, home: Path) -> None:

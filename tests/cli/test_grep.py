@@ -139,7 +139,7 @@ def test_secrets_are_masked_for_people_and_exact_as_data(cli: Cli) -> None:
     session = Session(Path("traces/made/a.ccpa-trace.jsonl"))
     session.answer(session.call("login", api_key="hunter2-correct-horse"), "done")
 
-    for options, shown in (([], False), (["--json"], True), (["--json", "--redact"], False)):
+    for options, is_exact in (([], False), (["--json"], True), (["--json", "--redact"], False)):
         result = cli("grep", "correct-horse", "traces/made", *options)
         assert result.status == int("--redact" in options)  # masked text is searched there
-        assert ("hunter2" in result.text) == shown
+        assert ("hunter2" in result.text) == is_exact

@@ -73,9 +73,9 @@ def test_nothing_that_a_terminal_acts_upon_is_printed(corpus: Path, listed: subp
 
 def test_runs_of_the_escape_class_are_shown_whole_and_harmless(cli: Cli, corpus: Path) -> None:
     cases = json.loads((corpus / "manifest.json").read_text())["cases"]
-    shown = [case for case in cases if case["cls"] == "escape"]
-    assert len(shown) > 20
-    for case in shown:
+    escapes = [case for case in cases if case["cls"] == "escape"]
+    assert len(escapes) > 20
+    for case in escapes:
         path = str(corpus / "traces" / case["path"])
         text, data = cli("show", path), cli("show", path, "--json")
 

@@ -42,9 +42,9 @@ def test_commands_print_only_text(cli: Cli, tmp_path: Path, name: str) -> None:
             everything += harmless(cli(*arguments).out)
         for run in [run for run in runs if run["format"] == name][:6]:
             address = run["address"]
-            shown = cli("show", address)
-            assert shown.status == 0, shown.err
-            everything += harmless(shown.out)
+            result = cli("show", address)
+            assert result.status == 0, result.err
+            everything += harmless(result.out)
             harmless(cli("show", address, "--json").out)
             harmless(cli("export", address).out)
             seen += 1

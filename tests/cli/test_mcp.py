@@ -107,8 +107,8 @@ async def test_every_tool_answers_with_the_json_of_its_command(traces: Path, in_
         failed = (await call(session, "list", query="status:error"))["data"]["runs"]
         assert failed
         assert {run["status"] for run in failed} == {"error"}
-        shown = await call(session, "show", address=run)
-        assert shown["data"] == cli("show", run, "--json", "--redact").data
+        answer = await call(session, "show", address=run)
+        assert answer["data"] == cli("show", run, "--json", "--redact").data
         assert (await call(session, "show", address="plan-7-a"))["data"]["run"]["id"].startswith("plan-7-a")
         links = (await call(session, "links", address=run))["data"]
         assert links == cli("show", f"{run}/links", "--json", "--redact", "--trace-dir", str(traces)).data

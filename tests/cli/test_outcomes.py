@@ -70,8 +70,8 @@ def test_the_data_has_scores_outcome_and_task(cli: Cli) -> None:
 
 def test_show_says_what_the_list_says(cli: Cli) -> None:
     for listed in cli("ls", "scored", "--json").data["runs"]:
-        shown = cli("show", listed["address"], "--json").data["run"]
-        assert {name: shown[name] for name in listed} == listed
+        run = cli("show", listed["address"], "--json").data["run"]
+        assert {name: run[name] for name in listed} == listed
 
     lines = cli("show", "scored/wrong.json").text.splitlines()
     assert any(line.split()[:3] == ["outcome", "wrong", "answer:"] and "rewards.reward" in line for line in lines)
@@ -110,9 +110,9 @@ def test_wrong_queries_are_sentences(cli: Cli, query: str) -> None:
 def test_a_rule_turns_scores_into_outcomes(cli: Cli) -> None:
     assert matching_ids(cli, "--pass", "reward>=0.5", "-q", "outcome:passed") == "half lucky right"
     assert matching_ids(cli, "--pass", "reward>=1.5", "-q", "is:failed") == "broke half lucky right wrong"
-    shown = cli("show", "scored/half.json", "--pass", "Reward>=0.5", "--json").data["run"]
-    assert (shown["outcome"], shown["scores"][0]["passed"]) == ("passed", True)
-    assert shown["outcome_source"].endswith("(pass rule Reward>=0.5)")
+    run = cli("show", "scored/half.json", "--pass", "Reward>=0.5", "--json").data["run"]
+    assert (run["outcome"], run["scores"][0]["passed"]) == ("passed", True)
+    assert run["outcome_source"].endswith("(pass rule Reward>=0.5)")
     assert cli("triage", "scored", "--pass", "reward>0.5").err.startswith(
         "tracetui: 4 of 6 runs failed (2 errors, 2 wrong answers)"
     )

@@ -33,9 +33,9 @@ def test_the_table_show_and_exports_print_the_state_of_the_json(cli: Cli, home: 
         word = run["status"] if run["state"] == "ended" else run["state"]
         row = next(line for line in table if run["address"] in line)
         assert row.split()[0] == word
-        shown = cli("show", run["address"]).text
-        assert "unknown" not in shown.partition("counts")[0]
-        assert f"{word} (" in shown
+        output = cli("show", run["address"]).text
+        assert "unknown" not in output.partition("counts")[0]
+        assert f"{word} (" in output
         exported = cli("export", run["address"]).text
         assert f"{word} (" in exported
 

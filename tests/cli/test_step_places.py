@@ -159,6 +159,6 @@ def test_a_cause_in_a_nested_graph_is_printed_as_an_address_that_opens(cli: Cli,
     opened_span = opened(outer, cause[1])
     assert opened_span is not None
     assert outer.summary.first_error is not None
-    shown = cli("show", f"{address}/{cause[1]}", "--json")
-    assert shown.status == 0
-    assert opened_span.id in str(shown.data)
+    result = cli("show", f"{address}/{cause[1]}", "--json")
+    assert result.status == 0
+    assert opened_span.id in str(result.data)

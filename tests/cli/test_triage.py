@@ -234,8 +234,8 @@ def test_a_list_fails_on_causes_of_its_runs_without_a_verdict(cli: Cli, tmp_path
 
     sidecar.judge(CauseRef(next(cause["digest"] for cause in causes if cause["title"] == TITLE)), Verdict.IGNORE)
     assert cli("ls", "traces/paprika/stuck-9.json", *options).status == 0
-    shown = cli("show", "traces/paprika/stuck-9.json", "--fail-on", "new")
-    assert (shown.status, "tracetui ls or triage" in shown.err) == (2, True)
+    result = cli("show", "traces/paprika/stuck-9.json", "--fail-on", "new")
+    assert (result.status, "tracetui ls or triage" in result.err) == (2, True)
 
 
 def test_merged_and_split_causes_of_a_verdict_file_apply(cli: Cli, tmp_path: Path) -> None:

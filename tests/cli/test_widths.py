@@ -27,8 +27,8 @@ TABLES = (
 )
 
 
-class Shown:
-    """Runs commands at a terminal, and tells the lines that they print."""
+class TerminalOutput:
+    """Runs commands at a terminal, and returns the lines that they print."""
 
     def __init__(self, cli: Cli, patch: pytest.MonkeyPatch) -> None:
         self._cli, self._patch = cli, patch
@@ -42,22 +42,24 @@ class Shown:
 
 
 @pytest.fixture
-def shown(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Shown:
-    """What a command prints at a terminal."""
-    return Shown(cli, monkeypatch)
+def print_lines(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> TerminalOutput:
+    """The lines that a command prints at a terminal."""
+    return TerminalOutput(cli, monkeypatch)
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120, 200])
 @pytest.mark.parametrize("arguments", TABLES, ids=" ".join)
-def test_no_row_is_wider_than_the_terminal(shown: Shown, arguments: tuple[str, ...], columns: int) -> None:
-    lines = shown(columns, *arguments)
+def test_no_row_is_wider_than_the_terminal(
+    print_lines: TerminalOutput, arguments: tuple[str, ...], columns: int
+) -> None:
+    lines = print_lines(columns, *arguments)
 
     assert lines
     assert max(cells(Clean(line)) for line in lines) <= columns
 
 
-def test_a_narrow_list_has_ids_that_show_takes_as_it_says(cli: Cli, shown: Shown) -> None:
-    above, heading, *rows = shown(80, "ls", "traces")
+def test_a_narrow_list_has_ids_that_show_takes_as_it_says(cli: Cli, print_lines: TerminalOutput) -> None:
+    above, heading, *rows = print_lines(80, "ls", "traces")
     runs = cli("ls", "traces", "--json").data["runs"]
 
     usage = re.search(r"tracetui show (traces#)ID$", above)
@@ -71,17 +73,17 @@ def test_a_narrow_list_has_ids_that_show_takes_as_it_says(cli: Cli, shown: Shown
             assert cli("show", usage[1] + ident, "--json").data["run"]["address"] == run["address"]
 
 
-def test_a_wide_terminal_shows_the_addresses(shown: Shown) -> None:
-    heading, *_ = shown(300, "ls", "traces")
+def test_a_wide_terminal_shows_the_addresses(print_lines: TerminalOutput) -> None:
+    heading, *_ = print_lines(300, "ls", "traces")
 
     assert "ADDRESS" in heading
 
 
-def test_unreadable_files_keep_their_reason(shown: Shown) -> None:
+def test_unreadable_files_keep_their_reason(print_lines: TerminalOutput) -> None:
     name = "a" * 200
     Path(f"traces/{name}.json").write_bytes(paprika(Path("traces/whole.json"), "whole")[:-30])
 
-    lines = [line for line in shown(80, "ls", "traces") if line.startswith("unreadable")]
+    lines = [line for line in print_lines(80, "ls", "traces") if line.startswith("unreadable")]
 
     assert any(re.search(r"a…a*\.json  byte \d+: cut off", line) for line in lines), lines
 

@@ -12,19 +12,19 @@ from tracetui.model import Body, Error, Header, Message, Operation, Run, RunBody
 from tracetui.model.build import RunBuilder
 
 
-class Did(NamedTuple):
+class Step(NamedTuple):
     """One step."""
 
     operation: Operation = Operation.EXECUTE_TOOL
     name: str = "search"
-    given: Any = None
-    made: Any = None
+    input: Any = None
+    output: Any = None
     failed: bool = False
     depth: int = 0
 
 
 def run_of(
-    steps: Sequence[Did],
+    steps: Sequence[Step],
     *,
     hashed: bool = False,
     ident: str = "a",
@@ -39,7 +39,7 @@ def run_of(
     for number, step in enumerate(steps):
         del above[step.depth :]
         own = f"s{number}"
-        known[own] = (bodies or {}).get(own, Body(input=step.given, output=step.made))
+        known[own] = (bodies or {}).get(own, Body(input=step.input, output=step.output))
         spans.append(
             Span(
                 id=own,
@@ -50,8 +50,8 @@ def run_of(
                 is_step=True,
                 status=Status.ERROR if step.failed else Status.OK,
                 error=Error("failed") if step.failed else None,
-                input_hash=repr((step.operation.value, step.name, step.given)) if hashed else None,
-                preview=str(step.given)[:120],
+                input_hash=repr((step.operation.value, step.name, step.input)) if hashed else None,
+                preview=str(step.input)[:120],
                 started_at=1000.0 + number,
                 at=(ident, number),
             )
@@ -62,9 +62,9 @@ def run_of(
     return builder.build()
 
 
-def node(name: str, given: Any = None, made: Any = None, depth: int = 0) -> Did:
+def node(name: str, state: Any = None, update: Any = None, depth: int = 0) -> Step:
     """A node of a graph."""
-    return Did(Operation.NODE, name, given, made, depth=depth)
+    return Step(Operation.NODE, name, state, update, depth=depth)
 
 
 def chat(*texts: str, answer: str = "") -> Body:
@@ -91,7 +91,7 @@ VALUES = st.recursive(
 )
 STEPS = st.lists(
     st.builds(
-        Did,
+        Step,
         st.sampled_from([Operation.EXECUTE_TOOL, Operation.CHAT, Operation.HOOK]),
         st.sampled_from(["search", "fetch", "gpt"]),
         VALUES,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.diff.build import Did, run_of
+from tests.diff.build import Step, run_of
 from tracetui.diff.comparison import compare
 from tracetui.model import Blob, Body, Message, Operation, Run, Text
 
 CHAT = Operation.CHAT
 
 
-def shown(data: object, ident: str) -> Run:
+def run_with_image(data: object, ident: str) -> Run:
     message = Message("user", (Text("what is this?"), Blob("image", data)))
-    return run_of([Did(CHAT, "gpt")], bodies={"s0": Body(input_messages=(message,))}, ident=ident)
+    return run_of([Step(CHAT, "gpt")], bodies={"s0": Body(input_messages=(message,))}, ident=ident)
 
 
 @pytest.mark.parametrize(
@@ -25,8 +25,8 @@ def shown(data: object, ident: str) -> Run:
     ],
 )
 def test_a_binary_part_differs_if_its_value_does(a: object, b: object, path: str) -> None:
-    assert compare(shown(a, "a"), shown(a, "b")).same
-    first = compare(shown(a, "a"), shown(b, "b")).first
+    assert compare(run_with_image(a, "a"), run_with_image(a, "b")).same
+    first = compare(run_with_image(a, "a"), run_with_image(b, "b")).first
 
     assert first is not None
     assert first.path.endswith(path)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tests.diff.build import Did, kinds, run_of
+from tests.diff.build import Step, kinds, run_of
 from tracetui.diff.comparison import Comparison, Diff, compare
 from tracetui.diff.values import names_call
 from tracetui.model import Body, Message, Operation, Run, ToolCall, ToolResult
@@ -47,17 +47,17 @@ def conversation(calls: list[tuple[str, str]], ids: Ids, form: str, *, blank: st
 
 def recorded(calls: list[tuple[str, str]], ids: Ids, form: str, ident: str = "a", **more: Any) -> Run:
     """A run of model calls, each with the whole conversation, and of the tools that they called."""
-    steps: list[Did] = []
+    steps: list[Step] = []
     bodies: dict[str, Body] = {}
     for count, (own, query) in enumerate(calls):
         messages = conversation(calls[:count], ids, form, **more)
         bodies[f"s{len(steps)}"] = Body(
             input={"messages": messages}, output={"tool_calls": [{"id": ids[own], "name": "search"}]}
         )
-        steps.append(Did(Operation.CHAT, "model", messages))
+        steps.append(Step(Operation.CHAT, "model", messages))
         attributes = {"gen_ai.tool.call.id": ids[own], "span": {"call_id": ids[own]}}
         bodies[f"s{len(steps)}"] = Body(input={"q": query}, output=f"found {query}", attributes=attributes)
-        steps.append(Did(Operation.EXECUTE_TOOL, "search", query))
+        steps.append(Step(Operation.EXECUTE_TOOL, "search", query))
     return run_of(steps, ident=ident, bodies=bodies, hashed="hashed" in ident)
 
 
@@ -136,7 +136,7 @@ def turn(calls: list[tuple[str, str]], results: list[tuple[str, str]]) -> Body:
 
 def compared(*bodies: tuple[Body, Body]) -> Diff:
     sides = [{f"s{i}": pair[side] for i, pair in enumerate(bodies)} for side in (0, 1)]
-    steps = [Did(Operation.CHAT, "model") for _ in bodies]
+    steps = [Step(Operation.CHAT, "model") for _ in bodies]
     return compare(run_of(steps, bodies=sides[0]), run_of(steps, bodies=sides[1], ident="b"))
 
 

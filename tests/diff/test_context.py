@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.diff.build import Did, run_of
+from tests.diff.build import Step, run_of
 from tracetui.diff.step import MessageChange, context_diff, message_pairs, previous_call
 from tracetui.model import Message, Operation, Span, Text, ToolCall, ToolResult, Usage
 
@@ -70,12 +70,12 @@ def test_every_message_has_one_change(left: list[str], right: list[str]) -> None
 
 def test_the_previous_call_is_that_of_the_same_agent() -> None:
     run = run_of([
-        Did(Operation.CHAT, "m"),
-        Did(Operation.EXECUTE_TOOL, "task"),
-        Did(Operation.INVOKE_AGENT, "helper", depth=1),
-        Did(Operation.CHAT, "m", depth=2),
-        Did(Operation.CHAT, "m", depth=2),
-        Did(Operation.CHAT, "m"),
+        Step(Operation.CHAT, "m"),
+        Step(Operation.EXECUTE_TOOL, "task"),
+        Step(Operation.INVOKE_AGENT, "helper", depth=1),
+        Step(Operation.CHAT, "m", depth=2),
+        Step(Operation.CHAT, "m", depth=2),
+        Step(Operation.CHAT, "m"),
     ])  # fmt: skip
 
     assert [previous_call(run, i) for i in (0, 3, 4, 5)] == [None, None, 3, 0]

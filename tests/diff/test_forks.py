@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.diff.build import Did, node, run_of
+from tests.diff.build import Step, node, run_of
 from tests.formats.hypergraph_build import TO_V3, V2, at, database, insert
 from tests.shared import needs_shared, sample
 from tracetui import load_all
@@ -16,7 +16,7 @@ from tracetui.analysis.step_diff import step_sections
 from tracetui.diff.comparison import Comparison, Diff, compare
 from tracetui.model import Operation, Run
 
-Step = tuple[int, str, Any]
+NodeOutput = tuple[int, str, Any]
 """Superstep, node, and what it put out: an exception if it failed, a text for the run that it started."""
 
 
@@ -27,7 +27,7 @@ class Graph:
         self.path = path
         self._second = 0.0
 
-    def runs(self, *stories: tuple[str, dict[str, Any], list[Step]]) -> dict[str, Run]:
+    def runs(self, *stories: tuple[str, dict[str, Any], list[NodeOutput]]) -> dict[str, Run]:
         """All of them, read; a story is the id of a run, what else its row holds, and its steps."""
         with database(self.path, V2 + TO_V3, 3) as db:
             for run_id, more, steps in stories:
@@ -100,7 +100,7 @@ def test_reruns_with_continued_supersteps_are_paired_by_node(graph: Graph) -> No
 
 
 def test_a_retry_is_paired_with_the_failed_step_of_a_loop(graph: Graph) -> None:
-    turns: list[Step] = [(0, "turn", {"n": 1}), (1, "turn", {"n": 2}), (2, "turn", ValueError("no"))]
+    turns: list[NodeOutput] = [(0, "turn", {"n": 1}), (1, "turn", {"n": 2}), (2, "turn", ValueError("no"))]
     runs = graph.runs(("a", {}, turns), ("b", FORK | {"retry_of": "a"}, [(3, "turn", {"n": 3}), (4, "turn", {"n": 4})]))
     diff = compare(runs["a"], runs["b"])
 
@@ -150,7 +150,7 @@ def test_two_forks_of_one_run_share_what_both_inherited(graph: Graph) -> None:
 
 
 def test_an_extra_attempt_is_not_the_cause_of_a_different_output() -> None:
-    attempt = Did(Operation.OTHER, "attempt 1", depth=1)
+    attempt = Step(Operation.OTHER, "attempt 1", depth=1)
     inputs = {"prompt": "x"}
     a = run_of([node("generate", None)._replace(failed=True), attempt])
     b = run_of([node("generate", inputs, {"answer": "42"})], ident="b")

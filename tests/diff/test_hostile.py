@@ -13,7 +13,7 @@ import pytest
 from tests import hostile
 from tests.shared import SHARED, needs_shared
 from tracetui import load_all
-from tracetui.analysis.diff_words import describe
+from tracetui.analysis.diff_description import describe
 from tracetui.diff.comparison import Comparison
 from tracetui.export.diff import diff_document, diff_lines, pair_line
 from tracetui.model import Run

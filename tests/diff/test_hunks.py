@@ -12,7 +12,7 @@ PARTS = ["Paris", " ", "\n", "2023", ",", "東京", "\r", "a long line of words"
 TEXTS = st.lists(st.sampled_from(PARTS), max_size=30).map("".join)
 
 
-def shown(line: Line) -> str:
+def mark_changes(line: Line) -> str:
     return "".join(f"[{piece.text}]" if piece.changed else piece.text for piece in line)
 
 
@@ -36,8 +36,8 @@ def test_hunks_contain_both_texts_in_full(a: str, b: str) -> None:
 def test_a_word_is_a_word() -> None:
     (hunk,) = text_diff("Paris, since 2023", "Paris, since 2024").hunks
 
-    assert [shown(line) for line in hunk.a] == ["Paris, since [2023]"]
-    assert [shown(line) for line in hunk.b] == ["Paris, since [2024]"]
+    assert [mark_changes(line) for line in hunk.a] == ["Paris, since [2023]"]
+    assert [mark_changes(line) for line in hunk.b] == ["Paris, since [2024]"]
 
 
 def test_hunks_have_line_numbers() -> None:
@@ -54,19 +54,19 @@ def test_hunks_have_line_numbers() -> None:
 def test_crumbs_between_changes_are_joined() -> None:
     (hunk,) = text_diff("we went to the old town by bus then home", "we went to a new city by bus then home").hunks
 
-    assert [shown(line) for line in hunk.a] == ["we went to [the old town] by bus then home"]
+    assert [mark_changes(line) for line in hunk.a] == ["we went to [the old town] by bus then home"]
 
 
 def test_lines_without_common_words_are_replaced() -> None:
     (hunk,) = text_diff("alpha beta gamma delta", "one two three four").hunks
 
-    assert [shown(line) for line in hunk.a] == ["[alpha beta gamma delta]"]
+    assert [mark_changes(line) for line in hunk.a] == ["[alpha beta gamma delta]"]
 
 
 def test_scripts_without_blanks_are_compared_by_character() -> None:
     (hunk,) = text_diff("東京都の天気は晴れ", "東京都の天気は雨降").hunks
 
-    assert [shown(line) for line in hunk.a] == ["東京都の天気は[晴れ]"]
+    assert [mark_changes(line) for line in hunk.a] == ["東京都の天気は[晴れ]"]
 
 
 def test_one_endless_line_is_compared_within_bounds() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.diff.build import STEPS, VALUES, Did, kinds, node, run_of
+from tests.diff.build import STEPS, VALUES, Step, kinds, node, run_of
 from tests.shared import examples
 from tracetui.diff.align import align
 from tracetui.diff.comparison import Comparison, Diff, compare
@@ -22,7 +22,7 @@ SINGLE = {Kind.ONLY_A: Kind.ONLY_B, Kind.ONLY_B: Kind.ONLY_A}
 
 
 @given(STEPS, HASHED)
-def test_a_run_does_not_differ_from_itself(steps: list[Did], hashed: bool) -> None:
+def test_a_run_does_not_differ_from_itself(steps: list[Step], hashed: bool) -> None:
     run, copy = run_of(steps, hashed=hashed), run_of(steps, hashed=hashed, ident="b")
 
     for diff in (compare(run, run), compare(run, copy)):
@@ -33,7 +33,7 @@ def test_a_run_does_not_differ_from_itself(steps: list[Did], hashed: bool) -> No
 
 
 @given(STEPS, STEPS, HASHED)
-def test_the_other_way_round_is_the_mirror(left: list[Did], right: list[Did], hashed: bool) -> None:
+def test_the_other_way_round_is_the_mirror(left: list[Step], right: list[Step], hashed: bool) -> None:
     a, b = run_of(left, hashed=hashed), run_of(right, hashed=hashed, ident="b")
 
     there = {(row.kind, row.a, row.b) for row in compare(a, b).rows}
@@ -43,7 +43,7 @@ def test_the_other_way_round_is_the_mirror(left: list[Did], right: list[Did], ha
 
 
 @given(STEPS, STEPS, HASHED)
-def test_the_rows_make_b_of_a(left: list[Did], right: list[Did], hashed: bool) -> None:
+def test_the_rows_make_b_of_a(left: list[Step], right: list[Step], hashed: bool) -> None:
     a, b = run_of(left, hashed=hashed), run_of(right, hashed=hashed, ident="b")
 
     diff = compare(a, b)
@@ -54,7 +54,7 @@ def test_the_rows_make_b_of_a(left: list[Did], right: list[Did], hashed: bool) -
 
 
 @given(STEPS, STEPS, HASHED)
-def test_running_counts_equal_those_of_the_rows(left: list[Did], right: list[Did], hashed: bool) -> None:
+def test_running_counts_equal_those_of_the_rows(left: list[Step], right: list[Step], hashed: bool) -> None:
     a, b = run_of(left, hashed=hashed), run_of(right, hashed=hashed, ident="b")
 
     for diff in Comparison(a, b).steps():
@@ -78,21 +78,21 @@ def _of_b(diff: Diff) -> list[Any]:
     return rows
 
 
-def _same(a: Did, b: Did) -> Did:
+def _same(a: Step, b: Step) -> Step:
     """The step of A, where it is as good as that of B: a model call by another name, white space."""
     noise = Noise()
     assert a.operation is b.operation
     assert a.name == b.name or a.operation is Operation.CHAT
     assert a.failed == b.failed
-    assert not changes_of([a.given, a.made], [b.given, b.made], noise)
+    assert not changes_of([a.input, a.output], [b.input, b.output], noise)
     return b
 
 
 @given(STEPS, STEPS, STEPS, STEPS, HASHED)
 def test_common_ends_are_paired(
-    head: list[Did], left: list[Did], right: list[Did], tail: list[Did], hashed: bool
+    head: list[Step], left: list[Step], right: list[Step], tail: list[Step], hashed: bool
 ) -> None:
-    only_a, only_b = Did(name="fetch", given="in A"), Did(name="fetch", given="in B")
+    only_a, only_b = Step(name="fetch", input="in A"), Step(name="fetch", input="in B")
     a = run_of([*head, only_a, *left, only_a, *tail], hashed=hashed)
     b = run_of([*head, only_b, *right, only_b, *tail], hashed=hashed, ident="b")
 
@@ -108,9 +108,9 @@ def test_common_ends_are_paired(
 
 
 @given(STEPS, st.data(), HASHED)
-def test_an_added_step_is_reported_as_one_added_step(steps: list[Did], data: st.DataObject, hashed: bool) -> None:
+def test_an_added_step_is_reported_as_one_added_step(steps: list[Step], data: st.DataObject, hashed: bool) -> None:
     place = data.draw(st.integers(0, len(steps)))
-    added = data.draw(st.builds(Did, st.just(Operation.EXECUTE_TOOL), st.just("search"), VALUES, VALUES))
+    added = data.draw(st.builds(Step, st.just(Operation.EXECUTE_TOOL), st.just("search"), VALUES, VALUES))
     a, b = run_of(steps, hashed=hashed), run_of([*steps[:place], added, *steps[place:]], hashed=hashed, ident="b")
 
     more, less = compare(a, b), compare(b, a)
@@ -120,13 +120,13 @@ def test_an_added_step_is_reported_as_one_added_step(steps: list[Did], data: st.
 
 
 @given(STEPS, st.data(), HASHED, st.sampled_from(["input", "output", "status"]))
-def test_an_edited_step_is_reported_as_edited(steps: list[Did], data: st.DataObject, hashed: bool, what: str) -> None:
+def test_an_edited_step_is_reported_as_edited(steps: list[Step], data: st.DataObject, hashed: bool, what: str) -> None:
     assume(steps)
     place = data.draw(st.integers(0, len(steps) - 1))
     before = steps[place]
     changes: dict[str, dict[str, Any]] = {
-        "input": {"given": {"q": "something else entirely"}},
-        "output": {"made": {"text": "something else entirely"}},
+        "input": {"input": {"q": "something else entirely"}},
+        "output": {"output": {"text": "something else entirely"}},
         "status": {"failed": not before.failed},
     }
     after = before._replace(**changes[what])
@@ -142,7 +142,7 @@ def test_an_edited_step_is_reported_as_edited(steps: list[Did], data: st.DataObj
 @settings(max_examples=examples(100))
 @given(st.lists(st.integers(0, 10**9), min_size=3, max_size=10, unique=True), st.data(), HASHED)
 def test_a_moved_step_is_recognized(numbers: list[int], data: st.DataObject, hashed: bool) -> None:
-    steps = [Did(given={"q": number}, made=number) for number in numbers]
+    steps = [Step(input={"q": number}, output=number) for number in numbers]
     origin = data.draw(st.integers(0, len(steps) - 1))
     target = data.draw(st.integers(0, len(steps) - 1))
     assume(abs(origin - target) > 1)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.diff.build import Did, run_of
+from tests.diff.build import Step, run_of
 from tests.views.build import text_of_line
 from tracetui.diff.comparison import Comparison, compare
 from tracetui.diff.noise import Noise
@@ -22,7 +22,7 @@ def at(second: int, answer: str = "found", **more: Any) -> Body:
 
 def runs(*bodies: tuple[Body, Body]) -> tuple[Run, Run]:
     sides = [{f"s{i}": pair[side] for i, pair in enumerate(bodies)} for side in (0, 1)]
-    steps = [Did() for _ in bodies]
+    steps = [Step() for _ in bodies]
     return run_of(steps, bodies=sides[0]), run_of(steps, bodies=sides[1], ident="b")
 
 
@@ -83,7 +83,7 @@ def test_wordings_of_a_student_are_listed_as_such() -> None:
         {"s0": Body(output_messages=(Message("assistant", (Text(text),)),)), "s1": Body(input={"q": 1})}
         for text in ("Done, all is well.", "I did it.")
     ]
-    steps = [Did(turn, "turn"), Did()]
+    steps = [Step(turn, "turn"), Step()]
     a, b = (run_of(steps, bodies=messages, ident=ident) for messages, ident in zip(spoken, "ab", strict=True))
     diff = compare(a, b, relation="student", strict=True)
 

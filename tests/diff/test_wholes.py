@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.diff.build import Did, node, run_of
+from tests.diff.build import Step, node, run_of
 from tests.shared import needs_shared, sample
 from tracetui import load, load_all
 from tracetui.diff.comparison import compare, deltas, pair_judgments
@@ -67,7 +67,7 @@ def test_accumulated_state_is_compared_after_the_same_superstep() -> None:
     assert (change.path, change.a, change.b) == ("answer", "yes", "no")
     assert state_after(a, 0) is None
     assert state_after(a, 99) == {"docs": 3, "answer": "yes"}
-    assert state_after(run_of([Did(Operation.CHAT)]), 1) is None
+    assert state_after(run_of([Step(Operation.CHAT)]), 1) is None
 
 
 def test_inherited_state_is_part_of_the_state_of_a_fork() -> None:

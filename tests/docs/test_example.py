@@ -42,9 +42,9 @@ def worklog(monkeypatch: pytest.MonkeyPatch) -> Format:
 def python(site: Path, code: str) -> str:
     """What `code` prints where the example is installed."""
     paths = os.pathsep.join((str(site), str(ROOT / "src")))
-    words = [sys.executable, "-c", code]
+    command = [sys.executable, "-c", code]
     return subprocess.run(
-        words, env={**os.environ, "PYTHONPATH": paths}, check=True, capture_output=True, text=True
+        command, env={**os.environ, "PYTHONPATH": paths}, check=True, capture_output=True, text=True
     ).stdout
 
 
@@ -136,8 +136,8 @@ def environment(site: Path) -> dict[str, str]:
 
 def tracetui(site: Path, *arguments: str | Path) -> str:
     """What a command prints."""
-    words = [sys.executable, "-m", "tracetui", *map(str, arguments)]
-    done = subprocess.run(words, env=os.environ | environment(site), check=True, capture_output=True, text=True)
+    command = [sys.executable, "-m", "tracetui", *map(str, arguments)]
+    done = subprocess.run(command, env=os.environ | environment(site), check=True, capture_output=True, text=True)
     assert done.stderr == ""
     return done.stdout
 
@@ -154,7 +154,9 @@ def test_the_commands_know_it(site: Path, logs: Path) -> None:
     assert json.loads(tracetui(site, "show", logs / "one.jsonl/2", "--json"))["error"]["message"] == "no such language"
     assert "First difference: step 2 translate" in tracetui(site, "diff", logs / "one.jsonl", logs / "two.jsonl")
     assert str(logs / "two.jsonl") in tracetui(site, "grep", "in words", logs)
-    assert all(one["scores"]["steplog"] == 100 for one in json.loads(tracetui(site, "doctor", logs, "--json"))["files"])
+    assert all(
+        file["scores"]["steplog"] == 100 for file in json.loads(tracetui(site, "doctor", logs, "--json"))["files"]
+    )
 
 
 def test_its_files_are_tailed(site: Path, logs: Path) -> None:

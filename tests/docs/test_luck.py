@@ -31,8 +31,8 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.Ca
 def test_the_examples_print_what_the_page_says(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def printed(match: re.Match[str]) -> str:
         result = cli(*shlex.split(match[2]))
-        shown = result.text.splitlines(keepends=True)[: int(match[3]) if match[3] else None]
-        return f"{match[1]}{''.join(shown)}{result.err}{match[5]}"
+        lines = result.text.splitlines(keepends=True)[: int(match[3]) if match[3] else None]
+        return f"{match[1]}{''.join(lines)}{result.err}{match[5]}"
 
     text = PAGE.read_text("utf-8")
     fresh = EXAMPLE.sub(printed, text)
@@ -46,8 +46,8 @@ def test_the_numbers_of_the_page_are_those_of_the_trials(cli: Cli) -> None:
     demo.SETS["trials"](Path("trials"), datetime(2026, 3, 4, 12, tzinfo=UTC))
     forks = {task["task"]: task["first_fork"] for task in cli("tasks", "trials", "--json").data["tasks"]}
     decisive, chance = forks["refund-late"], forks["swap-size"]
-    assert [(len(one["runs"]), one["passed"]) for one in decisive["branches"]] == [(6, 6), (6, 0)]
-    assert [(len(one["runs"]), one["passed"]) for one in chance["branches"]] == [(7, 4), (5, 2)]
+    assert [(len(branch["runs"]), branch["passed"]) for branch in decisive["branches"]] == [(6, 6), (6, 0)]
+    assert [(len(branch["runs"]), branch["passed"]) for branch in chance["branches"]] == [(7, 4), (5, 2)]
     assert (decisive["decisive"], round(decisive["p"], 3)) == (True, 0.002)
     assert (chance["decisive"], chance["p"], chance["trials_to_decide"]) == (False, 1, 204)
     statuses = {

@@ -22,8 +22,10 @@ DEV = runpy.run_path(str(ROOT / "dev.py"), run_name="dev")
 WORDS = {*DEV["WORDS"], "build", "check", "lint", "format", "lock"}
 
 
-def dev(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, str(ROOT / "dev.py"), *words], check=False, capture_output=True, text=True)
+def dev(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(ROOT / "dev.py"), *arguments], check=False, capture_output=True, text=True
+    )
 
 
 def test_every_link_leads_somewhere() -> None:

@@ -52,7 +52,7 @@ def test_our_own_hostile_runs(samples: Path, tmp_path: Path) -> None:
     hostile.write(tmp_path, NOW)
     for path in tmp_path.rglob("*"):
         if path.is_file() and os.fsencode(path.name).isascii() and path.name.isprintable() and path.suffix != ".db":
-            path.unlink()  # what is left are the twins
+            path.unlink()  # only the hostile copies remain
     good, bad = driven(samples), driven(tmp_path)
     assert sequences(bad) <= sequences(good)
     assert leaked(bad) == leaked(good) == []

@@ -102,8 +102,8 @@ def test_beside_the_shared_generator(tmp_path: Path, name: str, options: tuple[s
             generator.kill()
         runs = listed(tmp_path)
         terminal.wait_until(lambda text: any(run["id"][:8] in text for run in runs), what="the id of a run")
-        shown = next(run for run in runs if run["id"][:8] in terminal.text())
-        expect_all(terminal, shown["address"])
+        visible_run = next(run for run in runs if run["id"][:8] in terminal.text())
+        expect_all(terminal, visible_run["address"])
 
 
 def opened(folder: Path, *options: str) -> Terminal:

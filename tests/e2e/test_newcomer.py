@@ -49,9 +49,9 @@ def test_the_session_its_cost_and_the_tool_that_failed_most(route: str, size: tu
         terminal.type(to_session[-1])
         terminal.wait_for(r"~\$\d+\.\d\d")
         terminal.wait_quiet()
-        shown = terminal.text()
-        assert WANTED.split(":")[0] in shown
-        assert re.search(r"~\$\d+\.\d\d", shown)
+        screen = terminal.text()
+        assert WANTED.split(":")[0] in screen
+        assert re.search(r"~\$\d+\.\d\d", screen)
         terminal.type(*to_tools)
         terminal.expect("by tool")
         terminal.wait_quiet()

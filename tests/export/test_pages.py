@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from tests.context_build import ClaudeSession, tool_use, words
+from tests.context_build import ClaudeSession, filler, tool_use
 from tests.views.build import make_run, make_span, researcher, runs
 from tracetui.export import page as page_module
-from tracetui.export.document import export_run, redactor_for, run_page, run_report
+from tracetui.export.document import export_run, new_redactor, run_page, run_report
 from tracetui.export.page import (
     MAX_HEAD,
     MAX_TAIL,
@@ -260,12 +260,12 @@ def test_changed_words_are_marked_and_escaped() -> None:
 
 def test_a_run_with_model_calls_has_its_context(tmp_path: Path) -> None:
     session = ClaudeSession(tmp_path / "session.jsonl")
-    session.prompt(words(100))
+    session.prompt(filler(100))
     session.answer("m1", tool_use("t1", "Read", file_path="app.py"), written=20_000)
-    session.result("t1", words(4_000))
+    session.result("t1", filler(4_000))
     session.answer("m2", written=24_300)
     run = read_run(LocalSource(), RunRef("claude-code", str(session.write())))
-    documents = export_run(run, "md", redactor_for()), export_run(run, "html", redactor_for())
+    documents = export_run(run, "md", new_redactor()), export_run(run, "html", new_redactor())
     for document in documents:
         text = b"".join(document).decode()
         assert "Context" in text

@@ -9,7 +9,7 @@ from hashlib import sha256
 import msgspec
 
 from tests.views.build import make_run, make_span
-from tracetui.export.document import export_run, redactor_for
+from tracetui.export.document import export_run, new_redactor
 from tracetui.model import Body, Error, Message, Operation, Run, Status, Text
 
 TOOL, MESSAGE, CHAT = Operation.EXECUTE_TOOL, Operation.MESSAGE, Operation.CHAT
@@ -34,7 +34,7 @@ def page(text: str = "done", **bodies: Body) -> str:
     answer = Body(output_messages=(Message("assistant", (Text(text),)),))
     edit = Body(input={"file_path": "/a/1.py", "old_string": "a", "new_string": "b"})
     run = session({"c": answer, "e": edit, "f": Body(input={"command": "pytest"}), **bodies})
-    return b"".join(export_run(run, "html", redactor_for())).decode()
+    return b"".join(export_run(run, "html", new_redactor())).decode()
 
 
 def rows(html: str) -> list[str]:

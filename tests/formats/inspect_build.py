@@ -131,7 +131,7 @@ CALLED = {
     "content": "I look it up.",
     "tool_calls": [asked("tide", "c1", port="Dover")],
 }
-FOUND = {"id": "m3", "role": "tool", "content": "11:32", "tool_call_id": "c1", "function": "tide"}
+ANSWERED = {"id": "m3", "role": "tool", "content": "11:32", "tool_call_id": "c1", "function": "tide"}
 
 
 def agent(prefix: str = "") -> list[dict[str, Any]]:
@@ -210,7 +210,7 @@ def sample(ident: str, epoch: int = 1, **fields: Any) -> dict[str, Any]:
         "epoch": epoch,
         "input": QUESTION["content"],
         "target": "11:32",
-        "messages": [{**SYSTEM, "content": "You pilot ships."}, QUESTION, CALLED, FOUND],
+        "messages": [{**SYSTEM, "content": "You pilot ships."}, QUESTION, CALLED, ANSWERED],
         "output": answer("It is at 11:32."),
         "scores": {"match": {"value": "C", "answer": "11:32", "explanation": "as in the almanac"}},
         "metadata": {"sea": "channel"},
@@ -224,7 +224,10 @@ def sample(ident: str, epoch: int = 1, **fields: Any) -> dict[str, Any]:
         "uuid": f"uuid-{ident}-{epoch}",
         "error_retries": [],
         "attachments": {"5ea5": "You pilot ships.", "7a61": "11:32 at springs"},
-        "events_data": {"messages": [SYSTEM, QUESTION, CALLED, FOUND], "calls": [{"role": "user", "content": "wire"}]},
+        "events_data": {
+            "messages": [SYSTEM, QUESTION, CALLED, ANSWERED],
+            "calls": [{"role": "user", "content": "wire"}],
+        },
         **fields,
     }
 

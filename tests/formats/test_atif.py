@@ -267,8 +267,8 @@ def test_sub_agents_are_below_the_calls_that_started_them(case: Path) -> None:
 def test_a_reference_to_nothing_is_reported(tmp_path: Path) -> None:
     refs = [{"trajectory_id": "nobody"}, {"session_id": "twins"}]
     step = {"source": "system", "message": "", "observation": {"results": [{"subagent_trajectory_ref": refs}]}}
-    twins = [trajectory({"source": "agent", "message": "I"}, session_id="twins") for _ in range(2)]
-    write(tmp_path / "t.json", trajectory(step, subagent_trajectories=twins))
+    subagents = [trajectory({"source": "agent", "message": "I"}, session_id="twins") for _ in range(2)]
+    write(tmp_path / "t.json", trajectory(step, subagent_trajectories=subagents))
     run = read(tmp_path / "t.json")
     assert [problem.reason for problem in run.problems] == ["there is no trajectory 'nobody' within it"]
     agents = [span for span in run.spans if span.operation is Operation.INVOKE_AGENT]
@@ -395,7 +395,7 @@ def test_trajectories_within_trajectories_end_somewhere(tmp_path: Path) -> None:
 
 
 _CASES = sorted(CASES.rglob("input/**/*.json"))
-_TOLD = ({"error": "boom"}, {"exit_code": 2}, {"is_error": True}, [{"type": "text", "text": "said"}])
+_RESULTS = ({"error": "boom"}, {"exit_code": 2}, {"is_error": True}, [{"type": "text", "text": "said"}])
 
 
 def change(value: Any, chance: random.Random) -> None:
@@ -403,7 +403,7 @@ def change(value: Any, chance: random.Random) -> None:
     place, key = somewhere(value, chance)
     kind = chance.random()
     if kind < 0.6:
-        place[key] = copy.deepcopy(chance.choice((*VALUES, *_TOLD)))
+        place[key] = copy.deepcopy(chance.choice((*VALUES, *_RESULTS)))
     elif kind < 0.8:
         if not isinstance(place, dict) or key in place:
             del place[key]

@@ -60,7 +60,7 @@ class Folder:
         return [first | shared, second | shared | {"message": said}]
 
     def begin(self, turns: int, version: str = "2.1.197") -> None:
-        self.go_on([], len(self.sessions), turns, version)
+        self.append_turns([], len(self.sessions), turns, version)
 
     def fork(self, original: int, keep: int, sign: str, turns: int) -> None:
         """A fork of a session, which begins with the first `keep` of its turns; without a sign, with all of them."""
@@ -75,9 +75,9 @@ class Folder:
             copies.insert(0, note)
         elif sign == "each":
             copies = [{**copy, "forkedFrom": {"sessionId": f"s{original}"}} for copy in copies]
-        self.go_on(copies, ident, turns, "2.0.3" if sign == "none" else "2.1.197")
+        self.append_turns(copies, ident, turns, "2.0.3" if sign == "none" else "2.1.197")
 
-    def go_on(self, before: list[dict[str, Any]], ident: int, turns: int, version: str) -> None:
+    def append_turns(self, before: list[dict[str, Any]], ident: int, turns: int, version: str) -> None:
         parent = before[-1].get("uuid") if before else None
         records = list(before)
         for _ in range(turns):

@@ -215,8 +215,8 @@ def test_old_events_repeat_too(tmp_path: Path, event_first: bool) -> None:
 def test_images_are_kept_by_kind() -> None:
     run = case("old")
     (drawn,) = [span for span in spans_of(run, Operation.MESSAGE) if span.preview == "Draw them"]
-    (shown,) = run.load(drawn).input_messages
-    assert shown.parts[1] == Blob(
+    (message,) = run.load(drawn).input_messages
+    assert message.parts[1] == Blob(
         "input_image", {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}
     )
 

@@ -231,9 +231,9 @@ def test_a_body_of_the_newest_step_folds_only_the_latest(tmp_path: Path, monkeyp
             reader.catch_up()
             run = reader.build()
             folded.clear()
-            shown = run.load(run.spans[-1])
+            newest = run.load(run.spans[-1])
             assert len(folded) < 10
-            assert shown.state == load(run.summary.ref.path, "r").load(run.spans[-1]).state
+            assert newest.state == load(run.summary.ref.path, "r").load(run.spans[-1]).state
         folded.clear()
         for span in reversed(run.spans):
             run.load(span)

@@ -259,13 +259,13 @@ def test_an_eval_whose_samples_are_not_in_the_log_says_what_they_used(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("status", "failed", "shown"), [("success", False, False), ("cancelled", False, True), ("error", True, False)]
+    ("status", "failed", "is_listed"), [("success", False, False), ("cancelled", False, True), ("error", True, False)]
 )
 def test_an_eval_is_a_run_where_no_sample_tells_how_it_ended(
-    tmp_path: Path, status: str, failed: bool, shown: bool
+    tmp_path: Path, status: str, failed: bool, is_listed: bool
 ) -> None:
     path = log_of(tmp_path, retried("brest") if failed else sample("dover"), status=status)
-    assert ("eval" in listed(path)) is shown
+    assert ("eval" in listed(path)) is is_listed
 
 
 def test_complete_samples_of_a_running_eval_are_listed(tmp_path: Path) -> None:

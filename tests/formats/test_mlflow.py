@@ -17,7 +17,7 @@ from tracetui.formats.mlflow import MLflow
 from tracetui.model import Operation, Problem, Run, RunRef, RunSummary, Span, Status, StatusSource, Usage
 from tracetui.sources.local import LocalFile
 from tracetui.testing import read_run
-from tracetui.testing.reading import Shown, leaves
+from tracetui.testing.reading import DisplayedValues, leaves
 
 FORMAT = MLflow()
 STORE, LIVE = (Path(__file__).parent / "mlflow" / name / "input" / "mlflow.db" for name in ("store", "live"))
@@ -87,14 +87,14 @@ def test_messages_of_a_call_are_messages() -> None:
 
 
 def test_every_attribute_and_event_of_a_span_is_shown() -> None:
-    shown = Shown(read(number) for number in range(3))
+    displayed = DisplayedValues(read(number) for number in range(3))
     with closing(sqlite3.connect(f"file:{STORE}?mode=ro&immutable=1", uri=True)) as db:
         contents = [json.loads(content) for (content,) in db.execute("SELECT content FROM spans")]
     assert len(contents) == 13
     for content in contents:
         values = [json.loads(value) for value in content["attributes"].values()]
         for _, value in leaves([values, [event["attributes"] for event in content["events"]]]):
-            assert shown.has(value), value
+            assert displayed.has(value), value
 
 
 def test_feedback_is_a_score_until_a_later_one_replaces_it() -> None:

@@ -622,7 +622,7 @@ def test_only_sessions_to_which_something_came_are_counted_again(written: tuple[
     write.user("msg_x1", "ses_new", 90_001, "Water the trees")
     kept: dict[str, Any] = {}
 
-    def summarize_again() -> dict[str, Any]:
+    def repeat_summary() -> dict[str, Any]:
         with LocalFile(str(path)) as file:
             file.memo[CACHE] = kept
             runs = [run for run in FORMAT.summarize(file, deep=True) if isinstance(run, RunSummary)]
@@ -630,12 +630,12 @@ def test_only_sessions_to_which_something_came_are_counted_again(written: tuple[
         assert {run.id: reading.plain(run) for run in runs} == right
         return {ident: cached.summary for ident, cached in kept.items() if isinstance(cached, CachedSummary)}
 
-    before = summarize_again()
+    before = repeat_summary()
     assert set(before) == {"ses_a", "ses_fork", "ses_bad", "ses_back", "ses_lost", "ses_now"}  # the new one may change
     write.answer("msg_x2", "ses_new", 90_002, "msg_x1", end=90_003)
-    assert {ident for ident, cached in summarize_again().items() if cached is not before.get(ident)} == set()
+    assert {ident for ident, cached in repeat_summary().items() if cached is not before.get(ident)} == set()
     write.user("msg_s9", "ses_sub", 4.6, "And the columns")
-    assert {ident for ident, cached in summarize_again().items() if cached is not before.get(ident)} == {
+    assert {ident for ident, cached in repeat_summary().items() if cached is not before.get(ident)} == {
         "ses_a",
         "ses_fork",
     }

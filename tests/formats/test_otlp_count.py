@@ -22,7 +22,7 @@ from tracetui.testing import read_run
 from tracetui.testing.reading import MTIME
 
 _CASES: Final = sorted(path for path in (Path(__file__).parent / "otlp").rglob("input/**/*") if path.is_file())
-_TOLD: Final[tuple[Any, ...]] = (
+_ATTRIBUTES: Final[tuple[Any, ...]] = (
     {"stringValue": "x"},
     {"intValue": "7"},
     {"intValue": 7},
@@ -54,7 +54,7 @@ def _change(records: list[Any], chance: random.Random) -> None:
     place, key = somewhere(chance.choice(records), chance)
     kind = chance.random()
     if kind < 0.5:
-        place[key] = copy.deepcopy(chance.choice((*VALUES, *_TOLD)))
+        place[key] = copy.deepcopy(chance.choice((*VALUES, *_ATTRIBUTES)))
     elif kind < 0.7:
         if not isinstance(place, dict) or key in place:
             del place[key]

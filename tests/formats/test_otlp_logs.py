@@ -106,8 +106,8 @@ def test_an_event_that_is_no_message_is_shown_with_its_span(tmp_path: Path) -> N
     said = log("gen_ai.evaluation.result", None, 1, severityText="INFO")
     said["attributes"] = [{"key": "gen_ai.evaluation.name", "value": {"stringValue": "kindness"}}]
     run = run_of(tmp_path, logs(said), request(TOP, CALL))
-    (shown,) = run.load(run.spans[0]).attributes["events"]
-    assert (shown["name"], shown["gen_ai.evaluation.name"], shown["severityText"]) == (
+    (event,) = run.load(run.spans[0]).attributes["events"]
+    assert (event["name"], event["gen_ai.evaluation.name"], event["severityText"]) == (
         "gen_ai.evaluation.result",
         "kindness",
         "INFO",

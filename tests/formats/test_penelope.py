@@ -595,8 +595,8 @@ def test_any_type_anywhere_is_read_and_nothing_is_lost(
         assert repr(getattr(quick, name)) == repr(getattr(deep, name)), name
     bodies = [run.load(span) for span in run.spans]
     assert not [body for body in bodies if "problem" in body.attributes]
-    shown = _leaves([_fields(run.body), *map(_fields, bodies), run.summary.id, run.summary.prompt])
-    assert _leaves(document) - shown == set()
+    displayed = _leaves([_fields(run.body), *map(_fields, bodies), run.summary.id, run.summary.prompt])
+    assert _leaves(document) - displayed == set()
 
 
 @pytest.mark.parametrize("marker", ["a mark", 7.25, ["a mark"], {"of": "a mark"}, '{"of": "a mark"}'])
@@ -609,8 +609,8 @@ def test_a_value_at_any_place_reappears(tmp_path: Path, case: str, marker: Any) 
             holder = holder[key]
         holder[place[-1]] = marker
         run = read(written(tmp_path, document))
-        shown = _leaves([_fields(run.body), *(_fields(run.load(span)) for span in run.spans)])
-        assert _leaves(marker) <= shown, place
+        displayed = _leaves([_fields(run.body), *(_fields(run.load(span)) for span in run.spans)])
+        assert _leaves(marker) <= displayed, place
 
 
 def _fields(value: Any) -> Any:

@@ -268,8 +268,8 @@ def test_tokens_and_cost_are_those_of_the_instance() -> None:
 
 def test_a_demonstration_is_no_step_and_no_prompt() -> None:
     run = read(fixture("text"))
-    (shown,) = [span for span in run.spans if "demonstration" in span.notes]
-    assert (shown.operation, shown.is_step) == (Operation.MESSAGE, False)
+    (demonstration,) = [span for span in run.spans if "demonstration" in span.notes]
+    assert (demonstration.operation, demonstration.is_step) == (Operation.MESSAGE, False)
     assert run.summary.prompt.startswith("ISSUE:")
 
 

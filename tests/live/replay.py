@@ -92,12 +92,12 @@ def from_scratch(root: str) -> dict[str, Any]:
     relations = Relations(net_runs)
     replays, tasks = relations.replay_addresses(), relations.inherited_tasks
     return {
-        run.ref.address: _shown(claims.mark(read_run(source, run.ref)), replays[run.ref], tasks.get(run.ref))
+        run.ref.address: _document(claims.mark(read_run(source, run.ref)), replays[run.ref], tasks.get(run.ref))
         for run in net_runs
     }
 
 
-def _shown(run: Run, replay: str | None, task: TaskKey | None) -> Any:
+def _document(run: Run, replay: str | None, task: TaskKey | None) -> Any:
     spans = [span_document(run, position) for position in range(len(run.spans))]
     return json.loads(encode([run_value(run.summary, replay, inherited=task), spans]))
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from tests.diff.build import Did, run_of
+from tests.diff.build import Step, run_of
 from tests.shared import PATIENCE
 from tracetui.analysis.assessment import Assessment, candidates
 from tracetui.live import opener
@@ -38,7 +38,7 @@ def collect_assessments(engine: Engine, run: Run) -> dict[RunRef, Assessment]:
 
 
 def polling(ident: str, times: int, *, result: str = "queued") -> Run:
-    return run_of([Did(given="build 5512", made=result)] * times, ident=ident)
+    return run_of([Step(input="build 5512", output=result)] * times, ident=ident)
 
 
 def test_each_run_event_carries_its_own_state(engine: Engine) -> None:
@@ -83,7 +83,7 @@ def test_an_unselected_run_is_abandoned(engine: Engine) -> None:
 
 
 def test_calls_with_other_secrets_are_other_calls_however_they_are_masked(engine: Engine) -> None:
-    run = run_of([Did(given={"text": "x" * 200, "api_key": letter * 40}, made="no") for letter in "aabc"])
+    run = run_of([Step(input={"text": "x" * 200, "api_key": letter * 40}, output="no") for letter in "aabc"])
     assert len(candidates(run)[0].calls) == 4
     engine.assessor.assess(masked := masked_bodies(run, Redactor()))
     assert [(loop.first, loop.times) for loop in collect_assessments(engine, masked)[run.summary.ref].loops] == [(0, 2)]

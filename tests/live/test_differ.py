@@ -14,7 +14,7 @@ import pytest
 
 from tests.bench import data
 from tests.shared import PATIENCE
-from tracetui.analysis.diff_words import Changes, DiffWords, describe
+from tracetui.analysis.diff_description import Changes, DiffDescription, describe
 from tracetui.analysis.step_diff import CHANGES, Look
 from tracetui.diff.comparison import Diff
 from tracetui.live import differ as module
@@ -100,14 +100,14 @@ def test_steps_are_compared_while_a_comparison_is_described(
     described = threading.Event()
     mails: list[Mail] = []
 
-    def ask_meanwhile(diff: Diff, changes: Changes) -> DiffWords:
+    def ask_meanwhile(diff: Diff, changes: Changes) -> DiffDescription:
         if not diff.complete:
             return describe(diff, changes)
         working.differ.look(look)
-        words = describe(diff, changes)
+        description = describe(diff, changes)
         mails.append(working.mailbox.collect())
         described.set()
-        return words
+        return description
 
     monkeypatch.setattr(module, "describe", ask_meanwhile)
     working.differ.compare(ask)

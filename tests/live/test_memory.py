@@ -25,20 +25,20 @@ resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]),) * 2)
 from tracetui.live.load import read_run
 from tracetui.live.scan import scan
 from tracetui.sources.local import LocalSource
-found = {}
-for one in scan(LocalSource(), [sys.argv[2]], deep=True):
-    problems = [problem.reason for problem in one.problems]
-    for run in one.runs:
+results = {}
+for file in scan(LocalSource(), [sys.argv[2]], deep=True):
+    problems = [problem.reason for problem in file.problems]
+    for run in file.runs:
         problems += [problem.reason for problem in read_run(LocalSource(), run.ref).problems] if run.problems else []
-    found[one.path] = len(one.runs), problems
+    results[file.path] = len(file.runs), problems
 status = open("/proc/self/status").read() if sys.platform == "linux" else "VmHWM: 0"
-found["peak"] = int(status.partition("VmHWM:")[2].split()[0]) >> 10
-print(json.dumps(found))
+results["peak"] = int(status.partition("VmHWM:")[2].split()[0]) >> 10
+print(json.dumps(results))
 """
 
 
 def listed(folder: Path) -> dict[str, tuple[int, list[str]]]:
-    """Runs and problems by file, as a process of little memory finds them, and its peak memory (MiB)."""
+    """Runs and problems by file, as a process with little memory lists them, and its peak memory (MiB)."""
     command = [sys.executable, "-c", LISTED, str(LIMIT), str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr

@@ -139,7 +139,7 @@ def test_messages_shared_by_calls_are_reported_once(tmp_path: Path) -> None:
     log = build.EventLog("k")
     for count in (1, 2, 3):
         log.add("model", model=build.MODEL, input=[], input_refs=[[0, count]], output=build.answer("yes"))
-    shared = [build.QUESTION, build.FOUND | {"content": "attachment://5ea5"}, build.CALLED]
+    shared = [build.QUESTION, build.ANSWERED | {"content": "attachment://5ea5"}, build.CALLED]
     shared_sample = build.sample(
         "s1",
         input="?",

@@ -400,7 +400,7 @@ def test_a_hit_shows_what_its_step_did(tmp_path: Path) -> None:
     session.answer(session.call("login", api_key="hunter2-correct-horse"), "the lexer is in")
 
     hits = search(tmp_path, "lexer", Options(redactor=Redactor()))
-    actions = {hit.name: hit.shown[1] for hit in hits if hit.shown is not None}
+    actions = {hit.name: hit.action[1] for hit in hits if hit.action is not None}
     edit = actions["Edit"]
     assert (edit.verb, edit.object, edit.added, edit.removed) == ("edited", "parser.py", 1, 2)
     assert "hunter2" not in actions["login"].object

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.analysis.test_diff_words import model_call, phrases
+from tests.analysis.test_diff_description import model_call, phrases
 from tests.canaries import CANARY
 from tests.cli.run import Cli
 from tests.desk import Call, write_trial
@@ -23,7 +23,7 @@ from tracetui.model.masked import masked_bodies, masked_body
 from tracetui.redact import MASK, Redactor
 from tracetui.sources import local
 from tracetui.sources.local import LocalSource
-from tracetui.views.links import link_words
+from tracetui.views.links import link_text
 
 COPIES = ("l", "p", "y", "c", "t", "f", "g", "r")
 PAGES = ("K", "B", "question_mark", "ctrl+p", "H", "P", "L", "S")
@@ -42,14 +42,14 @@ async def test_no_further_view_or_copy_has_a_secret(
         monkeypatch.setattr(local, "_allowed", lambda: (str(cases[name]),))
     async with opened(cases[name], size=(160, 40)) as (app, pilot):
         copied: list[str] = []
-        shown: dict[str, str] = {}
+        texts: dict[str, str] = {}
         """Text of all screens, by the key that opened them."""
         monkeypatch.setattr(app, "copy", copied.append)
 
         async def see(*keys: str) -> None:
             for key in keys:
                 await press(pilot, key)
-                shown[keys[0]] = shown.get(keys[0], "") + text_of(app)
+                texts[keys[0]] = texts.get(keys[0], "") + text_of(app)
 
         for ref in [*app.store.runs][:1]:
             app.main.enter(ref)
@@ -61,10 +61,10 @@ async def test_no_further_view_or_copy_has_a_secret(
             for page in PAGES:
                 await see(page, "j")
                 await press(pilot, "escape")
-        leaks = [excerpt_of(text) for text in (*shown.values(), *copied) if CANARY in text]
+        leaks = [excerpt_of(text) for text in (*texts.values(), *copied) if CANARY in text]
         assert not leaks
         assert len(copied) > len(COPIES)
-        assert any(MASK in text for text in shown.values())
+        assert any(MASK in text for text in texts.values())
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -75,20 +75,20 @@ def test_no_story_of_a_session_has_a_secret(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_no_words_of_a_comparison_have_a_secret(text: str) -> None:
-    """The secrets differ, so that the words for the difference are about them."""
-    one, other = text, text.replace(CANARY, CANARY + "z")
+def test_no_description_of_a_comparison_has_a_secret(text: str) -> None:
+    """The secrets differ, so that the description is about them."""
+    first, other = text, text.replace(CANARY, CANARY + "z")
     redactor = masking.comparing()
     assert redactor is not None
     for a, b in (
-        (model_call(one), model_call(other)),
-        (Body(input={"command": one}), Body(input={"command": other})),
-        (Body(output=one), Body(output=other)),
-        (Body(output={"text": one}), Body(output={"text": other})),
+        (model_call(first), model_call(other)),
+        (Body(input={"command": first}), Body(input={"command": other})),
+        (Body(output=first), Body(output=other)),
+        (Body(output={"text": first}), Body(output={"text": other})),
     ):
-        words = phrases(masked_body(a, redactor), masked_body(b, redactor))
-        assert words
-        assert CANARY not in str(words)
+        described = phrases(masked_body(a, redactor), masked_body(b, redactor))
+        assert described
+        assert CANARY not in str(described)
 
 
 def test_no_link_has_a_secret(tmp_path: Path, cli: Cli) -> None:  # noqa: F811
@@ -97,7 +97,7 @@ def test_no_link_has_a_secret(tmp_path: Path, cli: Cli) -> None:  # noqa: F811
         value = {"text": text, "password": f"{CANARY}a1", "id": f"K-241{number}"}
         calls += [("update_key", value, text), ("update_key", value, f"Error: {text} of K-241{number} is in use")]
     run = str(write_trial(tmp_path, "t__0", calls, passed=False))
-    exact, *shown = (
+    exact, *masked_texts = (
         cli("show", address, *options).text
         for address, options in (
             (f"{run}/links", ["--json"]),
@@ -107,9 +107,9 @@ def test_no_link_has_a_secret(tmp_path: Path, cli: Cli) -> None:  # noqa: F811
         )
     )
     assert CANARY in exact
-    assert not [excerpt_of(text) for text in shown if CANARY in text]
+    assert not [excerpt_of(text) for text in masked_texts if CANARY in text]
     trial = masked_bodies(read_run(LocalSource(), runs_in(tmp_path)[0].ref), Redactor())  # as the app opens it
     links = links_of(trial)
     assert links
     for link in links:
-        assert CANARY not in link_words(trial, link, link.source.span)
+        assert CANARY not in link_text(trial, link, link.source.span)

@@ -41,8 +41,10 @@ def answers(cli: Cli, guess: str, folder: Path, key: str) -> list[tuple[int, str
     ways += [("grep", asked, "--json", "--redact", "now")]
     if not key:
         ways += [("grep", "--json", "--redact", *options, guess) for options in ((), ("-i",), ("-e",), ("--names",))]
-    found = [cli(*way, str(folder)) for way in ways]
-    return [(one.status, one.text.replace(guess, "GUESS"), one.err.replace(guess, "GUESS")) for one in found]
+    results = [cli(*way, str(folder)) for way in ways]
+    return [
+        (result.status, result.text.replace(guess, "GUESS"), result.err.replace(guess, "GUESS")) for result in results
+    ]
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ ERRORS = (
     sample("escaped name", 'rejected {"p\\u0061ssword": "«hex64»", "error": "no"}'),
     sample("yaml", "invalid settings\n- name: DB_PASSWORD\n  value: «hex64»\n"),
     sample("message in json", '{"error": {"message": "bad key", "api_key": "«hex64»", "code": "E401"}}'),
-    *(one for one in PROMISED if one.name.startswith("promised") and one.name.endswith("error")),
+    *(promised for promised in PROMISED if promised.name.startswith("promised") and promised.name.endswith("error")),
 )
 
 
@@ -94,7 +94,7 @@ def write_run(folder: Path, error: str, name: str = "run") -> None:
 
 
 def runs_in(folder: Path) -> list[RunSummary]:
-    return [run for found in scan(LocalSource(), [str(folder)], deep=True) for run in found.runs]
+    return [run for file in scan(LocalSource(), [str(folder)], deep=True) for run in file.runs]
 
 
 @pytest.fixture(params=ERRORS, ids=lambda error: error.name)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.redact.corpus import LOOKALIKES, OTHERS, PROMISED, held_out
 from tests.secrets_corpus import Sample
-from tests.test_secrets_corpus import shown
+from tests.test_secrets_corpus import masked_texts
 from tracetui.redact import MASK, Excerpt, Redactor
 
 PROMISED_MASKED, ALL_MASKED, LEFT_ALONE = 0.97, 0.85, 0.97
@@ -23,7 +23,7 @@ def half(samples: Sequence[Sample], *, held: bool) -> list[Sample]:
 
 def leaking(samples: Sequence[Sample]) -> list[str]:
     """The samples of which a part is left in any way in which a text is shown."""
-    return [sample.name for sample in samples if any(map(sample.leaks, shown(sample.text)))]
+    return [sample.name for sample in samples if any(map(sample.leaks, masked_texts(sample.text)))]
 
 
 @HALVES

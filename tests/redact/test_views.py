@@ -93,8 +93,8 @@ async def test_agents_see_no_secret_but_exactly(cases: dict[str, Path]) -> None:
     masked, exact = (Commands([folder], exact=exact) for exact in (False, True))
     run = (await masked.answer("ls", [], [folder], ["runs"], 0, 100_000))["data"]["runs"][0]["address"]
     calls = (("ls", [folder]), ("triage", [folder]), ("tasks", [folder]), ("show", [run]), ("diff", [run, run]))
-    for command, words in (*calls, ("grep", ["[a-z]{3}", folder])):
-        answer = json.dumps(await masked.answer(command, [], words, [], 0, 1_000_000))
+    for command, arguments in (*calls, ("grep", ["[a-z]{3}", folder])):
+        answer = json.dumps(await masked.answer(command, [], arguments, [], 0, 1_000_000))
         assert CANARY not in answer, (command, excerpt_of(answer))
     assert CANARY in json.dumps(await exact.answer("show", [], [run], [], 0, 1_000_000))
 
@@ -118,24 +118,24 @@ class Seen:
     def __init__(self, app: TraceApp, pilot: Pilot[int], monkeypatch: pytest.MonkeyPatch) -> None:
         self._app, self._pilot = app, pilot
         self.copied: list[str] = []
-        self.shown: dict[str, set[str]] = {}
+        self.screens: dict[str, set[str]] = {}
         """Texts by the class of the screen."""
         monkeypatch.setattr(app, "copy", self.copied.append)
 
     async def see(self, *keys: str) -> None:
         for key in keys:
             await press(self._pilot, key)
-            self.shown.setdefault(type(self._app.screen).__name__, set()).add(text_of(self._app))
+            self.screens.setdefault(type(self._app.screen).__name__, set()).add(text_of(self._app))
 
     async def leave(self) -> None:
         await press(self._pilot, *["escape"] * 3, "home")
 
     def check(self) -> None:
-        leaks = [excerpt_of(text) for texts in self.shown.values() for text in texts if CANARY in text]
+        leaks = [excerpt_of(text) for texts in self.screens.values() for text in texts if CANARY in text]
         assert not leaks
         assert self.copied
         assert not [text for text in self.copied if CANARY in text]
-        assert any(MASK in text for text in self.shown["MainScreen"])
+        assert any(MASK in text for text in self.screens["MainScreen"])
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -195,4 +195,4 @@ async def test_no_view_of_many_runs_shows_or_copies_a_secret(
         await settle(pilot)
         await see("j", "y", "y", "j", "y", "y")
         seen.check()
-        assert seen.shown.keys() >= SCREENS, seen.shown.keys()
+        assert seen.screens.keys() >= SCREENS, seen.screens.keys()

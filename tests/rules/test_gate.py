@@ -87,5 +87,5 @@ def test_no_rack_of_tooltips_or_notifications_is_mounted(tmp_path: Path) -> None
 def test_no_color_leaves_no_filter_that_paints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(os.environ, "NO_COLOR", "1")
     filters = _app(tmp_path).get_line_filters()
-    assert not any(isinstance(one, Monochrome) for one in filters)
+    assert not any(isinstance(line_filter, Monochrome) for line_filter in filters)
     assert isinstance(filters[-1], ControlFilter)

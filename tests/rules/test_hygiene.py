@@ -34,9 +34,9 @@ def test_no_foreign_text_reaches_textual_as_markup() -> None:
 
 
 def test_screens_are_closed_in_one_place() -> None:
-    found = findings(leaving, UI)
+    problems = findings(leaving, UI)
 
-    assert [line.partition(":")[0] for line in found] == ["ui/base_app.py"], found
+    assert [line.partition(":")[0] for line in problems] == ["ui/base_app.py"], problems
 
 
 def test_no_dangerous_names() -> None:
@@ -48,7 +48,7 @@ def test_no_dangerous_names() -> None:
 
 def findings(rule: Callable[[str], Iterable[str]], paths: Iterable[Path]) -> list[str]:
     """What a rule finds in files, each as ``path:line: reason``."""
-    return [f"{relative(path)}:{found}" for path in paths for found in rule(path.read_text(encoding="utf-8"))]
+    return [f"{relative(path)}:{problem}" for path in paths for problem in rule(path.read_text(encoding="utf-8"))]
 
 
 def test_nothing_but_the_ui_imports_textual() -> None:

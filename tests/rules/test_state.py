@@ -24,14 +24,14 @@ ALLOWED: Final = {
 
 
 def test_formats_hold_no_process_wide_state() -> None:
-    found = {
+    lines = {
         (path.relative_to(SOURCE).as_posix(), name): line
         for path in sorted((SOURCE / "formats").rglob("*.py"))
         for line, name in process_state(path.read_text(encoding="utf-8"))
     }
 
-    assert {f"{path}:{line}: {name}" for (path, name), line in found.items() if (path, name) not in ALLOWED} == set()
-    assert found.keys() == ALLOWED.keys(), "an exception that nothing needs"
+    assert {f"{path}:{line}: {name}" for (path, name), line in lines.items() if (path, name) not in ALLOWED} == set()
+    assert lines.keys() == ALLOWED.keys(), "an exception that nothing needs"
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tracetui.sources import checkpoints, local
 from tracetui.sources.base import FACTS
 from tracetui.sources.checkpoints import BRANCH, CheckpointSource, repository
 from tracetui.sources.git import command, environment
-from tracetui.sources.locations import parent, source_for
+from tracetui.sources.locations import open_source, parent
 
 ONE, TWO = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
 FIRST, SECOND = "aa0000000001", "bb0000000002"
@@ -134,9 +134,9 @@ def test_each_session_is_listed_once_with_its_longest_copy_checkpoint_and_commit
 
 
 def test_show_has_every_checkpoint_and_grep_reads_the_log(filled: Shop, cli: Cli) -> None:
-    shown = cli("show", f"{filled.address}/{ONE}.jsonl", "--json").data
-    kept = json.dumps(shown)
-    assert f"commit:{filled.git('rev-parse', 'main')}" in shown["run"]["tags"]
+    document = cli("show", f"{filled.address}/{ONE}.jsonl", "--json").data
+    kept = json.dumps(document)
+    assert f"commit:{filled.git('rev-parse', 'main')}" in document["run"]["tags"]
     assert all(word in kept for word in ('"entire"', FIRST, SECOND))
     assert "Round totals" in cli("grep", "Round totals", filled.address).text
     assert cli("stats", filled.address).status == 0
@@ -145,9 +145,9 @@ def test_show_has_every_checkpoint_and_grep_reads_the_log(filled: Shop, cli: Cli
 
 def test_blame_names_the_session_of_the_only_checkpoint_with_the_commit(filled: Shop, cli: Cli, tmp_path: Path) -> None:
     filled.git("worktree", "add", "-q", str(tmp_path / "tree"), "main")
-    shown = cli("blame", "HEAD", "--repo", str(tmp_path / "tree"), "--traces", filled.address, "--json").data
-    assert shown["commit"]["rung"] == "commit"
-    assert shown["commit"]["run"] == f"{filled.address}/{ONE}.jsonl"
+    document = cli("blame", "HEAD", "--repo", str(tmp_path / "tree"), "--traces", filled.address, "--json").data
+    assert document["commit"]["rung"] == "commit"
+    assert document["commit"]["run"] == f"{filled.address}/{ONE}.jsonl"
 
 
 def test_a_session_of_several_parts_is_joined(shop: Shop) -> None:
@@ -251,9 +251,9 @@ def test_only_a_repository_with_the_branch_is_read(shop: Shop, tmp_path: Path) -
         (f"entire://{tmp_path}/missing", "not the root of a git repository"),
     ):
         with pytest.raises(NothingReadable, match=reason):
-            source_for([place])
+            open_source([place])
     with pytest.raises(UsageError, match="needs the path"):
-        source_for(["entire://"])
+        open_source(["entire://"])
 
 
 def test_the_branch_of_a_remote_counts_without_an_own_one(filled: Shop) -> None:
@@ -268,7 +268,7 @@ def test_a_linked_working_tree_names_its_repository(filled: Shop, tmp_path: Path
     filled.git("worktree", "add", "-q", str(tmp_path / "tree"), "main")
     address = f"entire://{tmp_path}/tree"
     assert repository(f"{address}/{ONE}.jsonl/1") == repository(f"{address}#11") == parent(address) == address
-    with source_for([f"{address}/{ONE}.jsonl"]) as source:
+    with open_source([f"{address}/{ONE}.jsonl"]) as source:
         assert source.is_file(f"{address}/{ONE}.jsonl")
         assert not source.is_file(f"{address}/{TWO}")
 
@@ -291,15 +291,15 @@ def test_a_confined_process_reads_only_allowed_repositories(
     served = served_paths([tree], "mcp")
     assert served == [f"entire://{os.path.realpath(tmp_path)}/tree"]
     confine(within(served))
-    source_for(served).close()
-    assert not source_for(served).is_file(str(tmp_path / "tree" / "a"))
+    open_source(served).close()
+    assert not open_source(served).is_file(str(tmp_path / "tree" / "a"))
     confine(str(tmp_path / "tree"))
     with pytest.raises(NothingReadable, match="outside of the paths"):
-        source_for([tree])
+        open_source([tree])
     confine(str(filled.root))
     (filled.root / "objects" / "info" / "alternates").write_text("/elsewhere\n")
     with pytest.raises(NothingReadable, match="objects of another repository"):
-        source_for([filled.address])
+        open_source([filled.address])
 
 
 def test_a_git_file_that_leads_to_no_repository_is_not_served(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from tracetui.live.watch import Watch
 from tracetui.model.run import SpanChanged
 from tracetui.sources.base import File, LinkLost, Source, Stat
 from tracetui.sources.local import LocalSource
-from tracetui.sources.locations import source_for
+from tracetui.sources.locations import open_source
 from tracetui.sources.remote import RemoteCache
 from tracetui.sources.sftp import STDERR_BYTES
 from tracetui.sources.ssh import CONNECT_SECONDS
@@ -46,7 +46,7 @@ def test_closing_does_not_wait_for_a_connection_that_is_being_made(there: Sshd, 
     proxy = Proxy(there.port)
     try:
         there.connect_to(proxy.port)
-        with source_for([f"there:{tmp_path}"]) as source:
+        with open_source([f"there:{tmp_path}"]) as source:
             proxy.mute()
             there.cut()
             over = threading.Event()
@@ -73,7 +73,7 @@ def test_many_folders_cost_the_round_trips_of_few(there: Sshd, folders: Path) ->
     line = SlowLine(there.port, 0.1)
     try:
         there.connect_to(line.port)
-        with source_for([f"there:{folders}"]) as source:
+        with open_source([f"there:{folders}"]) as source:
             assert source.list(f"there:{folders}")
             before = line.trips
             assert sum(len(file.runs) for file in scan(source, [f"there:{folders}"], deep=False)) == 20
@@ -91,7 +91,7 @@ def test_prefetched_folders_are_listed_correctly(there: Sshd, folders: Path) -> 
     (folders / "run 3" / "below").mkdir()
     place = f"there:{folders}"
     paths = [f"{place}/run {i}" for i in range(20)] + [f"{place}/none"]
-    with source_for([place]) as source:
+    with open_source([place]) as source:
         alone = [source.list(path) for path in paths[:-1]]
         source.prefetch(paths[:5])
         source.prefetch(paths[3:])
@@ -106,7 +106,7 @@ def test_one_machine_that_is_down_hides_nothing_of_the_others(there: Sshd, tmp_p
     far, near = tmp_path / "far", tmp_path / "near"
     for folder in (far, near):
         Session(folder / "run" / "teacher.ccpa-trace.jsonl").step()
-    with source_for([f"there:{far}", str(near)]) as source:
+    with open_source([f"there:{far}", str(near)]) as source:
         watch = Watch(source, [f"there:{far}", str(near)])
         assert len(watch.sweep()) == 2
         there.stop()
@@ -136,8 +136,8 @@ def test_endless_errors_do_not_block_closing() -> None:
         assert flood.stdout is not None
         os.set_blocking(flood.stdout.fileno(), False)
         channel._pipes = channel._pipes._replace(errors=flood.stdout.fileno())
-        until(lambda: channel.last_words, "nothing came")
-        assert len(channel.last_words) == STDERR_BYTES
+        until(lambda: channel.stderr_tail, "nothing came")
+        assert len(channel.stderr_tail) == STDERR_BYTES
         flood.kill()
 
 
@@ -196,7 +196,7 @@ def test_the_original_of_a_run_in_the_home_folder_there(
         shutil.copy(TRACES / "paprika" / name, there.home / name)
     monkeypatch.chdir(tmp_path)
     for place in ("there:", "ssh://there/~/"):
-        with source_for([place]) as source:
+        with open_source([place]) as source:
             run = next(run for run in runs_in(source, f"{place}plan-7-again.json", None))
             original = original_of(source, run, None)
             assert original is not None
@@ -207,7 +207,7 @@ def test_a_database_is_checked_once_while_it_is_open(there: Sshd, tmp_path: Path
     path = tmp_path / "a.db"
     with closing(sqlite3.connect(path)) as writer:
         writer.execute("CREATE TABLE t (a)")
-    with source_for([f"there:{path}"]) as source, source.open(f"there:{path}") as file:
+    with open_source([f"there:{path}"]) as source, source.open(f"there:{path}") as file:
         assert file.tables == {"t"}
         received = source.received
         with file.database() as connection:
@@ -217,7 +217,7 @@ def test_a_database_is_checked_once_while_it_is_open(there: Sshd, tmp_path: Path
 
 def test_only_new_frames_of_a_log_are_copied(there: Sshd, tmp_path: Path) -> None:
     path = tmp_path / "live.db"
-    with closing(sqlite3.connect(path, isolation_level=None)) as writer, source_for([f"there:{tmp_path}"]) as source:
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer, open_source([f"there:{tmp_path}"]) as source:
         writer.execute("PRAGMA journal_mode = WAL")
         writer.execute("PRAGMA synchronous = OFF")
         writer.execute("PRAGMA wal_autocheckpoint = 0")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from tracetui.errors import NothingReadable, UsageError
-from tracetui.sources.locations import MultiHostSource, host_of, parent, source_for
+from tracetui.sources.locations import MultiHostSource, host_of, open_source, parent
 from tracetui.sources.ssh import Host, RemotePath, explain_failure, join, parse_remote_path
 
 
@@ -77,7 +77,7 @@ def test_an_invalid_host_is_refused(word: str, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with pytest.raises((UsageError, NothingReadable)):
-        source_for([word]).__enter__().walk(word).__next__()
+        open_source([word]).__enter__().walk(word).__next__()
     assert not called.exists()
 
 
@@ -129,7 +129,7 @@ def test_local_paths_take_precedence(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert host_of("b:c#d.json") is None
     assert host_of("box:other") == Host("box")
     assert host_of("ssh://box/traces") == Host("box")
-    with source_for(["box:traces"]) as source:
+    with open_source(["box:traces"]) as source:
         assert [entry.path for entry in source.walk("box:traces")] == ["box:traces/a.json"]
         assert source.is_file("box:traces/a.json")
         assert source.local_path("box:traces/a.json") == "box:traces/a.json"

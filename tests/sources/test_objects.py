@@ -28,7 +28,7 @@ from tracetui.model import RunRef
 from tracetui.sources.base import LinkLost, Source, Stat
 from tracetui.sources.bucket import Bucket, join, parent, parse_bucket
 from tracetui.sources.local import LocalSource
-from tracetui.sources.locations import source_for
+from tracetui.sources.locations import open_source
 from tracetui.sources.objects import BLOCK, BlockCache, ObjectSource
 
 served = pytest.mark.skipif(bool(missing()), reason=missing())
@@ -72,7 +72,7 @@ def test_a_bucket_is_read_like_a_directory(store: S3Store, tmp_path: Path) -> No
     upload(store, folder, "in/here")
     root = "s3://traces/in/here"
     here = scanned(LocalSource(), str(folder))
-    with source_for([root]) as source:
+    with open_source([root]) as source:
         far = scanned(source, root)
         files = {path: file for path, file in here.items() if not (file.skipped and file.reason == "symbolic link")}
         assert far.keys() == files.keys()
@@ -118,7 +118,7 @@ def test_a_growing_object_is_followed(store: S3Store) -> None:
     path = next(path for path in sorted(case.rglob("*.jsonl")))
     lines = path.read_bytes().splitlines(keepends=True)
     obstore.put(store, "p/a.jsonl", b"".join(lines[:-3]))
-    with source_for(["s3://traces/p"]) as source:
+    with open_source(["s3://traces/p"]) as source:
         reader = Reader(source, RunRef("claude-code", "s3://traces/p/a.jsonl"))
         reader.catch_up()
         before = len(reader)
@@ -133,7 +133,7 @@ def test_a_growing_object_is_followed(store: S3Store) -> None:
 def test_changes_are_found_by_listing(store: S3Store) -> None:
     obstore.put(store, "w/a/one.json", b"1")
     obstore.put(store, "w/b/two.json", b"2")
-    with source_for(["s3://traces/w"]) as source:
+    with open_source(["s3://traces/w"]) as source:
         watch = Watch(source, ["s3://traces/w"])
         assert {change.path for change in watch.sweep()} == {"s3://traces/w/a/one.json", "s3://traces/w/b/two.json"}
         assert watch.sweep() == []
@@ -255,7 +255,7 @@ def test_a_server_that_is_gone_is_one_sentence(monkeypatch: pytest.MonkeyPatch, 
             monkeypatch.setenv(name, value)
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{taken.getsockname()[1]}")
         monkeypatch.setattr("tracetui.sources.bucket._RETRIES", 0)
-        with pytest.raises(NothingReadable, match="cannot reach s3://traces"), source_for(["s3://traces/x"]):
+        with pytest.raises(NothingReadable, match="cannot reach s3://traces"), open_source(["s3://traces/x"]):
             pass
         result = cli("ls", "s3://traces/x")
         assert result.status == 1

@@ -24,7 +24,7 @@ from tracetui.live.scan_cache import open_cache
 from tracetui.model import RunRef
 from tracetui.sources.base import LinkLost
 from tracetui.sources.local import LocalSource
-from tracetui.sources.locations import MultiHostSource, source_for
+from tracetui.sources.locations import MultiHostSource, open_source
 from tracetui.sources.ssh import BACKOFF, CONNECT_SECONDS
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
@@ -84,7 +84,7 @@ def test_everything_is_listed_and_read_as_it_is_here(there: Sshd, traces: Path) 
     (traces / "wide.jsonl").write_bytes(next((traces / "codex_exec").rglob("*.jsonl")).read_text().encode("utf-16"))
     before = state_of(traces)
     here = {file.path: file for file in scan(LocalSource(), [str(traces)], deep=True)}
-    with source_for([f"there:{traces}"]) as source:
+    with open_source([f"there:{traces}"]) as source:
         far = {file.path: file for file in scan(source, [f"there:{traces}"], deep=True)}
 
         assert {path.removeprefix("there:") for path in far} == set(here)
@@ -108,7 +108,7 @@ def test_files_elsewhere_are_cached_by_what_sftp_reports(there: Sshd, traces: Pa
     place = f"there:{traces}"
 
     def listed() -> tuple[list[ScannedFile], int, int]:
-        with source_for([place]) as source:
+        with open_source([place]) as source:
             cache = open_cache(source, [place], None, 1 << 20)
             files = sorted(scan(source, [place], deep=True, cache=cache), key=lambda file: file.path)
             hits = cache.storage.hits
@@ -120,7 +120,7 @@ def test_files_elsewhere_are_cached_by_what_sftp_reports(there: Sshd, traces: Pa
     assert warm == cold
     assert (none, hits > 0) == (0, True)
     assert little < much
-    with source_for([place]) as source:
+    with open_source([place]) as source:
         assert sorted(scan(source, [place], deep=True), key=lambda file: file.path) == cold
 
 
@@ -146,7 +146,7 @@ def test_commands_take_places_elsewhere(there: Sshd, traces: Path, cli: Cli, for
 
 def test_a_lost_link_comes_back(there: Sshd, traces: Path) -> None:
     place = f"there:{traces}"
-    with source_for([place]) as source:
+    with open_source([place]) as source:
         assert source.list(place).entries
         there.cut()
         with pytest.raises(LinkLost, match="there"):
@@ -170,7 +170,7 @@ def cut_and_list(there: Sshd, source: MultiHostSource, place: str) -> None:
 
 def test_a_server_that_went_away_is_tried_again_and_again(there: Sshd, traces: Path) -> None:
     place = f"there:{traces}"
-    with source_for([place]) as source:
+    with open_source([place]) as source:
         file = source.open(f"{place}/paprika/plan-7.json")
         there.stop()
         began = time.monotonic()
@@ -231,7 +231,7 @@ def test_odd_entries_are_reported_like_local_ones(there: Sshd, tmp_path: Path) -
         (folder / name).write_text("x")
     (folder / ".git").mkdir()
     here = {(entry.path, entry.skipped, entry.failed) for entry in LocalSource().walk(str(folder))}
-    with source_for([f"there:{folder}"]) as source:
+    with open_source([f"there:{folder}"]) as source:
         listed = source.list(f"there:{folder}")
         walked = {(entry.path[6:], entry.skipped, entry.failed) for entry in source.walk(f"there:{folder}")}
 
@@ -260,7 +260,7 @@ def test_two_kilobytes_more_cost_about_two(there: Sshd, traces: Path) -> None:
     for _ in range(60):
         append(path, 4096)
     os.utime(path, (1_700_000_000, 1_700_000_000))
-    with source_for([f"there:{traces}"]) as source:
+    with open_source([f"there:{traces}"]) as source:
         ref = RunRef("ccpa", f"there:{path}", None)
         reader = Reader(source, ref)
         reader.read()
@@ -284,7 +284,7 @@ def test_a_list_reads_head_and_end_only(there: Sshd, tmp_path: Path) -> None:
         append(ccpa(folder), 8192)
     size = ccpa(folder).stat().st_size
     assert size > 3_000_000
-    with source_for([f"there:{folder}"]) as source:
+    with open_source([f"there:{folder}"]) as source:
         assert any(file.runs for file in scan(source, [f"there:{folder}"], deep=False))
         assert source.received < size / 4
 
@@ -306,7 +306,7 @@ def test_a_rewrite_is_not_hidden(there: Sshd, tmp_path: Path, how: str) -> None:
     data = os.urandom(150_000)
     path.write_bytes(data)
     os.utime(path, (1_700_000_000, 1_700_000_000))
-    with source_for([f"there:{tmp_path}"]) as source:
+    with open_source([f"there:{tmp_path}"]) as source:
         with source.open(f"there:{path}") as file:
             assert file.read_all() == data
         path.write_bytes(rewrites(data)[how])
@@ -324,7 +324,7 @@ def test_a_rewrite_is_not_hidden(there: Sshd, tmp_path: Path, how: str) -> None:
 def test_a_listing_tells_once_more_when_the_second_is_over(there: Sshd, tmp_path: Path) -> None:
     (tmp_path / "f.json").write_text("{}")
     place = f"there:{tmp_path}"
-    with source_for([place]) as source:
+    with open_source([place]) as source:
         first = source.list(place).entries[0].stat
         assert first is not None
         assert first.ctime_ns == 0
@@ -345,7 +345,7 @@ def test_latency_costs_few_round_trips(there: Sshd, tmp_path: Path) -> None:
     line = SlowLine(there.port, 0.1)
     try:
         there.connect_to(line.port)
-        with source_for([f"there:{folder}"]) as source:
+        with open_source([f"there:{folder}"]) as source:
             assert source.list(f"there:{folder}")
             before = line.trips
             assert sum(len(file.runs) for file in scan(source, [f"there:{folder}"], deep=True)) == 100
@@ -371,7 +371,7 @@ def test_a_database_is_copied_while_it_is_written(there: Sshd, tmp_path: Path) -
                 assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
                 return int(count)
 
-        with source_for([f"there:{tmp_path}"]) as source:
+        with open_source([f"there:{tmp_path}"]) as source:
             before = sorted(os.listdir(tmp_path))
             for i in range(1, 30):
                 writer.execute("INSERT INTO t VALUES (?, ?)", (i, "x" * 3000))
@@ -393,7 +393,7 @@ def test_an_interactive_read_does_not_wait_behind_a_scan(there: Sshd, tmp_path: 
     (tmp_path / "big.bin").write_bytes(os.urandom(60_000_000))
     (tmp_path / "small.bin").write_bytes(b"small")
     place = f"there:{tmp_path}"
-    with source_for([place]) as source:
+    with open_source([place]) as source:
         read = []
         scan_thread = Thread(target=lambda: read.append(len(source.open(f"{place}/big.bin").read_all())), daemon=True)
         scan_thread.start()
@@ -411,8 +411,8 @@ def test_copies_of_databases_are_private_and_go_at_the_end(there: Sshd, traces: 
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     code = (
-        "import os, sys, tempfile; from tracetui.sources.locations import source_for\n"
-        "with source_for([sys.argv[1]]) as source:\n"
+        "import os, sys, tempfile; from tracetui.sources.locations import open_source\n"
+        "with open_source([sys.argv[1]]) as source:\n"
         "    print(sorted(source.open(sys.argv[1]).tables))\n"
         "    for name in os.listdir(tempfile.gettempdir()):\n"
         "        print(oct(os.stat(os.path.join(tempfile.gettempdir(), name)).st_mode))\n"

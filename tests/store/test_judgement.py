@@ -61,7 +61,7 @@ def everything(state: Judgements) -> tuple[object, ...]:
         *runs,
         *(state.of_causes(cause) for cause in CAUSES),
         *(state.merged_into(cause) for cause in CAUSES),
-        *(state.split_by(cause) for cause in CAUSES),
+        *(state.split_part(cause) for cause in CAUSES),
         *state.marks(),
         *state.tags(),
     )

@@ -78,7 +78,7 @@ def test_the_sentence_tells_errors_and_wrong_answers_apart(
 def test_the_store_applies_the_rule_to_what_comes_in() -> None:
     run = make_summary("a", status=OK, scores=(Score("reward", 0.4),))
     store = Store(PassRule.parse("reward>=0.5"))
-    store.apply([_Found(run)], 0.0)
+    store.apply([_FileResult(run)], 0.0)
     assert store.runs[run.ref].is_wrong
     assert (store.overview.failed, store.overview.outcomes.wrong, store.newly_failed()) == (1, 1, [run.ref])
     before = store.revision
@@ -86,7 +86,7 @@ def test_the_store_applies_the_rule_to_what_comes_in() -> None:
     assert store.revision == before
 
 
-class _Found:
+class _FileResult:
     whole, problems, unclaimed, near_miss = True, (), False, ""
 
     def __init__(self, run: RunSummary) -> None:

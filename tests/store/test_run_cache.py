@@ -273,7 +273,7 @@ def test_paths_stay_as_the_user_wrote_them(cli: Cli, tmp_path: Path, monkeypatch
                 assert cli("ls", path, "--json").out == cli("ls", path, "--json", "--no-cache").out
 
 
-def shown(root: Path, source: LocalSource, limit: int) -> dict[str, Any]:
+def listed_files(root: Path, source: LocalSource, limit: int) -> dict[str, Any]:
     """What the app lists, once all is counted."""
     engine, results, listed = Engine(source, [str(root)], events=False, cache_limit=limit), dict[str, Any](), False
     engine.start()
@@ -298,9 +298,9 @@ def shown(root: Path, source: LocalSource, limit: int) -> dict[str, Any]:
 def test_the_app_shows_the_same(tmp_path: Path) -> None:
     root, reads = samples(tmp_path / "traces"), Reads()
     age(root)
-    cold = shown(root, LocalSource(), 0)
-    assert shown(root, LocalSource(), LIMIT) == cold
-    assert shown(root, reads, LIMIT) == cold
+    cold = listed_files(root, LocalSource(), 0)
+    assert listed_files(root, LocalSource(), LIMIT) == cold
+    assert listed_files(root, reads, LIMIT) == cold
     assert len(reads.paths) < len(cold) / 10
 
 
@@ -589,9 +589,9 @@ def test_the_command(cli: Cli, root: Path) -> None:
     assert not (cache_folder() / NAME).exists()
     cli("ls", str(root))
     cli("ls", str(root))
-    shown = cli("cache")
-    assert str(cache_folder() / NAME) in shown.text
-    assert "50%" in shown.text
+    output = cli("cache")
+    assert str(cache_folder() / NAME) in output.text
+    assert "50%" in output.text
     assert cli("cache", "clear").status == 0
     assert uses(root) == 0
     assert cli("cache", "--json").data["rows"] > 0

@@ -491,9 +491,9 @@ def test_a_moved_file_keeps_its_verdict_in_every_format(folder: Path, tmp_path: 
     sidecar = Sidecar(folder)
     for deep in (True, False):
         after = failed(moved, deep=deep)
-        judged = {name for name, run in after.items() if sidecar.of(run).verdict}
-        assert judged == set(before)
-        assert all(after[name].ref != before[name].ref for name in judged)
+        decided = {name for name, run in after.items() if sidecar.of(run).verdict}
+        assert decided == set(before)
+        assert all(after[name].ref != before[name].ref for name in decided)
 
 
 def test_a_line_is_what_docs_say(folder: Path) -> None:

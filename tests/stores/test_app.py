@@ -14,7 +14,7 @@ from tests.stores.conftest import Server, Store
 from tests.stores.test_live import span
 from tests.ui.conftest import press, settle, text_of, until
 from tracetui.live.engine import Engine
-from tracetui.sources.locations import source_for
+from tracetui.sources.locations import open_source
 from tracetui.text import grouped
 from tracetui.ui.app import TraceApp
 
@@ -28,7 +28,7 @@ def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @asynccontextmanager
 async def opened(store: Store, *, limit: int) -> AsyncIterator[tuple[TraceApp, Pilot[int]]]:
     """The app on a store, once everything is listed."""
-    with source_for([store.url], limit=limit) as source:
+    with open_source([store.url], limit=limit) as source:
         engine = Engine(source, [store.url])
         engine.start()
         app = TraceApp(engine, [store.url])

@@ -73,12 +73,12 @@ def test_show_is_equal_from_a_file_and_from_the_store_and_agrees_with_the_list(
     assert listed.keys() >= in_file.keys()
     for ident, run in listed.items():
         assert run["address"] == f"{store.url}/{ident}"
-        shown = cli("show", run["address"], "--json").data
-        assert {key: shown["run"][key] for key in run if key in shown["run"]} == {
-            key: run[key] for key in run if key in shown["run"]
+        document = cli("show", run["address"], "--json").data
+        assert {key: document["run"][key] for key in run if key in document["run"]} == {
+            key: run[key] for key in run if key in document["run"]
         }
         if ident in in_file:
-            assert comparable(shown) == comparable(cli("show", in_file[ident], "--json").data)
+            assert comparable(document) == comparable(cli("show", in_file[ident], "--json").data)
 
 
 def test_an_id_a_prefix_and_a_part_name_a_run(map_store: Store, cli: Cli) -> None:

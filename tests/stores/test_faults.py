@@ -102,11 +102,11 @@ def test_a_refusal_of_the_server_is_one_sentence(garden: Store, cli: Cli, kind: 
 
 def test_no_permission_for_one_table(garden: Store, cli: Cli) -> None:
     garden.server.fault("denied")
-    shown = cli("show", f"{garden.url}/{TRACE}")
+    result = cli("show", f"{garden.url}/{TRACE}")
     garden.server.fault()
 
-    assert shown.status == 1
-    assert "may not read the table" in sentence(shown.err)
+    assert result.status == 1
+    assert "may not read the table" in sentence(result.err)
 
 
 def test_a_connection_that_rested_too_long_is_made_again(garden: Store, cli: Cli) -> None:
@@ -298,10 +298,10 @@ def test_the_password_leaves_the_process_list(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(script), "ls", WORD], capture_output=True, text=True, timeout=60, check=True
     )
-    shown, received = done.stdout.splitlines()
+    command_line, received = done.stdout.splitlines()
 
-    assert "s3cr" not in shown
-    assert shown.endswith("['clickhouse://rose@box:8123/otel'] False")
+    assert "s3cr" not in command_line
+    assert command_line.endswith("['clickhouse://rose@box:8123/otel'] False")
     assert received == str(("rose", SECRET))
 
 

@@ -42,14 +42,14 @@ def check(store: Store) -> None:
     listed = runs(store, deep=False)
     assert listed.keys() == counted.keys()
     for ident, run in listed.items():
-        shown, full = ({name: getattr(summary, name) for name in FIELDS} for summary in (run, counted[ident]))
+        fields, full = ({name: getattr(summary, name) for name in FIELDS} for summary in (run, counted[ident]))
         for name in ("deep", "unread", "problems", "size"):
-            del shown[name]
+            del fields[name]
         if run.name == f"trace {ident[:8]}":  # no root, or several
-            del shown["name"]
+            del fields["name"]
         if run.status is Status.UNKNOWN:
-            del shown["status"], shown["status_source"]
-        said = {name: value for name, value in shown.items() if value not in (None, (), "", False)}
+            del fields["status"], fields["status_source"]
+        said = {name: value for name, value in fields.items() if value not in (None, (), "", False)}
         assert said == {name: full[name] for name in said}
 
 

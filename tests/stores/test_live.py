@@ -188,11 +188,11 @@ def test_a_frequent_error_hides_no_other(server: Server, map_store: Store, cli: 
 
     assert sorted((cause["count"], len(cause["runs"])) for cause in triage["causes"]) == [(1, 1), (10, 3), (10, 3)]
     assert triage["counts"]["failed"] == 21
-    shown = cli("triage", map_store.url, "--limit", "7")
-    assert shown.err.startswith(
+    result = cli("triage", map_store.url, "--limit", "7")
+    assert result.err.startswith(
         "tracetui: 14 more runs failed with the same errors; only the newest 3 of each were read:\n"
     )
-    assert [line.split()[2] for line in shown.text.splitlines()[1:]] == ["10", "10", "1"]
+    assert [line.split()[2] for line in result.text.splitlines()[1:]] == ["10", "10", "1"]
 
 
 def test_a_run_that_recovered_is_not_counted_as_failed(map_store: Store, cli: Cli, monkeypatch: Any) -> None:

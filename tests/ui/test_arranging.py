@@ -50,14 +50,14 @@ def in_order(app: TraceApp) -> bool:
     return runs.refs() == [item.ref for item in rows if isinstance(item, RunSummary)]
 
 
-async def shown(app: TraceApp, pilot: Pilot[int]) -> None:
+async def wait_for_list(app: TraceApp, pilot: Pilot[int]) -> None:
     """Wait until the list is what the store is."""
     await until(pilot, lambda: app.main.runs.settled and not app.main.runs.due, what="the whole list")
 
 
 async def test_all_are_listed_and_the_cursor_is_on_the_newest_failed_one(opened: Opener, many: Path) -> None:
     async with opened(many) as (app, pilot):
-        await shown(app, pilot)
+        await wait_for_list(app, pilot)
         assert len(app.main.runs.refs()) == MANY + 200
         assert in_order(app)
         failed = [run for run in app.store.runs.values() if run.status is Status.ERROR]
@@ -66,7 +66,7 @@ async def test_all_are_listed_and_the_cursor_is_on_the_newest_failed_one(opened:
 
 async def test_a_key_does_not_wait_for_the_thread_nor_is_it_overruled(opened: Opener, many: Path) -> None:
     async with opened(many) as (app, pilot):
-        await shown(app, pilot)
+        await wait_for_list(app, pilot)
         for _ in range(3):
             app.main.runs.rearrange()
             assert not app.main.runs.settled
@@ -79,7 +79,7 @@ async def test_a_key_does_not_wait_for_the_thread_nor_is_it_overruled(opened: Op
 
 async def test_runs_that_change_while_a_thread_arranges_are_shown_as_they_are(opened: Opener, many: Path) -> None:
     async with opened(many) as (app, pilot):
-        await shown(app, pilot)
+        await wait_for_list(app, pilot)
         await press(pilot, "g")
         ref = app.main.runs.ref
         assert ref is not None
@@ -87,7 +87,7 @@ async def test_runs_that_change_while_a_thread_arranges_are_shown_as_they_are(op
         changed = app.store.runs[ref].replace(steps=77)
         app.store.put(changed, NOW.timestamp())
         app.main.runs.store_changed(last=False)
-        await shown(app, pilot)
+        await wait_for_list(app, pilot)
         row = app.main.runs.rows.index(ref)
         assert row is not None
         assert isinstance(app.main.runs.rows, RunRows)
@@ -97,21 +97,21 @@ async def test_runs_that_change_while_a_thread_arranges_are_shown_as_they_are(op
 async def test_keys_that_arrange_the_list_wait_for_no_run(opened: Opener, many: Path) -> None:
     """The order comes from a thread; the last one counts."""
     async with opened(many) as (app, pilot):
-        await shown(app, pilot)
+        await wait_for_list(app, pilot)
         before = app.main.runs.rows
         await press(pilot, "comma", "comma", "b")
-        await shown(app, pilot)
+        await wait_for_list(app, pilot)
         assert app.main.state.arrangement.sort == "outcome"
         assert app.main.runs.rows is not before
         assert in_order(app)
         await press(pilot, "exclamation_mark")
-        await shown(app, pilot)
+        await wait_for_list(app, pilot)
         assert all(app.store.runs[ref].failed for ref in app.main.runs.refs())
 
 
 async def test_a_mark_and_a_verdict_leave_the_rows_as_they_are(opened: Opener, many: Path) -> None:
     async with opened(many) as (app, pilot):
-        await shown(app, pilot)
+        await wait_for_list(app, pilot)
         rows = app.main.runs.rows
         await press(pilot, "space")
         assert " A " in text_of(app)

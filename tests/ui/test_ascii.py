@@ -22,8 +22,8 @@ async def test_with_ascii_glyphs_english_traces_show_ascii_only(
             for tab in app.main.detail.tabs:
                 app.main.detail.choose(tab)
                 await settle(pilot)
-                shown = text_of(app)
-                assert shown.isascii(), [line for line in shown.split("\n") if not line.isascii()]
+                screen_text = text_of(app)
+                assert screen_text.isascii(), [line for line in screen_text.split("\n") if not line.isascii()]
             await press(pilot, "t")
             assert text_of(app).isascii()
             await press(pilot, "t")

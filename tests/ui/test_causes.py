@@ -218,7 +218,7 @@ async def test_the_failed_checks_of_a_task_are_read_in_full(opened: Opener, tmp_
         (task,) = heading.tasks
         assert "test_roses_have_three_buds" in task.reasons[0]
         await press(pilot, "l", "j")
-        shown = " ".join(screen.cause.rows.plain(row) for row in range(len(screen.cause.rows)))
-        assert " ".join(shown.split()).startswith(f"{task.name} 0 of 2 passed {one_line(task.reasons[0], 600)}")
+        cause_text = " ".join(screen.cause.rows.plain(row) for row in range(len(screen.cause.rows)))
+        assert " ".join(cause_text.split()).startswith(f"{task.name} 0 of 2 passed {one_line(task.reasons[0], 600)}")
         await press(pilot, "k")
         assert task.name not in screen.cause.rows.plain(0)

@@ -17,7 +17,7 @@ from tracetui.ui import config
 from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.overlay import ColumnsScreen
 from tracetui.ui.state import arrange_runs
-from tracetui.views.list.columns import COLUMNS, Column, columns_for
+from tracetui.views.list.columns import COLUMNS, Column, fit_columns
 from tracetui.views.list.runs import RunRows
 
 SETTINGS = Path(__file__).parents[2] / "docs" / "settings.md"
@@ -56,7 +56,7 @@ async def test_more_than_fits_beside_the_steps_zooms_the_list(opened: Opener, sa
     async with opened(samples) as (app, pilot):
         screen = await choose(app, pilot)
         for name in COLUMNS:
-            if name not in screen._shown:
+            if name not in screen._visible:
                 await to(pilot, screen, name)
                 await pilot.press("space")
         await press(pilot, "enter")
@@ -124,7 +124,7 @@ def test_columns_are_dropped_in_one_order() -> None:
 @pytest.mark.parametrize("chosen", [(), (*COLUMNS,), ("status", "name", "cost", "tok")])
 def test_columns_are_dropped_whole(chosen: tuple[str, ...]) -> None:
     for width in range(34, 200):
-        columns = columns_for(width, chosen, name=18)
+        columns = fit_columns(width, chosen, name=18)
         assert sum(size for _, size in columns) + len(columns) - 1 <= width, width
         for name, size in columns:
             assert size == (COLUMNS[name].cells or size)

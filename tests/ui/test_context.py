@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from tests.context_build import ClaudeSession, text, tool_use, words
+from tests.context_build import ClaudeSession, filler, text, tool_use
 from tests.ui.conftest import Opener, press, settle, text_of, until
 from tests.ui.test_filtering import line
 from tracetui.ui.app import TraceApp
@@ -20,14 +20,14 @@ from tracetui.ui.screens.diff import ContextScreen
 def session(path: Path) -> ClaudeSession:
     """Four calls; the cache of the third had expired, and the fourth is of another model."""
     made = ClaudeSession(path)
-    made.prompt(words(100))
+    made.prompt(filler(100))
     made.answer("m1", tool_use("t1", "Read", file_path="src/app.py"), written=20_000)
-    made.result("t1", words(4_000))
-    made.answer("m2", text(words(20)), read=20_000, written=4_200)
-    made.prompt(words(50), seconds=720)
+    made.result("t1", filler(4_000))
+    made.answer("m2", text(filler(20)), read=20_000, written=4_200)
+    made.prompt(filler(50), seconds=720)
     made.answer("m3", tool_use("t3", "Read", file_path="src/app.py"), written=24_300)
-    made.result("t3", words(4_000))
-    made.answer("m4", text(words(20)), written=28_500, model="claude-sonnet-4-5")
+    made.result("t3", filler(4_000))
+    made.answer("m4", text(filler(20)), written=28_500, model="claude-sonnet-4-5")
     return made
 
 
@@ -52,9 +52,9 @@ async def test_the_sentence_names_breaks_and_the_file_that_entered_most(opened: 
         screen = await page_of(app, pilot)
         assert line(app, 1).strip().startswith("2 cache breaks missed 48.5k, 1 of them by idling")
         assert "src/app.py entered 2×" in line(app, 1)
-        shown = text_of(app)
-        assert "Read results" in shown
-        assert "start (system, tools)" in shown
+        screen_text = text_of(app)
+        assert "Read results" in screen_text
+        assert "start (system, tools)" in screen_text
         assert call_of(screen) == 4
 
 
@@ -77,9 +77,9 @@ async def test_the_selected_break_is_explained(opened: Opener, tmp_path: Path) -
         screen = await page_of(app, pilot)
         await press(pilot, "2", "g")
         assert (screen.pane, call_of(screen)) == (BREAKS, 3)
-        shown = " ".join(text_of(app).split())
-        assert "idle 12m" in shown
-        assert "5 minutes" in shown
+        screen_text = " ".join(text_of(app).split())
+        assert "idle 12m" in screen_text
+        assert "5 minutes" in screen_text
 
 
 async def test_contents_unfold_to_their_files(opened: Opener, tmp_path: Path) -> None:
@@ -131,8 +131,8 @@ async def test_a_followed_run_grows(opened: Opener, tmp_path: Path) -> None:
     async with opened(tmp_path) as (app, pilot):
         screen = await page_of(app, pilot)
         before = len(made.records)
-        made.prompt(words(10))
-        made.answer("m5", text(words(20)), read=28_500, written=100, model="claude-sonnet-4-5")
+        made.prompt(filler(10))
+        made.answer("m5", text(filler(20)), read=28_500, written=100, model="claude-sonnet-4-5")
         with path.open("a") as file:
             file.write("".join(json.dumps(record) + "\n" for record in made.records[before:]))
         await until(pilot, lambda: call_of(screen) == 5, what="the new call")
@@ -143,9 +143,9 @@ async def test_it_fits_every_screen(opened: Opener, tmp_path: Path, size: tuple[
     session(tmp_path / "session.jsonl").write()
     async with opened(tmp_path, size=size) as (app, pilot):
         screen = await page_of(app, pilot)
-        shown = text_of(app)
-        assert "Context by call" in shown
-        assert "all, as recorded" in shown
+        screen_text = text_of(app)
+        assert "Context by call" in screen_text
+        assert "all, as recorded" in screen_text
         await press(pilot, "2")
         assert "Cache breaks" in text_of(app)
         assert screen.breaks.is_on_screen
@@ -155,10 +155,10 @@ async def test_without_colors_a_letter_stands_for_a_content(opened: Opener, tmp_
     session(tmp_path / "session.jsonl").write()
     async with opened(tmp_path, ascii_glyphs=True) as (app, pilot):
         await page_of(app, pilot)
-        shown = text_of(app)
-        assert shown.isascii()
-        assert "SSSS" in shown
-        assert "RRRR" in shown
+        screen_text = text_of(app)
+        assert screen_text.isascii()
+        assert "SSSS" in screen_text
+        assert "RRRR" in screen_text
 
 
 async def test_a_run_without_model_calls_has_a_message(opened: Opener, tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ async def test_the_panel_of_the_run_has_the_largest_contents(opened: Opener, tmp
     session(tmp_path / "session.jsonl").write()
     async with opened(tmp_path, size=(200, 60)) as (app, pilot):
         await settle(pilot)
-        shown = text_of(app)
-        assert "Context 4 calls" in shown
-        assert "2 breaks" in shown
-        assert "K opens" in shown
+        screen_text = text_of(app)
+        assert "Context 4 calls" in screen_text
+        assert "2 breaks" in screen_text
+        assert "K opens" in screen_text

@@ -43,8 +43,8 @@ async def go_to(app: TraceApp, pilot: Pilot[int], ident: str) -> None:
     await settle(pilot)
 
 
-async def shown(app: TraceApp, pilot: Pilot[int], kind: type[S]) -> S:
-    """The screen of that kind, once it is there with all that it shows."""
+async def wait_for_screen(app: TraceApp, pilot: Pilot[int], kind: type[S]) -> S:
+    """Wait for a screen of that kind and its contents."""
     await until(pilot, lambda: isinstance(app.screen, kind), what=kind.__name__)
     screen = app.screen
     assert isinstance(screen, kind)
@@ -69,7 +69,7 @@ async def diff_of(app: TraceApp, pilot: Pilot[int], ident: str) -> DiffScreen:
     """The comparison of a replay with its original, opened by its key."""
     await go_to(app, pilot, ident)
     await pilot.press("D")
-    return await shown(app, pilot, DiffScreen)
+    return await wait_for_screen(app, pilot, DiffScreen)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
@@ -100,12 +100,14 @@ async def test_an_exact_replay_has_no_differences(opened: Opener, samples: Path)
 async def test_the_list_marks_replays_and_their_divergence_after_a_comparison(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         original = run_like(app, "d20b6eb4")
-        ties = app.main.runs.relationship
-        assert "".join(piece.text for piece in ties(original, app.look.glyphs).before).strip() == "↺×1"
+        relationship = app.main.runs.relationship
+        assert "".join(piece.text for piece in relationship(original, app.look.glyphs).before).strip() == "↺×1"
         screen = await diff_of(app, pilot, MISMATCH)
         await type_keys(pilot, screen, "q")
-        assert "≠ step 4" in "".join(piece.text for piece in ties(run_like(app, MISMATCH), app.look.glyphs).after)
-        assert "≠1" in "".join(piece.text for piece in ties(original, app.look.glyphs).before)
+        assert "≠ step 4" in "".join(
+            piece.text for piece in relationship(run_like(app, MISMATCH), app.look.glyphs).after
+        )
+        assert "≠1" in "".join(piece.text for piece in relationship(original, app.look.glyphs).before)
         await until(pilot, lambda: "≠ step 4" in text_of(app))
 
 
@@ -301,7 +303,7 @@ async def test_two_marked_runs_are_compared_whatever_their_formats(opened: Opene
         assert " A  insurance" in text_of(app)
         assert app.main.state.marked == (run_like(app, "appeal").ref, app.main.runs.ref)
         await pilot.press("d")
-        screen = await shown(app, pilot, DiffScreen)
+        screen = await wait_for_screen(app, pilot, DiffScreen)
         assert screen.diff is not None
         assert screen.diff.a.summary.id == "appeal"
         await type_keys(pilot, screen, "q")
@@ -309,7 +311,7 @@ async def test_two_marked_runs_are_compared_whatever_their_formats(opened: Opene
         assert len(app.main.state.marked) == 1
         await press(pilot, "g", "G", "k", "k")
         await pilot.press("d")
-        await shown(app, pilot, DiffScreen)
+        await wait_for_screen(app, pilot, DiffScreen)
 
 
 async def test_without_marks_d_says_how_to_mark(opened: Opener, samples: Path) -> None:
@@ -322,7 +324,7 @@ async def test_goals_and_metrics_stand_side_by_side(opened: Opener, samples: Pat
     async with opened(samples) as (app, pilot):
         app.main.state = replace(app.main.state, marked=(run_like(app, "appeal").ref, run_like(app, "coverage").ref))
         await pilot.press("d")
-        screen = await shown(app, pilot, DiffScreen)
+        screen = await wait_for_screen(app, pilot, DiffScreen)
         lines = [screen.sides.rows.plain(i) for i in range(len(screen.sides.rows))]
         assert any("not met" in line for line in lines)
         assert screen.diff is not None
@@ -372,7 +374,7 @@ async def test_an_original_lists_its_replays_with_their_first_difference(opened:
     async with opened(replayed) as (app, pilot):
         await go_to(app, pilot, "d20b6eb4")
         await pilot.press("D")
-        screen = await shown(app, pilot, ReplaysScreen)
+        screen = await wait_for_screen(app, pilot, ReplaysScreen)
         await until(pilot, lambda: "comparing" not in text_of(app).splitlines()[1], what="all verdicts")
         screen_text = text_of(app)
         assert "1 of 3 replays diverged" in screen_text
@@ -380,7 +382,7 @@ async def test_an_original_lists_its_replays_with_their_first_difference(opened:
         assert "step 4 gpt-4o · system prompt changed" in screen_text
         screen.list.move_to_key(run_like(app, MISMATCH).ref)
         await pilot.press("enter")
-        diff = await shown(app, pilot, DiffScreen)
+        diff = await wait_for_screen(app, pilot, DiffScreen)
         assert "First difference" in text_of(app)
         await type_keys(pilot, diff, "escape")
         assert app.screen is screen
@@ -398,7 +400,7 @@ async def test_c_in_a_run_compares_a_model_call_with_the_one_before(opened: Open
         assert "c works on model calls only" in text_of(app)
         await press(pilot, "]", "m")
         await pilot.press("c")
-        screen = await shown(app, pilot, ContextScreen)
+        screen = await wait_for_screen(app, pilot, ContextScreen)
         assert "since the previous call: kept" in text_of(app)
         assert screen.change.side_by_side
         first = screen.request
@@ -527,7 +529,7 @@ async def test_hostile_runs_are_compared_without_a_leak(opened: Opener, attack: 
         pairs += [(a[0], b[-1]) for a, b in zip(by_format.values(), list(by_format.values())[1:], strict=False)]
         for a, b in pairs:
             app.compare(a, b)
-            screen = await shown(app, pilot, DiffScreen)
+            screen = await wait_for_screen(app, pilot, DiffScreen)
             assert_harmless(app)
             for keys in (
                 ("n", "n", "n"),
@@ -568,7 +570,7 @@ async def test_keys_in_one_breath_compare_the_run_that_the_cursor_came_to(opened
         await settle(pilot)
         runs.action_move(1)  # what it moved is not heard of yet
         app.main.action_diff_original()
-        screen = await shown(app, pilot, DiffScreen)
+        screen = await wait_for_screen(app, pilot, DiffScreen)
         assert screen.request.b == run_like(app, MISMATCH).ref
 
 
@@ -585,4 +587,4 @@ async def test_the_changes_in_words_lead_to_their_steps_and_r_shows_the_json(ope
         screen.pairs.move_to(0)
         await type_keys(pilot, screen, "1", "j")
         assert screen.pairs.row is not None
-        assert screen.pairs.pair_index == screen.words.phrases[1].rows[0]
+        assert screen.pairs.pair_index == screen.description.phrases[1].rows[0]

@@ -6,7 +6,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.ui.conftest import settle, until
-from tests.ui.test_diff import EXACT, MISMATCH, quiet, run_like, shown, type_keys
+from tests.ui.test_diff import EXACT, MISMATCH, quiet, run_like, type_keys, wait_for_screen
 from tests.ui.test_snapshots import Drive, Looks, looks
 from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.diff import DiffScreen
@@ -25,7 +25,7 @@ def comparison(ident: str, *keys: str, tab: str = "") -> Drive:
         app.main.runs.move_to_key(run_like(app, ident).ref)
         await settle(pilot)
         await pilot.press("D")
-        screen = await shown(app, pilot, DiffScreen)
+        screen = await wait_for_screen(app, pilot, DiffScreen)
         await type_keys(pilot, screen, *keys)
         if tab:
             await until(pilot, lambda: screen.change.compared is not None and screen.change.compared.tab == tab)

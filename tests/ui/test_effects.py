@@ -69,8 +69,8 @@ async def test_files_are_listed_by_folder_and_unfold_to_edits(opened: Opener, tm
     async with opened(write_runs(tmp_path / "runs"), size=SIZE) as (app, pilot):
         screen = await screen_of(app, pilot, "A")
         assert isinstance(screen, FilesScreen)
-        shown = rows(app)
-        assert [row[:5] for row in shown if row[0] == "▸"] == [
+        file_rows = rows(app)
+        assert [row[:5] for row in file_rows if row[0] == "▸"] == [
             ["▸", "b.py", "1", "1", "—"],
             ["▸", "build", "1", "1", "—"],
             ["▸", "a.py", "2", "2", "3"],
@@ -117,13 +117,13 @@ async def test_a_query_about_other_runs_leaves_the_files_of_the_open_run(opened:
     async with opened(write_runs(tmp_path / "runs"), size=SIZE) as (app, pilot):
         await press(pilot, "enter")
         screen = await screen_of(app, pilot, "A")
-        shown = rows(app)
+        before = rows(app)
         await press(pilot, "f", *"does:push-force", "enter")
         await until(pilot, lambda: all(app.surveys.facts_of(run)[1] for run in app.store.runs.values()), what="facts")
         await settle(pilot)
         await press(pilot, "escape")
         assert app.screen is screen
-        assert rows(app) == shown
+        assert rows(app) == before
 
 
 async def test_files_are_compared_with_the_repository_of_the_current_folder(

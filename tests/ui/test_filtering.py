@@ -183,12 +183,12 @@ async def test_an_invalid_query_keeps_the_last_valid_one(opened: Opener, samples
         await settle(pilot)
         await pilot.press("f", *"status:error")
         await until(pilot, lambda: app.main.runs.arrangement.query == "status:error")
-        shown = app.main.runs.refs()
+        refs = app.main.runs.refs()
         await pilot.press(*" dur>x")
         await until(
             pilot, lambda: app.focused is not None and getattr(app.focused, "value", "") == "status:error dur>x"
         )
-        assert app.main.runs.refs() == shown
+        assert app.main.runs.refs() == refs
         assert "x" not in app.main.runs.arrangement.query.partition("dur")[2]
 
 
@@ -237,8 +237,8 @@ async def test_the_timeline_is_sorted_by_duration_and_restored(opened: Opener, s
         in_order = [steps.rows.key(i) for i in range(len(steps.rows))]
         await press(pilot, "comma")
         assert steps.run is not None
-        shown = [steps.run.span(key) for i in range(len(steps.rows)) if isinstance(key := steps.rows.key(i), str)]
-        times = [span.duration_ms or 0.0 for span in shown if span is not None]
+        spans = [steps.run.span(key) for i in range(len(steps.rows)) if isinstance(key := steps.rows.key(i), str)]
+        times = [span.duration_ms or 0.0 for span in spans if span is not None]
         assert times == sorted(times, reverse=True)
         assert len(times) > 3
         assert "sorted by duration" in text_of(app)
@@ -279,10 +279,10 @@ async def test_of_one_key_any_value_is_picked_and_of_several_keys_all(opened: Op
         assert asked in line(app, 1)
         await press(pilot, "enter")
         assert app.main.runs.arrangement.query == asked
-        shown = [app.store.runs[ref] for ref in app.main.runs.refs()]
-        assert {run.agent for run in shown} == {"researcher", "planner"}
-        assert {run.status for run in shown} == {Status.ERROR}
-        assert len(shown) > len({run.agent for run in shown})
+        runs = [app.store.runs[ref] for ref in app.main.runs.refs()]
+        assert {run.agent for run in runs} == {"researcher", "planner"}
+        assert {run.status for run in runs} == {Status.ERROR}
+        assert len(runs) > len({run.agent for run in runs})
 
 
 async def test_picking_is_given_up(opened: Opener, samples: Path) -> None:

@@ -26,7 +26,7 @@ from tracetui.views.rows import Piece, width_of
 from tracetui.views.timeline.header import ending, run_heading
 
 
-def words(line: tuple[Piece, ...]) -> str:
+def plain(line: tuple[Piece, ...]) -> str:
     return "".join(piece.text for piece in line)
 
 
@@ -34,7 +34,7 @@ def test_the_least_important_part_of_the_header_is_dropped_first() -> None:
     parts = [
         _Part((Piece(Clean(text)),), drop) for text, drop in (("61 runs", 0), (" + 9 child", 3), (" 17 folders", 6))
     ]
-    assert [words(_fitting(parts, room)) for room in (40, 20, 10, 2)] == [
+    assert [plain(_fitting(parts, room)) for room in (40, 20, 10, 2)] == [
         "61 runs + 9 child 17 folders",
         "61 runs + 9 child",
         "61 runs",
@@ -50,7 +50,7 @@ def test_no_hint_of_the_footer_is_cut(width: int) -> None:
 
 def test_the_footer_names_one_key_that_goes_back() -> None:
     def hints(pane: str, level: int) -> str:
-        return words(footer([c for c in COMMANDS if c.id in ("back", "quit")], pane, 120, level)[0])
+        return plain(footer([c for c in COMMANDS if c.id in ("back", "quit")], pane, 120, level)[0])
 
     assert hints(RUNS, 0) == "q quit  "
     assert hints(STEPS, 1) == "Esc back  "
@@ -60,8 +60,8 @@ def test_a_title_is_not_cut_to_a_few_letters() -> None:
     title, tabs = (Piece(Clean("step 11 search")),), (Piece(Clean("error  input  attributes")),)
     for width in (44, 70):
         line = title_line(3, "Detail", title, tabs, width=width, focused=False, glyphs=UNICODE)
-        assert ("step 11 search" in words(line)) is (width == 70)
-        assert "…" not in words(line)
+        assert ("step 11 search" in plain(line)) is (width == 70)
+        assert "…" not in plain(line)
         assert width_of(line) == width
 
 
@@ -74,7 +74,7 @@ class Settled(NamedTuple):
     total: int = 0
 
 
-class Shown(NamedTuple):
+class OpenedSteps(NamedTuple):
     run: Run
     assessment: None = None
 
@@ -91,8 +91,8 @@ def test_a_session_without_a_recorded_end_has_its_state_only(ago: float, glyphs:
     rows = run_rows(run, width=80, glyphs=glyphs, standing=status)
     vitals = Vitals(WatchState(), Counter(), state, NOW)
     texts = [rows.plain(row) for row in range(len(rows))]
-    texts.append(words(sentence(Store(), Settled(), vitals, summary, Shown(run), None, 160)))
-    texts += map(words, run_heading(run, 160, now=NOW, glyphs=glyphs, state=state))
-    assert any(status.word in text for text in texts)
+    texts.append(plain(sentence(Store(), Settled(), vitals, summary, OpenedSteps(run), None, 160)))
+    texts += map(plain, run_heading(run, 160, now=NOW, glyphs=glyphs, state=state))
+    assert any(status.short_label in text for text in texts)
     assert not any("unknown" in text or "no end record" in text for text in texts)
     assert ending(run) == ()

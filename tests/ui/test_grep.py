@@ -271,10 +271,10 @@ async def test_the_value_of_the_hit_is_beside_it_as_the_cursor_moves(
             screen.list.move_to(row)
             await until(pilot, lambda hit=hit: screen._previewed == (hit, True), what="the preview")  # type: ignore[misc]
             preview = screen._preview
-            shown = [preview.strip_at(y).text for y in range(preview.outer_size.height)]
-            at = next(i for i, text in enumerate(shown) if hit.match in text)
-            assert shown[at].startswith(app.look.glyphs.cursor)
-            assert any(text.strip() for text in shown[at + 1 :]) or any(text.strip() for text in shown[1:at])
+            lines = [preview.strip_at(y).text for y in range(preview.outer_size.height)]
+            at = next(i for i, text in enumerate(lines) if hit.match in text)
+            assert lines[at].startswith(app.look.glyphs.cursor)
+            assert any(text.strip() for text in lines[at + 1 :]) or any(text.strip() for text in lines[1:at])
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is app.main)
         assert app.main.state.ref == before

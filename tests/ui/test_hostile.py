@@ -55,7 +55,7 @@ def gate_holds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 behind_the_gate = pytest.mark.usefixtures("gate_holds")
 
 
-def twins(app: TraceApp) -> list[RunRef]:
+def hostile_runs(app: TraceApp) -> list[RunRef]:
     """One hostile run of every format."""
     refs: dict[str, RunRef] = {}
     for ref in app.store.runs:
@@ -100,7 +100,7 @@ async def see_everything(app: TraceApp, pilot: Pilot[int]) -> None:
 async def test_every_pane_of_hostile_runs(opened: Opener, attack: Path, size: tuple[int, int]) -> None:
     async with opened(attack, size=size) as (app, pilot):
         assert_harmless(app)
-        refs = twins(app)
+        refs = hostile_runs(app)
         assert len(refs) == 5
         for ref in refs:
             app.main.enter(ref)
@@ -136,7 +136,7 @@ async def test_every_pane_of_hostile_cases(opened: Opener, tmp_path: Path, name:
 @pytest.mark.parametrize(("palette", "ascii_glyphs"), zip(PALETTES, cycle([False, True])))
 async def test_every_theme(opened: Opener, attack: Path, palette: str, ascii_glyphs: bool) -> None:
     async with opened(attack, palette=palette, ascii_glyphs=ascii_glyphs) as (app, pilot):
-        for ref in twins(app):
+        for ref in hostile_runs(app):
             app.main.enter(ref)
             await until(pilot, lambda: app.main.settled, what="the run")
             await settle(pilot)
@@ -162,7 +162,7 @@ async def test_the_list_sorted_grouped_and_filtered(opened: Opener, attack: Path
 @behind_the_gate
 async def test_clicking_on_every_row_runs_no_action(opened: Opener, attack: Path) -> None:
     async with opened(attack) as (app, pilot):
-        for ref in twins(app)[:2]:
+        for ref in hostile_runs(app)[:2]:
             app.main.enter(ref)
             await until(pilot, lambda: app.main.settled, what="the run")
             await settle(pilot)
@@ -245,7 +245,7 @@ async def test_copied_text_is_safe_to_paste(opened: Opener, attack: Path, monkey
 
     monkeypatch.setattr(TraceApp, "copy", copy)
     async with opened(attack) as (app, pilot):
-        for ref in twins(app):
+        for ref in hostile_runs(app):
             app.main.enter(ref)
             await until(pilot, lambda: app.main.settled, what="the run")
             await settle(pilot)

@@ -23,7 +23,7 @@ def written(folder: Path) -> int:
     return len(lines[1]) + len(lines[3]) + len(torn)
 
 
-def shown(app: TraceApp) -> list[str]:
+def step_names(app: TraceApp) -> list[str]:
     """Names of the spans in the rows."""
     steps = app.main.steps
     rows = (steps.rows.key(i) for i in range(len(steps.rows)))
@@ -48,7 +48,7 @@ async def test_rows_of_unknown_kinds_are_listed_and_can_be_filtered(opened: Open
         await until(pilot, lambda: "gale" in text_of(app), what="rows of unknown kinds")
         assert text_of(app).count("unknown kind of record: gale") == 2
         await press(pilot, "f", *keys("op:unknown"), "enter")
-        await until(pilot, lambda: shown(app) == ["gale", "gale"], what="only these")
+        await until(pilot, lambda: step_names(app) == ["gale", "gale"], what="only these")
 
 
 async def test_ignored_files_are_counted_and_one_that_looks_like_a_trace_is_named(

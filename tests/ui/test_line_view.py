@@ -73,7 +73,7 @@ class Tiny(App[None]):
 
 
 @asynccontextmanager
-async def shown(rows: Letters, size: tuple[int, int] = (30, 11)) -> AsyncIterator[tuple[Tiny, Pilot[None]]]:
+async def open_view(rows: Letters, size: tuple[int, int] = (30, 11)) -> AsyncIterator[tuple[Tiny, Pilot[None]]]:
     """The rows in an app of that size: a title and ten rows."""
     app = Tiny()
     async with app.run_test(size=size) as pilot:
@@ -93,7 +93,7 @@ def numbers(count: int) -> list[str]:
 
 
 async def test_the_cursor_stays_on_its_row_when_rows_come_and_go_above() -> None:
-    async with shown(Letters(numbers(50))) as (app, pilot):
+    async with open_view(Letters(numbers(50))) as (app, pilot):
         app.view.move_to(25)
         line = app.view.position - app.view.top
         app.view.show(Letters([*(f"new{n}" for n in range(7)), *numbers(50)]))
@@ -108,7 +108,7 @@ async def test_the_cursor_stays_on_its_row_when_rows_come_and_go_above() -> None
 
 
 async def test_the_cursor_stays_in_range_when_its_row_is_removed() -> None:
-    async with shown(Letters(numbers(50))) as (app, _):
+    async with open_view(Letters(numbers(50))) as (app, _):
         app.view.move_to(49)
         app.view.show(Letters(numbers(5)))
         assert app.view.position == 4
@@ -121,7 +121,7 @@ async def test_the_cursor_stays_in_range_when_its_row_is_removed() -> None:
 
 
 async def test_headings_take_no_cursor() -> None:
-    async with shown(Letters(["-a", "1", "-b", "-c", "2", "-d"])) as (app, _):
+    async with open_view(Letters(["-a", "1", "-b", "-c", "2", "-d"])) as (app, _):
         cursors = [app.view.cursor]
         for step in (1, 1, -1):
             app.view.action_move(step)
@@ -131,7 +131,7 @@ async def test_headings_take_no_cursor() -> None:
 
 
 async def test_rows_that_are_all_headings() -> None:
-    async with shown(Letters(["-a", "-b"])) as (app, _):
+    async with open_view(Letters(["-a", "-b"])) as (app, _):
         app.view.action_move(1)
         app.view.action_edge(True)
         app.view.action_page(-1)
@@ -140,14 +140,14 @@ async def test_rows_that_are_all_headings() -> None:
 
 @pytest.mark.parametrize(("pages", "expected"), [(1, 9), (0.5, 4), (-1, 0)])
 async def test_paging_keeps_a_row_of_context(pages: float, expected: int) -> None:
-    async with shown(Letters(numbers(100))) as (app, _):
+    async with open_view(Letters(numbers(100))) as (app, _):
         app.view.action_page(pages)
         assert app.view.position == expected
         assert app.view.top == max(0, expected)
 
 
 async def test_to_the_ends_and_back() -> None:
-    async with shown(Letters(numbers(100))) as (app, pilot):
+    async with open_view(Letters(numbers(100))) as (app, pilot):
         app.view.action_edge(True)
         await pilot.pause()
         assert (app.view.position, app.view.top) == (99, 90)
@@ -162,7 +162,7 @@ async def test_to_the_ends_and_back() -> None:
 
 async def test_moving_paints_two_rows_and_no_more() -> None:
     rows = Letters(numbers(100_000))
-    async with shown(rows) as (app, pilot):
+    async with open_view(rows) as (app, pilot):
         painted: list[tuple[Region, ...]] = []
         refresh = app.view.refresh
 
@@ -181,14 +181,14 @@ async def test_moving_paints_two_rows_and_no_more() -> None:
 
 async def test_only_what_is_seen_is_drawn() -> None:
     rows = Letters(numbers(10_000))
-    async with shown(rows) as (app, pilot):
+    async with open_view(rows) as (app, pilot):
         app.view.action_edge(True)
         await pilot.pause()
         assert set(rows.drawn) <= {*range(11), *range(9_989, 10_000)}
 
 
 async def test_a_layout_paints_a_row_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with shown(Letters(numbers(100))) as (app, pilot):
+    async with open_view(Letters(numbers(100))) as (app, pilot):
         painted: list[Region] = []
         render = LineView.render_lines
 
@@ -207,14 +207,14 @@ async def test_a_layout_paints_a_row_once(monkeypatch: pytest.MonkeyPatch) -> No
 async def test_the_minimap_ticks_marked_rows_at_their_place() -> None:
     keys = numbers(100)
     keys[55] = "!55"
-    async with shown(Letters(keys)) as (app, _):
+    async with open_view(Letters(keys)) as (app, _):
         last = [strip.text[-1] for strip in app.screen._compositor.render_strips()[1:]]
         assert [y for y, character in enumerate(last) if character == "◂"] == [5]
         assert last[0] == "┃"
 
 
 async def test_hits_are_marked_across_pieces() -> None:
-    async with shown(Letters(["aB", "xx"])) as (app, pilot):
+    async with open_view(Letters(["aB", "xx"])) as (app, pilot):
         app.view.search("W AB")
         await pilot.pause()
         assert app.view.hits() == [0]
@@ -227,7 +227,7 @@ async def test_hits_are_marked_across_pieces() -> None:
 
 
 async def test_scrolling_sideways_shows_the_rest_of_a_row() -> None:
-    async with shown(Letters(["a"], text="0123456789 {key} " + "x" * 60 + " end")) as (app, pilot):
+    async with open_view(Letters(["a"], text="0123456789 {key} " + "x" * 60 + " end")) as (app, pilot):
         app.view.action_sideways(8)
         await pilot.pause()
         assert texts(app)[0].startswith("89 a xxx")
@@ -239,7 +239,7 @@ async def test_scrolling_sideways_shows_the_rest_of_a_row() -> None:
 
 
 async def test_a_click_moves_and_a_double_click_opens() -> None:
-    async with shown(Letters(numbers(50))) as (app, pilot):
+    async with open_view(Letters(numbers(50))) as (app, pilot):
         await pilot.click(offset=(5, 4))
         assert app.view.cursor == "003"
         await pilot.click(offset=(5, 6), times=2)
@@ -250,7 +250,7 @@ async def test_a_click_moves_and_a_double_click_opens() -> None:
 async def test_the_wheel_moves_the_view_and_not_the_cursor() -> None:
     from textual import events
 
-    async with shown(Letters(numbers(50))) as (app, pilot):
+    async with open_view(Letters(numbers(50))) as (app, pilot):
         for event, top in ((events.MouseScrollDown, 3), (events.MouseScrollUp, 0)):
             app.view.post_message(event(app.view, 5, 5, 0, 1, 0, shift=False, meta=False, ctrl=False))
             await pilot.pause()
@@ -258,7 +258,7 @@ async def test_the_wheel_moves_the_view_and_not_the_cursor() -> None:
 
 
 async def test_dragging_selects_the_rows_to_copy() -> None:
-    async with shown(Letters(numbers(50))) as (app, pilot):
+    async with open_view(Letters(numbers(50))) as (app, pilot):
         await pilot.mouse_down(offset=(1, 2))
         await pilot.hover(offset=(8, 4))
         await pilot.mouse_up(offset=(8, 4))
@@ -270,7 +270,7 @@ async def test_dragging_selects_the_rows_to_copy() -> None:
 
 
 async def test_another_palette_redraws_everything() -> None:
-    async with shown(Letters(numbers(3))) as (app, pilot):
+    async with open_view(Letters(numbers(3))) as (app, pilot):
         before = app.view.render_lines(Region(0, 0, 30, 3))
         app.look = app.look._replace(palette=PALETTES["light"])
         app.view.notify_style_update()
@@ -282,6 +282,6 @@ async def test_another_palette_redraws_everything() -> None:
 
 @pytest.mark.parametrize("size", [(1, 1), (2, 2), (5, 3), (300, 2)])
 async def test_any_size_draws_lines_of_its_width(size: tuple[int, int]) -> None:
-    async with shown(Letters(numbers(50)), size=size) as (app, _):
+    async with open_view(Letters(numbers(50)), size=size) as (app, _):
         strips = app.view.render_lines(Region(0, 0, *size))
         assert [strip.cell_length for strip in strips] == [size[0]] * size[1]

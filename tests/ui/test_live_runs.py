@@ -95,11 +95,11 @@ async def test_a_few_runs_show_more_of_their_last_lines(opened: Opener, tmp_path
     async with opened(tmp_path / ".claude" / "projects") as (app, pilot):
         screen = await dashboard(pilot)
         await until(pilot, lambda: text_of(app).count("I have read part") == 4, what="the last lines")
-        shown = [line.strip() for line in text_of(app).split("\n")[5:15]]
-        assert ["I have read part" in line for line in shown].count(True) == 4
-        assert "make aaaa" in shown[1]
-        assert "part8" in shown[1]
-        assert "part5" in shown[8]
+        lines = [line.strip() for line in text_of(app).split("\n")[5:15]]
+        assert ["I have read part" in line for line in lines].count(True) == 4
+        assert "make aaaa" in lines[1]
+        assert "part8" in lines[1]
+        assert "part5" in lines[8]
         await pilot.click(offset=(20, 10))
         assert screen.ref is not None
         await pilot.resize_terminal(120, 10)

@@ -93,15 +93,15 @@ async def test_the_tree_shows_every_call_and_the_cursor_stays_on_its_own(opened:
         assert (app.main.steps.cursor, numbers(app)) == (here, UNFOLDED)
 
 
-@pytest.mark.parametrize(("needle", "shown"), [("identical", WITHOUT), ("remaining", UNFOLDED)])
+@pytest.mark.parametrize(("needle", "step_numbers"), [("identical", WITHOUT), ("remaining", UNFOLDED)])
 async def test_a_search_unfolds_folds_around_its_hit(
-    opened: Opener, samples: Path, needle: str, shown: list[int]
+    opened: Opener, samples: Path, needle: str, step_numbers: list[int]
 ) -> None:
     async with opened(sample(samples, SUBSIDIES), size=(80, 24)) as (app, pilot):
         await press(pilot, "enter", "g", "slash")
         await pilot.press(*needle, "enter")
         await settle(pilot)
-        assert (step(app), numbers(app)) == (5, shown)
+        assert (step(app), numbers(app)) == (5, step_numbers)
         assert needle in text_of(app).partition("3 Detail")[0].partition("2 Steps")[2]
 
 
@@ -139,11 +139,11 @@ async def test_limits_loops_and_the_doomed_step_lead_to_their_steps(opened: Open
         await press(pilot, "enter")
         assert "! likely lost" in text_of(app)
         await press(pilot, "4")
-        shown = text_of(app)
-        assert "4 / 3  limit reached" in shown
-        assert "loops    ↻ deploy_status ×4 (identical)  time lost 930ms" in shown
-        assert "likely   → lost from step 3 deploy_status" in shown
-        assert "likely point of no return (heuristic)" in shown
+        screen_text = text_of(app)
+        assert "4 / 3  limit reached" in screen_text
+        assert "loops    ↻ deploy_status ×4 (identical)  time lost 930ms" in screen_text
+        assert "likely   → lost from step 3 deploy_status" in screen_text
+        assert "likely point of no return (heuristic)" in screen_text
 
         detail = app.main.detail
         for text, number in (("exceeded at", 5), ("likely", 3), ("loops", 2)):
@@ -226,22 +226,22 @@ async def test_loops_fold_in_the_triage_as_in_the_steps(opened: Opener, samples:
         screen = app.screen
         assert isinstance(screen, TriageScreen)
 
-        def shown() -> list[Hashable]:
+        def visible_keys() -> list[Hashable]:
             return [screen.failure.rows.key(i) for i in range(len(screen.failure.rows))]
 
-        await until(pilot, lambda: shown() == rows, what="the loop as one row")
+        await until(pilot, lambda: visible_keys() == rows, what="the loop as one row")
         assert FOLDED in text_of(app)
 
         await press(pilot, "3", "g", *["j"] * [str(key) for key in rows].index(str(loop_key(app))))
         screen.show_cause()  # as when it is found out what the runs share
         await press(pilot, "l")
-        assert len(shown()) == len(rows) + 3
+        assert len(visible_keys()) == len(rows) + 3
         await press(pilot, "h")
-        assert shown() == rows
+        assert visible_keys() == rows
         await press(pilot, "z", "R")
-        assert len(shown()) == len(rows) + 3
+        assert len(visible_keys()) == len(rows) + 3
         await press(pilot, "z", "M")
-        assert shown() == rows
+        assert visible_keys() == rows
 
 
 def loop_key(app: TraceApp) -> Hashable:
@@ -255,13 +255,13 @@ async def test_each_run_under_the_cursor_is_shown_once(
 ) -> None:
     async with opened(samples / "paprika") as (app, pilot):
         await press(pilot, "g")
-        shown: list[object] = []
+        drawn: list[object] = []
         show = app.main.steps.show
 
         def counting(rows: Any, **more: Any) -> None:
-            shown.append(rows)
+            drawn.append(rows)
             show(rows, **more)
 
         monkeypatch.setattr(app.main.steps, "show", counting)
         await press(pilot, "j", "j", "j")
-        assert len(shown) == 3
+        assert len(drawn) == 3

@@ -15,7 +15,7 @@ from tracetui.ui.screens.overlay import Palette
 from tracetui.views import stack
 
 
-def shown(app: TraceApp) -> str:
+def focus(app: TraceApp) -> str:
     """Name of the focused pane and level, for one-line assertions."""
     return f"{app.main.pane} {app.main.state.level}"
 
@@ -52,21 +52,21 @@ async def test_the_preview_follows_the_cursor(opened: Opener, samples: Path) -> 
 
 async def test_enter_and_escape_go_in_and_out(opened: Opener, samples: Path) -> None:
     async with opened(samples, size=(80, 24)) as (app, pilot):
-        assert shown(app) == "runs 0"
+        assert focus(app) == "runs 0"
         await press(pilot, "enter")
-        assert shown(app) == "steps 1"
+        assert focus(app) == "steps 1"
         assert not app.main.runs.is_on_screen
         await press(pilot, "enter")
-        assert shown(app) == "detail 2"
+        assert focus(app) == "detail 2"
         assert not app.main.steps.is_on_screen
         await press(pilot, "escape", "escape")
-        assert shown(app) == "runs 0"
+        assert focus(app) == "runs 0"
 
 
 async def test_q_quits_only_from_the_list(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "enter", "q")
-        assert shown(app) == "runs 0"
+        assert focus(app) == "runs 0"
         await pilot.press("q")
         await until(pilot, lambda: not app.is_running)
 

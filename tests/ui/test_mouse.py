@@ -13,7 +13,7 @@ from tests.sessions import home
 from tests.ui.conftest import NOW, Opener, press, settle, text_of, until
 from tracetui.text import Clean
 from tracetui.ui.app import TraceApp
-from tracetui.ui.commands import COMMANDS, SHOWN, keys_of, of_pane, shown
+from tracetui.ui.commands import COMMANDS, KEY_LABELS, key_label, keys_of, of_pane
 from tracetui.ui.screens.help import HelpScreen
 from tracetui.ui.screens.lists import StatisticsScreen
 from tracetui.ui.screens.triage import TriageScreen
@@ -172,7 +172,7 @@ def test_every_shown_key_can_be_clicked(pane: str) -> None:
         key = command.keys[0]
         if key.endswith("*"):
             continue
-        pressed = "".join(name for name, _ in keys_of(shown(key), bound))
+        pressed = "".join(name for name, _ in keys_of(key_label(key), bound))
         assert pressed == key, key
 
 
@@ -194,5 +194,5 @@ def test_words_of_headings() -> None:
 
 
 def test_names_of_keys_are_unambiguous() -> None:
-    assert len({*SHOWN.values()}) == len(SHOWN)
-    assert not {*SHOWN.values()} & {key for command in COMMANDS for key in command.keys}
+    assert len({*KEY_LABELS.values()}) == len(KEY_LABELS)
+    assert not {*KEY_LABELS.values()} & {key for command in COMMANDS for key in command.keys}

@@ -18,12 +18,12 @@ async def test_the_screen_below_is_tinted(opened: Opener, samples: Path, key: st
         below = app.screen
         await press(pilot, key)
         assert isinstance(app.screen, Overlay)
-        shown = app.screen._compositor.render_strips()[3]
+        strip = app.screen._compositor.render_strips()[3]
         rendered = BackgroundScreen(below, app.screen.styles.background)
         whole = below._compositor.render_strips()[3]
         expected = rendered.process_segments(whole, rendered.color)
         cells = [(sign, style.color, style.bgcolor) for text, style, _ in expected if style for sign in text]
-        tinted = [(sign, style.color, style.bgcolor) for text, style, _ in shown if style for sign in text]
+        tinted = [(sign, style.color, style.bgcolor) for text, style, _ in strip if style for sign in text]
         assert tinted[:9] == cells[:9]
 
 

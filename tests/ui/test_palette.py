@@ -76,8 +76,8 @@ async def test_no_help_is_cut(opened: Opener, samples: Path, size: tuple[int, in
         assert isinstance(app.screen, Palette)
         view = app.screen._view
         lines = [view.rows.line(i, size[0]) for i in range(len(view.rows))]
-        shown = re.sub(r"\s+", " ", " ".join(piece.text for line in lines for piece in line))
-        assert "…" not in shown.replace("dur>5s …", "")
+        help_text = re.sub(r"\s+", " ", " ".join(piece.text for line in lines for piece in line))
+        assert "…" not in help_text.replace("dur>5s …", "")
 
 
 async def test_a_click_runs(opened: Opener, samples: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.ui.conftest import NOW, Opener, settle, text_of, until
-from tests.ui.test_diff import shown, type_keys
+from tests.ui.test_diff import type_keys, wait_for_screen
 from tracetui.model import RunRef
 from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.diff import DiffScreen
@@ -87,7 +87,7 @@ async def test_a_thousand_health_checks_are_one_sign_each(opened: Opener, tmp_pa
         drawn = app.main.runs.rows.line(app.main.runs.position, 120)
         assert "ping" in "".join(piece.text for piece in drawn)
         await pilot.press("D")
-        screen = await shown(app, pilot, DiffScreen)
+        screen = await wait_for_screen(app, pilot, DiffScreen)
         assert screen.request.relation == "repeat"
         assert "No differences" in text_of(app)
         await type_keys(pilot, screen, "escape")
@@ -100,7 +100,7 @@ async def test_d_on_the_first_of_several_lists_the_others(opened: Opener, tmp_pa
     async with opened(tmp_path) as (app, pilot):
         await go_to(app, pilot, first)
         await pilot.press("D")
-        screen = await shown(app, pilot, ReplaysScreen)
+        screen = await wait_for_screen(app, pilot, ReplaysScreen)
         await until(pilot, lambda: "comparing" not in text_of(app).splitlines()[1], what="all comparisons")
         assert text_of(app).count("repeat ") >= 2
         await type_keys(pilot, screen, "escape")
@@ -119,7 +119,7 @@ async def test_the_comparison_opens_at_the_first_difference_and_folds_the_common
     async with opened(tmp_path, size=size) as (app, pilot):
         await go_to(app, pilot, second)
         await pilot.press("D")
-        screen = await shown(app, pilot, DiffScreen)
+        screen = await wait_for_screen(app, pilot, DiffScreen)
         pairs, diff = screen.pairs, screen.diff
         assert diff is not None
         assert diff.first is not None
@@ -151,7 +151,7 @@ async def test_folded_steps_are_searched(opened: Opener, tmp_path: Path) -> None
     async with opened(tmp_path) as (app, pilot):
         await go_to(app, pilot, second)
         await pilot.press("D")
-        screen = await shown(app, pilot, DiffScreen)
+        screen = await wait_for_screen(app, pilot, DiffScreen)
         await type_keys(pilot, screen, "/", *"host", "space", "7", "enter")
         row = screen.pairs.row
         assert row is not None

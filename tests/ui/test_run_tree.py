@@ -33,8 +33,8 @@ def runs_of(app: TraceApp) -> list[RunSummary]:
     return sorted(app.store.runs.values(), key=lambda run: run.trial or run.id)
 
 
-async def shown(app: TraceApp, pilot: Pilot[int]) -> RunTreeScreen:
-    """The run tree on top, complete."""
+async def wait_for_tree(app: TraceApp, pilot: Pilot[int]) -> RunTreeScreen:
+    """Wait until the run tree on top is complete."""
     screen = app.screen
     assert isinstance(screen, RunTreeScreen)
     await until(pilot, lambda: screen.settled and bool(screen.branches.tree_rows), what="the tree")
@@ -46,7 +46,7 @@ async def tree_of(app: TraceApp, pilot: Pilot[int], selected: int = 0) -> RunTre
     runs = runs_of(app)
     app.show_run_tree(as_trials(runs), title="rebook-flight", selected=runs[selected].ref)
     await pilot.pause()
-    return await shown(app, pilot)
+    return await wait_for_tree(app, pilot)
 
 
 def node(screen: RunTreeScreen) -> Node:
@@ -149,7 +149,7 @@ async def test_a_step_opens_the_selected_run_there_and_leaving_it_comes_back(ope
         assert app.main.steps.span is not None
         assert app.main.steps.span.name == BOOKING[0]
         await press(pilot, "escape")
-        reopened = await shown(app, pilot)
+        reopened = await wait_for_tree(app, pilot)
         assert reopened.branches.cursor == before
         assert reopened.state.selected == runs_of(app)[1].ref
 
@@ -252,7 +252,7 @@ async def test_more_than_two_marked_runs_open_their_tree(opened: Opener, trials:
         await press(pilot, "escape", "j", "space")
         assert "d opens their tree" in line(app, 1)
         await press(pilot, "d")
-        screen = await shown(app, pilot)
+        screen = await wait_for_tree(app, pilot)
         rows = screen.branches.tree_rows
         assert rows is not None
         assert len(rows.tree.runs) == 3
@@ -264,7 +264,7 @@ async def test_trees_without_outcomes_have_no_rates(opened: Opener, samples: Pat
         runs = [run for run in app.store.runs.values() if run.parent is None][:4]
         app.show_run_tree(as_trials(runs), title="forks")
         await pilot.pause()
-        await shown(app, pilot)
+        await wait_for_tree(app, pilot)
         assert "passed" not in text_of(app)
         assert "chance" not in text_of(app)
         assert "here" in line(app, 1)
@@ -281,7 +281,7 @@ async def test_unreadable_and_left_out_trials_are_counted(
         path.unlink()
         app.show_run_tree(as_trials(runs), title="task")
         await pilot.pause()
-        await shown(app, pilot)
+        await wait_for_tree(app, pilot)
         assert "1 unreadable · 1 not read" in line(app, 0)
         assert "1 unreadable: " in line(app, 1)
         await press(pilot, "right")

@@ -69,8 +69,8 @@ def test_without_outcomes(looks: Looks, size: tuple[int, int]) -> None:
         screen = app.screen
         assert isinstance(screen, RunTreeScreen)
         await until(pilot, lambda: screen.settled and screen.branches.tree_rows is not None, what="the tree")
-        shown = screen._preview.run
-        assert shown is not None
-        assert app.store.opened(shown.summary.ref) in (None, shown), "two screens would load the body in turn"
+        previewed = screen._preview.run
+        assert previewed is not None
+        assert app.store.opened(previewed.summary.ref) in (None, previewed), "two screens would load the body in turn"
 
     assert looks(root="graphs", size=size, drive=drive)

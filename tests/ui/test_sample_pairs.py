@@ -8,7 +8,7 @@ import pytest
 
 from tests.shared import needs_shared, sample, settled
 from tests.ui.conftest import Opener, press, settle, text_of
-from tests.ui.test_diff import run_like, shown, type_keys
+from tests.ui.test_diff import run_like, type_keys, wait_for_screen
 from tracetui.ui.screens.diff import DiffScreen
 from tracetui.views.diff.steps import PREFIX, PairRows
 
@@ -34,7 +34,7 @@ async def test_d_opens_the_comparison_at_the_first_difference(opened: Opener, tm
         app.main.runs.move_to_key(run_like(app, replay).ref)
         await settle(pilot)
         await pilot.press("D")
-        screen = await shown(app, pilot, DiffScreen)
+        screen = await wait_for_screen(app, pilot, DiffScreen)
         diff, pairs = screen.diff, screen.pairs
         assert diff is not None
         assert app.store.runs[screen.request.a].id.startswith(original)
@@ -65,7 +65,7 @@ async def test_two_runs_are_paired_by_hand(opened: Opener, tmp_path: Path, folde
             app.main.runs.move_to_key(run_like(app, ident).ref)
             await press(pilot, "space")
         await pilot.press("d")
-        screen = await shown(app, pilot, DiffScreen)
+        screen = await wait_for_screen(app, pilot, DiffScreen)
         diff, row = screen.diff, screen.pairs.row
         assert diff is not None
         assert diff.first is not None
@@ -82,7 +82,7 @@ async def test_runs_of_two_formats_are_paired_by_hand(opened: Opener, tmp_path: 
             app.main.runs.move_to_key(run_like(app, ident).ref)
             await press(pilot, "space")
         await pilot.press("d")
-        screen = await shown(app, pilot, DiffScreen)
+        screen = await wait_for_screen(app, pilot, DiffScreen)
         assert screen.diff is not None
         assert screen.diff.first is not None
         assert "claude-code and codex: fields of both formats" in text_of(app)

@@ -20,7 +20,7 @@ def text_of(line: Line) -> str:
     return "".join(piece.text for piece in line)
 
 
-def shown(app: TraceApp) -> str:
+def list_text(app: TraceApp) -> str:
     rows = app.main.runs.rows
     return "\n".join(text_of(rows.line(i, 150)) for i in range(len(rows)))
 
@@ -60,7 +60,7 @@ async def test_the_cursor_leaves_a_failure_beyond_the_first_page(opened: Opener,
 async def test_the_list_shows_the_state_of_each_session(opened: Opener, sessions: Path) -> None:
     async with opened(sessions, size=(160, 40)) as (app, pilot):
         await until(pilot, lambda: all(run.deep for run in app.store.runs.values()))
-        listing = shown(app)
+        listing = list_text(app)
     for text in (
         "~running: Bash", "~waiting for you  Fix the parser", "~interrupted  Rename the columns",
         "~done  Publish the site", "~done  Write the changelog",
@@ -71,7 +71,7 @@ async def test_the_list_shows_the_state_of_each_session(opened: Opener, sessions
 async def test_a_silent_session_is_called_stalled_by_every_part_of_the_screen(opened: Opener, tmp_path: Path) -> None:
     session("s", OPEN).write(tmp_path, NOW.timestamp(), 600)
     async with opened(tmp_path / ".claude", size=(160, 40)) as (app, pilot):
-        await until(pilot, lambda: "~stalled? Bash, 10m" in shown(app), what="its state in the list")
+        await until(pilot, lambda: "~stalled? Bash, 10m" in list_text(app), what="its state in the list")
         heading = "".join(text_of(line) for line in app.main.steps.heading)
         assert "~stalled? Bash, 10m" in heading
         assert "1 stalled?" in screen(app).splitlines()[1]

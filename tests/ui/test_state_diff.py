@@ -43,19 +43,19 @@ def test_ignored_differences_are_toggled() -> None:
 def test_c_goes_through_the_contexts_of_a_step_and_back_to_its_changes() -> None:
     tabs, state, seen = (CHANGES, CONTEXT, PREVIOUS), STATE, []
     for _ in range(3):
-        following = diff_state.next_context(state, tabs, shown=state.tab)
+        following = diff_state.next_context(state, tabs, open_tab=state.tab)
         assert following is not None
         state = following
         seen.append(state.tab)
     assert seen == [CONTEXT, PREVIOUS, CHANGES]
-    assert diff_state.next_context(STATE, (CHANGES,), shown=CHANGES) is None
+    assert diff_state.next_context(STATE, (CHANGES,), open_tab=CHANGES) is None
 
 
 @pytest.mark.parametrize(("step", "tab"), [(1, CONTEXT), (-1, PREVIOUS)])
 def test_tabs_go_round_from_the_one_that_is_shown(step: int, tab: str) -> None:
     tabs = (CHANGES, CONTEXT, PREVIOUS)
-    assert diff_state.next_tab(STATE, tabs, step, shown=CHANGES).tab == tab
-    assert diff_state.next_tab(replace(STATE, tab=PREVIOUS), (CHANGES,), step, shown=CHANGES).tab == PREVIOUS
+    assert diff_state.next_tab(STATE, tabs, step, open_tab=CHANGES).tab == tab
+    assert diff_state.next_tab(replace(STATE, tab=PREVIOUS), (CHANGES,), step, open_tab=CHANGES).tab == PREVIOUS
 
 
 def test_a_bug_report_names_no_run() -> None:

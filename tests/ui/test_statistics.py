@@ -47,9 +47,9 @@ async def test_all_runs_are_counted_and_enter_shows_those_that_called_a_tool(ope
         assert app.screen is app.main
         assert app.main.pane == RUNS
         assert app.main.runs.arrangement.query == "tool:search"
-        shown = [app.store.runs[ref] for ref in app.main.runs.refs()]
-        assert 0 < len(shown) < whole
-        assert all("search" in (run.tools or ()) for run in shown)
+        runs = [app.store.runs[ref] for ref in app.main.runs.refs()]
+        assert 0 < len(runs) < whole
+        assert all("search" in (run.tools or ()) for run in runs)
 
 
 async def test_the_frame_is_fitted_to_a_new_size(opened: Opener, samples: Path) -> None:

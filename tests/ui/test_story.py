@@ -70,9 +70,9 @@ async def test_the_detail_of_a_turn_is_prompt_and_answer_and_an_edit_is_a_diff(o
         patch = next(span for span in app.main.steps.run.spans if span.name == "apply_patch")  # type: ignore[union-attr]
         app.main.steps.move_to_key(patch.id)
         await until(pilot, lambda: detail.tab == "edit", what="the edit")
-        shown = [detail.rows.plain(i) for i in range(len(detail.rows))]
-        assert shown[0].startswith("ripe.py  +")
-        assert any(line.startswith("+ ") for line in shown)
+        lines = [detail.rows.plain(i) for i in range(len(detail.rows))]
+        assert lines[0].startswith("ripe.py  +")
+        assert any(line.startswith("+ ") for line in lines)
         await press(pilot, "r")
         assert detail.tab == "raw"
 

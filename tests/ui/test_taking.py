@@ -72,8 +72,8 @@ async def test_the_whole_triage_is_written(opened: Opener, samples: Path, tmp_pa
 
     data = json.loads(written.read_text())
     assert data["schema"] == "tracetui/triage/1"
-    assert [one["verdict"] for one in data["causes"]].count("known") == 1
-    assert any(one["contrast"] for one in data["causes"])
+    assert [cause["verdict"] for cause in data["causes"]].count("known") == 1
+    assert any(cause["contrast"] for cause in data["causes"])
     assert data["next"].startswith("tracetui show ")
 
 

@@ -125,12 +125,12 @@ async def test_tab_goes_to_the_projects_and_back(opened: Opener, sessions: Path)
         await on_today(pilot)
         await until(pilot, lambda: any("Spent by project" in line for line in page(app)))
         assert isinstance(app.screen, TodayScreen)
-        shown, first = app.screen.list, app.screen.list.cursor
+        projects, first = app.screen.list, app.screen.list.cursor
         await pilot.press("tab")
-        assert isinstance(shown.rows, TodayRows)
-        await until(pilot, lambda: shown.cursor == ("/home/me/parser",))
+        assert isinstance(projects.rows, TodayRows)
+        await until(pilot, lambda: projects.cursor == ("/home/me/parser",))
         await pilot.press("tab")
-        await until(pilot, lambda: shown.cursor == first)
+        await until(pilot, lambda: projects.cursor == first)
 
 
 async def test_enter_on_a_project_lists_its_runs(opened: Opener, sessions: Path) -> None:

@@ -189,8 +189,8 @@ async def test_a_run_is_visited_and_leaving_it_leads_back(opened: Opener, sample
         assert app.main.steps.span is not None
         assert app.main.steps.span.name == "search"
         await press(pilot, "escape")
-        again = the_triage(app)
-        assert again.queue.item == item
+        reopened = the_triage(app)
+        assert reopened.queue.item == item
         await press(pilot, "escape")
         assert app.screen is app.main
         assert not app.main.state.level

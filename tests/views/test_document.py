@@ -63,8 +63,8 @@ def test_opening_and_folding_toggle_one_key() -> None:
 
 def test_a_long_string_opens_in_full() -> None:
     fold = fold_at(DocumentRows(VALUE, width=70), "long")
-    shown = texts(DocumentRows(VALUE, width=70, opened=frozenset({fold.key})), 70)
-    assert "".join(line.strip() for line in shown[10:]) == "y" * 3000
+    lines = texts(DocumentRows(VALUE, width=70, opened=frozenset({fold.key})), 70)
+    assert "".join(line.strip() for line in lines[10:]) == "y" * 3000
 
 
 def test_an_opened_row_finds_its_parent() -> None:

@@ -36,11 +36,11 @@ def text(rows: Rows, width: int = 70) -> list[str]:
 
 def test_a_turn_shows_both_sides_and_the_criteria_that_name_it(run: Run) -> None:
     assert has_turns(run)
-    shown = text(TurnRows(run, bodies(run), width=70, height=40))
-    assert shown[0].split() == ["1", "penelope", "▎", "My", "claim", "was", "rejected.", "Why?", "·", "3.7s"]
-    assert any("target ▎ You can appeal." in line for line in shown)
-    assert any("✗ HTTP 502 from target" in line for line in shown)
-    assert any(line.endswith("2  3.7s") and "Until when" in line for line in shown)
+    lines = text(TurnRows(run, bodies(run), width=70, height=40))
+    assert lines[0].split() == ["1", "penelope", "▎", "My", "claim", "was", "rejected.", "Why?", "·", "3.7s"]
+    assert any("target ▎ You can appeal." in line for line in lines)
+    assert any("✗ HTTP 502 from target" in line for line in lines)
+    assert any(line.endswith("2  3.7s") and "Until when" in line for line in lines)
 
 
 def test_the_cursor_starts_at_the_first_turn_of_an_unmet_criterion(run: Run) -> None:
@@ -60,8 +60,8 @@ def test_long_messages_fold_only_without_room(run: Run) -> None:
 
 
 def test_an_answer_takes_the_cells_below_the_columns_of_its_turn(run: Run) -> None:
-    shown = text(TurnRows(run, bodies(run), width=70, height=40))
-    assert "       target ▎ I'm sorry to hear that. Could you give me the number?" in shown
+    lines = text(TurnRows(run, bodies(run), width=70, height=40))
+    assert "       target ▎ I'm sorry to hear that. Could you give me the number?" in lines
 
 
 def test_the_sentence_counts_criteria_and_names_failed_turns(run: Run) -> None:
@@ -78,12 +78,12 @@ def test_panels_come_before_the_facts(samples: Path) -> None:
     from tracetui.analysis.assessment import assess
 
     run = load(samples / "paprika" / "0690e0f0-e1bf-4d65-ac52-89138f446e8d.json")
-    shown = text(panel_rows(run, width=70, assessment=assess(run, run.load))[0])
-    heads = [line.split("─")[0].strip() for line in shown if "──" in line and not line.startswith((" ", "■", "policy"))]
+    lines = text(panel_rows(run, width=70, assessment=assess(run, run.load))[0])
+    heads = [line.split("─")[0].strip() for line in lines if "──" in line and not line.startswith((" ", "■", "policy"))]
     names = ["Context", "Tools", "Limits and loops", "Coverage", "Facts"]
     positions = [next(i for i, head in enumerate(heads) if head.startswith(name)) for name in names]
     assert positions == sorted(positions)
-    assert any(line.startswith("■ search") and " 96%" in line for line in shown)
+    assert any(line.startswith("■ search") and " 96%" in line for line in lines)
 
 
 def test_panels_beside_turns_omit_empty_panels_and_tab_contents(run: Run) -> None:
@@ -91,7 +91,7 @@ def test_panels_beside_turns_omit_empty_panels_and_tab_contents(run: Run) -> Non
     from tracetui.analysis.triage import groups
 
     (group,) = groups([run.summary])
-    shown = text(panel_rows(run, width=62, assessment=assess(run, run.load), same=SameFailure(group, [run.summary]))[0])
-    assert "tool                     calls  err" in shown
-    assert "■ send_message_to_target     5    1" in shown
-    assert not any(line.startswith(("Facts", "Same failure")) for line in shown)
+    lines = text(panel_rows(run, width=62, assessment=assess(run, run.load), same=SameFailure(group, [run.summary]))[0])
+    assert "tool                     calls  err" in lines
+    assert "■ send_message_to_target     5    1" in lines
+    assert not any(line.startswith(("Facts", "Same failure")) for line in lines)

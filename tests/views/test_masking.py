@@ -129,10 +129,10 @@ def test_the_engine_loads_a_body_both_ways(tmp_path: Path) -> None:
     assert exact[2].input == SECRETS
 
 
-Found = TypeVar("Found")
+Answer = TypeVar("Answer")
 
 
-def _until(engine: Engine, ask: Callable[[], None], answer: Callable[[Mail], Found | None]) -> Found:
+def _until(engine: Engine, ask: Callable[[], None], answer: Callable[[Mail], Answer | None]) -> Answer:
     ask()
     for _ in range(100):
         engine.wait(1)
@@ -158,10 +158,10 @@ def _keys(body: Body, tab: str, run: Run) -> list[Hashable]:
 
 def test_one_row_reveals_one_value(run: Run) -> None:
     masked = masked_body(EXACT, Redactor())
-    for path, shown in ((("deep", 0, "api_key"), "k1"), (("deep", 1, "token"), "k2"), ((MASK, "secret"), "k3")):
+    for path, value in ((("deep", 0, "api_key"), "k1"), (("deep", 1, "token"), "k2"), ((MASK, "secret"), "k3")):
         revealed = reveal_value(masked, EXACT, ValueKey("input", path))
         assert revealed is not None
-        assert {key for key in ("k1", "k2", "k3", CANARY) if key in str(revealed)} == {shown}
+        assert {key for key in ("k1", "k2", "k3", CANARY) if key in str(revealed)} == {value}
     (output,) = _keys(masked, "output", run)
     assert reveal_value(masked, EXACT, output) == msgspec.structs.replace(masked, output=EXACT.output)
 

@@ -14,9 +14,9 @@ PIECES = st.lists(st.text("ab é日", max_size=4).map(lambda text: Piece(exact(t
 @given(PIECES, st.integers(0, 12))
 def test_a_line_is_cut_to_its_width_with_an_ellipsis(line: list[Piece], width: int) -> None:
     fitted = tuple(fit(line, width))
-    full, shown = ("".join(piece.text for piece in pieces) for pieces in (line, fitted))
+    full, fitted_text = ("".join(piece.text for piece in pieces) for pieces in (line, fitted))
     assert width_of(fitted) <= width
-    assert shown == full if cells(exact(full)) <= width else width == 0 or shown.endswith("…")
+    assert fitted_text == full if cells(exact(full)) <= width else width == 0 or fitted_text.endswith("…")
     assert width_of(tuple(fill(line, width))) == width
 
 

@@ -15,10 +15,10 @@ from tracetui.views.rows import width_of
 from tracetui.views.run_tree import (
     Kind,
     TreeRows,
-    chance_words,
+    chance_text,
     fork_sentence,
     has_rates,
-    p_words,
+    p_text,
     tree_sentence,
     trials_sentence,
 )
@@ -78,7 +78,7 @@ def test_one_scored_trial_gives_no_rates() -> None:
 
 def test_a_decisive_fork_needs_no_more_trials() -> None:
     tree = tree_of(*["ab"] * 8, *["ac"] * 8, passed=[True] * 8 + [False] * 8)
-    assert chance_words(tree.forks[0]) == "decisive (p < 0.001)"
+    assert chance_text(tree.forks[0]) == "decisive (p < 0.001)"
     rows = rows_of(tree)
     assert "decisive at" not in text(rows, 1)
     assert (rows.mark(0), rows.mark(1)) == (None, "accent")
@@ -105,7 +105,7 @@ def test_the_number_of_trials_that_would_decide_stays_in_narrow_rows() -> None:
 
 
 def test_p_values_have_the_digits_that_matter() -> None:
-    assert [*map(p_words, (1.0, 0.25, 0.049, 0.0041, 0.0004))] == [
+    assert [*map(p_text, (1.0, 0.25, 0.049, 0.0041, 0.0004))] == [
         "p = 1.00",
         "p = 0.25",
         "p = 0.049",
@@ -181,7 +181,7 @@ def test_the_selected_run_is_bold_and_selects_its_side_of_the_fork() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "shown"),
+    ("arguments", "expected"),
     [
         ((1, 2), ["1", "2"]),
         (({"from": "JFK", "day": 20}, {"from": "JFK", "day": 21}), ["q.day=20", "q.day=21"]),
@@ -190,15 +190,15 @@ def test_the_selected_run_is_bold_and_selects_its_side_of_the_fork() -> None:
     ],
 )
 def test_branches_with_the_same_tool_show_the_argument_that_differs(
-    arguments: Sequence[object], shown: list[str]
+    arguments: Sequence[object], expected: list[str]
 ) -> None:
     runs = [calls(f"run-{i}", ["first", argument]) for i, argument in enumerate(arguments)]
     tree = run_tree([trial(run) for run in runs], {run.summary.ref: run for run in runs}.get)
     labels = {step.run: label for step, label in fork_arguments(tree).items()}
-    assert [labels[0], labels[1]] == shown
+    assert [labels[0], labels[1]] == expected
     rows = rows_of(tree)
     drawn = text(rows, 2) + text(rows, 3)
-    assert all(label in drawn for label in shown)
+    assert all(label in drawn for label in expected)
 
 
 def test_branches_with_different_tools_show_their_own_arguments() -> None:

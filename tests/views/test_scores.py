@@ -11,7 +11,7 @@ from tracetui.analysis.arrangement import Arrangement, arrange
 from tracetui.model import Outcome, RunSummary, Score, Status
 from tracetui.views.glyphs import ASCII, UNICODE
 from tracetui.views.labels import outcome_word, run_sign, score_cell, score_line, status_word
-from tracetui.views.list.columns import columns_for
+from tracetui.views.list.columns import fit_columns
 from tracetui.views.list.runs import RunRows
 
 OK, ERROR = Status.OK, Status.ERROR
@@ -37,7 +37,7 @@ PLAIN = run("plain", OK)
 
 
 @pytest.mark.parametrize(
-    ("shown", "sign", "status", "outcome", "cell"),
+    ("scored", "sign", "status", "outcome", "cell"),
     [
         (RIGHT, "✓", "ok", "passed", "✓ 1"),
         (WRONG, "⊗", "wrong answer", "wrong answer", "⊗ 0"),
@@ -54,9 +54,9 @@ PLAIN = run("plain", OK)
         ),
     ],
 )  # fmt: skip
-def test_signs_and_words(shown: RunSummary, sign: str, status: str, outcome: str, cell: str) -> None:
-    assert run_sign(shown, shown.status)[0] == sign
-    assert (status_word(shown), outcome_word(shown), score_cell(shown)) == (status, outcome, cell)
+def test_signs_and_words(scored: RunSummary, sign: str, status: str, outcome: str, cell: str) -> None:
+    assert run_sign(scored, scored.status)[0] == sign
+    assert (status_word(scored), outcome_word(scored), score_cell(scored)) == (status, outcome, cell)
 
 
 def test_a_wrong_answer_has_its_own_ascii_sign() -> None:
@@ -73,11 +73,11 @@ def test_a_score_in_one_line() -> None:
 
 
 def test_the_list_has_a_score_column_if_any_run_is_scored() -> None:
-    assert "score" not in dict(columns_for(100))
-    assert "score" in dict(columns_for(100, facts=("score", "time", "tok")))
-    assert "score" not in dict(columns_for(50, facts=("score", "time", "tok")))
+    assert "score" not in dict(fit_columns(100))
+    assert "score" in dict(fit_columns(100, facts=("score", "time", "tok")))
+    assert "score" not in dict(fit_columns(50, facts=("score", "time", "tok")))
     for width in range(34, 200):
-        columns = columns_for(width, facts=("score", "time", "tok"))
+        columns = fit_columns(width, facts=("score", "time", "tok"))
         assert sum(size for _, size in columns) + len(columns) - 1 <= width, width
 
     rows = RunRows([WRONG, PLAIN], now=0.0)

@@ -53,12 +53,12 @@ def test_lines_fit_and_numbers_are_never_cut(runs: list[RunSummary], width: int)
 
 def test_more_width_shows_more_columns() -> None:
     rows = rows_of(MANY)
-    shown = [text_of_line(rows.heading(width)[-2]) for width in (50, 80, 120, 200)]
-    assert "tokens" not in shown[0]
-    assert "passed" in shown[1]
-    assert "cost" in shown[2]
-    assert "tokens min–max" in shown[3]
-    assert [len(heading.split()) for heading in shown] == sorted(len(heading.split()) for heading in shown)
+    headings = [text_of_line(rows.heading(width)[-2]) for width in (50, 80, 120, 200)]
+    assert "tokens" not in headings[0]
+    assert "passed" in headings[1]
+    assert "cost" in headings[2]
+    assert "tokens min–max" in headings[3]
+    assert [len(heading.split()) for heading in headings] == sorted(len(heading.split()) for heading in headings)
 
 
 def test_columns_without_a_value_are_absent() -> None:
@@ -160,9 +160,9 @@ def test_first_inputs_are_complete_before_ranges_have_a_column() -> None:
     assert "min–max" in text_of_line(rows.heading(190)[-2])
 
 
-@pytest.mark.parametrize(("rate", "shown"), [(0.0, "0%"), (0.001, "1%"), (0.999, "99%"), (1.0, "100%"), (None, "—")])
-def test_only_all_is_all(rate: float | None, shown: str) -> None:
-    assert percent(rate) == shown
+@pytest.mark.parametrize(("rate", "label"), [(0.0, "0%"), (0.001, "1%"), (0.999, "99%"), (1.0, "100%"), (None, "—")])
+def test_only_all_is_all(rate: float | None, label: str) -> None:
+    assert percent(rate) == label
 
 
 def test_every_limit_of_the_rates_has_a_phrase() -> None:

@@ -129,27 +129,27 @@ def test_a_page_of_the_queue_costs_the_same_for_any_number_of_causes(count: int)
 
 
 @pytest.mark.parametrize(
-    ("duration_ms", "shown"),
+    ("duration_ms", "line"),
     [(34_700.0, "1 run of researcher   time lost 34.7s"), (None, "1 run of researcher")],
 )
-def test_a_cause_shows_recorded_time_lost_only(duration_ms: float | None, shown: str) -> None:
+def test_a_cause_shows_recorded_time_lost_only(duration_ms: float | None, line: str) -> None:
     (group,) = groups([replace(failed("a"), duration_ms=duration_ms)])
     rows = cause_rows(group, None, Judgement(), None, width=80, now=NOW)
-    assert shown in [text_of_line(rows.line(i, 80)).strip() for i in range(len(rows))]
+    assert line in [text_of_line(rows.line(i, 80)).strip() for i in range(len(rows))]
 
 
 @pytest.mark.parametrize(
-    ("message", "shown"),
+    ("message", "beginning"),
     [
         ("Command 'make test' returned non-zero exit status 2.", "make test · exit 2"),
         ("Command 'make lint' returned non-zero exit status 2.", "make lint · exit 2"),
         ("[Errno 28] No space left on device", "No space left on device"),
     ],
 )
-def test_a_row_begins_with_the_distinctive_part_of_its_cause(message: str, shown: str) -> None:
+def test_a_row_begins_with_the_distinctive_part_of_its_cause(message: str, beginning: str) -> None:
     run = make_summary("a", status=Status.ERROR, first_error=FirstError(message, name="run"))
     rows = QueueRows(CauseOrder(groups([run])), {run.ref: run}, lambda _: Judgement(), now=NOW)
-    assert f" {shown} " in text_of_line(rows.line(0, 80))
+    assert f" {beginning} " in text_of_line(rows.line(0, 80))
 
 
 def test_a_long_title_continues_in_the_second_row_before_what_is_said_of_the_cause() -> None:

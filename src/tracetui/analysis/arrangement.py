@@ -146,10 +146,10 @@ def row_key_of(
     key, label, failures = SORTS[arrangement.sort], GROUPS[arrangement.group].label, arrangement.failures
     moment = _Moment(state, context, day_label(now))
 
-    def shown(run: RunSummary) -> bool:
+    def is_listed(run: RunSummary) -> bool:
         return (not failures or run.failed) and (wanted is None or wanted(run))
 
-    return lambda run: (shown(run), key(run), label(run, moment), run.parent, run.outcome, run.failed)
+    return lambda run: (is_listed(run), key(run), label(run, moment), run.parent, run.outcome, run.failed)
 
 
 def _query(

@@ -484,11 +484,11 @@ class _Budget:
     """Loads bodies up to a total size."""
 
     def __init__(self, body_of: Callable[[Span], Body], max_bytes: int) -> None:
-        self._body_of, self._left = body_of, max_bytes
+        self._body_of, self._remaining = body_of, max_bytes
 
     def load(self, span: Span) -> Body:
-        if self._left <= 0:
+        if self._remaining <= 0:
             raise _SpentError
         body = self._body_of(span)
-        self._left -= len(body.raw)
+        self._remaining -= len(body.raw)
         return body

@@ -434,7 +434,7 @@ def digests_of(run: RunSummary, decisions: Sidecar | None = None) -> tuple[str, 
         own = (failure.digest,) if not cause.wrong else of_wrong_answer(cause)
         previous = previous_digest_of(run) if decisions is not None and decisions.has_causes else None
         return own if previous is None else (*own, previous)
-    part = failure.part(split) if (split := decisions.split_by(cause.digest)) else cause
+    part = failure.part(split) if (split := decisions.split_part(cause.digest)) else cause
     digests = dict.fromkeys([decisions.merged_into(part.digest), part.digest, cause.digest])
     if cause.wrong:
         digests |= dict.fromkeys(of_wrong_answer(cause))

@@ -320,7 +320,7 @@ class Chain:
         """Take what the span `origin` between two calls says and brings in, at `at` (UTC seconds)."""
         if facts.compacts and not self.compacts:
             self.compacts, self.kept_from = True, facts.kept_from or self.kept_from
-            self.pending = _from(self.pending, self.kept_from, otherwise=self.kept_from in self._origins())
+            self.pending = _entries_since(self.pending, self.kept_from, otherwise=self.kept_from in self._origins())
         self.cleared |= facts.cleared
         self.signs |= facts.signs
         self.settings = dict(facts.defaults) | self.settings | dict(facts.settings)
@@ -483,7 +483,7 @@ class Chain:
 
     def _compact(self, size: int, new: list[_Entry]) -> int:
         """All but the start and what was kept leaves, the answer before it too."""
-        kept = {id(entry) for entry in _from(self.entries, self.kept_from)}
+        kept = {id(entry) for entry in _entries_since(self.entries, self.kept_from)}
         if not self.compacts:  # without a record: the texts that entered since are those of the new conversation
             new[:] = [entry for entry in new if entry.content not in (REPLY, THINKING, TOOL_CALL)]
         removed = self._remove(entry for entry in self.entries if entry.content != START and id(entry) not in kept)
@@ -548,7 +548,9 @@ class Chain:
                 remaining -= cut
                 changed[id(entry)] = msgspec.structs.replace(entry, tokens=entry.tokens - cut, exact=False)
                 self._hold((entry.content, entry.file), -cut)
-        self.entries = [shown for entry in self.entries if (shown := changed.get(id(entry), entry)).tokens]
+        self.entries = [
+            current_entry for entry in self.entries if (current_entry := changed.get(id(entry), entry)).tokens
+        ]
         return tokens - remaining
 
     def _replace(self, entries: list[_Entry]) -> None:
@@ -705,8 +707,8 @@ class _Change(msgspec.Struct):
     note: str = ""
 
 
-def _from(entries: list[_Entry], origin: str | None, *, otherwise: bool = False) -> list[_Entry]:
-    """The entries from the first of the span `origin` on; without one of it all of them if `otherwise`, else none."""
+def _entries_since(entries: list[_Entry], origin: str | None, *, otherwise: bool = False) -> list[_Entry]:
+    """The entries since the first one of the span `origin`; if it has none, all entries if `otherwise`, else none."""
     first = next((i for i, entry in enumerate(entries) if entry.origin == origin), None) if origin else None
     return entries[first:] if first is not None else entries if otherwise else []
 

@@ -283,24 +283,29 @@ ERRNO: Final = {
     "ENOTEMPTY": (39, "Directory not empty"),
     "ELOOP": (40, "Too many levels of symbolic links"),
 }
-"""Name: number and words of Linux, as `errno(3)` lists them."""
-_WORDS: Final = dict(ERRNO.values())
+"""Name: number and message of Linux, as `errno(3)` lists them."""
+_ERRNO_MESSAGES: Final = dict(ERRNO.values())
 _NAMED_ERRNO: Final = re.compile(
     rf"(?P<name>{'|'.join(ERRNO)}): [a-z][a-z -]*(?:, (?P<call>\w+))?(?: (?P<operand>'[^'\n]*'))?(?: -> '[^'\n]*')?"
 )
 _NUMBERED_ERRNO: Final = re.compile(r"\[Errno (?P<number>\d+)\] [^:\n]*(?:: (?P<operand>.*))?")
 _RUST_ERRNO: Final = re.compile(r"(?P<operand>.*: )?[A-Z][a-z -]+ \(os error (?P<number>\d+)\)")
 _GO_ERRNO: Final = re.compile(
-    rf"(?:\w+) (?P<operand>/\S*|\S+/\S*|\S+\.\w+): (?P<words>{'|'.join(_WORDS.values())})", re.IGNORECASE
+    rf"(?:\w+) (?P<operand>/\S*|\S+/\S*|\S+\.\w+): (?P<words>{'|'.join(_ERRNO_MESSAGES.values())})", re.IGNORECASE
 )
 _SHELL_ERRNO: Final = re.compile(
     r"(?P<tool>(?!error:|fatal:)[a-z][\w.-]*): (?P<doing>cannot [a-z]+(?: [a-z]+)* )?"
     r"(?P<operand>'[^'\n]*[/.][^'\n]*'|[^'\n:]*[/.][^'\n:]*): "
-    rf"(?:Cannot \w+: )?(?P<words>{'|'.join(_WORDS.values())})"
+    rf"(?:Cannot \w+: )?(?P<words>{'|'.join(_ERRNO_MESSAGES.values())})"
 )
 """``cat: data/a.csv: No such file or directory``"""
-_BY_WORDS: Final = {message.lower(): number for number, message in _WORDS.items()}
-ERRNO_MARKS: Final = ("[Errno ", "(os error ", *(f"{name}: " for name in ERRNO), *(w[1:] for w in _WORDS.values()))
+_BY_MESSAGE: Final = {message.lower(): number for number, message in _ERRNO_MESSAGES.items()}
+ERRNO_MARKS: Final = (
+    "[Errno ",
+    "(os error ",
+    *(f"{name}: " for name in ERRNO),
+    *(w[1:] for w in _ERRNO_MESSAGES.values()),
+)
 _ANYWHERE: Final = frozenset({24, 30, 32, 39, 17, 16, 11, 21, 20})
 """The operand does not matter, or some libraries leave it out."""
 
@@ -312,16 +317,16 @@ def system_error(text: str) -> str | None:
     if match := _NAMED_ERRNO.fullmatch(text):
         number = ERRNO[match["name"]][0]
     elif match := _GO_ERRNO.fullmatch(text):
-        number = _BY_WORDS[match["words"].lower()]
+        number = _BY_MESSAGE[match["words"].lower()]
     elif (match := _NUMBERED_ERRNO.fullmatch(text)) or (match := _RUST_ERRNO.fullmatch(text)):
         number = int(match["number"])
     else:
         return None
-    if number not in _WORDS:
+    if number not in _ERRNO_MESSAGES:
         return None
     operand = (match["operand"] or "").strip(" :'\"")
     named = "" if number in _ANYWHERE or not operand else f": '{operand}'"
-    return f"[Errno {number}] {_WORDS[number]}{named}"
+    return f"[Errno {number}] {_ERRNO_MESSAGES[number]}{named}"
 
 
 _STATUS: Final = re.compile(

@@ -46,7 +46,7 @@ class Change(msgspec.Struct, frozen=True):
     at: float | None
     """Start of the call: UTC seconds."""
     effect: Effect
-    shown: str = ""
+    output: str = ""
     """What a call that read the file returned."""
     net: dict[str, int] = {}
     """Lines without white space: how often it really added each, or removed it (below zero), as far as is recorded."""
@@ -136,18 +136,18 @@ class FileChanges:
         """Add the changes of a run."""
         for call in effects.calls:
             for effect in call.effects:
-                shown = ""
+                output = ""
                 if (
                     effect.kind is Kind.READ
                     and effect.outcome is Outcome.DONE
                     and effect.certainty is Certainty.RECORDED
                 ):
-                    shown = value_text(call.output)
-                    if len(shown) > MAX_SHOWN or _NUMBERED.match(shown) is None:
+                    output = value_text(call.output)
+                    if len(output) > MAX_SHOWN or _NUMBERED.match(output) is None:
                         continue
                 elif effect.kind not in CHANGES or Flag.NO_CONTENT in effect.flags:
                     continue
-                change = Change(summary.ref, call.span.id, call.span.started_at, effect, shown)
+                change = Change(summary.ref, call.span.id, call.span.started_at, effect, output)
                 self._changes.setdefault(effect.target, []).append(change)
                 if effects.root:
                     self._roots.setdefault(effect.target, effects.root)
@@ -177,7 +177,7 @@ class FileChanges:
             if change.span == move.span and change.run == move.run and change.effect.kind is Kind.MOVE:
                 break
             if change.is_read:
-                text.show(change.shown)
+                text.show(change.output)
             elif change.is_done:
                 text.apply(change, self._moved_text(change, depth + 1))
         return text
@@ -196,7 +196,7 @@ def _history(
     counted: list[Change] = []
     for change in changes:
         if change.is_read:
-            text.show(change.shown)
+            text.show(change.output)
         else:
             counted.append(text.apply(change, moved_text(change)) if change.is_done else change)
     return FileHistory(path, relative_to(root, path), root, tuple(counted), text)
@@ -220,7 +220,7 @@ class FileText:
 
     def __init__(self) -> None:
         self._content: str | None = None
-        self._shown: list[str] = []
+        self._outputs: list[str] = []
         """What calls that read the file returned since."""
         self.lines: Counter[str] = Counter()
         """Lines of the agents that should stand, without white space."""
@@ -229,19 +229,19 @@ class FileText:
 
     def show(self, output: str) -> None:
         """Take the text that a call returned, if that is all of the file."""
-        self._shown.append(output)
+        self._outputs.append(output)
 
     @property
     def content(self) -> str | None:
         """The text; None if not all of it is known."""
-        while self._shown:
-            if (shown := shown_text(self._shown.pop())) is not None:
-                self.content = shown
+        while self._outputs:
+            if (content := shown_text(self._outputs.pop())) is not None:
+                self.content = content
         return self._content
 
     @content.setter
     def content(self, content: str | None) -> None:
-        self._content, self._shown = content, []
+        self._content, self._outputs = content, []
 
     def apply(self, change: Change, moved: FileText | None = None) -> Change:
         """Apply a change, and return it with the lines that it really changed. `moved`: what a move brought here."""
@@ -393,7 +393,7 @@ def _is_there(read: ReadFile, path: str) -> bool:
         return False
 
 
-def place_in(root: str, standing: Collection[str], run_root: str, path: str) -> str | None:
+def repository_path(root: str, standing: Collection[str], run_root: str, path: str) -> str | None:
     """The path in the repository at `root`, which stands for the roots `standing`, of a path in a trace; None if it is
     elsewhere.
     """
@@ -403,11 +403,11 @@ def place_in(root: str, standing: Collection[str], run_root: str, path: str) -> 
     return relative_to(run_root, path) if not run_root or run_root in standing else None
 
 
-def look_in(root: str, read: ReadFile, standing: Collection[str]) -> Look:
+def repository_look(root: str, read: ReadFile, standing: Collection[str]) -> Look:
     """Return a `Look` into the repository at `root`, which stands for these roots of runs."""
 
     def look(history: FileHistory) -> bytes | None:
-        place = place_in(root, standing, history.root, history.path)
+        place = repository_path(root, standing, history.root, history.path)
         if place is None:
             raise OSError("not in the repository")
         return read(place)

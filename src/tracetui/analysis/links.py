@@ -155,7 +155,7 @@ class _Reader:
     """Reads the texts of a run in order, each repeated message of a conversation once, up to a number of characters."""
 
     def __init__(self, run: Run, most: int) -> None:
-        self.run, self.left = run, most
+        self.run, self.remaining = run, most
         self.near: deque[tuple[End, str, frozenset[str]]] = deque(maxlen=_NEAR)
         """The last texts with their numbers."""
         self._empty = self._masked = 0
@@ -169,8 +169,8 @@ class _Reader:
             if part is Part.MESSAGES and text in self._seen:
                 continue
             self._seen.add(text)
-            self.left -= len(text)
-            if self.left < 0:
+            self.remaining -= len(text)
+            if self.remaining < 0:
                 return
             self._masked += next(masks(text), None) is not None
             yield part, text
@@ -182,7 +182,7 @@ class _Reader:
             yield f"{quantity(self._empty, 'step')} without text"
         if self._masked:
             yield f"{quantity(self._masked, 'text')} with masked secrets"
-        if self.left < 0:
+        if self.remaining < 0:
             yield f"text after {MAX_SEARCHED:,} characters not searched".replace(",", " ")
         if not self.run.complete:
             yield "the run is still being read"
@@ -230,7 +230,7 @@ def origin_of(run: Run, span_id: str, value: str, part: Part = Part.INPUT) -> Or
     reader, number = _Reader(run, MAX_SEARCHED), number_of(writings.value)
     places: list[tuple[int, End, Match]] = []
     for position, span in enumerate(run.spans):
-        if reader.left < 0 or len(places) >= MAX_PLACES:
+        if reader.remaining < 0 or len(places) >= MAX_PLACES:
             break
         for source_part, text in reader.texts(position, run.load(span)):
             if occurrence := writings.find(text):
@@ -254,7 +254,7 @@ def links_of(run: Run) -> list[StepLink]:
     links: list[StepLink] = []
     calls = _Calls(reader := _Reader(run, MAX_TEXT))
     for position, span in enumerate(run.spans):
-        if reader.left < 0 or len(links) >= MAX_LINKS:
+        if reader.remaining < 0 or len(links) >= MAX_LINKS:
             break
         body = run.load(span)
         if span.status is Status.ERROR and (call := _call_of_sub_agent(run, position)) is not None:
@@ -293,7 +293,11 @@ class _Calls:
         self, span: Span, arguments: Sequence[tuple[str, str]], answer: tuple[Part, str]
     ) -> Iterator[StepLink]:
         part, message = answer
-        named = [argument for argument in arguments if is_value(argument[1]) and Writings(argument[1]).is_in(message)]
+        named = [
+            argument
+            for argument in arguments
+            if is_value(argument[1]) and Writings(argument[1]).occurs_exactly(message)
+        ]
         if named:
             text = named[0][1]
             yield StepLink(Kind.NAMED, End(span.id, Part.INPUT, text), (End(span.id, part, text),), Match.EXACT)

@@ -289,7 +289,7 @@ class Hit(msgspec.Struct, frozen=True):
     step: int | None
     name: str
     """Name of the span; empty for the run."""
-    shown: tuple[Span, Action] | None
+    action: tuple[Span, Action] | None
     """The span and what it did, as a story shows them: masked. None for the run itself."""
     kind: Kind
     keys: tuple[str | int, ...]
@@ -400,7 +400,7 @@ def _hits(
     needle: Needle,
     options: Options,
     seen: _SearchedTexts,
-    shown: _MaskedStep | _MaskedRun,
+    masked_item: _MaskedStep | _MaskedRun,
 ) -> Iterator[Hit]:
     """Yield the hits in one span, or (None) in the run's own fields; `seen` tracks the texts searched in the run so
     far.
@@ -425,15 +425,15 @@ def _hits(
             visible = text
             if redactor is not None and options.names and text == keys[-1]:
                 visible = redactor.text(text)
-            elif shown.texts is not None:
-                visible = shown.texts.get(keys, MASK)
+            elif masked_item.texts is not None:
+                visible = masked_item.texts.get(keys, MASK)
             for line in _lines(visible, needle):
                 yield Hit(
                     ref=run.summary.ref,
                     span=None if span is None else span.id,
                     step=None if span is None else step_number(run, span),
                     name="" if span is None else span.name if redactor is None else redactor.header(span.name),
-                    shown=shown.step,
+                    action=masked_item.step,
                     kind=field.kind,
                     keys=keys,
                     line=line.number,

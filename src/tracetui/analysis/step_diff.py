@@ -25,7 +25,7 @@ from tracetui.model import Body, Message, Part, Reasoning, Text, ToolCall, ToolR
 from tracetui.store.address import span_title
 from tracetui.text import Clean
 
-WORDS: Final = {
+KIND_LABELS: Final = {
     Kind.SAME: "same",
     Kind.INPUT: "input≠",
     Kind.OUTPUT: "output≠",
@@ -51,7 +51,7 @@ def step_label(diff: Diff, row: Row) -> Clean:
 def difference_label(diff: Diff, first: Divergence, description: str = "") -> Clean:
     """The first difference, in `words` if they are known: ``step 4 gpt-4o · system prompt changed``."""
     path = f" {one_line(first.path, 80)}" if first.path else ""
-    return Clean(f"{step_label(diff, diff.rows[first.row])} · {description or f'{WORDS[first.kind]}{path}'}")
+    return Clean(f"{step_label(diff, diff.rows[first.row])} · {description or f'{KIND_LABELS[first.kind]}{path}'}")
 
 
 CHANGES: Final = "changes"

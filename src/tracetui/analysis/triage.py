@@ -249,7 +249,7 @@ def _regroup(failed: Iterable[_Member], decisions: Sidecar | None) -> dict[str, 
         alike.setdefault(digest, (cause, []))[1].append((run, failure))
     if decisions is not None:
         for digest, (_, members) in list(alike.items()):
-            if split := decisions.split_by(digest):
+            if split := decisions.split_part(digest):
                 del alike[digest]
                 for member in members:
                     part = member[1].part(split)
@@ -463,7 +463,7 @@ class CauseVerdicts:
 
     def unjudged(self, group: Group) -> list[Task]:
         """The tasks of a heading without a verdict."""
-        causes = {*self.decisions.judged_causes}  # few of very many tasks
+        causes = {*self.decisions.decided_causes}  # few of very many tasks
         return [
             task
             for task in group.tasks
@@ -654,14 +654,14 @@ def arrange_causes(
 
     `verdict_of` returns None for a cause without a verdict.
     """
-    shown = [cause for cause in causes if not arrangement.new or cause.is_new(now)]
+    selected = [cause for cause in causes if not arrangement.new or cause.is_new(now)]
     if arrangement.sort != CAUSES.sort or arrangement.reverse:
-        shown.sort(key=_SORT_KEYS[arrangement.sort], reverse=arrangement.reverse)
+        selected.sort(key=_SORT_KEYS[arrangement.sort], reverse=arrangement.reverse)
     if arrangement.group == "none":
-        return sections(shown)
+        return sections(selected)
     label = _label_of(arrangement.group, now, verdict_of)
     by_label: dict[str, list[Group]] = {}
-    for cause in shown:
+    for cause in selected:
         by_label.setdefault(label(cause), []).append(cause)
     items: list[CauseItem] = []
     for name, members in by_label.items():

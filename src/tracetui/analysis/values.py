@@ -59,7 +59,7 @@ def value_leaves(value: Any) -> Iterator[str]:
 
 LENGTH: Final = 1_000_000
 """Maximum characters of a text to compare."""
-_SHOWN: Final = 4
+_MAX_POINTS: Final = 4
 _ANOTHER: Final = "different call"
 _NUMBERS: Final = {Clean("integer"): Clean("number"), Clean("float"): Clean("number")}
 
@@ -152,7 +152,7 @@ def _letter(a: str, b: str, at: int) -> int:
 
 def _marks(text: str, at: int) -> str:
     """The combining marks of the letter at a position."""
-    return "".join(takewhile(lambda character: category(character)[0] == "M", text[at + 1 : at + 1 + _SHOWN]))
+    return "".join(takewhile(lambda character: category(character)[0] == "M", text[at + 1 : at + 1 + _MAX_POINTS]))
 
 
 def _form(text: str, other: str) -> Clean:
@@ -182,5 +182,5 @@ def _characters(text: str, at: int, run: str) -> Clean:
         return Clean(f"nothing at {at + 1}")
     if at + len(run) == len(text) and not run.strip(" "):
         return Clean(f"{len(run)} trailing {'space' if len(run) == 1 else 'spaces'}")
-    points = " ".join(f"U+{ord(character):04X}" for character in run[:_SHOWN])
-    return Clean(f"{points}{' …' if len(run) > _SHOWN else ''} at {at + 1}")
+    points = " ".join(f"U+{ord(character):04X}" for character in run[:_MAX_POINTS])
+    return Clean(f"{points}{' …' if len(run) > _MAX_POINTS else ''} at {at + 1}")

@@ -66,7 +66,7 @@ class Writings:
         self._exact = exact
         self._others = [(match, re.compile(pattern, re.IGNORECASE)) for match, pattern in _others(value)]
 
-    def is_in(self, text: str) -> bool:
+    def occurs_exactly(self, text: str) -> bool:
         """Whether a text has the value exactly."""
         return self._exact is not None and self.value in text and self._exact.search(text) is not None
 

@@ -19,7 +19,7 @@ from tracetui.cli.output import (
     write_lines,
 )
 from tracetui.cli.parser import add_paths_and_runs, add_query, default_directory, named, roots
-from tracetui.cli.reading import aim_of, check_found, listing_at, narrow, sources_at
+from tracetui.cli.reading import aim_of, listing_at, narrow, require_runs, sources_at
 from tracetui.cli.tasks import hint_folder
 from tracetui.export.audit import FORMS, AuditReport, audit_lines, audit_value, export_audit, summary
 from tracetui.export.document import form_among
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         aim = aim_of(source, args)
         note = narrow(source, args.query, args)
         listing = listing_at(source, aim, args, deep=wanted is not None)
-        check_found(listing, places)
+        require_runs(listing, places)
         problems = [*listing.problems]
         runs = (wanted(listing, source) if wanted else listing).runs
         with ProgressLine(len(runs)) as progress:

@@ -12,7 +12,7 @@ from tracetui.analysis.blame import Step
 from tracetui.analysis.navigation import is_prompt
 from tracetui.cli.output import ProgressLine, complain, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_place, chosen_directory, default_directory, exists, no_path_error, other_directories
-from tracetui.cli.reading import aim_of, cache_limit, check_found, listing_at, sources_at
+from tracetui.cli.reading import aim_of, cache_limit, listing_at, require_runs, sources_at
 from tracetui.errors import UsageError
 from tracetui.export.blame import (
     BlameReport,
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     with sources_at(args.paths, args) as source:
         aim = aim_of(source, args)
         listing = listing_at(source, aim, args, deep=False)
-        check_found(listing, aim.places)
+        require_runs(listing, aim.places)
         problems = [*listing.problems]
         with ProgressLine(len(listing.runs)) as progress:
             index = build_index(source, listing.runs, aim.places, cache_limit(args), problems, progress.advance)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tracetui.analysis.diff_words import describe
+from tracetui.analysis.diff_description import describe
 from tracetui.cli.failing import complain_of
 from tracetui.cli.output import complain, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_place, add_redact
 from tracetui.cli.reading import (
-    check_found,
     list_runs,
     only,
     original_of,
     read_counted,
     replays_of,
+    require_runs,
     source_of,
     sources_at,
     whole_run_at,
@@ -124,7 +124,7 @@ def _replays(args: argparse.Namespace) -> int:
     worst = SAME
     with source_of(places) as source:
         listing = list_runs(source, places, args)
-        check_found(listing, places)
+        require_runs(listing, places)
         if args.exit_code and complain_of(listing.problems, args.format, listing.read):
             worst = FAILURE
         results = (

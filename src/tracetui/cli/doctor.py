@@ -20,7 +20,7 @@ from tracetui.masking import clean, one_line
 from tracetui.model import Ledger, Problem
 from tracetui.sources.base import Source
 from tracetui.text import Clean, exact, quantity
-from tracetui.views.labels import ledger_words
+from tracetui.views.labels import ledger_text
 
 HELP = "show how each file was classified"
 EXAMPLES = """\
@@ -151,4 +151,4 @@ def _lines(diagnoses: Iterable[Diagnosis], total: Total) -> Iterator[Clean]:
         look = "looks like a trace" if total.near_misses == 1 else "look like traces"
         yield Clean(f"{total.near_misses} of the ignored files {look}")
     if total.ledger.size is not None:
-        yield ledger_words(total.ledger)
+        yield ledger_text(total.ledger)

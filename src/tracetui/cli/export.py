@@ -10,7 +10,7 @@ from tracetui import masking
 from tracetui.analysis.tasks import matrix
 from tracetui.cli.output import complain, write_bytes, write_document
 from tracetui.cli.parser import add_place, default_directory
-from tracetui.cli.reading import Listing, check_found, list_runs, read_counted, source_of, sources_at, whole_run_at
+from tracetui.cli.reading import Listing, list_runs, read_counted, require_runs, source_of, sources_at, whole_run_at
 from tracetui.errors import UsageError
 from tracetui.export import document
 from tracetui.export.document import Form
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     if args.site is not None and (args.diff or args.tasks or args.to or args.form or args.full):
         raise UsageError("--site takes a directory of traces and excludes --diff, --tasks, --to, --as and --full")
     form: Form = args.form or document.form_of(args.to or "")
-    redactor = None if args.no_redact else document.redactor_for(compared=args.diff is not None)
+    redactor = None if args.no_redact else document.new_redactor(compared=args.diff is not None)
     with masking.using(redactor):
         return _write(args, form, redactor)
 
@@ -100,7 +100,7 @@ def _listing(source: Source, args: argparse.Namespace) -> Listing:
     """List the runs of the target. Raises `NothingReadable` if there are none."""
     places = [args.target, *args.trace_dir]
     listing = list_runs(source, places, args)
-    check_found(listing, places)
+    require_runs(listing, places)
     return listing
 
 
@@ -110,12 +110,12 @@ def _triaged(
     """The triage of runs, the facts that the runs of each cause share, and the next command."""
     from tracetui.analysis.triage import CauseVerdicts
     from tracetui.export.triage import next_command, triage_of
-    from tracetui.live.jobs import shared_by
+    from tracetui.live.jobs import shared_features
     from tracetui.store.sidecar import Sidecar
 
     places = [args.target, *args.trace_dir]
     triage = triage_of(runs, CauseVerdicts(Sidecar(roots=places)), redactor)
-    return triage, shared_by(source, runs, triage.groups), next_command(triage, places)
+    return triage, shared_features(source, runs, triage.groups), next_command(triage, places)
 
 
 def _triage(source: Source, args: argparse.Namespace, form: Form, redactor: Redactor | None) -> Iterator[bytes]:

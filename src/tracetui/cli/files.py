@@ -10,12 +10,12 @@ from tracetui.analysis.files import FileChanges, FilesReport, state_of
 from tracetui.cli.ls import asked
 from tracetui.cli.output import ProgressLine, complain, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_paths_and_runs, add_query, named, roots
-from tracetui.cli.reading import aim_of, check_found, listing_at, narrow, sources_at
+from tracetui.cli.reading import aim_of, listing_at, narrow, require_runs, sources_at
 from tracetui.cli.tasks import hint_folder
 from tracetui.errors import UsageError
 from tracetui.export.files import files_lines, files_value, summary
 from tracetui.export.json import encode
-from tracetui.live.effects import effects_of_runs, look_for
+from tracetui.live.effects import effects_of_runs, find_look
 from tracetui.masking import masked_line
 from tracetui.model import RunRef
 from tracetui.redact import Redactor
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         aim = aim_of(source, args)
         note = narrow(source, args.query, args)
         listing = listing_at(source, aim, args, deep=wanted is not None)
-        check_found(listing, places)
+        require_runs(listing, places)
         problems = [*listing.problems]
         runs = (wanted(listing, source) if wanted else listing).runs
         shorts = short_names(listing.runs)
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
                 names[run_summary.ref] = masked_line(shorts[run_summary.ref], redactor, 60)
                 progress.advance()
     histories = changes.histories()
-    look = look_for(args.repo, aim.places, histories)
+    look = find_look(args.repo, aim.places, histories)
     files = [(history, state_of(history, look)) for history in histories]
     report = FilesReport(files, changes.tried, problems)
     if args.json:

@@ -17,7 +17,7 @@ from tracetui.cli.output import (
     write_lines,
 )
 from tracetui.cli.parser import add_cache, add_pass, add_redact, default_directory
-from tracetui.cli.reading import check_found, check_rule, list_runs, rule_of, source_of
+from tracetui.cli.reading import check_rule, list_runs, require_runs, rule_of, source_of
 from tracetui.cli.tasks import hint_folder, reader
 from tracetui.errors import TracetuiError, UsageError
 from tracetui.export.document import form_among
@@ -104,7 +104,7 @@ def _report(source: Source, args: argparse.Namespace) -> GateReport:
     rule = rule_of(args)
     for path in args.paths:
         listing = list_runs(source, [path], args, rule=rule)
-        check_found(listing, [path])
+        require_runs(listing, [path])
         check_rule(args, listing.runs)
         tasks = matrix(listing.runs)
         sets.append(tasks)

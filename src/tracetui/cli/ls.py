@@ -23,8 +23,8 @@ from tracetui.cli.reading import (
     narrow,
     outlines,
     rule_of,
-    screen_for,
     sources_at,
+    terminal_screen,
 )
 from tracetui.errors import UsageError
 from tracetui.export.table import listing, outcomes_of, part_notes
@@ -99,7 +99,7 @@ def print_listing(args: argparse.Namespace, decisions: Sidecar | None = None) ->
         unfiltered = listing_at(source, aim, args, rule=rule)
         check_rule(args, unfiltered.runs)
         matching = unfiltered if wanted is None else wanted(unfiltered, source)
-        shown = _masked(matching) if args.redact or not args.json else matching
+        listed = _masked(matching) if args.redact or not args.json else matching
         if args.json:
             from tracetui.export.json import runs_document
 
@@ -112,12 +112,12 @@ def print_listing(args: argparse.Namespace, decisions: Sidecar | None = None) ->
                 inside = [masked_problem(problem, redactor) for problem in inside]
                 tasks = {ref: masked_task(task, redactor) for ref, task in tasks.items()}
             replays, files = relations.replay_addresses(), unfiltered.files.fields
-            problems = [*shown.problems, *inside]
-            write_bytes(runs_document(shown.runs, problems, replays, estimates, tasks, files, now=time.time()))
+            problems = [*listed.problems, *inside]
+            write_bytes(runs_document(listed.runs, problems, replays, estimates, tasks, files, now=time.time()))
         elif matching.runs or matching.problems:
-            screen = screen_for(aim.places, unfiltered.runs)
+            screen = terminal_screen(aim.places, unfiltered.runs)
             notes = part_notes(unfiltered.runs)
-            write_lines(listing(shown.runs, shown.problems, screen, notes, now=time.time()))
+            write_lines(listing(listed.runs, listed.problems, screen, notes, now=time.time()))
     if note:
         complain(note)
     if sentence := unfiltered.files.near_miss_sentence:

@@ -27,7 +27,7 @@ from tracetui.model import PassRule, Problem, Run, RunRef, RunSummary
 from tracetui.redact import Redactor
 from tracetui.sources.base import Entry, Source, reason_of
 from tracetui.sources.local import STDIN, LocalSource, StdinSource
-from tracetui.sources.locations import CHECKPOINTS, MultiHostSource, is_remote, local_folders, parent, source_for
+from tracetui.sources.locations import CHECKPOINTS, MultiHostSource, is_remote, local_folders, open_source, parent
 from tracetui.store import address
 from tracetui.store.claims import Claims
 from tracetui.store.relations import Relations, has_original
@@ -105,7 +105,7 @@ def source_of(paths: Sequence[str], *, limit: int | None = None) -> Iterator[Mul
     """
     with ExitStack() as stack:
         local = stack.enter_context(StdinSource(sys.stdin.buffer)) if STDIN in paths else LocalSource()
-        yield stack.enter_context(source_for(paths, local, limit=limit or LIMIT))
+        yield stack.enter_context(open_source(paths, local, limit=limit or LIMIT))
 
 
 def served_paths(paths: Sequence[str], command: str) -> list[str]:
@@ -294,13 +294,13 @@ def listing_at(
     return msgspec.structs.replace(listing, runs=[run for run in listing.runs if aim.wants(run.ref)])
 
 
-def check_found(listing: Listing, places: Sequence[str]) -> None:
+def require_runs(listing: Listing, places: Sequence[str]) -> None:
     """Raise `NothingReadable` if no run of `places` is listed."""
     if not listing.runs:
         raise nothing(places, listing.problems)
 
 
-def screen_for(places: Sequence[str], runs: Sequence[RunSummary]) -> Screen | None:
+def terminal_screen(places: Sequence[str], runs: Sequence[RunSummary]) -> Screen | None:
     """Return the terminal for a list of the `runs` in `places`; None without a terminal."""
     width = terminal_width()
     named = [] if [*places] == [default_directory()] else places
@@ -320,7 +320,7 @@ def run_at(source: Source, text: str, args: argparse.Namespace) -> tuple[RunSumm
     folder, wanted = in_folder(source, text)
     if folder:
         return address.find(wanted, listing_of(source, [folder], forced, deep=False).runs, folder)
-    places = [text] if source.is_folder(text) else _places_for(text, args)
+    places = [text] if source.is_folder(text) else _search_places(text, args)
     listing = listing_of(source, places, forced, deep=False)
     if not listing.runs:
         if places != [text] and os.sep in text:
@@ -363,10 +363,10 @@ def places_of(source: Source, text: str, args: argparse.Namespace) -> list[str]:
         return [parsed.path, *args.trace_dir]
     folder, _ = in_folder(source, text)
     place = folder or (text if source.is_folder(text) else "")
-    return [place, *args.trace_dir] if place else _places_for(text, args)
+    return [place, *args.trace_dir] if place else _search_places(text, args)
 
 
-def _places_for(text: str, args: argparse.Namespace) -> list[str]:
+def _search_places(text: str, args: argparse.Namespace) -> list[str]:
     """Return the places to search for a run id."""
     try:
         return roots(args)

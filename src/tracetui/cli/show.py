@@ -43,7 +43,7 @@ from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.store.address import Target, lookup, target
 from tracetui.store.relations import Relations, has_original
-from tracetui.views.links import origin_words, step_words
+from tracetui.views.links import origin_text, step_text
 
 HELP = "print a run, or a step, span or value of it"
 EXAMPLES = """\
@@ -142,7 +142,7 @@ def _origin(run: Run, wanted: Target, args: argparse.Namespace) -> None:
     if args.json:
         write_bytes([json.encode(origin_value(origin)), b"\n"])
     else:
-        write_lines([origin_words(run, origin), *(step_words(run, end.span) for end in origin.places)])
+        write_lines([origin_text(run, origin), *(step_text(run, end.span) for end in origin.places)])
 
 
 def _part(run: Run, wanted: Target, args: argparse.Namespace) -> None:

@@ -12,7 +12,7 @@ from tracetui.analysis.tasks import compared_directories, matrix
 from tracetui.cli.ls import asked
 from tracetui.cli.output import complain, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_paths, add_query, add_redact, named, roots
-from tracetui.cli.reading import check_found, list_runs, sources_at
+from tracetui.cli.reading import list_runs, require_runs, sources_at
 from tracetui.export.tasks import sentences, task_table, tasks_value
 from tracetui.export.triage import json_lines
 from tracetui.live.load import FileCaches, read_run
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     wanted = asked(args.query, args) if args.query else None
     with sources_at(places, args) as source:
         unfiltered = list_runs(source, places, args)
-        check_found(unfiltered, places)
+        require_runs(unfiltered, places)
         listing = unfiltered if wanted is None else wanted(unfiltered, source)
         tasks = matrix(listing.runs, among=unfiltered.runs, directories=compared_directories(places))
         if args.json:

@@ -12,16 +12,16 @@ from tracetui.cli.parser import add_pass, add_paths_and_runs, add_redact, roots
 from tracetui.cli.reading import (
     Listing,
     aim_of,
-    check_found,
     check_rule,
     listing_at,
+    require_runs,
     rule_of,
-    screen_for,
     sources_at,
+    terminal_screen,
 )
 from tracetui.export.table import triage
 from tracetui.export.triage import cause_table, json_lines, next_command, triage_of, triage_value
-from tracetui.live.jobs import shared_by
+from tracetui.live.jobs import shared_features
 from tracetui.redact import Redactor
 from tracetui.sources.base import EachError
 from tracetui.text import grouped
@@ -63,15 +63,15 @@ def run(args: argparse.Namespace) -> int:
             source.narrow(EachError(MOST))
         listing = listing_at(source, aim, args, rule=rule)
         check_rule(args, listing.runs)
-        check_found(listing, places)
+        require_runs(listing, places)
         redactor = Redactor() if args.redact or not args.json else None
         triage = triage_of(listing.runs, verdicts, redactor, source.unlisted())
-        shared = shared_by(source, listing.runs, triage.groups) if args.json else {}
+        shared = shared_features(source, listing.runs, triage.groups) if args.json else {}
     if args.json:
         write_bytes(json_lines(triage_value(triage, shared, redactor, next_command=next_command(triage, places))))
     else:
         if triage.entries:
-            write_lines(cause_table(triage, screen_for(aim.places, listing.runs)))
+            write_lines(cause_table(triage, terminal_screen(aim.places, listing.runs)))
         sys.stdout.flush()
         if more := sum(entry.unread for entry in triage.entries):
             complain(

@@ -256,7 +256,7 @@ def _lines(parts: Sequence[tuple[bool, str]]) -> tuple[Line, ...]:
 
 BY_HASH: Final = "input hash and step"
 BY_NODE: Final = "superstep and node"
-BY_AGAIN: Final = "superstep and node, what was run again by node"
+BY_RERUN: Final = "superstep and node, what was run again by node"
 BY_ACTION: Final = "actions in order"
 BY_NAME: Final = "operation, name and arguments"
 
@@ -265,7 +265,7 @@ CELLS: Final = 50_000
 _CHAT: Final = Operation.CHAT
 _NUMBERS: Final = {id(operation): number for number, operation in enumerate(Operation)}
 """Operations as small integers, which hash much faster than enumeration members."""
-WORDS: Final = frozenset({Operation.CHAT, Operation.TURN})
+WORDED_OPERATIONS: Final = frozenset({Operation.CHAT, Operation.TURN})
 """Operations with a model's wording as output, which differs in an imitation."""
 _GRAPH: Final = frozenset({Operation.NODE, Operation.ROUTE})
 
@@ -325,7 +325,7 @@ def _evidence(a: Sequence[Span], b: Sequence[Span]) -> str:
 
 def _actions(spans: Sequence[Span]) -> list[int]:
     """Positions of all spans except model turns."""
-    return [i for i, span in enumerate(spans) if span.operation not in WORDS]
+    return [i for i, span in enumerate(spans) if span.operation not in WORDED_OPERATIONS]
 
 
 def _keys(spans: Sequence[Span], by: str) -> list[Hashable]:
@@ -511,7 +511,7 @@ def _by_node(a: Run, b: Run) -> Alignment:
     if not reruns:
         return Alignment(pairs, BY_NODE, aligned.bounded)
     pairs = [pair for pair in pairs if pair.a not in gone_a and pair.b not in gone_b]
-    return Alignment(pairs, BY_AGAIN, aligned.bounded)
+    return Alignment(pairs, BY_RERUN, aligned.bounded)
 
 
 def _node_keys(run: Run, ids: dict[Hashable, int], overrides: dict[int, Hashable]) -> list[int]:
@@ -589,7 +589,7 @@ def find_reruns(a: Run, b: Run) -> Reruns:
     keys: tuple[dict[int, Hashable], dict[int, Hashable]] = ({}, {})
     copies: tuple[set[int], set[int]] = (set(), set())
     for side, fork, original in ((0, a, b), (1, b, a)):
-        for own, source in _run_again(fork, original).items():
+        for own, source in _rerun_steps(fork, original).items():
             keys[side][own] = keys[1 - side][source] = ("again", side, own)
             copy = fork.index[original.spans[source].id]
             keys[side][copy] = (INHERITED, side, copy)
@@ -597,7 +597,7 @@ def find_reruns(a: Run, b: Run) -> Reruns:
     return Reruns(keys, (frozenset(copies[0]), frozenset(copies[1])))
 
 
-def _run_again(fork: Run, original: Run) -> dict[int, int]:
+def _rerun_steps(fork: Run, original: Run) -> dict[int, int]:
     """``{position in the fork: position in the original}`` of the steps that the fork inherited and ran again.
 
     They match by superstep and node, else by the name of a node that the original ran once or that failed there. The

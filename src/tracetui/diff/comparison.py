@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from tracetui.diff.align import WORDS, Alignment, Pair, align, refine
+from tracetui.diff.align import WORDED_OPERATIONS, Alignment, Pair, align, refine
 from tracetui.diff.noise import NOTES, WORDINGS, Noise
 from tracetui.diff.step import (
     SAME,
@@ -629,7 +629,7 @@ class Comparison:
         """The kind of noise that every difference of a span is (a note, an imitation's wording); else empty."""
         if span.operation is Operation.META and not self.strict:
             return NOTES
-        return WORDINGS if self._imitates and span.operation in WORDS else ""
+        return WORDINGS if self._imitates and span.operation in WORDED_OPERATIONS else ""
 
     def _is_note(self, row: Row) -> bool:
         sides = ((self.a, row.a), (self.b, row.b))

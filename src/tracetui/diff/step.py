@@ -314,7 +314,7 @@ class Header(NamedTuple):
     name: str
 
 
-_WORDS: Final = {id(operation): operation.value for operation in Operation}
+_OPERATION_NAMES: Final = {id(operation): operation.value for operation in Operation}
 """Operations as plain texts: to hash a member of an enumeration takes long."""
 _UNNAMED: Final = (Operation.CHAT, Operation.MESSAGE)
 
@@ -323,7 +323,7 @@ def header_key(span: Span) -> Header:
     """Return the header part of the key of a step."""
     operation = span.operation
     if operation is Operation.EXECUTE_TOOL or not span.is_node:
-        return Header(_WORDS[id(operation)], "" if operation in _UNNAMED else span.name)
+        return Header(_OPERATION_NAMES[id(operation)], "" if operation in _UNNAMED else span.name)
     return Header(Operation.NODE.value, span.name)
 
 
@@ -470,8 +470,12 @@ def _moved_positions(blocks: Sequence[Block], left: Sequence[str], right: Sequen
 def _edits(a: Sequence[Message], b: Sequence[Message], rest_a: list[int], rest_b: list[int]) -> list[tuple[int, int]]:
     """``(position in B, position in A)`` of edited messages, in order, with maximal total similarity."""
     if len(rest_a) * len(rest_b) > _CELLS:
-        return [(j, i) for i, j in zip(rest_a, rest_b, strict=False) if _similarity(_Words(a[i]), _Words(b[j]))]
-    words_a, words_b = [_Words(a[i]) for i in rest_a], [_Words(b[j]) for j in rest_b]
+        return [
+            (j, i)
+            for i, j in zip(rest_a, rest_b, strict=False)
+            if _similarity(_MessageWords(a[i]), _MessageWords(b[j]))
+        ]
+    words_a, words_b = [_MessageWords(a[i]) for i in rest_a], [_MessageWords(b[j]) for j in rest_b]
     best = [[0.0] * (len(rest_b) + 1)]
     for x in words_a:
         above, row = best[-1], [0.0]
@@ -491,7 +495,7 @@ def _edits(a: Sequence[Message], b: Sequence[Message], rest_a: list[int], rest_b
     return pairs
 
 
-class _Words:
+class _MessageWords:
     """A message's role and its first words."""
 
     def __init__(self, message: Message) -> None:
@@ -499,7 +503,7 @@ class _Words:
         self.words = frozenset(_plain(message)[:_HEAD].split())
 
 
-def _similarity(a: _Words, b: _Words) -> float:
+def _similarity(a: _MessageWords, b: _MessageWords) -> float:
     """Similarity from 0 to 1: the share of common words in the shorter message; below a fifth it is 0."""
     if a.role != b.role:
         return 0.0

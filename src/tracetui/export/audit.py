@@ -118,13 +118,13 @@ def _by_rule(audit: Audit) -> Iterator[tuple[Rule, list[Finding]]]:
 
 
 def _rule_row(rule: Rule, findings: Sequence[Finding], redactor: Redactor) -> tuple[Clean, ...]:
-    shown = [finding for finding in findings if not finding.is_folded]
-    done = sum(finding.is_done for finding in shown)
+    unfolded = [finding for finding in findings if not finding.is_folded]
+    done = sum(finding.is_done for finding in unfolded)
     return (
         Clean(rule.name),
         Clean(rule.severity),
         Clean(grouped(done) if done else "·"),
-        Clean(grouped(len(shown) - done) if len(shown) > done else "·"),
+        Clean(grouped(len(unfolded) - done) if len(unfolded) > done else "·"),
         Clean(grouped(len({finding.run for finding in findings}))),
         _targets(findings, redactor),
     )

@@ -9,8 +9,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from tracetui.analysis.diff_words import Changes, DiffWords, Phrase, ignored_words, phrase_steps, rest_lines
-from tracetui.analysis.step_diff import WORDS
+from tracetui.analysis.diff_description import (
+    Changes,
+    DiffDescription,
+    Phrase,
+    ignored_counts,
+    phrase_steps,
+    rest_lines,
+)
+from tracetui.analysis.step_diff import KIND_LABELS
 from tracetui.analysis.values import lookalike_labels, lookalike_note, with_label
 from tracetui.diff.align import Line, text_diff
 from tracetui.diff.comparison import Diff, Divergence, JudgmentPair, Row
@@ -24,7 +31,7 @@ from tracetui.masking import clean, one_line
 from tracetui.model import Criterion, Metric, Run, Span, quote_key
 from tracetui.store.address import span_title, step_number
 from tracetui.text import Clean, cells, cost, duration, grouped, tokens, truncate, truncate_middle
-from tracetui.views.labels import ending_words
+from tracetui.views.labels import ending_texts
 
 DIFF: Final = "tracetui/diff/1"
 REPLAYS: Final = "tracetui/replays/1"
@@ -38,7 +45,7 @@ _LONG: Final = 120
 
 
 def diff_document(
-    diff: Diff, changes: Changes, description: DiffWords, masked: Masked | None = None
+    diff: Diff, changes: Changes, description: DiffDescription, masked: Masked | None = None
 ) -> Iterator[bytes]:
     """The output of ``diff --json``, one row per line; `changes` as recorded (`Comparison.changes`)."""
     head = encode({"schema": DIFF, **_about(diff, description), **_details(diff)})
@@ -60,7 +67,7 @@ def replays_document(pairs: Iterable[dict[str, Any]]) -> Iterator[bytes]:
     yield b"]}\n"
 
 
-def pair_value(diff: Diff, description: DiffWords) -> dict[str, Any]:
+def pair_value(diff: Diff, description: DiffDescription) -> dict[str, Any]:
     """One pair of several: the comparison without its rows."""
     return {**_about(diff, description), "missing": None}
 
@@ -71,7 +78,7 @@ def missing_value(address: str, relation: str, missing: str) -> dict[str, Any]:
     return {"a": None, "b": address, "relation": relation, "same": None, **nothing, "missing": missing}
 
 
-def _about(diff: Diff, description: DiffWords) -> schemas.Pair:
+def _about(diff: Diff, description: DiffDescription) -> schemas.Pair:
     return {
         "a": diff.a.summary.ref.address,
         "b": diff.b.summary.ref.address,
@@ -84,7 +91,7 @@ def _about(diff: Diff, description: DiffWords) -> schemas.Pair:
 
 
 def _phrase_value(phrase: Phrase) -> schemas.Phrase:
-    return {"words": phrase.words, "detail": phrase.detail or None, "rows": phrase.rows}
+    return {"words": phrase.text, "detail": phrase.detail or None, "rows": phrase.rows}
 
 
 def _details(diff: Diff) -> dict[str, Any]:
@@ -141,7 +148,7 @@ def _address(run: Run, span: Span | None) -> str | None:
 # ---- text
 
 
-def diff_lines(diff: Diff, changes: Changes, description: DiffWords) -> Iterator[Clean]:
+def diff_lines(diff: Diff, changes: Changes, description: DiffDescription) -> Iterator[Clean]:
     """The verdict first, then the changes in words, the texts of the first, and every step that differs.
 
     `changes` are those of messages (`Comparison.messages`).
@@ -185,16 +192,16 @@ def _as_call(value: Any) -> Any:
     return value
 
 
-def phrase_lines(diff: Diff, description: DiffWords) -> Iterator[Clean]:
+def phrase_lines(diff: Diff, description: DiffDescription) -> Iterator[Clean]:
     """The changes in words, one per line, with their steps; then the number of those that aren't described."""
     for phrase in description.phrases:
         detail = f": {phrase.detail}" if phrase.detail else ""
         steps = phrase_steps(diff, phrase)
-        yield Clean(f"  {_SIGNS.get(phrase.kind, '≠')} {phrase.words}{detail}{f'  ({steps})' if steps else ''}")
+        yield Clean(f"  {_SIGNS.get(phrase.kind, '≠')} {phrase.text}{detail}{f'  ({steps})' if steps else ''}")
     yield from (Clean(f"  … {line}") for line in rest_lines(description))
 
 
-def pair_line(diff: Diff, description: DiffWords, width: int | None = None) -> Clean:
+def pair_line(diff: Diff, description: DiffDescription, width: int | None = None) -> Clean:
     """One pair in one line: same or different, and the first difference; cut to `width` cells unless None."""
     addresses = clean(diff.b.summary.ref.address), _relation(diff), clean(diff.a.summary.ref.address)
     if diff.first is None or diff.same:
@@ -230,7 +237,7 @@ def _relation(diff: Diff) -> str:
 def summary_line(diff: Diff) -> Clean:
     """Rows by kind, and the deltas of B: ``same 41 · input≠ 1 · Δ tokens −1.9k``."""
     counts = diff.counts
-    parts = [f"{WORDS[kind]} {counts[kind]}" for kind in Kind if counts[kind] or kind is Kind.SAME]
+    parts = [f"{KIND_LABELS[kind]} {counts[kind]}" for kind in Kind if counts[kind] or kind is Kind.SAME]
     deltas = diff.deltas
     if deltas.tokens is not None:
         parts.append(f"Δ tokens {_signed(deltas.tokens, tokens)}")
@@ -250,14 +257,14 @@ def run_lines(diff: Diff) -> Iterator[Clean]:
     """Both runs with their statuses."""
     for letter, run in (("A", diff.a), ("B", diff.b)):
         summary = run.summary
-        facts = [one_line(summary.name, 60), *ending_words(summary, time.time())]
+        facts = [one_line(summary.name, 60), *ending_texts(summary, time.time())]
         facts += [duration(summary.duration_ms)] if summary.duration_ms is not None else []
         facts += [Clean(f"{one_line(diff.relation, 20)} of A")] if letter == "B" and diff.relation else []
         facts += [Clean(f"counts in {clean(summary.counts_in)}")] if summary.counts_in else []
         yield Clean(f"{letter}  {clean(summary.ref.address)}  {' · '.join(facts)}")
 
 
-def heading(diff: Diff, description: DiffWords) -> Clean:
+def heading(diff: Diff, description: DiffDescription) -> Clean:
     """The verdict in a few words, for a title."""
     if diff.same or diff.first is None:
         return Clean("A vs B: no differences")
@@ -265,7 +272,7 @@ def heading(diff: Diff, description: DiffWords) -> Clean:
     return Clean(f"A vs B: {change} at {_location(diff, diff.rows[diff.first.row])}")
 
 
-def verdict_lines(diff: Diff, description: DiffWords) -> Iterator[Clean]:
+def verdict_lines(diff: Diff, description: DiffDescription) -> Iterator[Clean]:
     """The verdict: no differences, or the first one."""
     if diff.first is None:
         yield Clean("No differences.")
@@ -294,7 +301,7 @@ def _location(diff: Diff, row: Row) -> Clean:
 
 def _path_label(first: Divergence) -> Clean:
     path = f" {one_line(first.path, 200)}" if first.path else ""
-    return Clean(f"{WORDS[first.kind]}{path}")
+    return Clean(f"{KIND_LABELS[first.kind]}{path}")
 
 
 def aside_lines(diff: Diff) -> Iterator[Clean]:
@@ -305,7 +312,7 @@ def aside_lines(diff: Diff) -> Iterator[Clean]:
             yield Clean(f"{one_line(fact.name, 40)}: A {left} · B {right}")
     yield from map(_judgment_line, diff.judgments)
     if diff.ignored:
-        kinds = " · ".join(ignored_words(diff))
+        kinds = " · ".join(ignored_counts(diff))
         yield Clean(f"ignored: {kinds} (--strict reports them)")
     for row in diff.rows:
         for flag in row.flags:
@@ -327,7 +334,7 @@ def _fact_value(value: Any) -> Clean:
     return Clean("—") if value is None else one_line(str(value), 80)
 
 
-def step_lines(diff: Diff, changes: Changes, description: DiffWords) -> Iterator[Clean]:
+def step_lines(diff: Diff, changes: Changes, description: DiffDescription) -> Iterator[Clean]:
     """Every row that differs; runs of equal rows are counted."""
     yield Clean(f"Steps (aligned by {diff.by}):")
     same = 0
@@ -347,7 +354,7 @@ def step_lines(diff: Diff, changes: Changes, description: DiffWords) -> Iterator
 
 
 def _row_line(diff: Diff, row: Row, change: Clean, *, first: bool) -> Clean:
-    parts = [change or WORDS[row.kind]]
+    parts = [change or KIND_LABELS[row.kind]]
     if row.downstream and row.path and not change:
         parts.append(one_line(row.path, 120))
     alone = (diff.span_a(row) or diff.span_b(row)) if row.a is None or row.b is None else None
@@ -449,7 +456,7 @@ _STYLED_SIGNS: Final = {
 }
 
 
-def diff_tree(diff: Diff, changes: Changes, description: DiffWords) -> Tree:
+def diff_tree(diff: Diff, changes: Changes, description: DiffDescription) -> Tree:
     """Every row of a comparison, up to `MAX_ROWS` differing ones."""
     return Tree(_rows(diff, changes, description), timed=False, counted=False)
 
@@ -459,13 +466,13 @@ def row_anchor(index: int) -> str:
     return f"row-{index + 1}"
 
 
-def _rows(diff: Diff, changes: Changes, description: DiffWords) -> Iterator[Step | Clean]:
-    position, shown, same = 0, 0, list[int]()
+def _rows(diff: Diff, changes: Changes, description: DiffDescription) -> Iterator[Step | Clean]:
+    position, row_count, same = 0, 0, list[int]()
     for index, row in enumerate(diff.rows):
         if row.kind is Kind.SAME:
             same.append(index)
             continue
-        if shown == MAX_ROWS:
+        if row_count == MAX_ROWS:
             more = sum(later.kind is not Kind.SAME for later in diff.rows[index:])
             yield Clean(f"… {grouped(more)} more differing steps, not listed …")
             return
@@ -474,7 +481,7 @@ def _rows(diff: Diff, changes: Changes, description: DiffWords) -> Iterator[Step
         same = []
         yield _row(diff, index, changes, description.of_row(index), position)
         position += 1
-        shown += 1
+        row_count += 1
     yield from _equal_steps(diff, same, position)
 
 
@@ -502,7 +509,7 @@ def _row(diff: Diff, index: int, changes: Changes, described: Clean, position: i
     if len(listed) > MAX_CHANGES:
         sections.append(Section(Clean(f"… {grouped(len(listed) - MAX_CHANGES)} more changes, not listed …"), ()))
     alone = (diff.span_a(row) or diff.span_b(row)) if row.a is None or row.b is None else None
-    parts = [described] if described else [WORDS[row.kind], *([one_line(row.path, 120)] if row.path else [])]
+    parts = [described] if described else [KIND_LABELS[row.kind], *([one_line(row.path, 120)] if row.path else [])]
     parts += [one_line(alone.preview, 120)] if alone is not None and alone.preview else []
     return Step(
         position,

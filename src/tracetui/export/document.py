@@ -18,7 +18,7 @@ from secrets import token_hex
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from tracetui.analysis.context_feed import ledger_of
-from tracetui.analysis.diff_words import Changes, DiffWords, describe
+from tracetui.analysis.diff_description import Changes, DiffDescription, describe
 from tracetui.analysis.links import links_of
 from tracetui.analysis.navigation import errors, is_session
 from tracetui.analysis.tasks import Matrix
@@ -60,7 +60,7 @@ from tracetui.text import Clean, exact, grouped, tokens
 from tracetui.views.context import sentences, share_label, usd_label
 from tracetui.views.context_page import bands_of, content_rows, panel_title
 from tracetui.views.labels import run_sign
-from tracetui.views.links import link_words, other_steps, step_words
+from tracetui.views.links import link_text, other_steps, step_text
 
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _MODE: Final = 0o600
@@ -247,14 +247,14 @@ def _step_links(run: Run, *, as_text: bool = False) -> Iterator[Block]:
     names = anchors(run)
 
     def leads(span_id: str) -> Link | Clean:
-        label = step_words(run, span_id)
+        label = step_text(run, span_id)
         return label if as_text else Link(label, names[run.index[span_id]])
 
     yield Heading(2, Clean("Links"), "" if as_text else "links")
     rows = []
     for link in links[:MOST_LINKS]:
         others = other_steps(link, link.source.span)
-        rows.append((leads(link.source.span), link_words(run, link), leads(others[0]) if others else Clean("")))
+        rows.append((leads(link.source.span), link_text(run, link), leads(others[0]) if others else Clean("")))
     yield Table(("step", "link", "to"), rows)
     yield from _more_note(len(links) - MOST_LINKS, "links (`tracetui show` prints them)")
 
@@ -272,11 +272,11 @@ def run_report(run: Run, *, full: bool = False, redactor: Redactor | None = None
     yield from effects_blocks(run)
     yield from _context(run, redactor)
     failed = [run.index[span_id] for span_id in errors(run)]
-    shown = range(len(run.spans)) if full else failed[:MOST_FAILURES]
+    positions = range(len(run.spans)) if full else failed[:MOST_FAILURES]
     yield from _step_links(run, as_text=True)
-    if shown:
+    if positions:
         yield Heading(2, Clean("Steps" if full else "Failures"))
-    for position in shown:
+    for position in positions:
         yield from _step(run, position, most=None if full else MOST_LINES)
     if not full:
         yield from _more_note(len(failed) - MOST_FAILURES, "failed steps (export with --full)")
@@ -288,7 +288,7 @@ def _more_note(number: int, noun: str) -> Iterator[Block]:
 
 
 def diff_report(
-    diff: Diff, changes: Changes, description: DiffWords, *, links: Links = (), as_tree: bool = False
+    diff: Diff, changes: Changes, description: DiffDescription, *, links: Links = (), as_tree: bool = False
 ) -> Iterator[Block]:
     """A comparison: the first difference, the changes in words, and every step that differs, in a page as a tree."""
     yield Heading(1, differences.heading(diff, description))
@@ -364,7 +364,7 @@ def form_among(path: str, forms: Sequence[_F]) -> _F:
     raise UsageError(f"{path}: name a file that ends in {', '.join(most)} or {last}")
 
 
-def redactor_for(*, compared: bool = False) -> Redactor:
+def new_redactor(*, compared: bool = False) -> Redactor:
     """A redactor for a document. In a comparison, different secrets get different masks."""
     return Redactor(compared=compared)
 
@@ -373,17 +373,17 @@ def export_run(
     run: Run, form: Form, redactor: Redactor | None, *, full: bool = False, links: Links = ()
 ) -> Iterator[bytes]:
     """Export one run. JSON always contains every step; the other formats with `full`."""
-    shown = run if redactor is None else masked(run, redactor)
+    masked_run = run if redactor is None else masked(run, redactor)
     if form == "json":
-        return run_document(shown, None, masked=_counts(redactor))
-    if form == "html" and is_session(shown):
-        return _session_page(shown, redactor, full=full, links=links)
+        return run_document(masked_run, None, masked=_counts(redactor))
+    if form == "html" and is_session(masked_run):
+        return _session_page(masked_run, redactor, full=full, links=links)
     blocks = (
-        run_page(shown, full=full, links=links, redactor=redactor)
+        run_page(masked_run, full=full, links=links, redactor=redactor)
         if form == "html"
-        else run_report(shown, full=full, redactor=redactor)
+        else run_report(masked_run, full=full, redactor=redactor)
     )
-    return page_of(blocks, form, redactor, title(shown))
+    return page_of(blocks, form, redactor, title(masked_run))
 
 
 def _session_page(run: Run, redactor: Redactor | None, *, full: bool, links: Links) -> Iterator[bytes]:

@@ -63,8 +63,8 @@ def files_lines(
     report: FilesReport, width: int | None, redactor: Redactor, writers: Mapping[RunRef, Clean]
 ) -> Iterator[Clean]:
     """A line per file; those in temporary folders are left out."""
-    shown = [pair for pair in report.files if not is_temporary(pair[0].path)]
-    rows = [_row(report.name(history), history, state, redactor, writers) for history, state in shown]
+    permanent = [pair for pair in report.files if not is_temporary(pair[0].path)]
+    rows = [_row(report.name(history), history, state, redactor, writers) for history, state in permanent]
     return TextTable(_COLUMNS, rows).lines(width) if rows else iter(())
 
 

@@ -42,7 +42,7 @@ _TASK_COLUMNS: Final = (
     Column("FIRST DIFFERENCE", least=8),
     Column("TASK", least=24),
 )
-_SHOWN: Final[dict[str, tuple[str, Callable[[float], Clean]]]] = {
+_METRICS: Final[dict[str, tuple[str, Callable[[float], Clean]]]] = {
     "tokens": ("tokens", lambda value: tokens(round(value))),
     "cost_usd": ("cost", cost),
     "duration_ms": ("time", duration),
@@ -119,10 +119,10 @@ def metric_rows(gate: Gate) -> list[Sequence[Clean]]:
 
 
 def _metric(name: str, test: MetricTest) -> list[Clean]:
-    title, shown = _SHOWN[name]
+    title, format_value = _METRICS[name]
     sign = "+" if test.difference >= 0 else "-"
-    change = Clean(f"{sign}{shown(abs(test.difference))}")
-    return [Clean(title), shown(test.base), shown(test.candidate), change, _p(test.adjusted_p)]
+    change = Clean(f"{sign}{format_value(abs(test.difference))}")
+    return [Clean(title), format_value(test.base), format_value(test.candidate), change, _p(test.adjusted_p)]
 
 
 def _p(p: float) -> Clean:

@@ -307,10 +307,10 @@ Block: TypeAlias = Heading | Prose | Facts | Table | Code | Tree
 def masked_note(redactor: Redactor | None) -> Iterator[Block]:
     """The redaction section, which ends every document."""
     yield Heading(2, Clean("Redaction"))
-    yield Prose(masked_words(redactor))
+    yield Prose(masked_sentence(redactor))
 
 
-def masked_words(redactor: Redactor | None) -> Clean:
+def masked_sentence(redactor: Redactor | None) -> Clean:
     """The number of masked values, as a sentence."""
     if redactor is None:
         return Clean("Not redacted: this document may contain secrets.")
@@ -577,12 +577,12 @@ def ended(span: Span) -> Clean:
 
 def _steps(run: Run, chart: Chart, *, full: bool, contents: bool) -> Iterator[Step | Clean]:
     failed = [run.index[span_id] for span_id in errors(run)]
-    shown = range(len(run.spans)) if full else _selected(len(run.spans), failed)
+    positions = range(len(run.spans)) if full else _selected(len(run.spans), failed)
     allowance = _Allowance(set(failed[:MAX_FAILED]), limited=not full)
     names, folds = anchors(run), initial_folds(run)
     first = _first_error(run, failed)
     before = -1
-    for position in shown:
+    for position in positions:
         if position > before + 1:
             yield _gap(position - before - 1)
         before = position
@@ -730,11 +730,11 @@ def _messages_or_value(title: Clean, messages: tuple[Message, ...], value: objec
 
 
 def _cut_sections(sections: Sequence[Section]) -> list[Section]:
-    shown = [section._replace(lines=cut_lines(section.lines)) for section in sections[:MAX_SECTIONS]]
+    parts = [section._replace(lines=cut_lines(section.lines)) for section in sections[:MAX_SECTIONS]]
     if len(sections) > MAX_SECTIONS:
         more = grouped(len(sections) - MAX_SECTIONS)
-        shown.append(Section(Clean(f"… {more} more parts (export with --full) …"), ()))
-    return shown
+        parts.append(Section(Clean(f"… {more} more parts (export with --full) …"), ()))
+    return parts
 
 
 def cut_lines(lines: Sequence[Clean]) -> Sequence[Clean]:

@@ -21,8 +21,8 @@ from tracetui.export.document import (
     export_tasks,
     export_triage,
     file_name,
+    new_redactor,
     page_of,
-    redactor_for,
 )
 from tracetui.export.page import Block, Cell, Facts, Heading, Link, Pages, Prose, Styled, Table
 from tracetui.export.triage import Shared, Triage
@@ -32,7 +32,7 @@ from tracetui.model.masked import masked_summary
 from tracetui.redact import Redactor
 from tracetui.store.relations import Pair, pairs_of
 from tracetui.text import Clean, duration, exact, grouped, quantity, size, tokens
-from tracetui.views.labels import cost_text, ending_words, run_label, run_sign, score_cell, start_label
+from tracetui.views.labels import cost_text, ending_texts, run_label, run_sign, score_cell, start_label
 from tracetui.views.timeline.chart import tokens_of
 
 MAX_PAGES: Final = 500
@@ -78,7 +78,7 @@ class Site:
         self._runs = _names(planned)
         pairs = [pair for pair in pairs_of(content.runs) if pair.original and self._has_pages(pair)]
         self._pairs = pairs[:MAX_DIFFS]
-        self._left_diffs = len(pairs) - len(self._pairs)
+        self._omitted_diffs = len(pairs) - len(self._pairs)
         self._causes = {ref: entry.group.id for entry in content.triage.entries for ref in entry.group.runs}
 
     def pages(self) -> Iterator[Page]:
@@ -101,7 +101,7 @@ class Site:
         yield self._counted("index.html", page_of(blocks, "html", redactor, f"Traces of {content.place}"))
 
     def _redactor(self, *, compared: bool = False) -> Redactor | None:
-        return redactor_for(compared=compared) if self._content.redactor is not None else None
+        return new_redactor(compared=compared) if self._content.redactor is not None else None
 
     def _has_pages(self, pair: Pair) -> bool:
         return pair.replay.ref in self._runs and pair.original is not None and pair.original.ref in self._runs
@@ -128,15 +128,15 @@ class Site:
 
     def _stub(self, run: RunSummary, reason: str) -> Iterator[bytes]:
         redactor = self._redactor()
-        shown = run if redactor is None else masked_summary(run, redactor)
+        masked_run = run if redactor is None else masked_summary(run, redactor)
         masked_reason = reason if redactor is None else redactor.header(reason)
         blocks: list[Block] = [
-            Heading(1, run_label(shown)),
+            Heading(1, run_label(masked_run)),
             Facts(self._home()),
             Prose(one_line(masked_reason)),
             Prose(_address(run)),
         ]
-        return page_of(blocks, "html", redactor, run_label(shown))
+        return page_of(blocks, "html", redactor, run_label(masked_run))
 
     def _run(self, run: RunSummary) -> Iterator[bytes]:
         return export_run(self._read(run.ref), "html", self._redactor(), links=list(self._links(run.ref)))
@@ -175,7 +175,7 @@ class Site:
         if content.matrix.tasks:
             links.append(Link(Clean(f"tasks: {grouped(len(content.matrix.tasks))}"), "", "tasks.html"))
         diffs = [
-            Link(one_line(f"{run_label(self._shown(pair.replay, redactor))} {pair.replay.id}: {pair.relation}", 120),
+            Link(one_line(f"{run_label(self._masked(pair.replay, redactor))} {pair.replay.id}: {pair.relation}", 120),
                  "", f"diffs/{self._runs[pair.replay.ref]}")
             for pair in self._pairs
         ]  # fmt: skip
@@ -192,24 +192,24 @@ class Site:
             yield f"{grouped(len(self._runs))} of {grouped(runs)} runs have pages (limit), failed runs first."
         if runs > MAX_LISTED:
             yield f"The {grouped(MAX_LISTED)} newest of {grouped(runs)} runs are listed."
-        if self._left_diffs:
-            yield f"{grouped(self._left_diffs)} diffs were left out (limit: {MAX_DIFFS})."
+        if self._omitted_diffs:
+            yield f"{grouped(self._omitted_diffs)} diffs were left out (limit: {MAX_DIFFS})."
         if self._left_out:
             yield f"{grouped(self._left_out)} pages were left out: the site has reached its limit of {size(MAX_BYTES)}."
 
-    def _shown(self, run: RunSummary, redactor: Redactor | None) -> RunSummary:
+    def _masked(self, run: RunSummary, redactor: Redactor | None) -> RunSummary:
         return run if redactor is None else masked_summary(run, redactor)
 
     def _row(self, run: RunSummary, pages: Pages, redactor: Redactor | None) -> Sequence[Cell]:
-        shown = self._shown(run, redactor)
-        name, used = run_label(shown), tokens_of(run.usage)
-        error = shown.first_error
-        result = error.text if run.failed and error is not None else shown.result or shown.prompt
+        masked_run = self._masked(run, redactor)
+        name, used = run_label(masked_run), tokens_of(run.usage)
+        error = masked_run.first_error
+        result = error.text if run.failed and error is not None else masked_run.result or masked_run.prompt
         cause, (sign, style) = self._causes.get(run.ref), run_sign(run, run.status)
         return (
             Link(name, "", pages[run.ref]) if run.ref in pages else name,
-            Styled(Clean(f"{sign} {' · '.join(ending_words(run, time.time()))}"), style),
-            score_cell(shown) if run.scores else Clean(""),
+            Styled(Clean(f"{sign} {' · '.join(ending_texts(run, time.time()))}"), style),
+            score_cell(masked_run) if run.scores else Clean(""),
             one_line(result, 120),
             Clean("") if run.duration_ms is None else duration(run.duration_ms),
             Clean("") if run.steps is None else grouped(run.steps),

@@ -62,21 +62,21 @@ def curl(span: Span, body: Body, redactor: Redactor | None) -> str | None:
 
 def fixture(run: Run, position: int, redactor: Redactor | None) -> str:
     """A step with its body as indented JSON."""
-    shown = run if redactor is None else masked(run, redactor)
-    return _indented(encode(span_document(shown, position)))
+    masked_run = run if redactor is None else masked(run, redactor)
+    return _indented(encode(span_document(masked_run, position)))
 
 
 def pytest_stub(run: Run, position: int, redactor: Redactor | None) -> str:
     """A pytest test with the recorded step, which compares its output."""
-    shown = run if redactor is None else masked(run, redactor)
-    span = shown.spans[position]
+    masked_run = run if redactor is None else masked(run, redactor)
+    span = masked_run.spans[position]
     name = "_".join(filter(None, _WORD.split(span.name.lower())))[:40] or "step"
-    step = step_number(shown, span)
+    step = step_number(masked_run, span)
     number = f"_step_{step}" if step is not None and step >= 0 else ""
     source = ascii(f"{run.summary.ref.address}/{span.id}")
     return (
         "import json\n\n"
-        f"STEP = json.loads(\n    {encode(span_document(shown, position)).decode()!a}\n)\n"
+        f"STEP = json.loads(\n    {encode(span_document(masked_run, position)).decode()!a}\n)\n"
         f"FROM = {source}\n\n\n"
         f"def test_{name}{number}():\n"
         '    given, expected = STEP["input"], STEP["output"]\n'

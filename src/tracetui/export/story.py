@@ -32,7 +32,7 @@ from tracetui.export.page import (
     anchors,
     block_html,
     cut_lines,
-    masked_words,
+    masked_sentence,
 )
 from tracetui.export.text import title, value_lines
 from tracetui.masking import clean, clean_lines, one_line
@@ -41,7 +41,7 @@ from tracetui.model.span import text_of
 from tracetui.redact import Redactor
 from tracetui.text import Clean, cost, duration, exact, grouped, quantity, tokens
 from tracetui.views.glyphs import UNICODE
-from tracetui.views.labels import clock, ending_words, errors_inside, run_sign, short_model
+from tracetui.views.labels import clock, ending_texts, errors_inside, run_sign, short_model
 from tracetui.views.rows import Piece
 from tracetui.views.timeline.chart import tokens_of
 from tracetui.views.timeline.story import Entry, StoryRows, turn_label
@@ -86,7 +86,7 @@ def story_page(
     yield "</details>\n"
     steps = f"{quantity(len(run.spans), 'record')}, all shown or folded" if not page.left_out else page.left_out
     yield (
-        f"<footer>Made by tracetui from {steps}. {escape(masked_words(redactor))} ~ marks estimates. "
+        f"<footer>Made by tracetui from {steps}. {escape(masked_sentence(redactor))} ~ marks estimates. "
         "This page has no script and loads nothing.</footer>\n</body></html>\n"
     )
 
@@ -98,7 +98,7 @@ def story_blocks(run: Run, *, full: bool = False) -> Iterator[Block]:
     page = _Page(run, rows, full=full, room=None if full else _LINE)
     lines: list[Clean] = []
     before = None
-    for entry in page.shown:
+    for entry in page.listed:
         if entry.what != "turn" or entry.depth:
             lines.append(page.text(entry))
             continue
@@ -147,7 +147,7 @@ def _summary(run: Run, rows: StoryRows, effects: RunEffects, links: Sequence[Lin
         f'<span class="m">{escape(exact(summary.id, 80))}</span>{f" · {began}" if began else ""}{link_html}</p>\n'
         f"<h1>{escape(heading)}</h1>\n"
     )
-    first, *more = ending_words(summary, time.time())
+    first, *more = ending_texts(summary, time.time())
     lead = [f'<span class="{_class(style)}">{escape(sign)} {escape(first)}</span>', *map(escape, more)]
     if summary.failed and summary.first_error is not None:
         lead.append(escape(one_line(summary.first_error.text, 200)))
@@ -203,7 +203,7 @@ class _Page:
         """How many contents were left out, in words; empty: none."""
 
     @property
-    def shown(self) -> Iterator[Entry]:
+    def listed(self) -> Iterator[Entry]:
         """The rows within the limits; counts the others."""
         entries = self._rows.entries
         limited = not self._full and len(entries) > _MAX_HEAD + _MAX_TAIL
@@ -243,7 +243,7 @@ class _Page:
         """All turns with their rows."""
         before = None
         open_lanes: list[int] = []
-        for entry in self.shown:
+        for entry in self.listed:
             while open_lanes and open_lanes[-1] >= entry.depth:
                 open_lanes.pop()
                 yield "</div></details>\n"
@@ -355,7 +355,7 @@ class _Page:
         span = self._run.spans[entry.position]
         indent = "  " * min(max(0, entry.depth - 1), MAX_NESTED)
         if entry.what == "records":
-            return Clean(f"{'':8}{indent}· {_record_words(entry)}")
+            return Clean(f"{'':8}{indent}· {_record_text(entry)}")
         body = self._body(span) if entry.what == "span" and span.operation is Operation.EXECUTE_TOOL else None
         pieces = self._pieces(entry, action_of(span, body) if body is not None else None)
         return Clean(f"{self._time(entry):>6}  {indent}{''.join(piece.text for piece in pieces)}".rstrip())
@@ -365,7 +365,7 @@ class _Page:
         lines = "<br>".join(map(escape, names[:_MAX_PROMPTS])) + ("<br>…" if len(names) > _MAX_PROMPTS else "")
         yield (
             f'<details {self._id(entry)}><summary><span class="g dim">·</span><span class="fold dim">'
-            f'{_record_words(entry)}</span><span class="t"></span></summary>'
+            f'{_record_text(entry)}</span><span class="t"></span></summary>'
             f'<div class="in sec">{lines}</div></details>\n'
         )
 
@@ -416,7 +416,7 @@ class _Page:
         return lines if self._full else cut_lines(lines)
 
 
-def _record_words(entry: Entry) -> str:
+def _record_text(entry: Entry) -> str:
     """``2 hooks and 1 record of the program``."""
     hooks, others = entry.hooks, len(entry.records) - entry.hooks
     counts: list[str] = [quantity(hooks, "hook")] if hooks else []

@@ -13,7 +13,7 @@ from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.store.facts import OutcomeCounts
 from tracetui.store.relations import counted, split_traces
 from tracetui.text import Clean, age, cells, count, duration, exact, pad, quantity, truncate, truncate_middle
-from tracetui.views.labels import ending_words, run_label, score_cell, start_label, tokens_label
+from tracetui.views.labels import ending_texts, run_label, score_cell, start_label, tokens_label
 from tracetui.views.list.result import result_phrase
 
 _GAP: Final = 2
@@ -52,13 +52,13 @@ class TextTable:
 
     def lines(self, width: int | None = None) -> Iterator[Clean]:
         """The lines, none wider than `width`; None: natural width, nothing truncated."""
-        shown = [*range(len(self._columns))]
+        visible = [*range(len(self._columns))]
         sizes = self._needed
         if width is not None:
-            shown = self._visible(width)
-            sizes = self._shared(shown, width)
+            visible = self._visible(width)
+            sizes = self._shared(visible, width)
         for row in self._rows:
-            line = (self._cell(i, row[i], sizes[i], cut=width is not None) for i in shown)
+            line = (self._cell(i, row[i], sizes[i], cut=width is not None) for i in visible)
             yield Clean((" " * _GAP).join(line).rstrip())
 
     def _cell(self, i: int, text: Clean, size: int, *, cut: bool) -> Clean:
@@ -69,27 +69,27 @@ class TextTable:
 
     def _visible(self, width: int) -> list[int]:
         """The columns that fit when all are truncated to their minimum."""
-        shown = [*range(len(self._columns))]
-        for i in sorted((i for i in shown if self._columns[i].leaves), key=lambda i: self._columns[i].leaves):
-            if sum(map(self._least_width, shown)) + _GAP * (len(shown) - 1) <= width:
+        visible = [*range(len(self._columns))]
+        for i in sorted((i for i in visible if self._columns[i].leaves), key=lambda i: self._columns[i].leaves):
+            if sum(map(self._least_width, visible)) + _GAP * (len(visible) - 1) <= width:
                 break
-            shown.remove(i)
-        return shown
+            visible.remove(i)
+        return visible
 
     def _least_width(self, i: int) -> int:
         return min(self._needed[i], self._columns[i].least or self._needed[i])
 
-    def _shared(self, shown: Sequence[int], width: int) -> list[int]:
+    def _shared(self, visible: Sequence[int], width: int) -> list[int]:
         """The width of each column: truncatable ones share the remaining space, up to their natural width."""
         sizes = list(map(self._least_width, range(len(self._columns))))
-        remaining = width - _GAP * (len(shown) - 1) - sum(sizes[i] for i in shown)
-        wanting = [i for i in shown if self._needed[i] > sizes[i]]
+        remaining = width - _GAP * (len(visible) - 1) - sum(sizes[i] for i in visible)
+        wanting = [i for i in visible if self._needed[i] > sizes[i]]
         while remaining > 0 and wanting:
-            smallest = min(wanting, key=lambda i: sizes[i] / (2 if i == shown[-1] else 1))
+            smallest = min(wanting, key=lambda i: sizes[i] / (2 if i == visible[-1] else 1))
             sizes[smallest] += 1
             remaining -= 1
             wanting = [i for i in wanting if self._needed[i] > sizes[i]]
-        sizes[shown[-1]] = max(0, sizes[shown[-1]] + min(remaining, 0))
+        sizes[visible[-1]] = max(0, sizes[visible[-1]] + min(remaining, 0))
         return sizes
 
 
@@ -210,7 +210,7 @@ def _narrow_problem(problem: Problem, screen: Screen) -> Clean:
 
 def _run_cells(run: RunSummary, notes: Mapping[RunRef, str], now: float) -> tuple[Clean, ...]:
     return (
-        Clean(" · ".join(ending_words(run, now))),
+        Clean(" · ".join(ending_texts(run, now))),
         score_cell(run),
         started(run),
         duration(run.duration_ms),

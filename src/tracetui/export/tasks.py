@@ -79,12 +79,14 @@ def _group_cell(counts: Counts | None) -> Clean:
 def sentences(matrix: Matrix, unreadable: int = 0) -> Iterator[str]:
     """The rates of all tasks, then one sentence about each kind of trial that does not count."""
     counts, rates = matrix.rates.counts, matrix.rates
-    hats = [f"pass^{k} {percent(value)} ({quantity(rates.pass_hat_tasks[k], 'task')})" for k, value in _shown(rates)]
+    hats = [
+        f"pass^{k} {percent(value)} ({quantity(rates.pass_hat_tasks[k], 'task')})" for k, value in _pass_hats(rates)
+    ]
     yield " · ".join([f"{quantity(len(matrix.tasks), 'task')}, {quantity(counts.runs, 'trial')}", *hats])
     yield from filter(None, (*notes(matrix, unreadable), chance_note(matrix.tasks)))
 
 
-def _shown(rates: Rates) -> list[tuple[int, float]]:
+def _pass_hats(rates: Rates) -> list[tuple[int, float]]:
     return [(k, value) for k, value in rates.pass_hat.items() if k <= _K]
 
 
@@ -198,12 +200,12 @@ def tasks_report(
     yield Heading(1, exact(f"Tasks of {place}", 300))
     for sentence in sentences(matrix):
         yield Prose(clean(sentence))
-    shown = matrix.tasks[:MAX_TASKS]
+    tasks = matrix.tasks[:MAX_TASKS]
     numbers = frozenset(range(1, len(_HEADING)))
-    yield Table(_HEADING, [_row(task, f"task-{at}", redactor) for at, task in enumerate(shown, 1)], numbers)
-    if len(matrix.tasks) > len(shown):
-        yield Prose(Clean(f"… and {grouped(len(matrix.tasks) - len(shown))} more tasks, not listed"))
-    for at, task in enumerate(shown, 1):
+    yield Table(_HEADING, [_row(task, f"task-{at}", redactor) for at, task in enumerate(tasks, 1)], numbers)
+    if len(matrix.tasks) > len(tasks):
+        yield Prose(Clean(f"… and {grouped(len(matrix.tasks) - len(tasks))} more tasks, not listed"))
+    for at, task in enumerate(tasks, 1):
         yield Heading(2, _name(task, redactor), f"task-{at}")
         yield Facts([("task from", [clean(task.source)])])
         yield Table(_TRIALS, [_trial(trial, redactor, pages) for trial in task.trials[:MAX_TRIALS]], frozenset({3}))

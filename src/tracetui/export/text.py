@@ -299,8 +299,8 @@ def _values(run: Run) -> Iterator[Fact]:
     body, cause = run.body, run.summary.first_error
     for name in ("system_prompt", "input", "output", "error", "tags", "attributes"):
         value: Any = run.summary.tags if name == "tags" else getattr(body, name)
-        shown = name == "error" and cause is not None and value is not None and value.message == cause.message
-        if not shown and value not in (None, (), {}, ""):
+        is_cause = name == "error" and cause is not None and value is not None and value.message == cause.message
+        if not is_cause and value not in (None, (), {}, ""):
             yield Fact(name.replace("_prompt", ""), [short(value)])
 
 

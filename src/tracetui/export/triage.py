@@ -151,12 +151,12 @@ def _entry_of(group: Group, runs: Sequence[RunSummary], verdicts: CauseVerdicts,
         ]
         judgment = redactor.value(judgment)
         group = replace(group, agents=tuple(map(hide, group.agents)))
-    shown = attrgetter("exact") if redactor is None else redactor.excerpt
+    mask = attrgetter("exact") if redactor is None else redactor.excerpt
     variants = [
-        {"text": shown(variant.text), "count": variant.count, "example": variant.example.address}
+        {"text": mask(variant.text), "count": variant.count, "example": variant.example.address}
         for variant in variants_of(runs)
     ]
-    return Entry(group, shown(group.title), judgment, members, tasks, variants, splits_of(runs), is_new)
+    return Entry(group, mask(group.title), judgment, members, tasks, variants, splits_of(runs), is_new)
 
 
 def next_command(triage: Triage, places: Sequence[str]) -> str:
@@ -237,10 +237,10 @@ def _entry(entry: Entry, shared: Contrast | None, redactor: Redactor | None, pag
         yield Table(("task", "passed", "verdict", "reason"), [_task(task, own) for task, own in entry.tasks])
     if shared is not None:
         yield from _shared(shared, redactor)
-    shown = entry.runs[:MAX_RUNS]
-    yield Table(("run", "started", "verdict", "note"), [_run(run, judgment, pages) for run, judgment in shown])
-    if len(entry.runs) > len(shown):
-        yield Prose(Clean(f"… and {len(entry.runs) - len(shown)} more"))
+    runs = entry.runs[:MAX_RUNS]
+    yield Table(("run", "started", "verdict", "note"), [_run(run, judgment, pages) for run, judgment in runs])
+    if len(entry.runs) > len(runs):
+        yield Prose(Clean(f"… and {len(entry.runs) - len(runs)} more"))
 
 
 def _task(task: Task, judgment: Judgement) -> Sequence[Clean]:

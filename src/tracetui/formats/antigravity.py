@@ -310,10 +310,10 @@ def _message(record: dict[str, Any], raw: bytes) -> Body:
     calls = sequence(record.get("tool_calls")) if is_reply else []
     whole = all(isinstance(call, dict) and call.keys() <= {"name", "args"} for call in calls)
     parts += [call_part(mapping(call) | {"args": arguments_of(mapping(call).get("args"))}) for call in calls]
-    shown = {name for name, value in (("content", content), ("thinking", thinking)) if isinstance(value, str)}
-    shown |= {"tool_calls"} if calls and whole else set()
+    message_fields = {name for name, value in (("content", content), ("thinking", thinking)) if isinstance(value, str)}
+    message_fields |= {"tool_calls"} if calls and whole else set()
     message = Message("assistant" if is_reply else "user", tuple(parts))
-    return message_body(message, without(record, *shown), raw, is_output=is_reply)
+    return message_body(message, without(record, *message_fields), raw, is_output=is_reply)
 
 
 def _call(records: list[dict[str, Any]], block: int, raw: bytes) -> Body:

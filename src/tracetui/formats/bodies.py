@@ -283,10 +283,10 @@ def part_of(block: Any, *, call: str, arguments: str) -> tuple[Part, dict[str, A
 
 def message_body(message: Message, attributes: dict[str, Any], raw: bytes, *, is_output: bool) -> Body:
     """The body of a row that is one message, as the input or the output of the model."""
-    shown = "\n".join(part.text for part in message.parts if isinstance(part, Text)) or None
+    text = "\n".join(part.text for part in message.parts if isinstance(part, Text)) or None
     if is_output:
-        return Body(output=shown, output_messages=(message,), attributes=attributes, raw=raw)
-    return Body(input=shown, input_messages=(message,), attributes=attributes, raw=raw)
+        return Body(output=text, output_messages=(message,), attributes=attributes, raw=raw)
+    return Body(input=text, input_messages=(message,), attributes=attributes, raw=raw)
 
 
 def call_part(call: Any) -> ToolCall:

@@ -139,7 +139,7 @@ class BranchedConversation(Conversation):
         """Show all later records as live."""
         self._has_branches = False
 
-    def path_to(self, ident: str) -> Path:
+    def path_of_record(self, ident: str) -> Path:
         """The way to a record, at a cost of its length."""
         if not self._has_branches:
             return Path(self.leaf, [], [])

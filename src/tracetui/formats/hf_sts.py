@@ -212,11 +212,14 @@ class HfSts(LogFormat):
 def _message(record: dict[str, Any], said: dict[str, Any], raw: bytes) -> Body:
     content, rest = as_parts(said.get("content"))
     thought = said.get("reasoningContent")
-    shown = [*(["content"] if rest is None else []), *(["reasoningContent"] if isinstance(thought, str) else [])]
+    message_fields = [
+        *(["content"] if rest is None else []),
+        *(["reasoningContent"] if isinstance(thought, str) else []),
+    ]
     parts: list[Part] = [Reasoning(thought)] if isinstance(thought, str) else []
     parts += [*(content if rest is None else []), *map(call_part, sequence(said.get("toolCalls")))]
     message = Message(text(said.get("role")) or "message", tuple(parts))
-    attributes = record | {"message": without(said, *shown)}
+    attributes = record | {"message": without(said, *message_fields)}
     return message_body(message, attributes, raw, is_output=message.role == "assistant")
 
 

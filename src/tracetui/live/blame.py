@@ -17,10 +17,10 @@ import msgspec
 
 from tracetui.analysis.blame import NOBODY, Answer, LineAnswer, LineIndex, blame_commit, blame_lines
 from tracetui.analysis.effects import CHANGES, Kind, run_effects
-from tracetui.analysis.files import FileChanges, place_in, standing_roots
+from tracetui.analysis.files import FileChanges, repository_path, standing_roots
 from tracetui.analysis.written_lines import KEY_BYTES, WrittenLines, line_hash, written_lines
 from tracetui.errors import UsageError
-from tracetui.live.effects import effects_of, oldest_first, repository_for
+from tracetui.live.effects import effects_of, named_repository, oldest_first
 from tracetui.live.jobs import Job, Step, read_steps
 from tracetui.live.scan_cache import Reading, RunValues, version
 from tracetui.model import Problem, Run, RunRef, RunSummary
@@ -203,7 +203,7 @@ def file_job(subject: Subject, runs: Sequence[RunSummary], roots: Sequence[str],
 
     def work(source: Source) -> Generator[Step, None, None]:
         nonlocal blame
-        folder = repository_for(None, roots)
+        folder = named_repository(None, roots)
         if folder is None:
             raise UsageError("blame needs the repository: start tracetui in it")
         run = yield from read_steps(source, subject.run)
@@ -233,7 +233,7 @@ def _place_of(subject: Subject, run: Run | None, folder: str) -> str:
     changes = FileChanges()
     changes.add(run.summary, effects)
     standing = standing_roots(root, changes.histories(), Checkout(root).read, is_named=False)
-    place = place_in(root, standing, effects.root, path)
+    place = repository_path(root, standing, effects.root, path)
     if place is None:
         raise UsageError(f"{path} isn't in the repository {root}; start tracetui in its own")
     return place

@@ -36,7 +36,7 @@ class DeepReader(Scanner):
     def count(self, entry: Entry, name: str, budget: Budget | None = None) -> ScannedFile:
         """Read a file for the first time; `name` is its format, empty if unknown. Raises `LinkLost`."""
         if name and not self._is_to_be_stored(entry) and self._readers.attended(entry.path) is not None:
-            result = self._readers.read_on(entry.path)
+            result = self._readers.read_new(entry.path)
             if result is not None:
                 return result
         result = self.read(entry, budget, name=name)
@@ -51,7 +51,7 @@ class DeepReader(Scanner):
 
     def read_changed(self, entry: Entry, budget: Budget | None = None) -> ScannedFile:
         """Read a file that has changed. Raises `LinkLost`."""
-        result = self._readers.read_on(entry.path)
+        result = self._readers.read_new(entry.path)
         if result is None:
             result = self.rescan(entry, budget=budget)
             self._readers.follow(result)

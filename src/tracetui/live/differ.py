@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Final
 
 from tracetui import masking
-from tracetui.analysis.diff_words import DiffWords, describe
+from tracetui.analysis.diff_description import DiffDescription, describe
 from tracetui.analysis.step_diff import CHANGES, difference_label
 from tracetui.analysis.step_look import look_at, look_at_calls
 from tracetui.diff.comparison import Comparison, Diff, Row
@@ -277,12 +277,12 @@ def _advance(work: Iterator[None]) -> bool:
     return True
 
 
-def divergence_of(diff: Diff, texts: DiffWords) -> Divergence:
+def divergence_of(diff: Diff, description: DiffDescription) -> Divergence:
     """Summarize a diff in one phrase."""
     if diff.first is None or diff.same:
         return Divergence(True)
     row = diff.rows[diff.first.row]
     span = diff.span_b(row) or diff.span_a(row)
     run = diff.a if row.b is None else diff.b
-    label = difference_label(diff, diff.first, texts.first)
-    return Divergence(False, label, texts.first, "" if span is None else span_label(run, span))
+    label = difference_label(diff, diff.first, description.first)
+    return Divergence(False, label, description.first, "" if span is None else span_label(run, span))

@@ -8,7 +8,15 @@ from typing import Any, Final, NamedTuple
 
 from tracetui.analysis.audit import Audit, Finding, effect_facts
 from tracetui.analysis.effects import RunEffects, run_effects
-from tracetui.analysis.files import FileChanges, FileHistory, FilesReport, Look, look_in, standing_roots, state_of
+from tracetui.analysis.files import (
+    FileChanges,
+    FileHistory,
+    FilesReport,
+    Look,
+    repository_look,
+    standing_roots,
+    state_of,
+)
 from tracetui.live.jobs import GROWTH, Job, Step, by_file, read_steps
 from tracetui.live.load import FileCaches, kept_open, read_run
 from tracetui.model import Problem, Run, RunRef, RunSummary
@@ -83,7 +91,7 @@ def oldest_first(runs: Sequence[RunSummary]) -> list[RunSummary]:
     return [run for run in ordered if run.ref not in copies]
 
 
-def repository_for(repo: str | None, places: Sequence[str]) -> str | None:
+def named_repository(repo: str | None, places: Sequence[str]) -> str | None:
     """Return the repository that the user named: `repo`, that of the checkpoints, else that of the current folder.
 
     None if there is none, for traces of other machines, and in a process that may only read some paths (for agents).
@@ -93,14 +101,14 @@ def repository_for(repo: str | None, places: Sequence[str]) -> str | None:
     return repo or repository_of(next(filter(None, map(checkpoint_repository, places)), os.curdir))
 
 
-def look_for(repo: str | None, places: Sequence[str], histories: Sequence[FileHistory]) -> Look | None:
-    """Return a look into the repository of `repository_for`; None without one."""
-    folder = repository_for(repo, places)
+def find_look(repo: str | None, places: Sequence[str], histories: Sequence[FileHistory]) -> Look | None:
+    """Return a look into the repository of `named_repository`; None without one."""
+    folder = named_repository(repo, places)
     if folder is None:
         return None
     checkout = Checkout(folder)
     standing = standing_roots(checkout.root, histories, checkout.read, is_named=repo is not None)
-    return look_in(checkout.root, checkout.read, standing)
+    return repository_look(checkout.root, checkout.read, standing)
 
 
 def read_facts(source: Source, ref: RunRef) -> EffectFacts:
@@ -122,7 +130,7 @@ class EffectsResult(NamedTuple):
 def effects_job(runs: Sequence[RunSummary], places: Sequence[str]) -> Job:
     """Return a job that finds the files that runs changed and the findings of the audit.
 
-    `places`: the roots of the traces. Files are compared with the repository of the current folder, see `look_for`.
+    `places`: the roots of the traces. Files are compared with the repository of the current folder, see `find_look`.
     """
     wanted = oldest_first(runs)
     changes, audit, problems = FileChanges(), Audit(findings=[], runs=[]), list[Problem]()
@@ -145,7 +153,7 @@ def effects_job(runs: Sequence[RunSummary], places: Sequence[str]) -> Job:
         number = len(audit.runs)
         if latest is None or number >= max(latest.runs + 1, latest.runs * GROWTH) or number == len(wanted):
             histories = changes.histories()
-            look = look_for(None, places, histories)
+            look = find_look(None, places, histories)
             files = [(history, state_of(history, look)) for history in histories]
             snapshot = Audit([*audit.findings], [*audit.runs], audit.allowed)
             latest = EffectsResult(snapshot, FilesReport(files, changes.tried, (*problems,)), number, {**facts})

@@ -148,11 +148,11 @@ class Engine:
 
         return record_lines(self._source, findings)
 
-    def shared_by(self, runs: Sequence[RunSummary], groups: Iterable[Group]) -> dict[str, Contrast]:
-        """Return the features shared by the runs of each cause (`causes.shared_by`). Blocks, as `read` does."""
-        from tracetui.live.jobs import shared_by
+    def shared_features(self, runs: Sequence[RunSummary], groups: Iterable[Group]) -> dict[str, Contrast]:
+        """Return the features shared by the runs of each cause (`causes.shared_features`). Blocks, as `read` does."""
+        from tracetui.live.jobs import shared_features
 
-        return shared_by(self._source, runs, groups)
+        return shared_features(self._source, runs, groups)
 
     def _begin(self, work: Callable[[], None]) -> None:
         threading.Thread(target=self._guard, args=(work,), daemon=True).start()

@@ -418,7 +418,7 @@ def _note(read: int, of: int) -> str:
     return f"{read} of {of} runs were read" if read < of else ""
 
 
-def shared_by(source: Source, runs: Sequence[RunSummary], groups: Iterable[Group]) -> dict[str, Contrast]:
+def shared_features(source: Source, runs: Sequence[RunSummary], groups: Iterable[Group]) -> dict[str, Contrast]:
     """Contrast the runs of every cause that has several with the passed runs; by the id of the cause.
 
     Raises `LinkLost`.
@@ -499,10 +499,10 @@ def run_tree_job(
         for fork in tree.forks:
             decisive_at.append(tree.trials_to_decide(fork))
             yield Step()
-        shown = _masked(tree, redactor)
-        arguments = fork_arguments(shown)
+        masked_tree = _masked(tree, redactor)
+        arguments = fork_arguments(masked_tree)
         numbers = tuple(i for i, trial in enumerate(chosen, 1) if trial.run.ref in runs)
-        result = TreeResult(shown, arguments, tuple(decisive_at), numbers, texts, len(trials) - len(chosen))
+        result = TreeResult(masked_tree, arguments, tuple(decisive_at), numbers, texts, len(trials) - len(chosen))
 
     return Job("run tree", len(chosen), work, lambda: result)
 

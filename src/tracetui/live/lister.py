@@ -210,7 +210,7 @@ class Lister:
 
     def _end_count(self) -> None:
         """End the deep pass, but for large files."""
-        _collect_again()
+        _resume_collection()
         self._throttle.list_complete()
         if self._cache is not None:
             self._cache.flush()
@@ -376,7 +376,7 @@ _YOUNG: Final = 20_000
 """New objects from which Python collects garbage on its own: the app collects before, while nothing is painted."""
 
 
-def _collect_again() -> None:
+def _resume_collection() -> None:
     """Enable garbage collection again, but exempt the results so far, which stay: collecting them takes 40 ms."""
     gc.set_threshold(max(_YOUNG, gc.get_threshold()[0]), 10, 20)
     gc.freeze()

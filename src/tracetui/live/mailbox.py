@@ -21,7 +21,7 @@ from tracetui.text import Clean
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
     from tracetui.analysis.context_feed import RunContext
-    from tracetui.analysis.diff_words import DiffWords
+    from tracetui.analysis.diff_description import DiffDescription
     from tracetui.analysis.step_diff import Look
     from tracetui.diff.comparison import Diff
     from tracetui.live.jobs import JobProgress
@@ -53,7 +53,7 @@ class LookAt(msgspec.Struct, frozen=True):
 
 
 class Describe(msgspec.Struct, frozen=True):
-    """The changes of a comparison in words, answered by `DiffWords` with the first difference and at the end."""
+    """The changes of a comparison in words, answered by `DiffDescription` with the first difference and at the end."""
 
     of: Compare
 
@@ -78,7 +78,7 @@ class Divergence(msgspec.Struct, frozen=True):
     """Whether two runs are the same; if not, a short description of the first difference."""
 
     same: bool
-    words: Clean = Clean("")
+    label: Clean = Clean("")
     """The step and what changed: ``step 4 gpt-4o · system prompt changed``."""
     change: Clean = Clean("")
     """What changed: ``system prompt changed``."""
@@ -94,7 +94,7 @@ class ReadFailure(msgspec.Struct, frozen=True):
 
 Ask: TypeAlias = Compare | Describe | LookAt | Calls | FindDivergence
 
-Answer: TypeAlias = "Diff | DiffWords | Look | Divergence | ReadFailure"
+Answer: TypeAlias = "Diff | DiffDescription | Look | Divergence | ReadFailure"
 
 
 class Excerpt(msgspec.Struct, frozen=True):

@@ -148,14 +148,14 @@ class Opener:
             folder, parts = os.path.dirname(path), part_folders_of(path, reader.ref.format)
             self._file_watch.follow(path, parts=[os.path.join(folder, part) for part in parts])
         while self._wanted():
-            self._read_on(reader)
+            self._read_rest(reader)
             is_settled = reader.failure is None or time.monotonic() - reader.changed_at >= STILL_SECONDS
             if reader.revision != self._delivered and is_settled:
                 self._deliver_new(reader)
             else:
                 self._file_watch.wait(LOOK_UP_SECONDS)
 
-    def _read_on(self, reader: Reader) -> None:
+    def _read_rest(self, reader: Reader) -> None:
         """Read to the current end of the file, unless the source is lost or another run is requested."""
         with suppress(LinkLost):
             for _ in reader.pieces():
@@ -173,8 +173,8 @@ class Opener:
         self._delivered = run.revision
         span = run.span(span_id) if span_id is not None else None
         began = time.perf_counter()
-        shown = () if span is None else filter(None, (span, call_before(run, span)))
-        bodies = [(span, run.load(span)) for span in shown]
+        spans = () if span is None else filter(None, (span, call_before(run, span)))
+        bodies = [(span, run.load(span)) for span in spans]
         self._body_seconds = time.perf_counter() - began if bodies else self._body_seconds
         assessment = at_once(run) if asked else None
         with self._mailbox.open(asked=asked) as mail:
@@ -244,7 +244,7 @@ class _Request(NamedTuple):
     run: Run
     context: bool
 
-    def is_for(self, run: Run) -> bool:
+    def concerns(self, run: Run) -> bool:
         """Whether it is about a version of this run."""
         return self.run.summary.ref == run.summary.ref
 
@@ -268,7 +268,7 @@ class Assessor:
     def assess(self, run: Run, *, context: bool = False) -> None:
         """Assess this run instead of the previous one; with `context`, then read what fills its context."""
         before = self._wanted
-        self._wanted = _Request(run, context or (before is not None and before.context and before.is_for(run)))
+        self._wanted = _Request(run, context or (before is not None and before.context and before.concerns(run)))
         self._bell.set()
 
     def stop(self) -> None:
@@ -292,7 +292,7 @@ class Assessor:
         return (run is self._assessed or self._assess(run)) and (not request.context or self._read_context(run))
 
     def _is_looked_at(self, run: Run) -> bool:
-        return self._wanted is not None and self._wanted.is_for(run) and not self._throttle.stopped
+        return self._wanted is not None and self._wanted.concerns(run) and not self._throttle.stopped
 
     def _rest(self, request: _Request, seconds: float) -> None:
         """Delay newer states of the same run, but not its context when it is first wanted."""

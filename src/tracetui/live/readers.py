@@ -82,7 +82,7 @@ class Readers:
                 self._followed[result.path] = result.runs[0].ref
             self._evict()
 
-    def read_on(self, path: str) -> ScannedFile | None:
+    def read_new(self, path: str) -> ScannedFile | None:
         """Read new data and return the result; None if the file must be scanned. Raises `LinkLost`."""
         with self._lock:
             reader = self._followed.get(path)

@@ -197,14 +197,14 @@ class TailedFile(msgspec.Struct):
         return any(ref.key is not None for ref in self.refs)
 
     @property
-    def still_at(self) -> float:
+    def settle_time(self) -> float:
         """When (monotonic) its problems are reported, if it does not change before."""
         return self.changed + settle_seconds(self.entry.stat)
 
     @property
     def is_still(self) -> bool:
         """Whether it has been unchanged long enough to report its problems."""
-        return time.monotonic() >= self.still_at
+        return time.monotonic() >= self.settle_time
 
     @property
     def is_untouched(self) -> bool:
@@ -315,9 +315,9 @@ class RunEvents:
             tail = RunTail(self._source, run.ref)
         tail.read()
         self._store(tail)
-        yield from self.read_on(file, tail)
+        yield from self.report_read(file, tail)
 
-    def read_on(self, file: TailedFile, tail: RunTail) -> Iterator[Event]:
+    def report_read(self, file: TailedFile, tail: RunTail) -> Iterator[Event]:
         """Report a reader's last read; the rest is read after the other files had their turn."""
         if tail.reader.failure is None:
             yield from self._report(file, tail)
@@ -380,7 +380,7 @@ class RunEvents:
         for problem in (*tail.problems(run), *(passing if file.is_still else ())):
             yield from file.problem(problem)
         if passing and not file.is_still:
-            self._retries.schedule(file.entry.path, file.still_at)
+            self._retries.schedule(file.entry.path, file.settle_time)
 
     def _ending(self, file: TailedFile, record: RunRecord, run: Run) -> Iterator[Event]:
         summary = run.summary
@@ -409,7 +409,7 @@ class RunEvents:
             if (record := self._records.get(ref)) is not None and not record.summary.deep:
                 self.read_silently(ref)
 
-    def _passed_on(self, ref: RunRef, record: RunRecord) -> Iterator[Event]:
+    def _report_claims(self, ref: RunRef, record: RunRecord) -> Iterator[Event]:
         """Report the spans that another run counts now, or no longer."""
         before, record.copied = record.copied, self._claims.share(ref).copied
         changed, tail = {*before} ^ {*record.copied}, self._tails.get(ref)
@@ -429,7 +429,7 @@ class RunEvents:
             if record is not None and record.reported:
                 if record.net != comparable(self._claims.net(record.summary)):
                     yield self._changed(record)
-                yield from self._passed_on(run.ref, record)
+                yield from self._report_claims(run.ref, record)
         if self._relations_current:
             return
         self._relations_current = True
@@ -599,7 +599,7 @@ class Tail:
             tail.read()
             if tail.reader.failure is None and not tail.reader.reset and not file.broken:
                 file.seen = file.entry.stat
-                yield from self._run_events.read_on(file, tail)
+                yield from self._run_events.report_read(file, tail)
                 forks = self._relations.identify(path, self._run_events.ids(file.refs))
                 yield from self._rescan_all([*self._relations.joining(path), *forks])
                 return
@@ -641,7 +641,7 @@ class Tail:
                 file.broken = True
                 yield from file.problem(problem)
         elif problems or file.holds_several or (file.refs and not scanned.runs):
-            self._retries.schedule(file.entry.path, file.still_at)
+            self._retries.schedule(file.entry.path, file.settle_time)
 
 
 def _mtime(entry: Entry | None) -> float:

@@ -73,7 +73,7 @@ class Watch:
         self._recent: dict[str, float] = {}
         """Recently changed files and when (monotonic), oldest first."""
         self._sweeping = False
-        self._sweep_again = False
+        self._sweep_pending = False
         """Hints were lost during the sweep, so it must run again."""
         self._swept = 0.0
         """Seconds spent on the sweep so far."""
@@ -187,7 +187,7 @@ class Watch:
             self._poll(error)
             return
         if hints is None:
-            self._sweep_at, self._sweep_again = 0.0, self._sweeping
+            self._sweep_at, self._sweep_pending = 0.0, self._sweeping
         for path, named in (hints or {}).items():
             self._hint(path, named)
 
@@ -248,7 +248,7 @@ class Watch:
             self._lost[root] = str(error) or "the connection is lost"
             return []
         if self._lost.pop(root, None) is not None:
-            self._sweep_at, self._sweep_again = 0.0, self._sweeping
+            self._sweep_at, self._sweep_pending = 0.0, self._sweeping
         return below[::-1]
 
     def _glance(self) -> None:
@@ -262,7 +262,7 @@ class Watch:
         self._list_hinted()
 
     def _begin_sweep(self) -> None:
-        self._todo, self._sweeping, self._sweep_again, self._swept = [*self._tree.roots][::-1], True, False, 0.0
+        self._todo, self._sweeping, self._sweep_pending, self._swept = [*self._tree.roots][::-1], True, False, 0.0
 
     def _sweep_slice(self, until: float) -> None:
         """Do a slice of the sweep until that time."""
@@ -279,7 +279,7 @@ class Watch:
             self._sweeping = False
             if not self._lost:
                 self._tree.report_missing()
-            self._sweep_at = 0.0 if self._sweep_again else now + max(self._sweep_seconds, self._rest * self._swept)
+            self._sweep_at = 0.0 if self._sweep_pending else now + max(self._sweep_seconds, self._rest * self._swept)
 
     @property
     def _sweep_seconds(self) -> float:

@@ -225,9 +225,9 @@ class MultiHostSource(Closable):
 
     def prefetch(self, paths: Sequence[str]) -> None:
         for path in paths:
-            if (database := self._database_for(path)) is not None:
+            if (database := self._database_of(path)) is not None:
                 database.prefetch([path])
-        for there, group in groupby(paths, self._remote_for):
+        for there, group in groupby(paths, self._remote_of):
             if there is not None:
                 there.prefetch(list(group))
             return  # the next machine's folders are prefetched in turn
@@ -239,14 +239,14 @@ class MultiHostSource(Closable):
         return self._source(path).open(path, stat)
 
     def _source(self, path: str) -> Source:
-        there = self._database_for(path) or _beginning(self._repositories, path) or self._remote_for(path)
+        there = self._database_of(path) or _beginning(self._repositories, path) or self._remote_of(path)
         return there or self._local
 
-    def _database_for(self, path: str) -> ClickHouseSource | None:
+    def _database_of(self, path: str) -> ClickHouseSource | None:
         """Return the database of a path, None for any other path."""
         return _beginning(self._databases, path)
 
-    def _remote_for(self, path: str) -> SshSource | ObjectSource | None:
+    def _remote_of(self, path: str) -> SshSource | ObjectSource | None:
         """Return the remote source of a path, None if local."""
         if not self._hosts or path.startswith(CHECKPOINTS):
             return None
@@ -264,7 +264,7 @@ def _beginning(sources: Mapping[str, _T], path: str) -> _T | None:
     return None
 
 
-def source_for(roots: Sequence[str], local: LocalSource | None = None, *, limit: int = 500) -> MultiHostSource:
+def open_source(roots: Sequence[str], local: LocalSource | None = None, *, limit: int = 500) -> MultiHostSource:
     """Return a connected source for these roots, for use in a ``with``.
 
     `local` reads the paths of this machine; `limit` is that of `MultiHostSource`. Raises `UsageError` or

@@ -285,7 +285,7 @@ class Channel:
         self._writing = Lock()
         self._buffer = bytearray()
         self._heard = time.monotonic()
-        self._last_words = b""
+        self._stderr_tail = b""
         self.received = 0
         """Bytes received so far."""
         self.broken = ""
@@ -318,10 +318,10 @@ class Channel:
                 self._turn.wait(REPLY_SECONDS)
 
     @property
-    def last_words(self) -> bytes:
+    def stderr_tail(self) -> bytes:
         """The end of the standard error output."""
         self._take_errors()
-        return self._last_words
+        return self._stderr_tail
 
     def greet(self, kind: int) -> int:
         """Send the greeting; return the kind of the answer."""
@@ -451,7 +451,7 @@ class Channel:
             return True
         except OSError:
             return False
-        self._last_words = (self._last_words + data)[-STDERR_BYTES:]
+        self._stderr_tail = (self._stderr_tail + data)[-STDERR_BYTES:]
         return bool(data)
 
 

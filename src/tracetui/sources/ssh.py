@@ -260,7 +260,7 @@ class Link:
             return reason
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(END_SECONDS)  # its message comes last
-        return explain_failure(self.host, reason, self._channel.last_words.decode("utf-8", "replace"))
+        return explain_failure(self.host, reason, self._channel.stderr_tail.decode("utf-8", "replace"))
 
     def _drop(self) -> None:
         """End the process and close its pipes."""

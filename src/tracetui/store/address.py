@@ -96,9 +96,9 @@ def _match(exact: Sequence[RunSummary], runs: Iterable[RunSummary], wanted: str,
 
 
 def _only(runs: Sequence[RunSummary], problem: str) -> RunSummary:
-    shown = "".join(f"\n  {run.ref.address}" for run in runs[:CANDIDATES_SHOWN])
+    candidates = "".join(f"\n  {run.ref.address}" for run in runs[:CANDIDATES_SHOWN])
     more = len(runs) - CANDIDATES_SHOWN
-    raise UsageError(f"{problem}; choose one:{shown}" + (f"\n  … and {more} more" if more > 0 else ""))
+    raise UsageError(f"{problem}; choose one:{candidates}" + (f"\n  … and {more} more" if more > 0 else ""))
 
 
 def target(run: Run, parts: Sequence[str]) -> Target:
@@ -126,7 +126,7 @@ def _below(run: Run, position: int | None, parts: Sequence[str]) -> tuple[int | 
         if len(steps) == 1:
             return steps[0], 1
         named = [i for i in steps if len(parts) > 1 and parts[1] in (run.spans[i].id, run.spans[i].name)]
-        return _one(run, named or steps, f"{len(steps)} spans are step {part}"), 2
+        return _only_position(run, named or steps, f"{len(steps)} spans are step {part}"), 2
     if position is not None and is_part(run.spans[position]) and part.isdecimal():
         numbered = [step.span for step in part_of(run, position).steps if str(step.number) == part]
         if len(numbered) == 1:
@@ -137,7 +137,7 @@ def _below(run: Run, position: int | None, parts: Sequence[str]) -> tuple[int | 
         return by_id, 1
     tops = run.children(position) if position is not None else [i for i, depth in enumerate(run.depths) if depth == 0]
     called = [i for i in tops if run.spans[i].name == part]
-    return (_one(run, called, f"{len(called)} spans are called {part!r}"), 1) if called else (None, 0)
+    return (_only_position(run, called, f"{len(called)} spans are called {part!r}"), 1) if called else (None, 0)
 
 
 def _steps(run: Run, part: str) -> list[int]:
@@ -150,10 +150,12 @@ def _steps(run: Run, part: str) -> list[int]:
     return [run.index[step.span] for step, listed in zip(run.steps, numbers, strict=True) if listed == number]
 
 
-def _one(run: Run, positions: Sequence[int], problem: str) -> int:
+def _only_position(run: Run, positions: Sequence[int], problem: str) -> int:
     if len(positions) > 1:
-        shown = "".join(f"\n  {quote_key(run.spans[i].id)}  {run.spans[i].name}" for i in positions[:CANDIDATES_SHOWN])
-        raise UsageError(f"{problem}; choose one by id:{shown}")
+        candidates = "".join(
+            f"\n  {quote_key(run.spans[i].id)}  {run.spans[i].name}" for i in positions[:CANDIDATES_SHOWN]
+        )
+        raise UsageError(f"{problem}; choose one by id:{candidates}")
     return positions[0]
 
 

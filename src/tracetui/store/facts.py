@@ -86,10 +86,10 @@ def total_tokens(run: RunSummary) -> int | None:
     return None if run.usage is None else run.usage.all_tokens
 
 
-_SHARED_WORDS: Final = attrgetter(
+_SHARED_TEXTS: Final = attrgetter(
     "name", "agent", "model", "status._value_", "status_word", "relation", "source", "task"
 )
-_OWN_WORDS: Final = attrgetter("id", "prompt", "result", "label", "replay_of", "trial", "title")
+_OWN_TEXTS: Final = attrgetter("id", "prompt", "result", "label", "replay_of", "trial", "title")
 
 
 def failure(run: RunSummary) -> FirstError | None:
@@ -101,15 +101,15 @@ def haystack(run: RunSummary) -> list[str]:
     """The texts that a free-text query searches."""
     shared, own, ref = run.shared, run.texts, run.ref
     error = own.first_error if shared.status is Status.ERROR else None
-    texts = [ref.format, ref.path, *_words_of(shared), *filter(None, _OWN_WORDS(own))]
+    texts = [ref.format, ref.path, *_texts_of(shared), *filter(None, _OWN_TEXTS(own))]
     if error is not None:
         texts += filter(None, (error.type, error.message, error.name))
     return texts
 
 
 @lru_cache(maxsize=4096)
-def _words_of(shared: SharedFacts) -> tuple[str, ...]:
-    return (*filter(None, _SHARED_WORDS(shared)), *shared.tags)
+def _texts_of(shared: SharedFacts) -> tuple[str, ...]:
+    return (*filter(None, _SHARED_TEXTS(shared)), *shared.tags)
 
 
 # ---- counts of outcomes

@@ -319,7 +319,7 @@ class Judgements:
         return result
 
     @property
-    def judged_causes(self) -> list[str]:
+    def decided_causes(self) -> list[str]:
         """Digests of all causes with an event."""
         return [digest for kind, digest in self._about if kind == "signature"]
 
@@ -332,7 +332,7 @@ class Judgements:
             path.append(into)
         return path[-1]
 
-    def split_by(self, cause: str) -> str:
+    def split_part(self, cause: str) -> str:
         """The part that a cause is split by (`analysis.cause.Failure.part`); empty if it is not split."""
         events = self._valid(("split", cause)) if self.regrouped else []
         return events[-1].by if events else ""

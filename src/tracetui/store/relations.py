@@ -221,7 +221,7 @@ class Relations:
             self._parents[ref] = None
         for wanted in _referred_ids(run):
             self._referring.add(wanted, ref)
-            self._refer_to(wanted)
+            self._add_reference(wanted)
         if path is not None:
             self._referring_by_path.add(path, ref)
         self._unsettled[ref] = None
@@ -241,7 +241,7 @@ class Relations:
         if path in self._referring_by_path:
             self._unsettled |= dict.fromkeys(self._referring_by_path.get(path))
 
-    def _refer_to(self, wanted: str) -> None:
+    def _add_reference(self, wanted: str) -> None:
         if wanted not in self._named_ids:
             self._new_ids.add(wanted)
 
@@ -348,7 +348,7 @@ class Relations:
 
     def named(self, ref: RunRef, wanted: str) -> RunRef | None:
         """Resolve the raw id `wanted` in the context of `ref`; None if missing or ambiguous."""
-        self._refer_to(wanted)
+        self._add_reference(wanted)
         self._settle()
         return self._named(ref, wanted)
 

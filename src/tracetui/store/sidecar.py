@@ -269,17 +269,17 @@ class Sidecar:
         return self._state.of_causes(*causes)
 
     @property
-    def judged_causes(self) -> list[str]:
+    def decided_causes(self) -> list[str]:
         """Digests of all causes with a verdict, note or tag, also one that was undone."""
-        return self._state.judged_causes
+        return self._state.decided_causes
 
     def merged_into(self, cause: str) -> str:
         """The cause that this one was merged into, itself if it was not."""
         return self._state.merged_into(cause)
 
-    def split_by(self, cause: str) -> str:
+    def split_part(self, cause: str) -> str:
         """The part that a cause is split by; empty if it is not split."""
-        return self._state.split_by(cause)
+        return self._state.split_part(cause)
 
     @property
     def regrouped(self) -> bool:

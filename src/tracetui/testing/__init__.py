@@ -39,8 +39,8 @@ from tracetui.testing import hostile, reading
 from tracetui.testing.reading import (
     ALLOWED,
     MTIME,
+    DisplayedValues,
     Growing,
-    Shown,
     claimed,
     copied,
     files,
@@ -182,11 +182,11 @@ def check_nothing_lost(fmt: Format, case: Path) -> None:
     exceptions = _exceptions(case)
     with copied(case) as root:
         paths = claimed(fmt, root)
-        shown = Shown(read_run(fmt, ref) for path in paths for ref in _refs(fmt, path))
+        visible = DisplayedValues(read_run(fmt, ref) for path in paths for ref in _refs(fmt, path))
         for path in paths:
             for where, value in _source_leaves(Path(path)):
                 if not any(fnmatchcase(where, pattern) for pattern in exceptions):
-                    assert shown.has(value), f"{path}: {where} = {value!r} is not shown"
+                    assert visible.has(value), f"{path}: {where} = {value!r} is not shown"
 
 
 def check_unknown_fields(fmt: Format, case: Path) -> None:
@@ -201,11 +201,11 @@ def check_unknown_fields(fmt: Format, case: Path) -> None:
             if objects:
                 write(path, hostile.dumps(records, document), MTIME)
         refs = [ref for path in claimed(fmt, root) for ref in _refs(fmt, path)]
-        shown = Shown(read_run(fmt, ref) for ref in refs)
+        visible = DisplayedValues(read_run(fmt, ref) for ref in refs)
         for path in claimed(fmt, root):
             for where, value in _source_leaves(Path(path)):
                 if where.endswith(UNKNOWN_FIELD) and not any(fnmatchcase(where, pattern) for pattern in exceptions):
-                    assert shown.has(value), f"{path}: the unknown field {where} is not shown"
+                    assert visible.has(value), f"{path}: the unknown field {where} is not shown"
 
 
 def _others(fmt: Format) -> Iterator[Format]:

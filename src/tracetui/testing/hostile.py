@@ -52,7 +52,7 @@ def variants(paths: Sequence[str], random: Random, count: int) -> Iterator[tuple
     About `count` variants replace one value, spread over the kinds of positions in all files.
     """
     for path in paths:
-        _fold_in(path)
+        _merge_log(path)
     sources = {path: Path(path).read_bytes() for path in paths}
     cuts = max(5, count // (8 * max(1, len(paths))))
     values = dict(_values({path: parse(data) for path, data in sources.items()}, random, count))
@@ -166,11 +166,11 @@ def _kinds(records: list[Any]) -> Iterator[tuple[Any, Any, int]]:
 
 def _nulled(records: list[Any]) -> list[Any]:
     """The records with null for every leaf."""
-    again: list[Any] = json.loads(json.dumps(records))
-    for where, key in places(again):
+    nulled: list[Any] = json.loads(json.dumps(records))
+    for where, key in places(nulled):
         if not isinstance(where[key], dict | list):
             where[key] = None
-    return again
+    return nulled
 
 
 def _marked(records: list[Any], document: bool) -> bytes:
@@ -201,7 +201,7 @@ def rows(path: Path) -> Iterator[tuple[str, Any]]:
         copy = shutil.copy(path, folder)
         if Path(f"{path}-wal").exists():
             shutil.copy(f"{path}-wal", folder)
-        _fold_in(copy)
+        _merge_log(copy)
         data = Path(copy).read_bytes()
     with closing(_opened(data)) as connection:
         for table, column in _columns(data):
@@ -230,7 +230,7 @@ def is_database(data: bytes) -> bool:
     return data.startswith(b"SQLite format 3\0")
 
 
-def _fold_in(path: str) -> None:
+def _merge_log(path: str) -> None:
     """Merge the write-ahead log of a database into its file; other files stay unchanged."""
     if is_database(Path(path).read_bytes()):
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:

@@ -105,13 +105,13 @@ def files(root: Path) -> list[str]:
     return sorted(entry.path for entry in LocalSource().walk(str(root)) if entry.skipped is None)
 
 
-def write(path: str, data: bytes, mtime: int, *, again: bool = False) -> None:
-    """Write `data` to the file; `again`: by appending the rest, as a writer does."""
+def write(path: str, data: bytes, mtime: int, *, append: bool = False) -> None:
+    """Write `data` to the file; `append`: by appending the rest, as a writer does."""
     target = Path(path)
-    if not again:
+    if not append:
         target.unlink(missing_ok=True)  # truncation would force a write to disk
-    with target.open("ab" if again else "wb") as stream:
-        stream.write(data[target.stat().st_size :] if again else data)
+    with target.open("ab" if append else "wb") as stream:
+        stream.write(data[target.stat().st_size :] if append else data)
     os.utime(target, (mtime, mtime))
 
 
@@ -176,7 +176,7 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, str | int | float]
             yield where, item
 
 
-class Shown:
+class DisplayedValues:
     """Everything shown of some runs, to check whether it includes a source value."""
 
     def __init__(self, runs: Iterable[Run]) -> None:
@@ -285,7 +285,7 @@ def check_bytes(fmt: Format, path: str, refs: list[RunRef], random: Random) -> N
     sizes = sorted(ends.union(round(random.random() * len(whole)) for _ in range(8)))
     stops = [*sizes, len(whole), sizes[len(sizes) // 2], len(whole)]
     for number, size in enumerate(stops):
-        write(path, whole[:size], LONG_AGO + number, again=0 < number <= len(sizes))
+        write(path, whole[:size], LONG_AGO + number, append=0 < number <= len(sizes))
         for follower in followers:
             follower.read()
             follower.check(f"at {size} of {len(whole)} bytes (stop {number})")

@@ -232,14 +232,14 @@ GROUPS: Final = {
 }
 """Headings of the help screen."""
 
-SHOWN: Final = {
+KEY_LABELS: Final = {
     "enter": "↵", "escape": "Esc", "tab": "Tab", "shift+tab": "S-Tab", "pagedown": "PgDn", "pageup": "PgUp",
     "up": "↑", "down": "↓", "left": "←", "right": "→", "home": "Home", "end": "End", "space": "Space", "ctrl+p": "^p", "ctrl+r": "^r", "ctrl+o": "^o",
     "ctrl+d": "^d", "ctrl+u": "^u", "ctrl+f": "^f", "ctrl+b": "^b", "ctrl+c": "^c", "ctrl+q": "^q", "ctrl+z": "^z",
 }  # fmt: skip
 """Display names of keys."""
 
-_NAMES: Final = {"Enter": "enter", **{name: key for key, name in SHOWN.items()}}
+_NAMES: Final = {"Enter": "enter", **{name: key for key, name in KEY_LABELS.items()}}
 """Keys by display name."""
 
 _CHARACTERS: Final = {
@@ -261,9 +261,9 @@ def allowed_in_browser(command: Command, *, write: bool) -> bool:
     return command.id not in _STARTS_OR_REVEALS and (write or (command.group != "judge" and command.id not in _WRITES))
 
 
-def shown(key: str) -> str:
+def key_label(key: str) -> str:
     """Display name of a key."""
-    return SHOWN.get(key, key)
+    return KEY_LABELS.get(key, key)
 
 
 def of_pane(pane: str, commands: Sequence[Command] = COMMANDS) -> list[Command]:
@@ -288,7 +288,7 @@ def wrong_pane(key: str, command: Command) -> str:
     """Where a key works that does nothing in a pane: ``H (today) works in: run list, open run``."""
     pane_labels = {"main": "run list, open run", "run": "open run"}
     names = (pane_labels.get(name, name) for name in pane_names(command.panes).split(", "))
-    return f"{shown(key)} ({command.title}) works in: {', '.join(names)}"
+    return f"{key_label(key)} ({command.title}) works in: {', '.join(names)}"
 
 
 def unbound_reason(key: str, commands: Sequence[Command]) -> str:
@@ -299,10 +299,10 @@ def unbound_reason(key: str, commands: Sequence[Command]) -> str:
     offered = {command.id for command in commands}
     missing = next((command for command in COMMANDS if key in command.keys and command.id not in offered), None)
     if missing is None:  # no command has it, or the user gave its command another key
-        return f"{shown(key)} is not bound"
+        return f"{key_label(key)} is not bound"
     if allowed_in_browser(missing, write=True):
-        return f"{shown(key)} ({missing.title}) is off: read-only; start with --allow-write"
-    return f"{shown(key)} ({missing.title}) isn't available in a browser"
+        return f"{key_label(key)} ({missing.title}) is off: read-only; start with --allow-write"
+    return f"{key_label(key)} ({missing.title}) isn't available in a browser"
 
 
 def keys_of(label: str, bound: Collection[str]) -> list[tuple[str, str | None]]:

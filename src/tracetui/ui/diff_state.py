@@ -41,15 +41,15 @@ def toggle_ignored(state: DiffState) -> DiffState:
     return replace(state, ask=replace(state.ask, strict=not state.ask.strict))
 
 
-def next_context(state: DiffState, tabs: Collection[str], *, shown: str) -> DiffState | None:
+def next_context(state: DiffState, tabs: Collection[str], *, open_tab: str) -> DiffState | None:
     """Cycle context, previous context and changes; None if the step has no context."""
     order = [tab for tab in (CONTEXT, PREVIOUS) if tab in tabs]
     if not order:
         return None
-    here = order.index(shown) if shown in order else -1
+    here = order.index(open_tab) if open_tab in order else -1
     return replace(state, tab=order[here + 1] if here + 1 < len(order) else CHANGES)
 
 
-def next_tab(state: DiffState, tabs: Sequence[str], step: int, *, shown: str) -> DiffState:
+def next_tab(state: DiffState, tabs: Sequence[str], step: int, *, open_tab: str) -> DiffState:
     """Show the next or previous tab."""
-    return replace(state, tab=tabs[(tabs.index(shown) + step) % len(tabs)]) if len(tabs) > 1 else state
+    return replace(state, tab=tabs[(tabs.index(open_tab) + step) % len(tabs)]) if len(tabs) > 1 else state

@@ -52,8 +52,10 @@ _SAFE_FIELDS: Final = frozenset({"pane", "zoom", "tab", "sort", "group"})
 def describe(state: Struct) -> str:
     """Describe a state in one line, without paths, ids, queries or other text from traces or the user."""
     fields = ((name, getattr(state, name)) for name in state.__struct_fields__)
-    shown = (f"{name}={_describe_value(name, value)}" for name, value in fields if value not in (None, "", (), False))
-    return f"{type(state).__name__}({', '.join(shown)})"
+    fields_text = (
+        f"{name}={_describe_value(name, value)}" for name, value in fields if value not in (None, "", (), False)
+    )
+    return f"{type(state).__name__}({', '.join(fields_text)})"
 
 
 def _describe_value(name: str, value: object) -> str:
@@ -337,7 +339,7 @@ def rearrange(arrangement: Arrangement, change: str, choices: Choices) -> Arrang
 A = TypeVar("A", Arrangement, "TasksState")
 
 
-def sort_by(arranged: A, sort: str) -> A:
+def toggle_sort(arranged: A, sort: str) -> A:
     """Sort after a click on the heading of a column: by it, the second time in reverse."""
     return replace(arranged, sort=sort, reverse=arranged.sort == sort and not arranged.reverse)
 

@@ -54,9 +54,9 @@ def bar(start: float, end: float, total: float, width: int, glyphs: Glyphs = UNI
 
 def _one_cell(a: int, b: int, glyphs: Glyphs) -> str:
     """The glyph nearest to eighths a to b of one cell: left blocks of any size, or the right half."""
-    left_off = a
-    right_off = abs(a - 4) + 8 - b
-    return glyphs.half if right_off < left_off else glyphs.ends[b - 1 if a < 2 else b - a - 1]
+    left_distance = a
+    right_distance = abs(a - 4) + 8 - b
+    return glyphs.half if right_distance < left_distance else glyphs.ends[b - 1 if a < 2 else b - a - 1]
 
 
 def container(start: float, end: float, total: float, width: int, glyphs: Glyphs = UNICODE) -> Bar:

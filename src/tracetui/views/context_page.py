@@ -197,7 +197,7 @@ class _Column(NamedTuple):
     at: int
     width: int
     calls: Sequence[Call]
-    shown: Call
+    call: Call
 
 
 _LABEL: Final = 7
@@ -220,7 +220,7 @@ def river_lines(
     top = max(call.input for call in calls) * 1.02
     grid = [[(" ", "text")] * (width - _LABEL - 1) for _ in range(rows)]
     for column in columns:
-        cells_ = _cells(column.shown, bands, top, rows, glyphs)
+        cells_ = _cells(column.call, bands, top, rows, glyphs)
         is_selected = any(call.number == selected for call in column.calls)
         for row in range(rows):
             cell = cells_[row]
@@ -501,9 +501,9 @@ class ContentColumns:
         pieces = [Piece(pad(Clean("    content"), self.name), "dim")]
         if self.bar:
             pieces.append(Piece(pad(truncate(Clean(bar), self.bar), self.bar + 2), "dim"))
-        shown = self._sort if self._totals.usd is not None or self._sort != "cost" else "carried"
+        column_name = self._sort if self._totals.usd is not None or self._sort != "cost" else "carried"
         for number in self.numbers:
-            style = "sec bold" if number.name == shown else "dim"
+            style = "sec bold" if number.name == column_name else "dim"
             pieces.append(Piece(pad(Clean(number.name), number.size, right=True), style))
         return tuple(pieces)
 
@@ -623,17 +623,17 @@ def call_lines(
     )
     usd = [] if call.usd is None else [Piece(Clean(f"   {usd_label(call.usd)}"), "text")]
     parts = [(call.read, "read"), (call.written, f"written{_lifetime(call)}")]
-    shown = [(size, word) for size, word in parts if size is not None]
-    shown += [(call.uncached, "uncached")] if shown else []
+    sizes = [(size, word) for size, word in parts if size is not None]
+    sizes += [(call.uncached, "uncached")] if sizes else []
     label = [Piece(grouped(call.input), "text bold"), Piece(Clean(" input"), "sec")]
     lines: list[Line]
     if is_list:
-        lines = [_ends([Piece(Clean(word), "sec")], [Piece(grouped(size), "sec")], width) for size, word in shown]
+        lines = [_ends([Piece(Clean(word), "sec")], [Piece(grouped(size), "sec")], width) for size, word in sizes]
         lines += [_ends([Piece(Clean("input"), "text bold"), *usd], label[:1], width), _ends(grew[:1], grew[1:], width)]
         lines = [line for line in lines if line]
     else:
-        sum_ = " + ".join(f"{grouped(size)} {word}" for size, word in shown)
-        line = [*label, *([Piece(Clean(f" = {sum_}"), "sec")] if shown else []), *usd]
+        sum_ = " + ".join(f"{grouped(size)} {word}" for size, word in sizes)
+        line = [*label, *([Piece(Clean(f" = {sum_}"), "sec")] if sizes else []), *usd]
         lines = [_ends(line, grew, width)]
     if call.inherited:
         lines.append((Piece(Clean(f"inherited {tokens(call.inherited)} from the run that this one continues"), "sec"),))

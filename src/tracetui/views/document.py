@@ -22,8 +22,8 @@ def json_scalar(value: object, glyphs: Glyphs = UNICODE) -> Piece:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return Piece(scalar_text(value), "json.number")
     if isinstance(value, bytes | bytearray):
-        shown = clean(repr(bytes(value[:200])))
-        return Piece(shown if len(value) <= 200 else Clean(f"{shown} {glyphs.cut} {size(len(value))}"), "json.word")
+        excerpt = clean(repr(bytes(value[:200])))
+        return Piece(excerpt if len(value) <= 200 else Clean(f"{excerpt} {glyphs.cut} {size(len(value))}"), "json.word")
     return Piece(scalar_text(value), "json.word")
 
 

@@ -190,21 +190,21 @@ def file_rows(
     The sort is one of `FILE_SORTS`; the usual one has a heading per folder.
     """
     rows: list[EffectRow] = []
-    shown = [
+    listed = [
         (report.name(history), history, state) for history, state in report.files if not is_temporary(history.path)
     ]
-    shown.sort(key=lambda file: (file[1].is_outside, dirname(file[0]) != "", dirname(file[0]), file[0]))
-    by_folder, folded = arrangement.sort == "file", len(report.files) - len(shown)
-    shown.sort(
+    listed.sort(key=lambda file: (file[1].is_outside, dirname(file[0]) != "", dirname(file[0]), file[0]))
+    by_folder, folded = arrangement.sort == "file", len(report.files) - len(listed)
+    listed.sort(
         key=lambda file: FILE_SORTS[arrangement.sort](file[1], file[2]), reverse=arrangement.reverse and not by_folder
     )
     if by_folder and arrangement.reverse:
-        shown.reverse()
+        listed.reverse()
 
     def folder_of(file: tuple[str, FileHistory, FileState]) -> str | None:
         return None if not by_folder else OUTSIDE if file[1].is_outside else dirname(file[0])
 
-    for folder, files in groupby(shown, key=folder_of):
+    for folder, files in groupby(listed, key=folder_of):
         group = [*files]
         if folder is not None:
             heading = one_line(folder if folder == OUTSIDE else f"{folder}/" if folder else "./", 100)
@@ -251,7 +251,7 @@ def _file_row(
             *fill(fit([Piece(people.name(last.run), "accent")], 8), 9),
             column(Clean("—") if last.at is None else age(people.now - last.at), 5, "dim", right=True),
             Piece(Clean(f"  {getattr(glyphs, sign)} "), style),
-            Piece(_state_words(state), style),
+            Piece(_state_text(state), style),
         ]
         if state.state is State.CHANGED and state.total and (bar := min(12, width - width_of(pieces) - 2)) > 3:
             pieces += [Piece(Clean("  ")), *amount(state.standing or 0, state.total, bar, "status.warn", glyphs=glyphs)]
@@ -269,7 +269,7 @@ def _lines(added: int | None, removed: int | None, glyphs: Glyphs) -> list[Piece
     ]
 
 
-def _state_words(state: FileState) -> Clean:
+def _state_text(state: FileState) -> Clean:
     if state.state is State.CHANGED and state.total is not None:
         if state.standing == state.total:
             return Clean(f"added to; {grouped(state.total)} stand")
@@ -459,10 +459,10 @@ def audit_rows(
             rows.append(_rule_row(name, findings, listed, people, allowed, glyphs, is_open=is_open))
             if is_open:
                 parent = len(rows) - 1
-                shown = sorted(findings, key=lambda item: (item.is_folded or allowed(item), not item.is_done))
+                ordered = sorted(findings, key=lambda item: (item.is_folded or allowed(item), not item.is_done))
                 rows += [
                     _finding_row(number, finding, people, parent, is_allowed=allowed(finding))
-                    for number, finding in enumerate(shown)
+                    for number, finding in enumerate(ordered)
                 ]
     return EffectRows(rows)
 
@@ -564,8 +564,8 @@ def evidence(finding: Finding, room: int, style: str = "text") -> Line:
 
 def audit_sentence(audit: Audit, allowed: Allowed) -> Line:
     """How many serious findings there are, and the worst."""
-    shown = (item for item in audit.findings if not item.is_folded and not allowed(item))
-    serious = [item for item in shown if item.rule.severity is Severity.ERROR]
+    unfolded = (item for item in audit.findings if not item.is_folded and not allowed(item))
+    serious = [item for item in unfolded if item.rule.severity is Severity.ERROR]
     done = [finding for finding in serious if finding.is_done]
     tried = Counter(finding.outcome for finding in serious if not finding.is_done)
     runs = len({finding.run for finding in done})

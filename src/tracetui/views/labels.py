@@ -240,20 +240,20 @@ _BYTES: Final = " of bytes"
 """Dropped first if the width is small."""
 
 
-def ledger_words(ledger: Ledger, *, glyphs: Glyphs = UNICODE, width: int | None = None) -> Clean:
+def ledger_text(ledger: Ledger, *, glyphs: Glyphs = UNICODE, width: int | None = None) -> Clean:
     """``parsed 99.2 % of bytes · unknown kinds 3 (weather ×2 …) · torn lines 1 · writer version 2.1.197``.
 
     Zero counts are left out. A small `width` shortens the lists.
     """
     line = Clean("")
     for most, unit in ((_NAMED, _BYTES), (2, _BYTES), (1, _BYTES), (1, ""), (0, _BYTES), (0, "")):
-        line = _ledger_words(ledger, glyphs, most, unit)
+        line = _ledger_text(ledger, glyphs, most, unit)
         if width is None or cells(line) <= width:
             break
     return line
 
 
-def _ledger_words(ledger: Ledger, glyphs: Glyphs, most: int, unit: str) -> Clean:
+def _ledger_text(ledger: Ledger, glyphs: Glyphs, most: int, unit: str) -> Clean:
     parts = [f"parsed {share(ledger.share, glyphs)}{unit}" if ledger.share is not None else "coverage unknown"]
     for noun, counted in (("kinds", ledger.kinds), ("fields", ledger.fields)):
         if counted:
@@ -289,8 +289,8 @@ def _writers(writers: tuple[str, ...], most: int) -> str:
 def empty(roots: Sequence[str], stage: str, query: str, have_runs: bool) -> list[Line]:
     """An empty run list: scanning, filtered, or no traces."""
     if have_runs:
-        shown = [Piece(Clean("No runs match "), "text bold"), Piece(one_line(query or "the filter", 60), "hit")]
-        return [(), tuple(shown), (), (*_key("Esc", " clear the filter"),)]
+        headline = [Piece(Clean("No runs match "), "text bold"), Piece(one_line(query or "the filter", 60), "hit")]
+        return [(), tuple(headline), (), (*_key("Esc", " clear the filter"),)]
     if stage:
         return [(), (Piece(Clean("scanning …"), "dim"),)]
     count = len(registry.names())
@@ -341,8 +341,8 @@ def excerpt_rows(
 ) -> tuple[ListRows, int]:
     """(Rows, row of the mark) of `data`, which begins at byte `offset` of a file of `file_size` bytes."""
     lines: list[Line] = []
-    shown = f"bytes {grouped(offset)} to {grouped(offset + len(data))} of {size(file_size)}"
-    lines.append((Piece(Clean(shown if data else "empty file"), "dim"),))
+    extent = f"bytes {grouped(offset)} to {grouped(offset + len(data))} of {size(file_size)}"
+    lines.append((Piece(Clean(extent if data else "empty file"), "dim"),))
     before, after = (data, b"") if at is None else (data[:at], data[at:])
     lines += _text(before, "text", width)
     marked = len(lines) - 1
@@ -381,7 +381,7 @@ _INDECISIVE: Final = re.compile(
 _TRACEBACK: Final = "Traceback (most recent call last)"
 
 
-def deciding_words(error: str) -> Clean:
+def deciding_excerpt(error: str) -> Clean:
     """A type or message of an error, its deciding words first: of a traceback the last line."""
     if error.startswith(_TRACEBACK):
         error = error.rstrip()
@@ -417,7 +417,7 @@ def state_word(run: RunSummary, now: float) -> Clean:
     return Clean("" if state in (None, RunState.ENDED, run.status.value) else state)
 
 
-def ending_words(run: RunSummary, now: float) -> list[Clean]:
+def ending_texts(run: RunSummary, now: float) -> list[Clean]:
     """The status and the state of a run that isn't followed; a state alone where the trace records no end."""
     status, state = status_word(run), state_word(run, now)
     if state and state_replaces_status(run):
@@ -465,7 +465,7 @@ def run_cost(run: RunSummary) -> Clean:
     return cost_text(spending.of_run(run))
 
 
-def spent_words(spent: spending.Spending) -> str:
+def spending_text(spent: spending.Spending) -> str:
     """Tokens and cost of many runs: ``1.2M tok  ~$3.40``."""
     parts = [f"{text.tokens(spent.tokens)} tok"] if spent.tokens else []
     return "  ".join([*parts, *([cost_text(spent)] if spent.usd else [])])
@@ -521,7 +521,7 @@ _SIGNS: Final = {
     RunState.INTERRUPTED: (Status.CANCELLED, "sec"),
 }
 """For the state of a session: the status that the sign is for, and the style."""
-_WORDS: Final = {RunState.STALLED: State.STALLED.value, RunState.WAITING: "waiting for you"}
+_STATE_LABELS: Final = {RunState.STALLED: State.STALLED.value, RunState.WAITING: "waiting for you"}
 """Words of the screen, where they differ."""
 
 
@@ -534,7 +534,7 @@ _SOURCES: Final = {
 }
 
 
-def source_words(status: Status, source: StatusSource | None) -> Clean:
+def source_label(status: Status, source: StatusSource | None) -> Clean:
     """The source of a status."""
     if status is Status.RUNNING and source is StatusSource.DERIVED:
         return Clean("inferred: no end record yet")
@@ -548,7 +548,7 @@ class Standing(NamedTuple):
     """Status that the sign is for."""
     sign: Clean
     style: str
-    words: Clean
+    label: Clean
     """``ok``, ``wrong answer``, ``stalled?``, ``~running: Bash 3m``, ``stalled? Bash, 37m``, ``~waiting for you``."""
     by_last_event: bool
     """Whether it is inferred from the last event: the state of a session or of an open call."""
@@ -560,9 +560,9 @@ class Standing(NamedTuple):
         return not self.by_last_event or run.status_source not in (None, StatusSource.DERIVED)
 
     @property
-    def word(self) -> str:
-        """The words without the open call."""
-        return re.split(r": |(?<=\?) ", self.words, maxsplit=1)[0]
+    def short_label(self) -> str:
+        """The label without the open call."""
+        return re.split(r": |(?<=\?) ", self.label, maxsplit=1)[0]
 
 
 StandingOf = Callable[[RunSummary, Glyphs], Standing]
@@ -574,11 +574,11 @@ def standing_of(run: RunSummary, state: State, now: float | None, glyphs: Glyphs
     if current is not None and current.state in _SIGNS and current.by_last_event:
         status, style = _SIGNS[current.state]
         sign = run_sign(run, status, glyphs)[0]
-        label = session_words(current, sign="~" if run.is_session else "")
+        label = session_label(current, sign="~" if run.is_session else "")
         return Standing(status, sign, style, label, True, Clean(_SOURCES[StatusSource.DERIVED]))
     status = status_now(run, state)
     label = status_word(run) if state is State.ENDED else Clean(state.value)
-    return Standing(status, *run_sign(run, status, glyphs), label, False, source_words(run.status, run.status_source))
+    return Standing(status, *run_sign(run, status, glyphs), label, False, source_label(run.status, run.status_source))
 
 
 def status_now(run: RunSummary, state: State) -> Status:
@@ -588,10 +588,10 @@ def status_now(run: RunSummary, state: State) -> Status:
     return Status.UNKNOWN if state is State.UNKNOWN else Status.RUNNING
 
 
-def session_words(current: CurrentState, *, sign: str = "~") -> Clean:
+def session_label(current: CurrentState, *, sign: str = "~") -> Clean:
     """The state of a session: ``~running: Bash 3m``. The sign marks it as inferred, as it does times."""
     state = current.state or RunState.UNKNOWN
-    word = _WORDS.get(state, state.value)
+    word = _STATE_LABELS.get(state, state.value)
     if not current.call:
         return Clean(f"{sign}{word}")
     colon, comma = ("", ",") if word.endswith("?") else (":", "")

@@ -15,7 +15,7 @@ from tracetui.text import Clean
 _QUOTE: Final = 60
 
 
-def step_words(run: Run, span_id: str) -> Clean:
+def step_text(run: Run, span_id: str) -> Clean:
     """A step as links name it: ``[16] modify_items``."""
     span = run.span(span_id)
     if span is None:
@@ -25,7 +25,7 @@ def step_words(run: Run, span_id: str) -> Clean:
     return name if place is None else Clean(f"[{place}] {name}")
 
 
-def link_words(run: Run, link: StepLink, span_id: str | None = None) -> Clean:
+def link_text(run: Run, link: StepLink, span_id: str | None = None) -> Clean:
     """What a link says; `span_id`: of the step that it stands below, if that is its target."""
     quote = one_line(link.source.quote, _QUOTE)
     if link.kind is Kind.NO_ORIGIN:
@@ -33,17 +33,17 @@ def link_words(run: Run, link: StepLink, span_id: str | None = None) -> Clean:
     if link.kind is Kind.NAMED:
         return Clean(f"the answer names {quote}")
     if link.kind is Kind.TRIALS:
-        return _trial_words(link, quote)
-    target = step_words(run, link.targets[0].span)
+        return _trial_text(link, quote)
+    target = step_text(run, link.targets[0].span)
     if link.kind is Kind.SUB_AGENT:
         is_target = span_id is not None and link.source.span != span_id
         if is_target:
-            return Clean(f"failed inside: {step_words(run, link.source.span)}")
+            return Clean(f"failed inside: {step_text(run, link.source.span)}")
         called = run.spans[run.index[link.targets[0].span]]
         return Clean(f"{'inside' if called.operation is Operation.INVOKE_AGENT else 'called by'} {target}")
     if link.kind is Kind.CHANGED:
         return Clean(f"{quote} already changed by {target}")
-    return Clean(f"{quote} first in {target}{_match_words(link)}")
+    return Clean(f"{quote} first in {target}{_match_text(link)}")
 
 
 def other_steps(link: StepLink, span_id: str) -> tuple[str, ...]:
@@ -59,14 +59,14 @@ def run_link_lines(run: Run, links: Sequence[StepLink], most: int) -> list[tuple
     """
     links = sorted(links, key=lambda link: not other_steps(link, link.source.span) and link.kind is not Kind.TRIALS)
     steps = ((link, link.source.span) for link in links)
-    lines = [(Clean(f"{step_words(run, step)}: {link_words(run, link)}"), step) for link, step in steps]
+    lines = [(Clean(f"{step_text(run, step)}: {link_text(run, link)}"), step) for link, step in steps]
     if len(lines) > most:
         more = Clean(f"… and {len(lines) - most + 1} more below its steps")
         lines[most - 1 :] = [(more, links[most - 1].source.span)]
     return lines
 
 
-def _trial_words(link: StepLink, quote: Clean) -> Clean:
+def _trial_text(link: StepLink, quote: Clean) -> Clean:
     count, instead = len(link.targets), one_line(link.targets[0].quote, _QUOTE)
     if link.match is Match.CALL:
         return Clean(f"no passed trial did this; all {count} called {instead}")
@@ -75,7 +75,7 @@ def _trial_words(link: StepLink, quote: Clean) -> Clean:
     return Clean(f"no passed trial did this with {quote}; all {count} have {instead}")
 
 
-def _match_words(link: StepLink) -> str:
+def _match_text(link: StepLink) -> str:
     if link.match is Match.EXACT:
         return ""
     quotes = [one_line(end.quote, _QUOTE) for end in link.targets]
@@ -84,9 +84,9 @@ def _match_words(link: StepLink) -> str:
     return f" ({link.match}: {quotes[0]})"
 
 
-def origin_words(run: Run, origin: Origin) -> Clean:
+def origin_text(run: Run, origin: Origin) -> Clean:
     """Where a value comes from, and what could hide it if it is in no earlier text."""
-    label = link_words(run, origin.first)
+    label = link_text(run, origin.first)
     if origin.first.targets:
         return Clean(f"{label}  ·  {len(origin.places)} appearances")
     hidden = "".join(f"  ·  {one_line(place, 80)}" for place in origin.hidden)

@@ -280,7 +280,7 @@ class TreeRows:
         assert fork is not None
         style = "text bold" if self.on_path(node) else "sec"
         sign, ways = Piece(Clean(f"{self._glyphs.route} "), "accent"), f"{len(fork.sides)} ways"
-        verdict = chance_words(fork) or (_NO_TEST if self.has_rates else Clean(""))
+        verdict = chance_text(fork) or (_NO_TEST if self.has_rates else Clean(""))
         if not verdict:
             return sign, Piece(Clean(f"fork, {ways}"), style)
         if room < _ROOMY:
@@ -371,21 +371,21 @@ class TreeRows:
 # ---- sentences
 
 
-def p_words(p: float) -> str:
+def p_text(p: float) -> str:
     """A p-value: ``p = 1.00``, ``p = 0.048``, ``p < 0.001``."""
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
 
 
-def chance_words(fork: Fork, *, detail: bool = False) -> Clean:
+def chance_text(fork: Fork, *, detail: bool = False) -> Clean:
     """The result of the test of a fork, with its p after Holm's correction unless it is 1; empty without a test.
 
     `detail`: also the p before the correction, if only the correction makes it chance.
     """
     if fork.p is None or fork.adjusted_p is None:
         return Clean("")
-    numbers = [p_words(fork.adjusted_p)] if fork.adjusted_p < _SAYS_NOTHING else []
+    numbers = [p_text(fork.adjusted_p)] if fork.adjusted_p < _SAYS_NOTHING else []
     if detail and fork.p < ALPHA <= fork.adjusted_p:
-        numbers.append(f"{p_words(fork.p)} before correction for the number of forks")
+        numbers.append(f"{p_text(fork.p)} before correction for the number of forks")
     result = "decisive" if fork.is_decisive else "could be chance"
     return Clean(f"{result} ({', '.join(numbers)})" if numbers else result)
 
@@ -421,7 +421,7 @@ def _fork_sentence(fork: Fork, side: int, glyphs: Glyphs, detail: int) -> Line:
         _dot(glyphs),
         Piece(Clean(f"elsewhere {passed[1] if detail else passed[1].removesuffix(' passed')}"), "text"),
         _dot(glyphs),
-        Piece(chance_words(fork, detail=detail > 1) or _NO_TEST, "accent bold" if fork.is_decisive else "text"),
+        Piece(chance_text(fork, detail=detail > 1) or _NO_TEST, "accent bold" if fork.is_decisive else "text"),
     )
 
 

@@ -120,7 +120,7 @@ class _FoldedRows:
     def __init__(self, name: Hashable, count: int, source: str, glyphs: Glyphs) -> None:
         """`count`: all rows. `source`: the text for search and copy."""
         self._name, self._count, self._source, self._glyphs = name, count, source, glyphs
-        self._shown = count
+        self._visible = count
         self._foldable = False
         self._size = ""
         """Size of a text of which only the head is in rows."""
@@ -131,7 +131,7 @@ class _FoldedRows:
     @property
     def hidden(self) -> int:
         """Rows that the fold hides, of a long text those of its head."""
-        return self._count - self._shown
+        return self._count - self._visible
 
     @property
     def rest(self) -> int:
@@ -140,29 +140,29 @@ class _FoldedRows:
 
     def extend(self, rows: int) -> None:
         """Show this many more rows; without hidden rows, nothing folds."""
-        self._shown += rows
+        self._visible += rows
         self._foldable = self._more
 
     @property
     def _more(self) -> bool:
         """Whether the last row represents hidden ones."""
-        return bool(self._size) or self._shown < self._count
+        return bool(self._size) or self._visible < self._count
 
     def __len__(self) -> int:
-        return self._shown + self._more
+        return self._visible + self._more
 
     def key(self, index: int) -> Hashable:
-        return TextKey(self._name, -1 if index >= self._shown else index)
+        return TextKey(self._name, -1 if index >= self._visible else index)
 
     def index(self, key: Hashable) -> int | None:
         if not isinstance(key, TextKey) or key.name != self._name:
             return None
         if key.row < 0:
             return len(self) - 1 if self._foldable else None
-        return key.row if key.row < self._shown else None
+        return key.row if key.row < self._visible else None
 
     def line(self, index: int, width: int) -> Line:
-        if index < self._shown:
+        if index < self._visible:
             return tuple(fit(self._row(index), width))
         label = f"all of {self._size}" if self._size else f"{grouped(self.hidden)} more lines"
         return tuple(fit([Piece(Clean(f"{self._glyphs.folded} {label}"), "dim")], width))
@@ -175,7 +175,7 @@ class _FoldedRows:
 
     def plain(self, index: int) -> str:
         """The text of a row; of the last one the whole text, so that search finds what is folded."""
-        return self._source if index >= self._shown else "".join(piece.text for piece in self._row(index))
+        return self._source if index >= self._visible else "".join(piece.text for piece in self._row(index))
 
     def fold(self, index: int) -> Fold | None:
         return Fold(TextKey(self._name, -1), not self._more) if self._foldable else None
@@ -207,7 +207,7 @@ class TextRows(_FoldedRows):
         self._size = size(len(text)) if len(head) < len(text) else ""
         self._foldable = bool(self._size) or self._count > most + 1
         if self._foldable and not unfolded:
-            self._shown = min(self._count, most)
+            self._visible = min(self._count, most)
 
     def _row(self, index: int) -> Line:
         return (Piece(self._block.row(index), self._style),)
@@ -230,7 +230,7 @@ class StyledRows(_FoldedRows):
         self._lines = lines
         self._foldable = most is not None and len(lines) > most + 1
         if self._foldable and most is not None and TextKey(name, -1) not in opened:
-            self._shown = most
+            self._visible = most
 
     def _row(self, index: int) -> Line:
         return self._lines[index]

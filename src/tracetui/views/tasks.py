@@ -30,8 +30,8 @@ def percent(rate: float | None) -> Clean:
     """A share from 0 to 1 as ``42%``; ``—`` for None. Only a share of exactly 0 or 1 is ``0%`` or ``100%``."""
     if rate is None:
         return Clean("—")
-    shown = round(100 * rate)
-    return Clean(f"{min(99, max(1, shown)) if 0 < rate < 1 else shown}%")
+    rounded = round(100 * rate)
+    return Clean(f"{min(99, max(1, rounded)) if 0 < rate < 1 else rounded}%")
 
 
 def rate_style(rate: float | None) -> str:
@@ -113,7 +113,7 @@ def _result_sign(trial: Trial, glyphs: Glyphs, state_of: StateOf) -> tuple[Clean
     return status_glyph(status_now(trial.run, state_of(trial.run)), glyphs)
 
 
-_WORDS: Final = {
+_RESULT_LABELS: Final = {
     Result.PASSED: "passed", Result.UNGRADED: "ungraded", Result.UNSCORED: "no outcome", Result.RUNNING: "running",
 }  # fmt: skip
 
@@ -123,7 +123,7 @@ def trial_line(
 ) -> tuple[Line, Line]:
     """The outcome of a run in one line, and facts about it, as many as fit. `label`: that of its column group."""
     run, (sign, style) = trial.run, _result_sign(trial, glyphs, state_of)
-    word = _WORDS.get(trial.result) or (WRONG_ANSWER if run.is_wrong else "error")
+    word = _RESULT_LABELS.get(trial.result) or (WRONG_ANSWER if run.is_wrong else "error")
     peers = [peer for peer in task.trials if peer.group == trial.group]
     scores = [f"{one_line(score.name, 30)} {value_of(score, glyphs)}" for score in run.deciding_scores[:2]]
     error = run.first_error if run.failed else None
@@ -312,7 +312,11 @@ class TaskRows:
         """Which page of cells has the cell cursor; 0 if all cells fit."""
         pages = self._plan(width).pages
         unit = self._unit_of(self._cursor()[1])
-        matches = (i for i, units in enumerate(pages) if unit in {(shown.block, shown.slot) for shown in units})
+        matches = (
+            i
+            for i, units in enumerate(pages)
+            if unit in {(visible_unit.block, visible_unit.slot) for visible_unit in units}
+        )
         return next(matches, 0) if len(pages) > 1 else 0
 
     def _unit_of(self, place: int) -> tuple[int, int]:
@@ -409,8 +413,8 @@ class TaskRows:
         if unit.slot is None:
             return _pad_left(Piece(Clean("rate" if self._has_rates else ""), "dim"), unit.width)
         number = unit.slot + 1
-        shown = number if number < 10 else number % 10
-        return [*[_EMPTY] * (unit.width - 1), Piece(Clean(str(shown)), "dim")]
+        digit = number if number < 10 else number % 10
+        return [*[_EMPTY] * (unit.width - 1), Piece(Clean(str(digit)), "dim")]
 
     def _group_names(self, plan: _Plan, page: int) -> Line:
         """The name of each column group above its columns."""
@@ -459,7 +463,7 @@ class TaskRows:
     def _make_plan(self, width: int) -> _Plan:
         """Grant as much of the width as there is, by importance. Names shrink first; numbers are never cut."""
         longest = max(len(self._title), *(cells(one_line(task.name, 200)) for task in self.tasks[:_SAMPLE]))
-        name, pitch, shown = min(_LEAST_NAME, longest), 1, set[str]()
+        name, pitch, visible = min(_LEAST_NAME, longest), 1, set[str]()
         gap, bar, prompt = 1, 0, 0
         first = self._columns.get("pass^1")
         remaining = width - name - 2
@@ -477,16 +481,16 @@ class TaskRows:
                 name, remaining = name + min(remaining, wanted), remaining - min(remaining, wanted)
             elif kind == "bar" and self._has_rates and remaining > _BAR:
                 bar, remaining = _BAR, remaining - _BAR - 1
-            elif kind == "gap" and len(shown) <= remaining:
-                gap, remaining = 2, remaining - len(shown)
+            elif kind == "gap" and len(visible) <= remaining:
+                gap, remaining = 2, remaining - len(visible)
             elif kind == "prompt" and remaining > _LEAST_PROMPT:
                 wanted = max(cells(_prompt(task)) for task in self.tasks[:_SAMPLE])
                 prompt = min(max(wanted, len(_PROMPT)), remaining - _GAP) if wanted else 0
                 remaining -= prompt + _GAP if prompt else 0
             elif (col := self._columns.get(kind)) is not None and col.size < remaining:
-                shown.add(kind)
+                visible.add(kind)
                 remaining -= col.size + 1
-        columns = tuple(col for key, col in self._columns.items() if key in shown)
+        columns = tuple(col for key, col in self._columns.items() if key in visible)
         pages = tuple(self._pages(pitch, label, area))
         return _Plan(name + 1, pitch, area, pages, columns, gap, bar, prompt)
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from tracetui import text
 from tracetui.analysis import spending
 from tracetui.analysis.arrangement import Choices, Item
-from tracetui.analysis.effects.actions import action_of, open_words
+from tracetui.analysis.effects.actions import action_of, open_text
 from tracetui.analysis.liveness import CurrentState, Liveness, State, current_state, recorded_liveness, seconds
 from tracetui.masking import clean, one_line, prose
 from tracetui.model import RUNNING_STATES, Operation, Run, RunRef, RunState, RunSummary, Span, Status, Usage
@@ -249,7 +249,7 @@ class TodayRows:
                 strict=True,
             )
         ]
-        shown = (
+        chosen = (
             "status",
             "name",
             "result",
@@ -263,11 +263,11 @@ class TodayRows:
             [*chain(*sections)] if groups is None else groups,
             now=now,
             glyphs=glyphs,
-            chosen=shown,
+            chosen=chosen,
             sorted_by=sorted_by,
             state_of=state_of,
             message_of=message_of,
-            state_words=groups is not None,
+            shows_state=groups is not None,
             time_of=last_activity,
         )
         self._first_spent = len(self._runs) if is_below or groups is not None else sum(map(len, sections[:-1]))
@@ -556,7 +556,7 @@ class LiveRows:
         least = self._glyphs.at_least if call.at_least else ""
         since = f" {least}{seconds(call.ms)}" if call.ms is not None and (call.ms >= 1000 or not least) else ""
         span = live.run.span(call.span) if live.run is not None else None
-        label = one_line(call.name if span is None else open_words(span), _CALL_CELLS)
+        label = one_line(call.name if span is None else open_text(span), _CALL_CELLS)
         more = f" +{call.others}" if call.others else ""
         return [Piece(sign, live.style), Piece(Clean(f" {label}{since}{more}"), f"{live.style} bold")]
 

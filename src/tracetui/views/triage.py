@@ -33,7 +33,7 @@ PLACEHOLDER: Final = re.compile(r"<[a-z]+>")
 LETTERS: Final = {"real": "r", "flaky": "f", "known": "k", "ignore": "i"}
 """Verdicts by key."""
 
-Judged = Callable[[Group | Task | RunRef], Judgement]
+JudgementOf = Callable[[Group | Task | RunRef], Judgement]
 """The judgment of a cause, of the wrong answers to a task, or of a run (its own or its cause's)."""
 
 
@@ -71,7 +71,7 @@ _Row = Item | Details | tuple[str, int]
 """The last is the (label, count) of a group heading."""
 
 
-def is_reviewed(group: Group, judge: Judged) -> bool:
+def is_reviewed(group: Group, judge: JudgementOf) -> bool:
     """Whether a cause has a verdict; a heading of wrong answers if all of its tasks have one."""
     if group.tasks:
         return all(judge(task).verdict is not None for task in group.tasks)
@@ -115,7 +115,7 @@ class QueueRows:
         self,
         order: CauseOrder,
         runs: Mapping[RunRef, RunSummary],
-        judge: Judged,
+        judge: JudgementOf,
         *,
         unfolded: Collection[Hashable] = (),
         marked: Collection[Hashable] = (),

@@ -29,10 +29,10 @@ def graph_run() -> Run:
 
 def test_a_row_for_each_node_with_its_numbers_and_a_way_to_its_first_execution() -> None:
     rows = node_rows(graph_run(), width=100)
-    shown = ["".join(piece.text for piece in rows.line(i, 100)) for i in range(len(rows))]
-    generate = next(i for i, line in enumerate(shown) if "generate" in line and rows.selectable(i))
-    assert shown[generate].split()[:5] == ["✗" if "✗" in shown[generate] else "□", "generate", "2", "1", "·"]
-    assert "90%" in shown[generate]
+    lines = ["".join(piece.text for piece in rows.line(i, 100)) for i in range(len(rows))]
+    generate = next(i for i, line in enumerate(lines) if "generate" in line and rows.selectable(i))
+    assert lines[generate].split()[:5] == ["✗" if "✗" in lines[generate] else "□", "generate", "2", "1", "·"]
+    assert "90%" in lines[generate]
     assert stack.target(rows, generate) == "1"
 
 

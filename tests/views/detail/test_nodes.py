@@ -169,19 +169,19 @@ def test_a_run_without_nodes_has_only_its_title() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ms", "shown"),
+    ("ms", "label"),
     [(0.0307, "0.031ms"), (4.06, "4.1ms"), (12.4, "12ms"), (9360, "9360ms"), (12_500, "12.5s"), (468_000, "7m48s")],
 )
-def test_durations_of_steps(ms: float, shown: str) -> None:
-    assert node_table(run_of([node(0, "n", ms)]))[-1].split()[2] == shown
+def test_durations_of_steps(ms: float, label: str) -> None:
+    assert node_table(run_of([node(0, "n", ms)]))[-1].split()[2] == label
 
 
 @pytest.mark.parametrize(
-    ("ms", "shown"),
+    ("ms", "label"),
     [(61.9, "62ms"), (720, "0.7s"), (59_960, "1m00s"), (725_000, "12m05s"), (3_900_000, "1h05m"), (None, "—")],
 )
-def test_durations_of_totals(ms: float | None, shown: str) -> None:
-    assert node_title(run_of([], duration_ms=ms)).split(" | ")[1] == shown
+def test_durations_of_totals(ms: float | None, label: str) -> None:
+    assert node_title(run_of([], duration_ms=ms)).split(" | ")[1] == label
 
 
 @given(

@@ -73,8 +73,8 @@ def test_long_text_folds_and_search_finds_the_folded_part() -> None:
 
 def test_entities_and_code_of_hostile_text_pass_the_gate() -> None:
     text = "**a** &#27;[31m &#x202e; `\x1b]0;x\x07`\n\n```python\n'\x1b[31m\u202e'\n```\n<script>\x1b</script>"
-    shown = "\n".join(text_of_line(line) for line in markdown(text, 60))
-    assert not UNSAFE.search(shown.replace("\n", ""))
+    plain = "\n".join(text_of_line(line) for line in markdown(text, 60))
+    assert not UNSAFE.search(plain.replace("\n", ""))
 
 
 @given(

@@ -63,7 +63,7 @@ def run_with(span: Span, **rest: Any) -> Run:
     return make_run([make_span("4", "gpt-4o", Operation.CHAT, 0, 100, step=4), span], **rest)
 
 
-def shown(rows: Rows, width: int = 70) -> str:
+def rows_text(rows: Rows, width: int = 70) -> str:
     return "\n".join(texts(rows, width))
 
 
@@ -101,7 +101,7 @@ def test_the_error_tab_shows_error_source_and_arguments() -> None:
 
 def test_an_unmatched_hash_is_shown_with_the_recipes_tried() -> None:
     body = Body(checks=(Check("input_hash", "abc", None, (("documented", "d1"), ("runtime", "d2"))),))
-    text = shown(tab_rows(run_with(failed()), failed(), body, "error", width=70))
+    text = rows_text(tab_rows(run_with(failed()), failed(), body, "error", width=70))
     assert "hash     abc ✗ matches neither recipe\n         d1 documented\n         d2 runtime" in text
 
 
@@ -112,17 +112,17 @@ def test_an_error_without_a_message_has_no_reason_recorded() -> None:
 
 def test_a_preview_stands_for_the_arguments_of_tool_calls_only() -> None:
     tool = make_span("1", "Bash", Operation.EXECUTE_TOOL, preview="ls -l")
-    assert "args     ls -l" in shown(tab_rows(make_run([tool]), tool, Body(), "overview", width=70))
+    assert "args     ls -l" in rows_text(tab_rows(make_run([tool]), tool, Body(), "overview", width=70))
     reply = make_span("1", "API", Operation.CHAT, preview="Prompt is too long")
     body = Body(output="Prompt is too long for the model")
-    text = shown(tab_rows(make_run([reply]), reply, body, "overview", width=70))
+    text = rows_text(tab_rows(make_run([reply]), reply, body, "overview", width=70))
     assert "output   Prompt is too long for the model" in text
     assert "args" not in text
 
 
 def test_the_overview_shows_a_dash_for_unrecorded_values() -> None:
     span = make_span("1", "gpt-4o", Operation.CHAT, usage=Usage(input_tokens=11_000, output_tokens=640))
-    text = shown(tab_rows(make_run([span]), span, Body(), "overview", width=70))
+    text = rows_text(tab_rows(make_run([span]), span, Body(), "overview", width=70))
     assert "time     —" in text
     assert "tokens   in 11.0k  out 640  reasoning —" in text
     assert "cost     —" in text
@@ -168,7 +168,7 @@ def test_bindings_lead_to_their_writer() -> None:
     assert stack.target(rows, 0) == "1"
 
 
-def judged_run() -> Run:
+def evaluated_run() -> Run:
     turns = [make_span(str(i), f"turn {i}", Operation.TURN, step=i) for i in range(1, 6)]
     body = RunBody(
         goal="Verify what the plan covers",
@@ -191,8 +191,8 @@ def judged_run() -> Run:
 
 
 def test_the_goal_tab_shows_each_criterion_with_its_turns() -> None:
-    rows = tab_rows(judged_run(), judged_run().spans[0], Body(), "goal", width=60)
-    text = shown(rows, 60)
+    rows = tab_rows(evaluated_run(), evaluated_run().spans[0], Body(), "goal", width=60)
+    text = rows_text(rows, 60)
     assert "Criteria 1 of 2 met ───" in text
     assert "✗ 2 A fact is confirmed\n         policy_lookup failed twice\nturns    · · 3 4 ·" in text
     assert "✗ Goal Achievement  ━━━━━─────┃────  0.33 ≥ 0.7" in text
@@ -202,7 +202,7 @@ def test_the_goal_tab_shows_each_criterion_with_its_turns() -> None:
 
 
 def test_the_run_tab_shows_declared_beside_counted() -> None:
-    text = shown(tab_rows(judged_run(), None, None, "run", width=70))
+    text = rows_text(tab_rows(evaluated_run(), None, None, "run", width=70))
     assert "status   ✗ error  recorded as failure\nfirst ✗" in text
     assert "declared turns 10 declared, 5 counted" in text
     assert "criteria 2 ✓ matches count" in text
@@ -212,7 +212,7 @@ def test_the_run_tab_shows_declared_beside_counted() -> None:
 
 
 def test_a_difference_is_yellow() -> None:
-    rows = tab_rows(judged_run(), None, None, "run", width=70)
+    rows = tab_rows(evaluated_run(), None, None, "run", width=70)
     line = rows.line(texts(rows, 70).index("declared turns 10 declared, 5 counted"), 70)
     assert line[-1].style == "status.warn"
 
@@ -220,8 +220,8 @@ def test_a_difference_is_yellow() -> None:
 def test_problems_show_location_and_reason() -> None:
     run = make_run([make_span("a", "x", Operation.CHAT, parent_id="gone")])
     assert run.problems == (Problem("/traces/a.json", "spans", "1 spans name a parent that is not in the trace"),)
-    assert "! spans  1 spans name a parent" in shown(tab_rows(run, None, None, "run", width=80), 80)
-    narrow = shown(tab_rows(run, None, None, "run", width=40), 40)
+    assert "! spans  1 spans name a parent" in rows_text(tab_rows(run, None, None, "run", width=80), 80)
+    narrow = rows_text(tab_rows(run, None, None, "run", width=40), 40)
     assert "! spans  1 spans name a parent that is\n  not in the trace" in narrow
 
 
@@ -234,7 +234,7 @@ def test_other_runs_are_named_in_the_key() -> None:
 
 def test_ascii_tabs_are_pure_ascii() -> None:
     for tab in ("error", "run", "goal"):
-        for text in texts(tab_rows(judged_run(), failed(), body_of_failed(), tab, width=70, glyphs=ASCII), 70):
+        for text in texts(tab_rows(evaluated_run(), failed(), body_of_failed(), tab, width=70, glyphs=ASCII), 70):
             assert text.isascii(), text
 
 

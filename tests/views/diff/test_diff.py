@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tests.diff.build import STEPS, VALUES, Did, chat, node, run_of
+from tests.diff.build import STEPS, VALUES, Step, chat, node, run_of
 from tests.shared import examples
 from tests.views.build import HOSTILE, check_line, check_rows, runs, text_of_line, texts
 from tracetui.analysis.step_diff import (
@@ -36,7 +36,7 @@ from tracetui.views.diff.text import ComparedRows, Folds, LineKey, breaks
 from tracetui.views.glyphs import ASCII, UNICODE
 
 ALL_OPEN = Folds(everything=True)
-SEARCHES = [Did(given={"q": "a"}, made="x"), Did(given={"q": "b"}, made="y"), Did(given={"q": "c"}, made="z")]
+SEARCHES = [Step(input={"q": "a"}, output="x"), Step(input={"q": "b"}, output="y"), Step(input={"q": "c"}, output="z")]
 
 
 def look_of(comparison: Comparison, diff: Diff, place: int) -> Look:
@@ -74,18 +74,18 @@ def rows_of(*sections: Section, width: int = 120, side: bool = True, **options: 
 
 
 def test_every_step_has_a_row_with_its_sign() -> None:
-    a = [*SEARCHES[:2], Did(Operation.HOOK, "guard"), Did(given={"q": "d"})]
-    b = [SEARCHES[0], Did(given={"q": "b"}, made="other"), Did(given={"q": "d"}), Did(Operation.CHAT, "gpt")]
-    shown = texts(PairRows(compare(run_of(a), run_of(b, ident="b"))), 120)
-    assert any(" = " in line and "search" in line for line in shown)
-    assert any("≠ output" in line for line in shown)
-    assert any("− only A" in line for line in shown)
-    assert any("only B" in line and "gpt" in line for line in shown)
+    a = [*SEARCHES[:2], Step(Operation.HOOK, "guard"), Step(input={"q": "d"})]
+    b = [SEARCHES[0], Step(input={"q": "b"}, output="other"), Step(input={"q": "d"}), Step(Operation.CHAT, "gpt")]
+    lines = texts(PairRows(compare(run_of(a), run_of(b, ident="b"))), 120)
+    assert any(" = " in line and "search" in line for line in lines)
+    assert any("≠ output" in line for line in lines)
+    assert any("− only A" in line for line in lines)
+    assert any("only B" in line and "gpt" in line for line in lines)
 
 
 def test_downstream_rows_are_dim_with_an_arrow_and_errors_stay_red() -> None:
-    a = [Did(given={"q": "a"}, made="Paris 2023"), Did(name="fetch", given={"url": "Paris 2023"})]
-    b = [Did(given={"q": "a"}, made="London 2024"), Did(name="fetch", given={"url": "London 2024"}, failed=True)]
+    a = [Step(input={"q": "a"}, output="Paris 2023"), Step(name="fetch", input={"url": "Paris 2023"})]
+    b = [Step(input={"q": "a"}, output="London 2024"), Step(name="fetch", input={"url": "London 2024"}, failed=True)]
     diff = compare(run_of(a), run_of(b, ident="b"))
     assert diff.rows[1].downstream
     line = PairRows(diff).line(1, 120)
@@ -103,7 +103,7 @@ def test_the_summary_counts_rows_and_shows_the_extra_time_of_b() -> None:
 def test_the_sentence_names_the_first_difference_or_none() -> None:
     same = compare(run_of(SEARCHES), run_of(SEARCHES, ident="b"))
     assert text_of_line(sentence(same, UNICODE, 120)).startswith("= No differences  ·  3 steps")
-    other = [*SEARCHES[:2], Did(given={"q": "Rome"}, made="z")]
+    other = [*SEARCHES[:2], Step(input={"q": "Rome"}, output="z")]
     diff = compare(run_of(SEARCHES), run_of(other, ident="b"))
     text = text_of_line(sentence(diff, UNICODE, 120))
     assert text.startswith("≠ First difference: step 3 search, input changed: q")
@@ -151,23 +151,23 @@ def test_any_two_runs_give_rows_that_fit(a: Run, b: Run, width: int, ascii_glyph
 
 def test_a_prompt_is_compared_by_message_then_by_words() -> None:
     a, b = chat("Be careful.", "Yes.", "EV subsidies for 2023"), chat("Be careful.", "Yes.", "EV subsidies for 2024")
-    step = [Did(Operation.CHAT, "gpt")]
+    step = [Step(Operation.CHAT, "gpt")]
     comparison, diff = compared(run_of(step, bodies={"s0": a}), run_of(step, ident="b", bodies={"s0": b}))
     assert diff.first is not None
     assert diff.first.path == "messages[2].content"
     rows = ComparedRows(look_of(comparison, diff, 0), width=120, side_by_side=True)
-    shown = texts(rows, 120)
-    assert "2 unchanged messages" in shown[0]
+    lines = texts(rows, 120)
+    assert "2 unchanged messages" in lines[0]
     at = rows.first_at(diff.first.path)
     assert at is not None
-    assert "2023" in shown[at]
+    assert "2023" in lines[at]
     strong = [piece.text for piece in rows.line(at, 120) if "word" in piece.style]
     assert strong == ["2023", "2024"]
 
 
 def test_a_message_that_differs_in_ids_only_counts_as_the_same() -> None:
     first, second = chat("at 2025-01-01T00:00:00Z"), chat("at 2025-02-02T00:00:00Z")
-    step = [Did(Operation.CHAT, "gpt")]
+    step = [Step(Operation.CHAT, "gpt")]
     comparison, diff = compared(run_of(step, bodies={"s0": first}), run_of(step, ident="b", bodies={"s0": second}))
     assert diff.same
     sections = look_of(comparison, diff, 0).sections
@@ -176,9 +176,9 @@ def test_a_message_that_differs_in_ids_only_counts_as_the_same() -> None:
 
 def test_a_step_of_one_run_is_shown_in_full() -> None:
     comparison, diff = compared(run_of(SEARCHES), run_of(SEARCHES[:2], ident="b"))
-    shown = texts(ComparedRows(look_of(comparison, diff, 2), width=120, side_by_side=True), 120)
-    assert shown[0].startswith("− ▾ q  only A")
-    assert any("z" in line for line in shown)
+    lines = texts(ComparedRows(look_of(comparison, diff, 2), width=120, side_by_side=True), 120)
+    assert lines[0].startswith("− ▾ q  only A")
+    assert any("z" in line for line in lines)
 
 
 def test_contexts_show_the_change_of_each_message_and_the_cache_break() -> None:
@@ -208,10 +208,10 @@ def test_long_stretches_that_are_the_same_are_folded_with_a_count_and_open() -> 
     lines = [f"line {i}" for i in range(40)]
     a, b = "\n".join(lines), "\n".join([*lines[:20], "CHANGED", *lines[21:]])
     rows = rows_of(section(a, b))
-    shown = texts(rows, 120)
-    folded = [i for i, line in enumerate(shown) if "unchanged lines" in line]
+    rows_text = texts(rows, 120)
+    folded = [i for i, line in enumerate(rows_text) if "unchanged lines" in line]
     assert len(folded) == 2
-    assert "17 unchanged lines" in shown[folded[0]]
+    assert "17 unchanged lines" in rows_text[folded[0]]
     fold = rows.fold(folded[0])
     assert fold is not None
     opened = rows_of(section(a, b), folds=Folds(frozenset({fold.key})))
@@ -260,8 +260,8 @@ def test_every_word_of_both_texts_is_there_when_all_folds_are_open(a: str, b: st
     for line in (*a.split("\n"), *b.split("\n")):
         for word in exact(line).split(" "):
             assert len(word) > 8 or word.rstrip() in drawn  # a longer one may be broken; `texts` ends with no blank
-    shown = "\n".join(rows.plain(i) for i in range(len(rows)))
-    assert all(line in shown for line in (*a.split("\n"), *b.split("\n")))
+    plain = "\n".join(rows.plain(i) for i in range(len(rows)))
+    assert all(line in plain for line in (*a.split("\n"), *b.split("\n")))
 
 
 @given(st.lists(st.tuples(st.none() | TEXTS, st.none() | TEXTS), max_size=6), st.integers(24, 200), st.data())
@@ -295,8 +295,8 @@ def test_rows_of_a_line_are_all_of_it_and_fit(text: Any, width: int) -> None:
 
 
 @given(STEPS, STEPS, VALUES)
-def test_every_pair_of_any_runs_has_rows(a: Sequence[Did], b: Sequence[Did], value: Any) -> None:
-    comparison, diff = compared(run_of(a), run_of([*b, Did(given=value, made=value)], ident="b"))
+def test_every_pair_of_any_runs_has_rows(a: Sequence[Step], b: Sequence[Step], value: Any) -> None:
+    comparison, diff = compared(run_of(a), run_of([*b, Step(input=value, output=value)], ident="b"))
     for place, row in enumerate(diff.rows):
         look = look_of(comparison, diff, place)
         rows = ComparedRows(look, width=100, side_by_side=True, folds=ALL_OPEN)
@@ -324,14 +324,14 @@ def test_painting_a_huge_message_costs_only_its_visible_rows(side: bool) -> None
 
 
 def test_runs_without_common_steps_show_the_criteria_compared() -> None:
-    _, diff = compared(run_of([Did(), Did()]), run_of([Did(Operation.HOOK, "other")], ident="b"))
+    _, diff = compared(run_of([Step(), Step()]), run_of([Step(Operation.HOOK, "other")], ident="b"))
 
     text = text_of_line(sentence(diff, UNICODE, 200))
     assert text.startswith("≠ No steps in common  ·  2 only in A, 1 only in B, compared by operation, name")
 
 
 def test_the_summary_names_two_different_formats() -> None:
-    a, b = run_of([Did()]), run_of([Did()], ident="b")
+    a, b = run_of([Step()]), run_of([Step()], ident="b")
     other = replace(b.summary, ref=replace(b.summary.ref, format="another"))
     _, diff = compared(a, replace(b, summary=other))
 
@@ -341,8 +341,8 @@ def test_the_summary_names_two_different_formats() -> None:
 @pytest.mark.parametrize("width", [40, 78, 120])
 def test_an_error_is_shown_to_its_last_word(width: int) -> None:
     message = " ".join(f"word{i}" for i in range(60))
-    failed = run_of([Did(failed=True)], ident="b", status=Status.ERROR, error=FirstError(message, "ValueError"))
-    _, diff = compared(run_of([Did()]), failed)
+    failed = run_of([Step(failed=True)], ident="b", status=Status.ERROR, error=FirstError(message, "ValueError"))
+    _, diff = compared(run_of([Step()]), failed)
     rows = run_rows(diff, width=width)
     check_rows(rows, width)
 
@@ -352,7 +352,7 @@ def test_an_error_is_shown_to_its_last_word(width: int) -> None:
 
 def test_only_an_inferred_end_shows_its_source() -> None:
     a, b = (
-        run_of([Did()], ident=ident, status=Status.OK, status_source=source)
+        run_of([Step()], ident=ident, status=Status.OK, status_source=source)
         for ident, source in (("a", StatusSource.EXPLICIT), ("b", StatusSource.DERIVED))
     )
     _, diff = compared(a, b)

@@ -18,7 +18,7 @@ from tracetui.views.list.result import result_phrase
 
 class Result(NamedTuple):
     same: bool
-    words: Clean = Clean("step 4 search · input≠ args.query")
+    label: Clean = Clean("step 4 search · input≠ args.query")
 
 
 ORIGINAL = RunSummary.of(

@@ -13,8 +13,8 @@ from tracetui.analysis.arrangement import Item
 from tracetui.analysis.liveness import State
 from tracetui.model import FirstError, Operation, RunSummary, Score, Status, Usage
 from tracetui.model.run import LastEvent
-from tracetui.views.labels import deciding_words
-from tracetui.views.list.columns import COLUMNS, columns_for
+from tracetui.views.labels import deciding_excerpt
+from tracetui.views.list.columns import COLUMNS, fit_columns
 from tracetui.views.list.runs import RunRows
 
 ASKED = "count the lines in notes.txt and write the number down"
@@ -26,7 +26,7 @@ def row(run: RunSummary, width: int = 80) -> str:
 
 
 @pytest.mark.parametrize(
-    ("known", "shown"),
+    ("known", "cell"),
     [
         ({"status": Status.OK}, "count the lines in notes.txt"),
         ({"status": Status.UNKNOWN, "deep": True}, "count the lines in notes.txt"),
@@ -40,14 +40,14 @@ def row(run: RunSummary, width: int = 80) -> str:
         ({"status": Status.OK, "result": "goal met 2/2"}, "goal met 2/2  count the"),
     ],
 )
-def test_the_prompt_is_visible_on_eighty_columns(known: dict[str, Any], shown: str) -> None:
+def test_the_prompt_is_visible_on_eighty_columns(known: dict[str, Any], cell: str) -> None:
     text = row(make_summary(prompt=ASKED, **known))
-    assert shown in text
+    assert cell in text
     assert text.count("count the") == 1
 
 
 @pytest.mark.parametrize(
-    ("name", "parent", "shown"),
+    ("name", "parent", "label"),
     [
         ("tides", None, "tides dover #2"),
         ("tides_of_the_channel", None, "tides_of_the_channel dover #2"),
@@ -55,10 +55,10 @@ def test_the_prompt_is_visible_on_eighty_columns(known: dict[str, Any], shown: s
         ("tides", "p", "  dover #2"),
     ],
 )
-def test_a_top_level_run_shows_its_name_and_label(name: str, parent: str | None, shown: str) -> None:
+def test_a_top_level_run_shows_its_name_and_label(name: str, parent: str | None, label: str) -> None:
     run = make_summary(label="dover #2", parent=parent).replace(name=name)
     above = run.replace(id="p", parent=None, ref=replace(run.ref, path="/traces/p.json"))
-    assert shown in texts(RunRows([above, run], now=1_763_730_600.0), 80)[1]
+    assert label in texts(RunRows([above, run], now=1_763_730_600.0), 80)[1]
 
 
 def test_a_narrow_fork_shows_its_prompt_instead_of_its_original() -> None:
@@ -87,12 +87,12 @@ def test_of_a_long_folder_both_ends_are_seen(width: int) -> None:
 
 def test_the_columns_fit() -> None:
     for width in range(34, 200):
-        assert sum(size for _, size in columns_for(width)) + len(columns_for(width)) - 1 <= width, width
+        assert sum(size for _, size in fit_columns(width)) + len(fit_columns(width)) - 1 <= width, width
 
 
 def test_names_get_the_room_that_they_want_and_no_column_is_cut() -> None:
     for width in range(34, 200):
-        short, long = columns_for(width, name=8), columns_for(width, name=18)
+        short, long = fit_columns(width, name=8), fit_columns(width, name=18)
         for columns in (short, long):
             assert sum(size for _, size in columns) + len(columns) - 1 <= max(width, 34), width
         assert dict(short)["name"] <= dict(long)["name"], width
@@ -102,8 +102,8 @@ def test_names_get_the_room_that_they_want_and_no_column_is_cut() -> None:
 
 
 def test_a_long_name_is_worth_more_than_an_id() -> None:
-    assert "id" in dict(columns_for(84, name=10))
-    assert "id" not in dict(columns_for(84, name=30))
+    assert "id" in dict(fit_columns(84, name=10))
+    assert "id" not in dict(fit_columns(84, name=30))
 
 
 def test_columns_without_values_leave_their_cells_to_the_results() -> None:
@@ -134,7 +134,7 @@ def test_an_age_by_the_time_of_the_file_is_marked(seconds: int, age: str) -> Non
 
 @pytest.mark.parametrize("width", [66, 74, 78, 96])
 def test_a_result_is_worth_more_than_an_id(width: int) -> None:
-    columns = dict(columns_for(width, name=14, facts=COLUMNS))
+    columns = dict(fit_columns(width, name=14, facts=COLUMNS))
     assert columns["result"] >= 22
     assert {"time", "step", "age"} <= set(columns)
     assert "id" not in columns or columns["result"] >= 24
@@ -193,4 +193,4 @@ def test_an_open_call_is_the_result_of_a_running_run(state: State, label: str) -
     ],
 )
 def test_the_deciding_words_of_an_error_come_first(error: str, reason: str) -> None:
-    assert deciding_words(error) == reason
+    assert deciding_excerpt(error) == reason

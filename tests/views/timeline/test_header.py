@@ -35,18 +35,18 @@ def stand(run: Run, *, silent: float = 221, seen: bool = True) -> Liveness:
     return liveness(run, now=NOW, arrivals=[NOW - silent] if seen else [], changed_at=NOW - silent)
 
 
-def shown(run: Run, width: int, glyphs: Glyphs = UNICODE, *, silent: float = 221) -> tuple[str, str]:
+def strip_texts(run: Run, width: int, glyphs: Glyphs = UNICODE, *, silent: float = 221) -> tuple[str, str]:
     left, right = liveness_strip(stand(run, silent=silent), width, glyphs, per_minute=MINUTES)
     return text_of_line(left), text_of_line(right)
 
 
 def test_the_strip_is_that_of_the_picture() -> None:
-    assert shown(planner(), 120) == (
+    assert strip_texts(planner(), 120) == (
         "◐ running  silent 3m41s · open ■ Bash 3m58s · earlier calls 9s, longest 1m31s → stalled?",
         "events/min ▃▅█▃▁▁▁▁ now 0",
     )
     expected = "◐ quiet  silent 30s · open ■ Bash 3m58s · earlier calls 9s, longest 1m31s"
-    assert shown(planner(), 120, silent=30)[0] == expected
+    assert strip_texts(planner(), 120, silent=30)[0] == expected
 
 
 @pytest.mark.parametrize(
@@ -63,24 +63,24 @@ def test_the_strip_is_that_of_the_picture() -> None:
     ],
 )
 def test_narrow_strips_keep_the_most_important_facts(width: int, left: str, right: bool) -> None:
-    strip = shown(planner(), width)
+    strip = strip_texts(planner(), width)
     assert strip[0] == left
     assert strip[1].startswith("events/min") is right
 
 
 def test_a_narrow_strip_replaces_the_sparkline_by_a_rate() -> None:
-    assert shown(planner(), 96)[1] == "0/min"
-    assert shown(planner(), 60)[1] == "0/min"
+    assert strip_texts(planner(), 96)[1] == "0/min"
+    assert strip_texts(planner(), 60)[1] == "0/min"
     assert liveness_strip(stand(planner()), 120)[1] == ()
 
 
 def test_a_long_name_is_cut_at_its_end() -> None:
-    left = shown(planner("mcp__server__" + "x" * 60), 120)[0]
+    left = strip_texts(planner("mcp__server__" + "x" * 60), 120)[0]
     assert "open ■ mcp__server__xxxxxxxxxx… 3m58s · earlier calls" in left
 
 
 def test_ascii_shows_the_same_in_ascii() -> None:
-    left, right = shown(planner(), 120, ASCII)
+    left, right = strip_texts(planner(), 120, ASCII)
     assert left == "R running  silent 3m41s - open # Bash 3m58s - earlier calls 9s, longest 1m31s > stalled?"
     assert right == "events/min .-#._ now 0".replace("_", "____")
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tests.diff.build import Did, run_of
+from tests.diff.build import Step, run_of
 from tests.shared import examples
 from tests.views.build import REF, START, check_rows, make_run, make_span, runs, texts
 from tests.views.timeline.test_spans import all_of, growths, keys_of
@@ -80,11 +80,11 @@ def test_a_loop_unfolds_and_folds_by_any_of_its_calls() -> None:
     assert rows.reveal("0") is rows
     assert rows.reveal(END) is rows
     for hidden in ("2", "4"):
-        shown = rows.reveal(hidden)
-        assert keys_of(shown) == ["0", "1", "2", "3", "4", "5"]
-        assert [shown.fold(i) for i in range(6)] == [None, *[Fold("1", True)] * 4, None]
-    assert "↻ ×4" in texts(shown)[1]
-    assert "↻" not in texts(shown)[2]
+        unfolded = rows.reveal(hidden)
+        assert keys_of(unfolded) == ["0", "1", "2", "3", "4", "5"]
+        assert [unfolded.fold(i) for i in range(6)] == [None, *[Fold("1", True)] * 4, None]
+    assert "↻ ×4" in texts(unfolded)[1]
+    assert "↻" not in texts(unfolded)[2]
 
 
 def test_failed_calls_of_a_loop_are_counted_and_marked() -> None:
@@ -248,7 +248,7 @@ def test_folds_of_a_run_that_grew_are_those_that_still_hold(chunks: list[list[Sp
 
 
 def test_comparisons_are_bounded_and_omissions_counted() -> None:
-    run = run_of([Did(given="q", made=1)] * 10 + [Did(name="other", given="q", made=2)] * 4)
+    run = run_of([Step(input="q", output=1)] * 10 + [Step(name="other", input="q", output=2)] * 4)
     assert [loop.times for loop in assess(run, run.load).loops] == [10, 4]
 
     few: Assessment = assess(run, run.load, max_calls=7)

@@ -118,9 +118,9 @@ def test_a_story_that_grows_equals_one_drawn_at_once(chunks: list[list[Span]]) -
         now = START + 99
         rows = StoryRows(run, now=now) if rows is None else rows.with_run(run, now=now)
         opened = rows.refold(rows.all_folds)
-        for shown, fresh in ((rows, StoryRows(run, now=now)), (opened, StoryRows(run, now=now, opened=opened.opened))):
-            assert texts(shown, 120) == texts(fresh, 120)
-            assert keys(shown) == keys(fresh)
+        for grown, fresh in ((rows, StoryRows(run, now=now)), (opened, StoryRows(run, now=now, opened=opened.opened))):
+            assert texts(grown, 120) == texts(fresh, 120)
+            assert keys(grown) == keys(fresh)
         assert len(set(keys(opened))) == len(opened)
         assert all(opened.index(span.id) is not None for span in run.spans)
         assert all(rows.index(span.id) is not None for span in run.spans)

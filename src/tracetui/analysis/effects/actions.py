@@ -115,7 +115,7 @@ _GOING: Final[Mapping[str, str]] = {
 }
 
 
-def open_words(span: Span) -> str:
+def open_text(span: Span) -> str:
     """What an open call does, without its body: ``running pytest -q``; of an unlisted tool its name and argument."""
     action = action_of(span)
     return f"{_GOING.get(action.verb, action.verb)} {action.object}".rstrip()

@@ -154,14 +154,14 @@ def _masked(call: Call) -> Call:
     command = command_text(arguments)
     whole = "\n".join((value_text(arguments) if command is None else command[1], call.place.root, call.place.directory))
 
-    def shown(target: str) -> str:
+    def mask(target: str) -> str:
         return "/".join(redactor.excerpt(Excerpt(part, whole)) for part in target.split("/"))
 
     effects = tuple(
         msgspec.structs.replace(
             effect,
-            target=shown(effect.target),
-            moved_from=None if effect.moved_from is None else shown(effect.moved_from),
+            target=mask(effect.target),
+            moved_from=None if effect.moved_from is None else mask(effect.moved_from),
         )
         for effect in call.effects
     )

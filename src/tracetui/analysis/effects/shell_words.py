@@ -166,7 +166,7 @@ class _Parser:
                 elif self._is_keyword(word, command):
                     if word.text == "case":
                         in_case = True
-                        self._skip_to_in()
+                        self._skip_subject()
                     elif word.text in ("for", "select"):
                         self._loop(scope, pipeline)
                     elif word.text == "[[":
@@ -259,7 +259,7 @@ class _Parser:
             return False
         return word.text in _KEYWORDS or word.text in ("for", "select", "case", "function", "[[")
 
-    def _skip_to_in(self) -> None:
+    def _skip_subject(self) -> None:
         """Skip the subject of a ``case``."""
         end = _SUBJECT.search(self.text, self.at, min(self.end, self.at + 200))
         self.at = end.end() if end else self.at

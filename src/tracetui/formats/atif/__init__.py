@@ -14,7 +14,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from tracetui.formats.atif.reading import Reading, body_of, header_of, opening_of
-from tracetui.formats.atif.records import Mark, document, read_again, whole_of
+from tracetui.formats.atif.records import Mark, document, mark_if_unchanged, whole_of
 from tracetui.formats.base import CERTAIN, NO, Chunk
 from tracetui.formats.decode import top_names
 from tracetui.formats.document import summary
@@ -88,7 +88,7 @@ class AtifReader:
 
     def more(self, file: File) -> Chunk:
         before = self._mark
-        if before is not None and (same := read_again(file, before)) is not None:
+        if before is not None and (same := mark_if_unchanged(file, before)) is not None:
             self._mark = same
             return Chunk()
         reading = Reading(file, file.read_all())

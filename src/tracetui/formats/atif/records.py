@@ -451,7 +451,7 @@ class Mark(msgspec.Struct):
     """They were being written."""
 
 
-def read_again(file: File, before: Mark) -> Mark | None:
+def mark_if_unchanged(file: File, before: Mark) -> Mark | None:
     """The mark of what was read, if no file of the run has changed since; None if they must be read again."""
     own, folders, parts = unchanged(file, before.own), Folders(file), dict(before.parts)
     if own is None or any(folders.find(ref, path) is not None for ref, path in before.missing):

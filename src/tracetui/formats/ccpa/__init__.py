@@ -324,8 +324,8 @@ def _part(block: Any) -> tuple[Part, Record]:
             return Reasoning(block[name]), without(block, "type", name)
     if kind == "tool_use" and isinstance(block.get("name"), str):
         ident = string(block.get("id"))
-        shown = ("type", "name", "input") if ident is None else ("type", "name", "input", "id")
-        return ToolCall(ident, block["name"], block.get("input")), without(block, *shown)
+        call_fields = ("type", "name", "input") if ident is None else ("type", "name", "input", "id")
+        return ToolCall(ident, block["name"], block.get("input")), without(block, *call_fields)
     return Blob(kind if isinstance(kind, str) else "block", block), {}
 
 

@@ -70,8 +70,8 @@ class Block(Struct, gc=False):
     def call(self, parent: str, at: bytes, index: int, step: int | None) -> Call:
         """The tool call that the block is, of the turn `parent`; it waits for its answer."""
         name = intern(self.name) if self.name else "tool"
-        shown = preview_of(self.input, tasks=_TASKS)
-        return Call(f"{parent}.{index}", name, EXECUTE_TOOL, parent, step, None, at, shown)
+        preview = preview_of(self.input, tasks=_TASKS)
+        return Call(f"{parent}.{index}", name, EXECUTE_TOOL, parent, step, None, at, preview)
 
 
 class Effects(Struct, gc=False):

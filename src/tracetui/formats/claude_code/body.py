@@ -109,8 +109,8 @@ def _call(main: File, records: list[Record], at: SpanRef, raw: bytes) -> Body:
 def _spilled(main: File, output: Any) -> tuple[str, str] | None:
     """Path and text of the file with a tool result too long for the session, which names it."""
     texts = [block.get("text") if isinstance(block, dict) else block for block in blocks_of(output)]
-    shown = "\n".join(shown_text for shown_text in texts if isinstance(shown_text, str))
-    named = _SPILLED.search(shown) if "<persisted-output>" in shown else None
+    result = "\n".join(shown_text for shown_text in texts if isinstance(shown_text, str))
+    named = _SPILLED.search(result) if "<persisted-output>" in result else None
     if named is None:
         return None
     folder = f"{main.name.removesuffix('.jsonl')}/tool-results"

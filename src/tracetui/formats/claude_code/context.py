@@ -222,7 +222,7 @@ def _attachment(attachment: dict[str, Any], key: str | None) -> ContextItem | No
         value = [attachment[name] for name in ("addedLines", "addedBlocks", "content") if attachment.get(name)]
         return ContextItem(ATTACHMENT, value, key=key)
     file = text(attachment.get("filename")) if kind in ("file", "edited_text_file") else None
-    value = {name: shown for name, shown in attachment.items() if name not in _NO_TEXT}
+    value = {name: item for name, item in attachment.items() if name not in _NO_TEXT}
     return ContextItem(ATTACHMENT, value, file if kind == "file" else None, key)
 
 

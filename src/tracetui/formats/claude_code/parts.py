@@ -16,7 +16,7 @@ from tracetui.errors import FormatError
 from tracetui.formats.agent_log import CHAT, EXECUTE_TOOL
 from tracetui.formats.base import Chunk
 from tracetui.formats.claude_code.records import SCHEMA
-from tracetui.formats.claude_code.session import Session, agent_span, started_by
+from tracetui.formats.claude_code.session import Session, agent_span, sub_agent_span
 from tracetui.formats.decode import decode
 from tracetui.formats.jsonl import BUDGET, FIRST, LogReader
 from tracetui.formats.opening import beginning
@@ -199,7 +199,7 @@ class _AgentFile:
                 key = meta.call or session.starters.get(part.agent) or session.starters.get(part.workflow or "")
                 call = None if key is None else session.calls.get(key)
                 if call is not None:
-                    return started_by(span, call)
+                    return sub_agent_span(span, call)
         return span
 
 

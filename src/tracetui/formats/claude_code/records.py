@@ -323,8 +323,8 @@ class User(Record, tag="user"):
             agent.settle()
         if not results:
             agent.user_message(role, prompt)
-        shown = typed_command(prompt) if role == "command" else prompt or text_in(content)
-        agent.add(agent.row(self.uuid, role, when, line, operation=MESSAGE, preview=shown[:PREVIEW], **DONE))
+        preview = typed_command(prompt) if role == "command" else prompt or text_in(content)
+        agent.add(agent.row(self.uuid, role, when, line, operation=MESSAGE, preview=preview[:PREVIEW], **DONE))
 
     def note(self, agent: Agent, when: float | None, line: Line) -> None:
         content = None if self.message is None else self.message.content
@@ -364,13 +364,13 @@ class Assistant(Record, tag="assistant"):
         message = self.message or Message()
         model, failed = message.model or None, bool(self.is_api_error_message or self.is_api_error_in_stream)
         name = ("API" if failed else (model or "").strip("<>")) or "assistant"
-        shown = None if model is None or model == SYNTHETIC else intern(model)
-        response = agent.response(message.id or None, self.uuid, intern(name), shown, when, line)
+        model_name = None if model is None or model == SYNTHETIC else intern(model)
+        response = agent.response(message.id or None, self.uuid, intern(name), model_name, when, line)
         if agent.model is None and model != SYNTHETIC:
             agent.model = model
         tokens = message.usage
         if isinstance(tokens, Tokens):
-            is_final = message.stop_reason is not None or failed or shown is None
+            is_final = message.stop_reason is not None or failed or model_name is None
             response.count(tokens.usage(at_least=not is_final))
             response.tier = tokens.tier or response.tier
             for number, iteration in tokens.apart(model) if tokens.iterations else ():
@@ -471,9 +471,9 @@ class System(Record, tag="system"):
     def _compaction(self, agent: Agent, when: float | None, line: Line) -> Span:
         done = self.compact_metadata if isinstance(self.compact_metadata, Compaction) else Compaction()
         before, after = done.pre_tokens, done.post_tokens
-        shown = "" if before is None else f"{before} tokens" if after is None else f"{before} → {after} tokens"
+        preview = "" if before is None else f"{before} tokens" if after is None else f"{before} → {after} tokens"
         facts = {"duration_ms": _length(done.duration_ms), "note": (done.trigger or "")[:PREVIEW], **DONE}
-        return agent.row(self.uuid, "compaction", when, line, preview=shown, **facts)
+        return agent.row(self.uuid, "compaction", when, line, preview=preview, **facts)
 
     def _failure(self, agent: Agent, when: float | None, line: Line) -> Span:
         """A call of the API that failed and was mostly made again."""

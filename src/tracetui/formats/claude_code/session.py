@@ -111,10 +111,10 @@ class Response(OpenRow, gc=False):
         if usage is not None:
             self.usage = usage if self.usage is None else self.usage.largest(usage)
 
-    def show(self, shown: str | None, *, is_text: bool) -> None:
+    def show(self, text: str | None, *, is_text: bool) -> None:
         """Take a text or a thought for the preview."""
-        if shown and (not self.preview or (is_text and not self.has_text)):
-            self.preview, self.has_text = shown[:PREVIEW], is_text
+        if text and (not self.preview or (is_text and not self.has_text)):
+            self.preview, self.has_text = text[:PREVIEW], is_text
 
 
 class Agent(BranchedConversation):
@@ -283,7 +283,7 @@ class Agent(BranchedConversation):
     def _take_up(self, line: Line) -> None:
         """Go to the branch of the prompt that a response answers, if another process went on elsewhere meanwhile."""
         if self._uuid and self._parent and self._parent in self.abandoned:
-            self.go(self.path_to(self._parent), f"{self.prefix}branch:{self._uuid}", self._uuid, line)
+            self.go(self.path_of_record(self._parent), f"{self.prefix}branch:{self._uuid}", self._uuid, line)
 
     def rewind(self, line: Line) -> None:
         """Take a prompt that may replace an earlier one.
@@ -297,7 +297,7 @@ class Agent(BranchedConversation):
         uuid, parent = self._uuid, self._parent
         if not uuid or parent not in self.nodes or parent == self.leaf.ident:
             return
-        path = self.path_to(parent)
+        path = self.path_of_record(parent)
         if parent == ROOT and all(node.parent == ROOT for node in path.abandoned):
             return
         if any(row.name == "user" for row in self.abandoned_rows(path)):
@@ -421,7 +421,7 @@ class Session(Agent):
             call = self.calls.get(starter) or next(
                 (candidate for candidate in others if starter and candidate is not None), None
             )
-            linked = agent.span if call is None or agent.span is None else started_by(agent.span, call)
+            linked = agent.span if call is None or agent.span is None else sub_agent_span(agent.span, call)
             if linked != agent.linked:
                 agent.linked = linked
                 self.emit(linked)
@@ -551,7 +551,7 @@ def agent_span(agent: str, kind: str, preview: str, when: float | None, task: st
     )
 
 
-def started_by(span: Span, call: Call | Span) -> Span:
+def sub_agent_span(span: Span, call: Call | Span) -> Span:
     """The span of a sub-agent started by this call, with the status in the result of the call."""
     kind, is_typed, task = call.preview.partition(": ")
     is_certain = call.status in (OK, RUNNING) and call.note != BACKGROUND

@@ -287,7 +287,7 @@ def inherit(session: Session, meta: Meta, seen: tuple[str, ...] = ()) -> None:
         is_complete = _read_history(history, other, base)
     if not is_complete:
         session.problem(session.line, f"history of thread {thread[:64]} ends before the fork")
-    session.continue_from(history)
+    session.continue_history(history)
 
 
 def _is_before(ordinal: Any, start: int) -> bool:

@@ -121,13 +121,18 @@ def _response(records: list[Record], raw: bytes) -> Body:
                 parts += content_parts
                 rests |= rest
             named.add(record.name, record.rest("type", "role", "status", *used) | rests)
-    shown = {part.text for part in parts if isinstance(part, Text | Reasoning)}
+    content = {part.text for part in parts if isinstance(part, Text | Reasoning)}
     for record in repeated:
         text = record.item.texts()
         lines = [line for line in text.split("\n") if line]
-        if text and text not in shown and not all(line in shown for line in lines) and text not in "\n".join(shown):
+        if (
+            text
+            and text not in content
+            and not all(line in content for line in lines)
+            and text not in "\n".join(content)
+        ):
             parts.append(Reasoning(text) if record.item.reasoning else Text(text))
-            shown.add(text)
+            content.add(text)
         named.add(record.name, record.rest())
     texts = [part.text for part in parts if isinstance(part, Text)]
     messages = (ModelMessage("assistant", tuple(parts), finish_reason=status),) if parts else ()

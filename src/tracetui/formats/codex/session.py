@@ -439,11 +439,11 @@ class Session(PackedRows):
             self.threads.setdefault(thread, call.id)
 
     def _set_prompt(self, text: str) -> None:
-        self.last_user, shown = text, text.strip()[:PREVIEW]
+        self.last_user, preview = text, text.strip()[:PREVIEW]
         if self.prompt is None:
-            self.prompt = shown
+            self.prompt = preview
         if self.turn is not None and not self.turn.preview:
-            self.turn.preview = shown
+            self.turn.preview = preview
             self.emit(self.turn)
 
     def add_output(self, message: Message, text: str) -> None:
@@ -610,7 +610,7 @@ class Session(PackedRows):
 
     # ---- forks
 
-    def continue_from(self, history: Session) -> None:
+    def continue_history(self, history: Session) -> None:
         """Continue where the history of a fork ends."""
         history.leave()
         self._changed.update(history._changed)

@@ -215,7 +215,7 @@ class Session(Rows):
         if kind in _CALLS:
             row.status, row.source, row.error = _outcome(item)
             row.status_word = item.status
-            row.preview = (item.command or item.query or _shown(item))[:PREVIEW]
+            row.preview = (item.command or item.query or _call_text(item))[:PREVIEW]
         else:
             row.preview = (item.text or text(mapping(mapping(record_on(line.data)).get("item")).get("message")) or "")[
                 :PREVIEW
@@ -250,7 +250,7 @@ def thread_key(thread: str) -> str | None:
     return task_key(AGENT, thread)
 
 
-def _shown(item: Item) -> str:
+def _call_text(item: Item) -> str:
     return next((as_json(value) for raw in (item.arguments, item.changes) if (value := plain(raw)) is not None), "")
 
 
@@ -312,8 +312,8 @@ class CodexExec(LogFormat):
         return Body(input=given, output=output, attributes=attributes, raw=raw)
 
 
-def _add(attributes: dict[str, Any], item: dict[str, Any], *shown: Any) -> None:
-    """Add the fields of an item other than the values that are `shown` elsewhere."""
+def _add(attributes: dict[str, Any], item: dict[str, Any], *excluded: Any) -> None:
+    """Add the fields of an item other than the `excluded` values, which are shown elsewhere."""
     for name, value in item.items():
-        if not any(value is known for known in shown):
+        if not any(value is known for known in excluded):
             add_field(attributes, name, value)

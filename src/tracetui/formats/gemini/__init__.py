@@ -350,8 +350,8 @@ class Session(BranchedConversation):
         """Take a record about the session: one row for those that follow each other."""
         row = self._notes
         if row is not None and isinstance(row.at, SpanRef) and len(row.at.sources) < MOST_NOTES:
-            shown = row.preview if label in row.preview else f"{row.preview}, {label}"[:PREVIEW]
-            row = replace(row, preview=shown, at=SpanRef((*row.at.sources, source)))
+            preview = row.preview if label in row.preview else f"{row.preview}, {label}"[:PREVIEW]
+            row = replace(row, preview=preview, at=SpanRef((*row.at.sources, source)))
         else:
             ident, at = self._free_id(None, f"{_OWN_ID}{line.number}"), SpanRef((source,))
             row = Span(id=ident, name="meta", operation=META, preview=label[:PREVIEW], at=at, **self.below_top())
@@ -377,7 +377,7 @@ class Session(BranchedConversation):
     def _rewind(self, to: str, source: RecordRef, line: Line) -> None:
         """Take back the messages after the message `to`."""
         self._notes = None
-        path, ident = self.path_to(to), self._free_id(None, f"{_OWN_ID}{line.number}")
+        path, ident = self.path_of_record(to), self._free_id(None, f"{_OWN_ID}{line.number}")
         if not self.go(path, ident, ident, line, SpanRef((source,))):
             self._meta("rewind", source, line)
         for node in path.abandoned:
@@ -566,9 +566,9 @@ def _part(block: Any) -> Part:
     if isinstance(block, str):
         return Text(block)
     if isinstance(block, dict):
-        shown, call, thought = block.get("text"), mapping(block.get("functionCall")), block.get("thought", False)
-        if isinstance(shown, str) and block.keys() <= {"text", "thought"} and isinstance(thought, bool):
-            return Reasoning(shown) if thought else Text(shown)
+        content, call, thought = block.get("text"), mapping(block.get("functionCall")), block.get("thought", False)
+        if isinstance(content, str) and block.keys() <= {"text", "thought"} and isinstance(thought, bool):
+            return Reasoning(content) if thought else Text(content)
         if isinstance(call.get("name"), str) and len(block) == 1 and call.keys() <= {"id", "name", "args"}:
             return CallPart(text(call.get("id")), call["name"], call.get("args"))
     return Blob(next(iter(block), "part") if isinstance(block, dict) else "part", block)

@@ -158,14 +158,14 @@ class QwenSession(Session):
             if repeated and len(repeated) == len(answers):
                 self._answers(Entry((source,), key), answers, word, when)
                 return
-        shown = item.system_payload.display_text if isinstance(item.system_payload, Payload) else None
+        text = item.system_payload.display_text if isinstance(item.system_payload, Payload) else None
         if item.subtype == "notification":
             entry = Entry((source,), self._free_id(item.uuid, f"line {line.number}"))
             self.add_node(key, self.leaf.ident, entry.ident)
-            self._put(entry, Span(id=entry.ident, name="notification", operation=META, preview=(shown or "")[:PREVIEW]))
+            self._put(entry, Span(id=entry.ident, name="notification", operation=META, preview=(text or "")[:PREVIEW]))
             return
-        if shown and not self.prompt:
-            self.prompt = shown.strip()[:PREVIEW]
+        if text and not self.prompt:
+            self.prompt = text.strip()[:PREVIEW]
         self.message(record, source, line.number)
 
     def _event(self, item: Item, source: RecordRef, when: float | None, line: Line) -> None:

@@ -300,8 +300,8 @@ def _message(record: dict[str, Any], raw: bytes) -> Body:
         attributes["parts"] = rests
     role = text(content.get("role")) or text(record.get("author")) or "agent"
     role = "assistant" if role == "model" else role
-    shown = ("parts",) if isinstance(content.get("parts"), list | None) else ()
-    if other := {name: value for name, value in content.items() if name not in shown and value != role}:
+    message_fields = ("parts",) if isinstance(content.get("parts"), list | None) else ()
+    if other := {name: value for name, value in content.items() if name not in message_fields and value != role}:
         attributes["content"] = other
     message = Message(role, tuple(part for part, _ in pairs), finish_reason=text(record.get("finish_reason")))
     return message_body(message, attributes, raw, is_output=record.get("author") != USER)

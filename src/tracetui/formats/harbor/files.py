@@ -42,7 +42,7 @@ _COMPANIONS: Final = (RESULT, HARNESS_LOG, *(path.rpartition("/")[2] for path in
 """Names of results, of reports of checks, and of logs of the verifier and the harness."""
 LARGEST: Final = 32 << 20
 """Bytes of a result or report that is read."""
-_SHOWN: Final = 1 << 20
+_MAX_RESULT: Final = 1 << 20
 """Bytes of a result up to which token ids and probabilities of the model calls are shown as well."""
 _ROLLOUTS: Final = "rollout_details"
 _MEMO: Final = "harbor trial"
@@ -149,7 +149,7 @@ def trial_of(
     checks, failure = _read(file, root + where, versions)
     if failure:
         notes.append((where, failure))
-    if size > _SHOWN and _drop_rollouts(result):
+    if size > _MAX_RESULT and _drop_rollouts(result):
         notes.append((RESULT, f"{_ROLLOUTS} not shown: the file has {size >> 20} MiB"))
     logs = {
         name: log

@@ -84,7 +84,7 @@ def find_log(file: File, agent: str) -> Log | None:
         with file.other(path) as other:
             if os.path.normpath(other.path) == own:
                 return Log(other.path, "")
-            run = _run_in(file, other)
+            run = _only_run_id(file, other)
             if run:
                 return Log(other.path, run)
     return None
@@ -116,7 +116,7 @@ def _folders(file: File, at: str) -> list[str]:
     return [f"{at}{name}/" for name in names if name != AGENT]
 
 
-def _run_in(file: File, other: File) -> str:
+def _only_run_id(file: File, other: File) -> str:
     """The id of the only run in another file; empty where it holds none, several, or a part of one."""
     cache: dict[Any, Any] = file.memo.get(SHARED, {}).setdefault(_CACHE, {})
     try:

@@ -55,9 +55,9 @@ class Inspect:
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         """The list stage reads the summaries of an archive's samples, the deep stage each sample."""
         log = open_log(file)
-        shown, task = is_shown(log), Task(log)
+        is_listed, task = is_shown(log), Task(log)
         yield from log.problems
-        if shown:
+        if is_listed:
             yield self._summary(file, EVAL, eval_header(log, task))
         for entry in log.runs():
             run = SampleRun(log, entry, task) if deep else None

@@ -433,7 +433,7 @@ def graded(scores: Any, single: Any, binary: frozenset[str]) -> Iterator[tuple[S
         values = value.items() if isinstance(value, dict) and value else ((None, value),)
         for index, (key, item) in enumerate(values):
             label, source = (name, "value") if key is None else (f"{name} {key}", f"value.{key}")
-            passed, rule = _judged(item, label in binary or (key is not None and f"{name} *" in binary))
+            passed, rule = _passed_by_rule(item, label in binary or (key is not None and f"{name} *" in binary))
             metric = Metric(label, _number_of(item), None, passed, *(("", item) if index else (reason, details)))
             place = f"{parent}{name}.{source}"[:PREVIEW]
             explained = f"{parent}{name}.explanation"[:PREVIEW]
@@ -451,7 +451,7 @@ def graded(scores: Any, single: Any, binary: frozenset[str]) -> Iterator[tuple[S
             )
 
 
-def _judged(value: Any, is_binary: bool) -> tuple[bool | None, str]:
+def _passed_by_rule(value: Any, is_binary: bool) -> tuple[bool | None, str]:
     """Whether a score passed, and the rule by which it did, failed or is partial."""
     if isinstance(value, bool):
         return value, ""

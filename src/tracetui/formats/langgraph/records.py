@@ -83,9 +83,9 @@ class Messages:
 
     def find(self, blob: bytes) -> Placed:
         """The messages in a value, in order."""
-        return tuple(pair for item in items_of(blob) for pair in self._in(item))
+        return tuple(pair for item in items_of(blob) for pair in self._placed_messages(item))
 
-    def _in(self, item: bytes) -> Placed:
+    def _placed_messages(self, item: bytes) -> Placed:
         key = _digest(item)
         if key not in self._by_item:
             try:
@@ -280,7 +280,7 @@ def checkpoint_of(
         values = fields_of(fields["channel_values"]) if "channel_values" in fields else {}
         sends = sends_in(values.get(TASKS, b"\xc0"))
         scheduled = scheduled_in(values, seen) + sends
-        asked = asked_in(value_of(values[START])) if START in values else ""
+        asked = input_text(value_of(values[START])) if START in values else ""
     except FormatError as error:
         problem = error.reason
     names = tuple(name for name in mapping(facts.get("writes")) if name != START)
@@ -338,7 +338,7 @@ def _messages(values: Mapping[str, bytes], messages: Messages) -> tuple[tuple[st
     return tuple((name, placed) for name, blob in kept if (placed := messages.find(blob)))
 
 
-def asked_in(value: Any) -> str:
+def input_text(value: Any) -> str:
     """The text of an input: its first message of a user, else the whole."""
     for item in objects_in(value):
         if role_of(item) == "user":
@@ -408,7 +408,7 @@ def undecided_in(values: Iterable[str], seen: Iterable[str], starting: Iterable[
     return frozenset(values) & frozenset(seen) - decided - {START}
 
 
-def scheduled_by(writes: Iterable[Write]) -> tuple[str, ...]:
+def started_nodes(writes: Iterable[Write]) -> tuple[str, ...]:
     """The nodes that writes start, for a checkpoint that can't be read itself."""
     names = [write.channel.rpartition(":")[2] for write in writes if write.channel.startswith(("branch:", "join:"))]
     return tuple(dict.fromkeys([*names, *(name for write in writes for name in write.sends)]))

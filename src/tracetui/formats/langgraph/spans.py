@@ -33,7 +33,7 @@ from tracetui.formats.langgraph.records import (
     Write,
     error_of,
     node_of,
-    scheduled_by,
+    started_nodes,
 )
 from tracetui.formats.scalars import UUID, between, text
 from tracetui.formats.sqlite import Outcome
@@ -111,7 +111,7 @@ def outcome_of(
         return Outcome()
     scheduled = last.scheduled
     if scheduled is None and before:
-        scheduled = scheduled_by(before)
+        scheduled = started_nodes(before)
     if scheduled != ():
         return Outcome()
     return Outcome(Status.UNKNOWN if last.undecided - final else Status.OK, DERIVED)

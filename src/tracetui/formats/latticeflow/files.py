@@ -26,7 +26,7 @@ GLANCE: Final = 4096
 _FEW: Final = 8
 """Rows that are looked at to see whether there are traces in a file."""
 _BOM: Final = b"\xef\xbb\xbf"
-_WORDS: Final = (b'"items"', b'"events"', b'"trace"', b'"FORMAT"', b'"format"')
+_KEYS: Final = (b'"items"', b'"events"', b'"trace"', b'"FORMAT"', b'"format"')
 _FORMATS: Final = ("open_responses", Raw(b'"open_responses"'))
 _EMPTY: Final[tuple[Any, ...]] = (None, [], Raw(b"null"), Raw(b"[]"))
 _LINE_KEY: Final = re.compile(r"(?:(?P<id>.*)~)?L(?P<number>\d{1,15})", re.DOTALL)
@@ -141,7 +141,7 @@ def claims(file: File) -> bool:
     head = file.head
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return len(head) < HEAD_SIZE and _holds_trace(_value(head), partial=False)
-    if not any(word in head for word in _WORDS):
+    if not any(key in head for key in _KEYS):
         return False
     if len(head) == HEAD_SIZE and _holds_trace(_value(_closed(head[:GLANCE])), partial=True):
         return True

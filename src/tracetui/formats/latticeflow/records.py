@@ -424,11 +424,11 @@ class Records:
 
     def _arrange(self, *, given: bool) -> None:
         """Find the event that shows each item; insert the others between the events."""
-        shown = _Shown(self._root)
+        index = _EventIndex(self._root)
         anchors: list[int | None] = []
         for k, item in enumerate(self.items):
             item.index = k
-            event, anchor = shown.match(item) if self._root else (None, None)
+            event, anchor = index.match(item) if self._root else (None, None)
             anchors.append(anchor)
             if event is None:
                 item.order = (anchor, 1, k) if anchor is not None else (LAST, 0, k)
@@ -533,7 +533,7 @@ def _removed(before: list[ItemEntry], after: list[ItemEntry]) -> list[ItemEntry]
     return before[: same[0]] if same else []
 
 
-class _Shown:
+class _EventIndex:
     """Events of the root conversation, by keys that they share with items."""
 
     def __init__(self, events: list[EventEntry]) -> None:

@@ -438,10 +438,10 @@ def body_of(file: File, at: SpanRef) -> Body:
     more = Named()
     for label, piece in at.more:
         more.add(label, _beyond(plain(piece), mapping(value)))
-    shown = _event(value, at.role) if at.is_event else _item(value, at.role, more.fields)
-    attributes = shown.pop("attributes", {}) | more.fields
+    fields = _event(value, at.role) if at.is_event else _item(value, at.role, more.fields)
+    attributes = fields.pop("attributes", {}) | more.fields
     raw = rendered(value) if at.piece is value else bytes(at.piece)
-    return Body(**shown, attributes=attributes, links=at.links, raw=raw)
+    return Body(**fields, attributes=attributes, links=at.links, raw=raw)
 
 
 def _beyond(given: Any, event: dict[str, Any]) -> Any:
@@ -460,20 +460,20 @@ def _event(value: Any, role: str) -> dict[str, Any]:
     rest = dict(value)
     match record(EVENTS, value).kind:
         case "message_event" if isinstance(value.get("item"), dict):
-            shown = _item(value["item"], role, {})
-            return {**shown, "attributes": rest | {"item": shown["attributes"]}}
+            fields = _item(value["item"], role, {})
+            return {**fields, "attributes": rest | {"item": fields["attributes"]}}
         case "function_call_event":
-            shown = {"input": decoded(rest.pop("arguments", None)), "output": decoded(rest.pop("result", None))}
+            fields = {"input": decoded(rest.pop("arguments", None)), "output": decoded(rest.pop("result", None))}
         case "model_call_event":
             sent, output = _messages(rest, "input_context"), _messages(rest, "output_items")
-            shown = {"input_messages": sent, "output_messages": output}
+            fields = {"input_messages": sent, "output_messages": output}
         case "custom":
-            shown = {"output": rest.pop("data", None)}
+            fields = {"output": rest.pop("data", None)}
         case "error" if isinstance(value.get("traceback"), str):
-            shown = {"traceback": rest.pop("traceback")}
+            fields = {"traceback": rest.pop("traceback")}
         case _:
-            shown = {}
-    return {**shown, "attributes": rest}
+            fields = {}
+    return {**fields, "attributes": rest}
 
 
 def _item(value: Any, role: str, more: dict[str, Any]) -> dict[str, Any]:
@@ -486,12 +486,12 @@ def _item(value: Any, role: str, more: dict[str, Any]) -> dict[str, Any]:
         message, rest = as_message(value, role)
         return {"output_messages" if role == "assistant" else "input_messages": (message,), "attributes": rest}
     if kind == "function_call":
-        shown = {"input": decoded(rest.pop("arguments", None)), "attributes": rest}
+        fields = {"input": decoded(rest.pop("arguments", None)), "attributes": rest}
         answer = more.pop("function_call_output", None)
         if isinstance(answer, dict):
-            shown["output"] = decoded(answer.get("output"))
+            fields["output"] = decoded(answer.get("output"))
             rest["function_call_output"] = without(answer, "output")
-        return shown
+        return fields
     if kind == "function_call_output":
         return {"output": decoded(rest.pop("output", None)), "attributes": rest}
     side = "output" if kind == "custom_task_output_message" else "input"
@@ -504,11 +504,11 @@ def _messages(rest: dict[str, Any], name: str) -> tuple[Message, ...]:
     if pieces is None:
         return ()
     named = roles([record(ITEMS, piece) for piece in pieces])
-    shown = [
+    messages = [
         as_message(piece, role) if isinstance(piece, dict) else piece for piece, role in zip(pieces, named, strict=True)
     ]
-    rest[name] = [converted[1] if isinstance(converted, tuple) else converted for converted in shown]
-    return tuple(converted[0] for converted in shown if isinstance(converted, tuple))
+    rest[name] = [converted[1] if isinstance(converted, tuple) else converted for converted in messages]
+    return tuple(converted[0] for converted in messages if isinstance(converted, tuple))
 
 
 # ---- messages
@@ -546,8 +546,8 @@ def _part(part: Any) -> tuple[Part, Any]:
     kind = string(fields.get("type")) or "part"
     for key in ("text", "refusal"):
         if isinstance(fields.get(key), str):
-            shown = Reasoning if kind.startswith(("reasoning", "summary")) else Text
-            return shown(fields[key]), without(fields, key)
+            part_type = Reasoning if kind.startswith(("reasoning", "summary")) else Text
+            return part_type(fields[key]), without(fields, key)
     return Blob(kind, part), {}
 
 

@@ -113,7 +113,7 @@ class Database(Tables):
 
     def attributes(self, table: str, where: str, value: Any) -> list[Record]:
         """Rows with all of their columns, as they are shown."""
-        return [_shown(row) for row in self.records(f"SELECT * FROM {table} WHERE {where}", value)]
+        return [_readable(row) for row in self.records(f"SELECT * FROM {table} WHERE {where}", value)]
 
     def row(self, table: str, rowid: int) -> Record:
         """One row with all of its columns."""
@@ -266,7 +266,7 @@ def _value(name: str, value: Any) -> Any:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
-def _shown(row: Record) -> Record:
+def _readable(row: Record) -> Record:
     return {name: _value(name, value) for name, value in row.items()}
 
 
@@ -346,7 +346,7 @@ def _stored(database: Database, at: SpanRef) -> tuple[SourceMessage, Record]:
 
 def _beside(row: Record) -> Record:
     """The columns other than the record."""
-    return {name: value for name, value in _shown(row).items() if name not in ("id", "data") and value is not None}
+    return {name: value for name, value in _readable(row).items() if name not in ("id", "data") and value is not None}
 
 
 def _plain(row: Record) -> Record:

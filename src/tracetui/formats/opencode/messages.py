@@ -473,7 +473,9 @@ def body_of(span: Span, source: SourceMessage, raw: bytes) -> Body:
     if span.operation is Operation.CHAT:
         return _response_body(source, at.step, raw)
     parts = [
-        shown for part in source.parts if not isinstance(part.data, Tool) and (shown := _content_of(part)) is not None
+        content
+        for part in source.parts
+        if not isinstance(part.data, Tool) and (content := _content_of(part)) is not None
     ]
     texts = _texts([part for part in source.parts if not is_synthetic(part)])
     return Body(
@@ -490,7 +492,7 @@ def _response_body(source: SourceMessage, step: int, raw: bytes) -> Body:
     if step >= len(steps):
         raise changed(f"message {source.id}")
     parts = steps[step]
-    content = tuple(shown for part in parts if (shown := _content_of(part)) is not None)
+    content = tuple(part_content for part in parts if (part_content := _content_of(part)) is not None)
     finish = _reason(parts) or word(getattr(source.data, "finish", None))
     return Body(
         output="\n".join(part.text for part in content if isinstance(part, ModelText)) or None,

@@ -143,10 +143,10 @@ class RunReader:
         if before is not None:
             run.earlier = before.sessions
         run.spans = RunSpans(run.tree, None if before is None else before.spans)
-        self.read_on(run)
+        self.read_next(run)
         return run
 
-    def read_on(self, run: ReadRun) -> None:
+    def read_next(self, run: ReadRun) -> None:
         """Read the next piece."""
         self._read_queue(run)
         spans_of(run).take(run.tree)
@@ -309,10 +309,10 @@ def read(connection: Connection, path: str, before: ReadState | None, *, ref: Ru
         run = reader.read(info, Originals(database).find(info))
         spans_of(run).give()
     elif not run.done:
-        reader.read_on(run)
+        reader.read_next(run)
         given = spans_of(run).give()
     elif run.later is not None:
-        reader.read_on(run.later)
+        reader.read_next(run.later)
     else:
         original = Originals(database).find(info)
         given = reader.follow(run, info, original)

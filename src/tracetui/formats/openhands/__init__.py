@@ -261,8 +261,8 @@ def _call(records: list[dict[str, Any]], raw: bytes) -> Body:
         observed = without(observation, "content") | ({"content": rest} if rest else {})
         attributes["result"] = result | {"observation": observed}
     output = output or text(result.get("error")) or text(result.get("rejection_reason"))
-    shown = ToolResult(text(result.get("tool_call_id")), output, observation.get("is_error") is True or None)
-    messages = (Message("tool", (shown,)),) if result else ()
+    tool_result = ToolResult(text(result.get("tool_call_id")), output, observation.get("is_error") is True or None)
+    messages = (Message("tool", (tool_result,)),) if result else ()
     return Body(input=given, output=output, output_messages=messages, attributes=attributes, raw=raw)
 
 

@@ -29,7 +29,7 @@ from tracetui.formats.otlp.records import (
     export_of,
     named,
     normal_id,
-    spans_on,
+    request_spans,
 )
 from tracetui.formats.otlp.rows import Row, is_row, record_of, record_of_row
 from tracetui.formats.otlp.trace import Trace
@@ -66,10 +66,10 @@ class Exports(Schema[Export]):
         if is_row(data):
             return Export([record_of(data, self._surroundings)])
         if self._key is None:
-            return Export(spans_on(data, self._surroundings))
+            return Export(request_spans(data, self._surroundings))
         if not self._may_have(data) and b"\0" not in data:
             return _OTHER_TRACE
-        return Export(spans_on(data, self._surroundings, self._may_have))
+        return Export(request_spans(data, self._surroundings, self._may_have))
 
     def decode_loosely(self, data: bytes, unknown: Unknown) -> tuple[Export, Any, str | None]:
         value, note = decode(data)
@@ -79,7 +79,7 @@ class Exports(Schema[Export]):
         """Whether a line or a span may be of the trace."""
         if self._written in bytes(data):
             return True
-        names = set(traces_on(data))
+        names = set(line_traces(data))
         return self._key in names or None in names or self._key == NO_TRACE
 
 
@@ -163,7 +163,7 @@ FinishedLine = tuple[int, int, int]
 """Offset, number and size of a finished line."""
 
 
-def traces_on(data: bytes | msgspec.Raw) -> Iterator[str | None]:
+def line_traces(data: bytes | msgspec.Raw) -> Iterator[str | None]:
     """The traces that a line names; None for a name with escapes, or not in UTF-8."""
     for match in _TRACE.finditer(data):
         try:
@@ -197,7 +197,7 @@ def _index_lines(file: File) -> dict[str, list[FinishedLine]] | None:
         if line.skipped or not line.whole or b"\0" in line.data:
             return None
         ref = line.offset, line.number, len(line.data)
-        for key in dict.fromkeys(traces_on(line.data)):
+        for key in dict.fromkeys(line_traces(line.data)):
             if key is None:
                 return None
             lines_by_trace.setdefault(key, []).append(ref)

@@ -212,7 +212,7 @@ _decode_span: Final = msgspec.json.Decoder(SpanFields).decode
 _decode_value: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def spans_on(
+def request_spans(
     data: bytes, surroundings: Surroundings, wanted: Callable[[msgspec.Raw], bool] | None = None
 ) -> list[SpanRecord]:
     """The spans of a request of spans and nothing else that is as the protocol has it, in camel case.
@@ -231,7 +231,7 @@ def spans_on(
     return spans
 
 
-def values_on(data: bytes) -> dict[RecordPath, Any]:
+def span_values(data: bytes) -> dict[RecordPath, Any]:
     """The spans of a line or document: their bytes, or their values where it has other names or is not strict JSON."""
     try:
         resources = _decode_request(data).resource_spans
@@ -570,9 +570,9 @@ def event_of(record: dict[str, Any]) -> Event:
     body = value_of(record.get("body"))
     for key, value in (body if isinstance(body, dict) else {} if body is None else {"body": body}).items():
         add_field(attrs, key, value)
-    shown = ("traceId", "trace_id", "spanId", "span_id", "attributes", "body")
+    excluded = ("traceId", "trace_id", "spanId", "span_id", "attributes", "body")
     names = _EVENT_NAMES if named(record, *_EVENT_NAMES) == name else ()
-    return Event(name, nanoseconds(named(record, *_TIMES)), attrs, without(record, *shown, *names))
+    return Event(name, nanoseconds(named(record, *_TIMES)), attrs, without(record, *excluded, *names))
 
 
 def events_at(file: File, refs: Sequence[RecordRef]) -> list[Event]:

@@ -52,8 +52,8 @@ from tracetui.formats.otlp.records import (
     parent_id,
     parse_int,
     span_id,
+    span_values,
     trace_id,
-    values_on,
 )
 from tracetui.formats.otlp.rows import is_row, span_of
 from tracetui.formats.otlp.vocabulary import (
@@ -334,13 +334,13 @@ class Trace(Rows):
         if span.operation is _CHAT and start is not None:
             self.answer.offer(-round(start + (span.duration_ms or 0) * 1e6), outputs.text)
         text = outputs.preview[:PREVIEW] if span.operation is _CHAT else ""
-        shown = replace(span, at=replace(span.at, logs=(*span.at.logs, at)), preview=text or span.preview)
-        self.by_id[span.id] = shown
+        span_with_log = replace(span, at=replace(span.at, logs=(*span.at.logs, at)), preview=text or span.preview)
+        self.by_id[span.id] = span_with_log
         if span.id in self.chats:
             name = self.chats[span.id][1]
-            self.chats[span.id] = shown, name
-            shown = _wrapping(shown, name) if self.callers.get(span.id) else shown
-        self.spans[span.id] = shown
+            self.chats[span.id] = span_with_log, name
+            span_with_log = _wrapping(span_with_log, name) if self.callers.get(span.id) else span_with_log
+        self.spans[span.id] = span_with_log
 
     def _emit(self, span: Span, name: str) -> None:
         """Give out a span. A call of a model that only wraps another one contains it, and has no usage of its own."""
@@ -858,7 +858,7 @@ def last_exception(events: Sequence[Event]) -> int | None:
 
 # ---- bodies
 
-_SHOWN: Final = {name for key in ("trace", "id", "parent", "name", "start", "end") for name in FIELD_NAMES[key]}
+_HEADER_FIELDS: Final = {name for key in ("trace", "id", "parent", "name", "start", "end") for name in FIELD_NAMES[key]}
 """Fields that the header of a span shows."""
 
 
@@ -901,7 +901,7 @@ def body_of_record(span: Span, record: dict[str, Any], raw: bytes, logged: Seque
 
 def _record_at(file: File, at: RecordRef) -> tuple[Any, bytes]:
     """The span at a place, decoded, and its bytes: the row of a store, else its part of the request."""
-    spans = cached(file, (at.offset, at.size), lambda: _spans_on(file.read(at.offset, at.size)))
+    spans = cached(file, (at.offset, at.size), lambda: _raw_spans(file.read(at.offset, at.size)))
     record = spans.get(at.path)
     if isinstance(record, bytes):
         return span_of(record) if crc32(record) == at.check else None, record
@@ -909,9 +909,9 @@ def _record_at(file: File, at: RecordRef) -> tuple[Any, bytes]:
     return parse(raw)[0] if isinstance(record, msgspec.Raw) else record, raw
 
 
-def _spans_on(data: bytes) -> dict[RecordPath, Any]:
+def _raw_spans(data: bytes) -> dict[RecordPath, Any]:
     """The spans of a line or document, undecoded if possible; that of a row is the row, as bytes."""
-    return {(0, 0, 0): data} if is_row(data) else values_on(data)
+    return {(0, 0, 0): data} if is_row(data) else span_values(data)
 
 
 def _value(fields: dict[str, Any], operation: Operation, side: Messages, names: tuple[str, ...]) -> Any:
@@ -927,7 +927,7 @@ def _add_events(record: dict[str, Any], data: SpanData, fields: dict[str, Any]) 
     """Add the events that are no messages to the fields; return the traceback of the last exception."""
     last, taken = last_exception(data.events), {*data.inputs.events, *data.outputs.events}
     traceback = None
-    shown: list[Any] = [event for event in sequence(named(record, "events")) if not isinstance(event, dict)]
+    events: list[Any] = [event for event in sequence(named(record, "events")) if not isinstance(event, dict)]
     for index, event in enumerate(data.events):
         if index in taken:
             continue
@@ -936,9 +936,9 @@ def _add_events(record: dict[str, Any], data: SpanData, fields: dict[str, Any]) 
             traceback = attrs.pop("exception.stacktrace")
         when: dict[str, Any] = {} if event.time is None else {"time": event.time / 1e9}
         times = () if event.time is None else ("timeUnixNano", "time_unix_nano")
-        shown.append({"name": event.name, **when, **without(event.rest, *times), **attrs})
-    if shown:
-        add_field(fields, "events", shown)
+        events.append({"name": event.name, **when, **without(event.rest, *times), **attrs})
+    if events:
+        add_field(fields, "events", events)
     return traceback
 
 
@@ -947,7 +947,7 @@ def _add_others(record: dict[str, Any], span: Span, fields: dict[str, Any]) -> N
     for key, value in record.items():
         if key == "name" and value == span.name:
             continue
-        if key in _SHOWN and key != "name" and isinstance(value, str | int) and not isinstance(value, bool):
+        if key in _HEADER_FIELDS and key != "name" and isinstance(value, str | int) and not isinstance(value, bool):
             continue
         if key in ("attributes", "events") and (isinstance(value, list) or (key == "attributes" and value)):
             continue

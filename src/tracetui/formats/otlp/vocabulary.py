@@ -478,12 +478,12 @@ def _feedback(span_id: str | None, attrs: Attributes) -> Iterator[Score]:
 
 def _score(span_id: str | None, field: str, name: str, value: Any, label: str | None, reason: str | None) -> Score:
     passed = _PASSED.get(label.lower()) if label else None
-    shown = value if number(value) is not None else boolean(value)
-    if shown is None and label:
-        shown = label[:PREVIEW]
+    value_or_label = value if number(value) is not None else boolean(value)
+    if value_or_label is None and label:
+        value_or_label = label[:PREVIEW]
     return Score(
         name[:PREVIEW],
-        shown,
+        value_or_label,
         passed,
         (field if span_id is None else f"span {span_id}: {field}")[:PREVIEW],
         "" if passed is None else _LABEL_RULE,

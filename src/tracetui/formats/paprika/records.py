@@ -341,11 +341,11 @@ def _events(outline: Outline) -> Trace:
     last = next((record for record in reversed(frame) if isinstance(record.value, End)), None)
     ended: dict[str, Any] = {}
     for number, record in enumerate(frame):
-        name, shown = ("run_start", "input_args") if isinstance(record.value, Start) else ("run_end", "output")
+        name, payload = ("run_start", "input_args") if isinstance(record.value, Start) else ("run_end", "output")
         values = mapping(plain(record.raw))
         ended = values if record is last else ended
         key = name if name not in attributes else f"{name}[{number}]"
-        attributes[key] = without(values, shown) if record in (first, last) else values
+        attributes[key] = without(values, payload) if record in (first, last) else values
     broken = next((i for i, step in enumerate(trace.steps) if isinstance(step, Violated)), None)
     trace.fields = {
         "totals": {"total_tokens": ended["total_tokens"]} if "total_tokens" in ended else {},

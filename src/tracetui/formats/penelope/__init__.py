@@ -23,9 +23,9 @@ from tracetui.formats.penelope.records import (
     RESULT,
     TURNS,
     Configuration,
+    CriterionEvaluation,
     Evaluation,
     Findings,
-    Judged,
     Model,
     Spent,
     Stats,
@@ -88,7 +88,7 @@ class Test:
         self.word = result.status or None
         evaluation = result.goal_evaluation or Evaluation()
         self.evaluation = merged(Findings, evaluation, evaluation.details)  # early ones keep most of it there
-        self.criteria: list[Judged] = []
+        self.criteria: list[CriterionEvaluation] = []
         for i, item in enumerate(self.evaluation.criteria_evaluations or ()):
             if item is None or item.criterion is None:
                 outline.note(f"goal_evaluation.criteria_evaluations[{i}]", "not a criterion")
@@ -119,7 +119,7 @@ class Test:
         return self.word is None or status_of(self.word) is not Status.RUNNING
 
     @property
-    def is_judged(self) -> bool:
+    def is_evaluated(self) -> bool:
         """False for a test that broke down before anything was judged: that its goal is not met is no finding then."""
         if plain_word(self.word or "") != "error":
             return True
@@ -212,7 +212,7 @@ def _usage(test: Test) -> Usage | None:
 
 def _scores(test: Test) -> Iterator[Score]:
     """Whether the goal was met, and every metric; none while the test runs, or if it broke down unjudged."""
-    if not test.ended or not test.is_judged:
+    if not test.ended or not test.is_evaluated:
         return
     if test.judge_error is not None:
         source, value = test.verdict or (test.judge_error.place, None)
@@ -245,7 +245,7 @@ def _raised(place: str, error: str | None, kind: str | None) -> Evidence | None:
 
 
 def _result(test: Test) -> str:
-    if test.verdict is None or test.judge_error is not None or not test.ended or not test.is_judged:
+    if test.verdict is None or test.judge_error is not None or not test.ended or not test.is_evaluated:
         return ""
     (met, total), score = test.met, test.evaluation.score
     verdict = "goal met" if test.verdict[1] else "goal not met"
@@ -266,7 +266,7 @@ def _cause(test: Test) -> FirstError | None:
         return unmet
     failures = None if test.turns is None else [failed for turn in test.turns for failed in turn.failures]
     failed = failures is None or any(failures)
-    if not test.is_judged and (not failed or not test.has_turns):
+    if not test.is_evaluated and (not failed or not test.has_turns):
         return _end(test)
     if word in ("timeout", *TURN_LIMIT):
         failed = failures is None or (bool(failures) and failures[-1])
@@ -282,11 +282,11 @@ def _unmet(test: Test) -> FirstError | None:
 
 def _end(test: Test) -> FirstError:
     """The end reason: of the evaluation, else of the findings, else the number of turns."""
-    if test.evaluation.reason and test.is_judged:
+    if test.evaluation.reason and test.is_evaluated:
         return FirstError(test.evaluation.reason, "goal not met")
     findings = [item for item in test.result.findings or () if isinstance(item, str) and item]
     specific = [item for item in findings if not _REPEATED.match(item)]
-    word = (test.word or "goal not met") if test.is_judged else None  # an error is shown as one anyway
+    word = (test.word or "goal not met") if test.is_evaluated else None  # an error is shown as one anyway
     used, limit = test.result.turns_used, test.config.max_turns
     if specific:
         return FirstError("; ".join(specific), word)
@@ -309,11 +309,11 @@ def run_body(test: Test, error: FirstError | None) -> RunBody:
     criteria = tuple(map(_criterion, test.criteria))
     evaluation = attributes.pop("goal_evaluation", {})
     if isinstance(evaluation, dict):  # fields not shown below
-        shown = ["reason"] if isinstance(evaluation.get("reason"), str) else []
+        excluded = ["reason"] if isinstance(evaluation.get("reason"), str) else []
         listed = evaluation.get("criteria_evaluations")
         if isinstance(listed, list) and len(listed) == len(criteria) and all(map(_shows_all, criteria, listed)):
-            shown.append("criteria_evaluations")
-        evaluation = without(evaluation, *shown)
+            excluded.append("criteria_evaluations")
+        evaluation = without(evaluation, *excluded)
     if evaluation != {}:
         attributes["goal_evaluation"] = evaluation
     used = len(turns) if test.result.turns_used is None else test.result.turns_used
@@ -333,7 +333,7 @@ def run_body(test: Test, error: FirstError | None) -> RunBody:
     )
 
 
-def _criterion(item: Judged) -> Criterion:
+def _criterion(item: CriterionEvaluation) -> Criterion:
     turns = (
         int(turn) if isinstance(turn, str) and _DIGITS.fullmatch(turn) else turn for turn in item.relevant_turns or ()
     )
@@ -343,13 +343,15 @@ def _criterion(item: Judged) -> Criterion:
 
 def _shows_all(criterion: Criterion, item: Any) -> bool:
     """Whether the criterion has all fields of `item`."""
-    shown = {
+    parsed_fields = {
         "criterion": criterion.text,
         "met": criterion.met,
         "evidence": criterion.evidence,
         "relevant_turns": [*criterion.steps],
     }
-    return isinstance(item, dict) and all(name in shown and same(shown[name], item[name]) for name in item)
+    return isinstance(item, dict) and all(
+        name in parsed_fields and same(parsed_fields[name], item[name]) for name in item
+    )
 
 
 def _metric(name: str, value: Any) -> Metric:
@@ -359,7 +361,7 @@ def _metric(name: str, value: Any) -> Metric:
     score, threshold = _number(value.get("score")), _number(value.get("threshold"))
     passed, reason = boolean(value.get("is_successful")), string(value.get("reason"))
     typed = {"score": score, "threshold": threshold, "is_successful": passed, "reason": reason}
-    details = without(value, *(key for key, shown in typed.items() if shown is not None))
+    details = without(value, *(key for key, typed_value in typed.items() if typed_value is not None))
     return Metric(name, score, threshold, passed, reason or "", details or None)
 
 

@@ -130,7 +130,7 @@ class Configuration(msgspec.Struct, gc=False):
     model_name: str | None = None
 
 
-class Judged(msgspec.Struct, gc=False):
+class CriterionEvaluation(msgspec.Struct, gc=False):
     other_fields: ClassVar[str] = ""
     criterion: str | None = None
     met: bool | None = None
@@ -146,7 +146,7 @@ class Findings(msgspec.Struct, gc=False):
     reason: str | None = None
     is_successful: bool | None = None
     all_criteria_met: bool | None = None
-    criteria_evaluations: list[Judged | None] | None = None
+    criteria_evaluations: list[CriterionEvaluation | None] | None = None
     criteria_met: Number | None = None
     criteria_total: Number | None = None
     error: str | None = None

@@ -570,8 +570,8 @@ def _target_body(turn: Turn, index: int) -> Body:
     """A call of the target; its bytes are in the summary, unless it is only in the text of an answer."""
     item = turn.target_tools[index]
     call = flattened(item)
-    shown = (key for names in (ARGUMENTS, _RESULTS) for key in [key for key in names if key in call][:1])
-    attributes = without(call, "function", *shown) if isinstance(item, dict) else {"tool_call": item}
+    excluded = (key for names in (ARGUMENTS, _RESULTS) for key in [key for key in names if key in call][:1])
+    attributes = without(call, "function", *excluded) if isinstance(item, dict) else {"tool_call": item}
     function = mapping(item).get("function")
     hidden = {k: v for k, v in function.items() if k in item} if isinstance(function, dict) else function
     if hidden not in (None, {}):

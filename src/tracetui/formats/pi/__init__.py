@@ -125,7 +125,7 @@ class Session(BranchedConversation):
         else:
             parent = ROOT if record.parent_id is None else record.parent_id
             if parent is not UNSET and parent != self.leaf.ident and parent in self.nodes:
-                path = self.path_to(parent)
+                path = self.path_of_record(parent)
                 self.go(path, f"{BRANCH}{path.abandoned[0].ident}" if path.abandoned else "", ident, line)
         if when is not None:
             if self.forked is None or self.copying:
@@ -159,7 +159,7 @@ class Session(BranchedConversation):
         else:
             self.prompt = self.prompt or prompt[:PREVIEW]
 
-    def go_on(self, final: Assistant | None = None, ident: str | None = None) -> None:
+    def take_message(self, final: Assistant | None = None, ident: str | None = None) -> None:
         """Take a message: a response with a final stop reason, or any other one."""
         self.final, self._final_id, self._stood = final, None if self.skipped else ident, True
 

@@ -155,9 +155,9 @@ class Outside(Message):
     custom_type: str | None = None
 
     def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
-        session.go_on()
-        shown = as_typed(text_in(self.content)) or self.summary or ""
-        session.add(_outside(self.title, ident, self.began(when), shown, self.custom_type, line))
+        session.take_message()
+        preview = as_typed(text_in(self.content)) or self.summary or ""
+        session.add(_outside(self.title, ident, self.began(when), preview, self.custom_type, line))
 
 
 class User(Message, tag="user"):
@@ -169,7 +169,7 @@ class User(Message, tag="user"):
         if prompt:
             session.user_prompt(prompt)
             session.last_prompt = self.content
-        session.go_on()
+        session.take_message()
         session.settle()
         session.add(_outside("user", ident, self.began(when), prompt, None, line))
 
@@ -201,7 +201,7 @@ class Assistant(Message, tag="assistant"):
             session.last_answer = content
         if reason not in ("aborted", "error"):
             session.used_model = session.used_model or model
-        session.go_on(self if reason in FINAL else None, ident)
+        session.take_message(self if reason in FINAL else None, ident)
         session.settle()
         session.steps += 1
         started = self.began(when)
@@ -259,14 +259,14 @@ class ToolResult(Message, tag="toolResult"):
         return OK, EXPLICIT if self.is_error is False else DERIVED, None
 
     def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
-        session.go_on()
+        session.take_message()
         call = session.call_of(self.tool_call_id or None, line)
         status, source, error = self.outcome()
         if call is None:
             facts = {"operation": EXECUTE_TOOL, "status": status, "status_source": source, "error": error}
-            shown = text_in(_content.value(self.content))[:PREVIEW]
+            preview = text_in(_content.value(self.content))[:PREVIEW]
             name, usage = self.tool_name or "toolResult", usage_of(self.usage)
-            session.add(row(ident, name, when, line, usage=usage, preview=shown, **facts))
+            session.add(row(ident, name, when, line, usage=usage, preview=preview, **facts))
             return
         session.notes = None
         stated = self.details.duration_ms if isinstance(self.details, Details) else None
@@ -294,8 +294,8 @@ class BashExecution(Message, tag="bashExecution"):
             status, source = (ERROR if code else OK), EXIT
             error = _exit(code, self.output or "") if code else None
         facts = {"operation": EXECUTE_TOOL, "status": status, "status_source": source, "error": error}
-        shown = (self.command or "")[:PREVIEW]
-        session.add(row(ident, "bash", when, line, preview=shown, note="by the user", **facts))
+        command = (self.command or "")[:PREVIEW]
+        session.add(row(ident, "bash", when, line, preview=command, note="by the user", **facts))
 
 
 class OtherMessage(Struct, gc=False):
@@ -304,7 +304,7 @@ class OtherMessage(Struct, gc=False):
     role: str | Loose = None
 
     def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
-        session.go_on()
+        session.take_message()
         name = f"message {self.role}" if isinstance(self.role, str) and self.role else "message"
         session.add(row(ident, name[:PREVIEW], when, line, operation=UNKNOWN_KIND))
 
@@ -415,9 +415,9 @@ class CustomMessage(Entry, tag="custom_message"):
     custom_type: str | None = None
 
     def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
-        session.go_on()
-        shown = as_typed(text_in(self.content))
-        session.add(_outside("custom message", ident, when, shown, self.custom_type, line))
+        session.take_message()
+        preview = as_typed(text_in(self.content))
+        session.add(_outside("custom message", ident, when, preview, self.custom_type, line))
 
 
 class BranchSummary(Entry, tag="branch_summary"):
@@ -428,7 +428,7 @@ class BranchSummary(Entry, tag="branch_summary"):
     usage: Tokens | Loose = None
 
     def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
-        session.go_on()
+        session.take_message()
         session.add(_outside("branch summary", ident, when, self.summary or "", None, line, usage_of(self.usage)))
 
 
@@ -478,11 +478,11 @@ SCHEMA: Final = Schema[Any](
 
 
 def _outside(
-    title: str, ident: str, when: float | None, shown: str, kind: str | None, line: Line, usage: Usage | None = None
+    title: str, ident: str, when: float | None, preview: str, kind: str | None, line: Line, usage: Usage | None = None
 ) -> Span:
     """A prompt, or a message of the program or an extension."""
     facts = {"operation": MESSAGE, "usage": usage, "note": (kind or "")[:PREVIEW], **DONE}
-    return row(ident, title, when, line, preview=shown[:PREVIEW], **facts)
+    return row(ident, title, when, line, preview=preview[:PREVIEW], **facts)
 
 
 def _preview(content: Content) -> tuple[str, bool]:

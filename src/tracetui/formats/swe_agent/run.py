@@ -231,9 +231,9 @@ def _call_of(action: str, asked: dict[str, Any]) -> Call:
     """A command, and the call of a tool that it was made of. SWE-agent's commands begin with the name of their tool."""
     given = child(asked, "function").get("arguments")
     arguments = decode_value(given) if isinstance(given, str) else given
-    shown = action or next((value for value in mapping(arguments).values() if isinstance(value, str)), "")
+    preview = action or next((value for value in mapping(arguments).values() if isinstance(value, str)), "")
     name = word(child(asked, "function").get("name")) or next(iter(action.split(maxsplit=1)), "bash")
-    return Call(name, action if arguments is None else arguments, shown.strip(), string(asked.get("id")))
+    return Call(name, action if arguments is None else arguments, preview.strip(), string(asked.get("id")))
 
 
 def responded(output: Any) -> str:
@@ -366,7 +366,7 @@ class Reading:
 def _message(record: Record) -> Span:
     """A message that is no answer; the last one of mini-swe-agent has the exit status."""
     message: Message = record.value
-    author, kind, shown = message.author, message.extra.interrupt_type or "", message.text.strip()
+    author, kind, text = message.author, message.extra.interrupt_type or "", message.text.strip()
     failed = kind.endswith("Error")
     operation = (
         Operation.MESSAGE if author in ("system", "user", "assistant", "tool") or message.is_demo else Operation.UNKNOWN
@@ -380,8 +380,8 @@ def _message(record: Record) -> Span:
         status=Status.ERROR if failed else Status.OK,
         status_source=StatusSource.EXPLICIT if failed else StatusSource.DERIVED,
         started_at=message.extra.timestamp,
-        error=Error(excerpt(shown), kind) if failed else None,
-        preview=shown[:PREVIEW],
+        error=Error(excerpt(text), kind) if failed else None,
+        preview=text[:PREVIEW],
         note="demonstration" if message.is_demo else kind[:PREVIEW],
         at=SpanRef(message=record),
     )
@@ -662,10 +662,10 @@ def _step_body(at: SpanRef) -> Body:
     response, thought = fields.get("response"), fields.get("thought")
     calls = calls_of(at.message.value if at.message else None, at.step.value if at.step else None)
     parts, rest = as_parts(response)
-    shown = {"response", *(_OF_COMMAND if calls else ()), *(["thought"] if thought == response else [])}
+    excluded = {"response", *(_OF_COMMAND if calls else ()), *(["thought"] if thought == response else [])}
     asked = _conversation(fields.get("query"))
-    shown |= {"query"} if asked else set()
-    attributes = without(fields, *shown) | ({} if rest is None else {"response": rest})
+    excluded |= {"query"} if asked else set()
+    attributes = without(fields, *excluded) | ({} if rest is None else {"response": rest})
     same = {"content": response, "thought": thought, "action": fields.get("action")}
     more = {name: value for name, value in _fields(at.message).items() if name not in same or value != same[name]}
     attributes |= {"history": more} if more else {}
@@ -711,10 +711,14 @@ def _message_body(record: Record) -> Body:
     parts, rest = as_parts(content)
     answered = "" if parts else responded(fields.get("output"))
     parts = [*([Reasoning(thought)] if thought else []), *parts, *([Text(answered)] if answered else [])]
-    shown = ["content", *(["role"] if string(fields.get("role")) else []), *(["reasoning_content"] if thought else [])]
+    excluded = [
+        "content",
+        *(["role"] if string(fields.get("role")) else []),
+        *(["reasoning_content"] if thought else []),
+    ]
     if fields.get("thought") == content:
-        shown.append("thought")
-    attributes = without(fields, *shown) | ({} if rest is None else {"content": rest})
+        excluded.append("thought")
+    attributes = without(fields, *excluded) | ({} if rest is None else {"content": rest})
     shown_text = content if content else answered or None
     if not message.is_response:
         messages = (ModelMessage(message.author or "message", tuple(parts)),) if parts else ()

@@ -65,8 +65,8 @@ def parse(path: str) -> tuple[Database, list[str]]:
     """
     match = _URL.match(path)
     if match is None or int(match["port"] or 1) > 65_535:
-        shown = path.rpartition("@")[2].partition("://")[2] or "…"
-        raise UsageError(f"{shown!r} isn't the address of a database; write clickhouse://USER@HOST:8123/DATABASE")
+        location = path.rpartition("@")[2].partition("://")[2] or "…"
+        raise UsageError(f"{location!r} isn't the address of a database; write clickhouse://USER@HOST:8123/DATABASE")
     name, _, table = unquote(match["database"]).partition(".")
     secure = bool(match["secure"])
     port = int(match["port"] or _PORTS[secure])
@@ -78,14 +78,14 @@ def parse(path: str) -> tuple[Database, list[str]]:
 # ---- passwords
 
 
-def take_passwords(words: Sequence[str]) -> list[str]:
-    """Return the words of a command line without the passwords in addresses, which `credentials` then finds."""
+def take_passwords(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments of a command line without the passwords in addresses, which `credentials` then uses."""
     clean = []
-    for word in words:
-        if (match := _SECRET.search(word)) is not None:
+    for argument in arguments:
+        if (match := _SECRET.search(argument)) is not None:
             _given[match[1]] = unquote(match[2])
-            word = f"{word[: match.end(1)]}@{word[match.end() :]}"
-        clean.append(word)
+            argument = f"{argument[: match.end(1)]}@{argument[match.end() :]}"
+        clean.append(argument)
     return clean
 
 

@@ -519,7 +519,7 @@ class ClickHouseSource(Closable):
             has_all = self._counts.get(trace, 0) <= len(rows.spans)
             fresh = AHEAD_SECONDS if has_all and (rows.ahead or settled) else FRESH_SECONDS
             if time.monotonic() - rows.checked >= fresh:
-                self._read_on(trace, rows)
+                self._read_new(trace, rows)
             rows.ahead &= ahead
         return rows
 
@@ -570,7 +570,7 @@ class ClickHouseSource(Closable):
             _check_count(data.count(b"\n"))
         return data
 
-    def _read_on(self, trace: str, rows: Rows) -> None:
+    def _read_new(self, trace: str, rows: Rows) -> None:
         """Read the spans that came since the last time, however early they began."""
         schema, version = self._checked(), self._versions([trace]).get(trace)
         if version is not None and version != rows.version:
@@ -780,10 +780,10 @@ class RowsFile(BaseFile):
 def batches(traces: Sequence[tuple[str, int]], most_spans: int) -> list[str]:
     """Return the first of some traces (id, spans), at least one, that have so many spans together."""
     chosen: list[str] = []
-    left = most_spans
+    remaining = most_spans
     for trace, spans in traces:
-        left -= spans
-        if chosen and left < 0:
+        remaining -= spans
+        if chosen and remaining < 0:
             break
         chosen.append(trace)
     return chosen

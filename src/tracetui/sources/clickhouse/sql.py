@@ -336,13 +336,13 @@ def _may_fail(attributes: _Attributes) -> str:
         "llm.finish_reason",
         "gen_ai.output.messages",
     )
-    words = " OR ".join(
+    error_texts = " OR ".join(
         f"positionCaseInsensitive({attributes.value(name)}, 'error') > 0"
         for name in (*reasons, "langfuse.observation.level", "langfuse.observation.output")
     )
     return (
         f"{_FAILED} OR has(Events.Name, 'exception') OR has(Events.Name, 'gen_ai.choice') "
-        f"OR {attributes.has('error.type')} OR {words}"
+        f"OR {attributes.has('error.type')} OR {error_texts}"
     )
 
 

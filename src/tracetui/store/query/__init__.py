@@ -44,12 +44,12 @@ T = TypeVar("T")
 def for_runs(text: str, context: Context | None = None, *, now: float | None = None) -> Query[RunSummary]:
     """Parse a query for runs. Raises `QueryError`. ``since:2h`` counts from `now` (UTC seconds)."""
     planner = _Planner(RUN_KEYS, context or TraceContext(), time.time() if now is None else now)
-    return planner.query(text, None if context is None else context.shown)
+    return planner.query(text, None if context is None else context.masked)
 
 
-def for_spans(text: str, shown: Callable[[Span], Span] | None = None) -> Query[Span]:
-    """Parse a query for spans; `shown` returns a span as the reader may see it. Raises `QueryError`."""
-    return _Planner(SPAN_KEYS, None, 0.0).query(text, shown)
+def for_spans(text: str, mask: Callable[[Span], Span] | None = None) -> Query[Span]:
+    """Parse a query for spans; `mask` returns a span as the reader may see it. Raises `QueryError`."""
+    return _Planner(SPAN_KEYS, None, 0.0).query(text, mask)
 
 
 def parse_prefix(
@@ -59,9 +59,9 @@ def parse_prefix(
     return _parse_prefix(text, partial(for_runs, context=context, now=now))
 
 
-def parse_span_prefix(text: str, shown: Callable[[Span], Span] | None = None) -> tuple[Query[Span], QueryError | None]:
+def parse_span_prefix(text: str, mask: Callable[[Span], Span] | None = None) -> tuple[Query[Span], QueryError | None]:
     """As `parse_prefix`, for spans."""
-    return _parse_prefix(text, partial(for_spans, shown=shown))
+    return _parse_prefix(text, partial(for_spans, mask=mask))
 
 
 class _Planner:
@@ -74,9 +74,9 @@ class _Planner:
         self._end = 0
         self._text = ""
 
-    def query(self, text: str, shown: Callable[[Any], Any] | None) -> Query[Any]:
+    def query(self, text: str, mask: Callable[[Any], Any] | None) -> Query[Any]:
         self._end, self._text = len(text), text
-        return Query(text, self._plan(parse(text)), shown)
+        return Query(text, self._plan(parse(text)), mask)
 
     def _plan(self, node: Node) -> Part[Any]:
         if isinstance(node, Word | And):

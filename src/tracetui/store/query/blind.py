@@ -53,7 +53,7 @@ class BlindContext:
 
     def __init__(self, context: Context, masked: MaskedFacts) -> None:
         self._exact, self._masked, self._mask = context, masked, masked.redactor.header
-        self.shown = masked.masked
+        self.masked = masked.masked
 
     def verdict(self, run: RunSummary) -> str | None:
         return self._exact.verdict(self._masked.exact(run))

@@ -46,7 +46,7 @@ class Facet(msgspec.Struct, frozen=True):
 def facets(table: Table[T], items: Iterable[T], context: Any = None, prefix: str = "") -> list[Facet]:
     """Return the keys with values to pick, if any item has one; `prefix`: of values, in lower case."""
     context = context or TraceContext()
-    items = [*map(context.shown, items)]
+    items = [*map(context.masked, items)]
     common = Counter(map(table.common, items)) if table.common is not None else Counter()
     offered = []
     for key in table.keys:
@@ -82,12 +82,12 @@ def complete(text: str, cursor: int, table: Table[T], items: Iterable[T], contex
     key = at.key and table.find(at.key)
     if key:
         context = context or TraceContext()
-        pairs = _values(key, [*map(context.shown, items)], context, at.prefix)
+        pairs = _values(key, [*map(context.masked, items)], context, at.prefix)
         offers: Iterator[tuple[str, str]] = (
             (value if literal else quoted(value), hint) for value, hint, literal in pairs
         )
     else:
-        offers = _words(table, items, context or TraceContext(), at)
+        offers = _key_values(table, items, context or TraceContext(), at)
     return [Completion(word, at.start, at.end, hint) for (word, hint), _ in zip(offers, range(MOST), strict=False)]
 
 
@@ -116,7 +116,7 @@ class _Cursor:
         self.prefix = before[self.start :].lstrip("\"'")
 
 
-def _words(table: Table[T], items: Iterable[T], context: Any, cursor: _Cursor) -> Iterator[tuple[str, str]]:
+def _key_values(table: Table[T], items: Iterable[T], context: Any, cursor: _Cursor) -> Iterator[tuple[str, str]]:
     """Yield keys with this prefix, then values with it."""
     word = cursor.prefix.lower()
     for key in table.keys:

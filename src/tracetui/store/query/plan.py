@@ -270,27 +270,27 @@ class AnyOf(_Masked[T]):
 class Query(Generic[T]):
     """A parsed query. It depends on the time of its parsing (``since:2h``) and on its context.
 
-    `shown` returns an item as the reader may see it, which is what the query matches; None: every item as it is.
+    `mask` returns an item as the reader may see it, which is what the query matches; None: every item as it is.
     """
 
-    def __init__(self, text: str, plan: Part[T], shown: Callable[[T], T] | None = None) -> None:
+    def __init__(self, text: str, plan: Part[T], mask: Callable[[T], T] | None = None) -> None:
         self.text = text
         self._plan = plan
-        self._shown = shown
+        self._mask = mask
 
     def select(self, items: Iterable[T], columns: Columns[T] | None = None) -> list[T]:
         """Return the matching items, in order. `columns` caches values between queries."""
         items = items if isinstance(items, list) else list(items)
-        shown = items if self._shown is None else [*map(self._shown, items)]
+        masked = items if self._mask is None else [*map(self._mask, items)]
         columns = columns or Columns()
-        columns.begin(shown)
-        if all(map(is_, items, shown)):
+        columns.begin(masked)
+        if all(map(is_, items, masked)):
             return self._plan.keep(items, columns)
-        return [*compress(items, self._plan.mask(shown, columns))]
+        return [*compress(items, self._plan.mask(masked, columns))]
 
     def matches(self, item: T) -> bool:
         """Return whether one item matches."""
-        return self._plan.holds(item if self._shown is None else self._shown(item))
+        return self._plan.holds(item if self._mask is None else self._mask(item))
 
     def matches_text(self, text: str) -> bool:
         """Return whether a bare text matches, such as that of an unreadable file."""

@@ -31,7 +31,7 @@ from tracetui.store.relations import COPY, REPEAT, STUDENT, Relations, has_origi
 class Context(Protocol):
     """Answers once per run and query, for the keys of the query only; each answer should take O(1)."""
 
-    def shown(self, run: RunSummary) -> RunSummary:
+    def masked(self, run: RunSummary) -> RunSummary:
         """The run as the reader may see it, which the query matches: itself, or masked."""
 
     def verdict(self, run: RunSummary) -> str | None:
@@ -85,7 +85,7 @@ class TraceContext:
         self._relations = relations
         self._state = state
 
-    def shown(self, run: RunSummary) -> RunSummary:
+    def masked(self, run: RunSummary) -> RunSummary:
         return run
 
     def verdict(self, run: RunSummary) -> str | None:

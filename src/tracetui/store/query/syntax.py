@@ -123,8 +123,8 @@ def unparse(node: Node) -> str:
 
 def pointed(text: str, error: QueryError) -> str:
     """Return the message of `error`, with `text` and a caret below it."""
-    shown = exact(text)
-    return f"{error.message}\n  {shown}\n  {' ' * cells(exact(text[: error.column]))}^"
+    query = exact(text)
+    return f"{error.message}\n  {query}\n  {' ' * cells(exact(text[: error.column]))}^"
 
 
 def plain_word(text: str) -> bool:

@@ -206,8 +206,8 @@ class Detail(FoldingView):
         needle = self.needle.lower()
         for _ in range(MAX_FOLDS):
             here, count = self.position, len(self.rows)
-            shown = "".join(piece.text for piece in self.rows.line(here, self.drawn_width)).lower()
-            if needle in shown or not self.toggle(open_=True):
+            line = "".join(piece.text for piece in self.rows.line(here, self.drawn_width)).lower()
+            if needle in line or not self.toggle(open_=True):
                 return
             unfolded = range(here + 1, here + 1 + len(self.rows) - count)
             inside = [i for i in unfolded if needle in self.rows.plain(i).lower()]
@@ -292,8 +292,8 @@ class Detail(FoldingView):
         names = [
             Piece(Clean(tab), "accent bold underline" if tab == self.tab else "sec") for tab in self.tabs[first:stop]
         ]
-        shown = [*([cut] if first else []), *names, *([cut] if stop < len(self.tabs) else [])]
-        return tuple(piece for name in shown for piece in (name, Piece(Clean("  "))))[:-1]
+        pieces = [*([cut] if first else []), *names, *([cut] if stop < len(self.tabs) else [])]
+        return tuple(piece for name in pieces for piece in (name, Piece(Clean("  "))))[:-1]
 
     async def clicked_tab(self, tab: str) -> None:
         self.choose(tab)
@@ -324,7 +324,7 @@ class Facts(FoldingView):
 
     def __init__(self) -> None:
         super().__init__(id="facts")
-        self._shown: Run | None = None
+        self._run: Run | None = None
         self.assessment: Assessment | None = None
         """Assessment of the run, if available."""
         self.context: RunContext | None = None
@@ -337,38 +337,38 @@ class Facts(FoldingView):
     @property
     def settled(self) -> bool:
         """Whether the context is shown if the pane is."""
-        context, run = self.context, self._shown
+        context, run = self.context, self._run
         if not self.display or run is None or not run.complete:
             return True
         return context is not None and context.is_complete and context.run is run
 
     def show_run(self, run: Run, same: SameFailure | None) -> None:
         """Show the facts of a run; `same` is the cause that made it fail."""
-        keep = self._shown is not None and self._shown.summary.ref == run.summary.ref
+        keep = self._run is not None and self._run.summary.ref == run.summary.ref
         if not keep:
             self.opened = frozenset()
-        self._shown, self.same = run, same
+        self._run, self.same = run, same
         if self.display:
             self.draw_rows(keep=keep)
 
     def show_empty(self) -> None:
         """Show no run."""
-        self._shown = None
+        self._run = None
         self.show(ListRows(()), keep=False)
 
     def on_resize(self) -> None:
         super().on_resize()
-        if self._shown is not None:
+        if self._run is not None:
             self.draw_rows(keep=True)
 
     def draw_rows(self, *, keep: bool) -> None:
         """Draw the facts of the run."""
-        assert self._shown is not None
+        assert self._run is not None
         width = max(20, self.outer_size.width - 2)
         look = self.look
-        self.context = self.app.assessments.context_of(self._shown)
+        self.context = self.app.assessments.context_of(self._run)
         rows, panels = panel_rows(
-            self._shown,
+            self._run,
             width=width,
             opened=self.opened,
             glyphs=look.glyphs,
@@ -377,7 +377,7 @@ class Facts(FoldingView):
             assessment=self.assessment,
             ledger=self.context.ledger if self.context is not None else None,
             same=self.same,
-            standing=self.app.liveness.status_of(self._shown.summary, look.glyphs),
+            standing=self.app.liveness.status_of(self._run.summary, look.glyphs),
         )
         self.wanted_height, self.least_height = len(rows) + 1, panels + 2
         fill_rows(rows, self.outer_size.height - 1)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from tracetui.analysis.diff_words import DiffWords
+from tracetui.analysis.diff_description import DiffDescription
 from tracetui.analysis.step_diff import Look
 from tracetui.diff.comparison import Diff, Row
 from tracetui.diff.step import ContextDiff, MessageChange
 from tracetui.masking import one_line
 from tracetui.text import Clean, quantity, tokens
 from tracetui.ui.widgets.line_view import FoldingView, LineView
+from tracetui.views.diff.description import PhraseRows
 from tracetui.views.diff.steps import PREFIX, PairKey, PairRows, caveats, run_rows, summary
 from tracetui.views.diff.text import ComparedRows, Folds, unified
-from tracetui.views.diff.words import PhraseRows
 from tracetui.views.glyphs import Glyphs
 from tracetui.views.rows import Line, Piece
 
@@ -27,10 +27,10 @@ class Phrases(LineView):
     def __init__(self) -> None:
         super().__init__(id="phrases")
 
-    def show_words(self, diff: Diff, words: DiffWords) -> None:
+    def show_description(self, diff: Diff, description: DiffDescription) -> None:
         """Show the changes of a comparison."""
-        rows = PhraseRows(diff, words, glyphs=self.look.glyphs)
-        number = len(words.phrases)
+        rows = PhraseRows(diff, description, glyphs=self.look.glyphs)
+        number = len(description.phrases)
         title = (Piece(Clean(f"in words · {quantity(number, 'change')}"), "sec"),)
         self.show(rows, title=title, keep=bool(self.rows))
 
@@ -415,12 +415,12 @@ class Sides(FoldingView):
     def __init__(self) -> None:
         super().__init__(id="sides")
         self._diff: Diff | None = None
-        self._words = DiffWords()
+        self._description = DiffDescription()
         self._drawn_width = 0
 
-    def show_diff(self, diff: Diff, words: DiffWords) -> None:
+    def show_diff(self, diff: Diff, description: DiffDescription) -> None:
         """Show both runs."""
-        is_new, self._diff, self._words = self._diff is None, diff, words
+        is_new, self._diff, self._description = self._diff is None, diff, description
         self.draw_rows(keep=not is_new)
 
     def draw_rows(self, *, keep: bool) -> None:
@@ -428,7 +428,7 @@ class Sides(FoldingView):
             return
         self._drawn_width = width = max(24, self.outer_size.width - 2)
         diff, glyphs = self._diff, self.look.glyphs
-        rows = run_rows(diff, self._words, width=width, opened=self.opened, glyphs=glyphs)
+        rows = run_rows(diff, self._description, width=width, opened=self.opened, glyphs=glyphs)
         self.show(rows, heading=lambda width: caveats(diff, glyphs), keep=keep)
 
     @property

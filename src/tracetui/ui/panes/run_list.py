@@ -23,9 +23,9 @@ from tracetui.ui.services.pacing import rest_seconds
 from tracetui.ui.widgets.line_view import SIDEWAYS, LineView
 from tracetui.ui.widgets.prompt import Prompter
 from tracetui.views.glyphs import Glyphs
-from tracetui.views.labels import arrangement_title, empty, spent_words
+from tracetui.views.labels import arrangement_title, empty, spending_text
 from tracetui.views.list import runs
-from tracetui.views.list.columns import COLUMNS, columns_for, heading
+from tracetui.views.list.columns import COLUMNS, fit_columns, heading
 from tracetui.views.list.histogram import MIN_BARS, Strip
 from tracetui.views.list.result import Relationship
 from tracetui.views.rows import Line, ListRows, Piece
@@ -260,7 +260,7 @@ class RunList(LineView):
                 now=now,
                 glyphs=glyphs,
                 chosen=arrangement.columns,
-                sorted_by=_sorted_by(arrangement),
+                sorted_by=_heading_sort(arrangement),
                 state_of=state_of,
                 relationship_of=self.relationship,
             )
@@ -285,8 +285,8 @@ class RunList(LineView):
             rows,
             key=key,
             title=arrangement_title(self.arrangement, self.arrangement.query, ungrouped="day"),
-            title_right=self._shown(rows, len(app.store.runs)),
-            heading=self._heading_for,
+            title_right=self._match_count(rows, len(app.store.runs)),
+            heading=self._heading_lines,
         )
         if self._shown_as != self.arrangement:
             self._shown_as = self.arrangement
@@ -375,7 +375,7 @@ class RunList(LineView):
 
     def action_ledger(self) -> None:
         """Show the parse coverage of the listed runs, and the ignored files that look like traces."""
-        from tracetui.views.labels import ledger_words
+        from tracetui.views.labels import ledger_text
         from tracetui.views.timeline.header import FRAME
 
         store, refs = self.app.store, self.refs()
@@ -388,7 +388,7 @@ class RunList(LineView):
         elif store.ignored:
             more += f" · {grouped(len(store.ignored))} files ignored (tracetui doctor lists them)"
         room = max(0, self.app.size.width - len(more) - FRAME)
-        self.say(ledger_words(store.ledger(refs), glyphs=self.look.glyphs, width=room) + more)
+        self.say(ledger_text(store.ledger(refs), glyphs=self.look.glyphs, width=room) + more)
 
     # ---- its runs
 
@@ -466,8 +466,8 @@ class RunList(LineView):
     def columns(self) -> list[str]:
         """The columns that are shown."""
         width, rows = max(1, self.outer_size.width - 2), self.rows
-        shown = rows.columns(width) if isinstance(rows, runs.RunRows) else columns_for(width)
-        return [name for name, _ in shown]
+        columns = rows.columns(width) if isinstance(rows, runs.RunRows) else fit_columns(width)
+        return [name for name, _ in columns]
 
     @property
     def chosen_width(self) -> int:
@@ -529,7 +529,7 @@ class RunList(LineView):
     @property
     def spent(self) -> str:
         """Total usage of the listed runs; empty if none has a cost."""
-        return spent_words(self.rows.spent) if isinstance(self.rows, runs.RunRows) and self.rows.costed else ""
+        return spending_text(self.rows.spent) if isinstance(self.rows, runs.RunRows) and self.rows.costed else ""
 
     @property
     def filtered(self) -> runs.RunRows | None:
@@ -595,12 +595,12 @@ class RunList(LineView):
         else:
             self.move_to(row)
 
-    def _shown(self, rows: runs.RunRows, total: int) -> Line:
+    def _match_count(self, rows: runs.RunRows, total: int) -> Line:
         if not self.arrangement.query and not self.arrangement.failures:
             return ()
         return (Piece(Clean(f"{rows.runs}"), "sec"), Piece(Clean(f"/{total} shown"), "dim"))
 
-    def _heading_for(self, width: int) -> list[Line]:
+    def _heading_lines(self, width: int) -> list[Line]:
         rows = self.rows
         if isinstance(rows, runs.RunRows):
             strip = self._histogram_strip(rows, width)
@@ -610,10 +610,10 @@ class RunList(LineView):
             bars = strip.histogram.bars
             lines = strip.lines(self._bar, rows.now, lambda bar: rows.common_error(bars[bar].failed))
             return [*lines, rows.heading(width)]
-        return [heading(columns_for(width, self.arrangement.columns), _sorted_by(self.arrangement))]
+        return [heading(fit_columns(width, self.arrangement.columns), _heading_sort(self.arrangement))]
 
 
-def _sorted_by(arrangement: Arrangement) -> str:
+def _heading_sort(arrangement: Arrangement) -> str:
     """The order to show in the headings: not the usual one."""
     return arrangement.sort if arrangement.sort != "newest" or arrangement.reverse else ""
 

@@ -198,14 +198,14 @@ class RunView(Box):
         """The spans with bodies: the one under the cursor, the answer of its turn, the call before it, a row."""
         run, span = self.steps.run, self.steps.span
         before = navigation.call_before(run, span) if run is not None and span is not None else None
-        shown = (span, self.steps.answer, before, self.steps.missing_body)
-        return [span for span in shown if span is not None]
+        spans = (span, self.steps.answer, before, self.steps.missing_body)
+        return [span for span in spans if span is not None]
 
     @property
     def settled(self) -> bool:
         """Whether the span under the cursor is shown, and the assessment if it is due."""
-        run, span, shown = self.steps.run, self.steps.span, self.detail.span
-        if span is not None and (shown is None or shown.id != span.id or self.detail.body is None):
+        run, span, detail_span = self.steps.run, self.steps.span, self.detail.span
+        if span is not None and (detail_span is None or detail_span.id != span.id or self.detail.body is None):
             return False
         if self.steps.missing_body is not None:
             return False
@@ -363,7 +363,7 @@ class RunView(Box):
                 return "no open run"
             liveness = self.app.liveness.state_of(self.steps.run)
             status = standing_of(self.steps.run.summary, liveness.state, self.app.clock())
-            return f"{status.word if status.by_last_event else liveness.state}: {liveness.reason}"
+            return f"{status.short_label if status.by_last_event else liveness.state}: {liveness.reason}"
 
         self._dialog.say_current(explain)
 

@@ -296,12 +296,12 @@ class Steps(LineView):
 
     def _rows_of(self, run: Run, now: float) -> SpanView:
         """The rows of a run; reuses the measurements of the shown rows of the same run."""
-        shown, run = self.rows, self._current_run(run)
+        current_rows, run = self.rows, self._current_run(run)
         if self.shown_as == "turns":
             return self._turn_rows(run)
         if self.shown_as == "story":
-            if isinstance(shown, StoryRows) and shown.run.summary.ref == run.summary.ref:
-                newer = shown if shown.run is run else shown.with_run(run, now=now)
+            if isinstance(current_rows, StoryRows) and current_rows.run.summary.ref == run.summary.ref:
+                newer = current_rows if current_rows.run is run else current_rows.with_run(run, now=now)
                 return newer if newer.opened == self.opened else newer.refold(self.opened)
             return StoryRows(run, opened=self.opened, glyphs=self.look.glyphs, now=now, actions=self.actions)
         return self._span_rows(run, now)
@@ -320,13 +320,13 @@ class Steps(LineView):
     def missing_body(self) -> Span | None:
         """A turn or a call of a story on the screen whose body isn't loaded yet."""
         rows, run = self.rows, self.run
-        shown = range(self.top, min(len(rows), self.top + self.page))
+        visible = range(self.top, min(len(rows), self.top + self.page))
         if isinstance(rows, TurnRows):
-            turns = (rows.turns[number] for number in dict.fromkeys(map(rows.turn, shown)))
+            turns = (rows.turns[number] for number in dict.fromkeys(map(rows.turn, visible)))
             return next((turn for turn in turns if turn.id not in self.bodies), None)
         if not isinstance(rows, StoryRows) or run is None:
             return None
-        calls = (run.span(call.id) for row in shown if (call := rows.call_without_body(row)) is not None)
+        calls = (run.span(call.id) for row in visible if (call := rows.call_without_body(row)) is not None)
         return next((call for call in calls if call is not None), None)
 
     def add_body(self, span: Span, body: Body) -> None:
@@ -335,8 +335,8 @@ class Steps(LineView):
             self.bodies[span.id] = body
             self.show(self._turn_rows(self.rows.run))
         elif isinstance(self.rows, StoryRows):
-            shown = self.rows.run.span(span.id) or span  # an open call may be shown with another status
-            self.actions[span.id] = shown, action_of(shown, body)
+            current_span = self.rows.run.span(span.id) or span  # an open call may be shown with another status
+            self.actions[span.id] = current_span, action_of(current_span, body)
             if (row := self.rows.index(span.id)) is not None:
                 self.redraw(row)
 
@@ -359,12 +359,12 @@ class Steps(LineView):
 
     def _span_rows(self, run: Run, now: float) -> spans.SpanRows:
         """The rows of the timeline or the tree."""
-        shown = self.rows
-        if isinstance(shown, spans.SpanRows) and shown.tree == self.as_tree:
-            if shown.run is run:
-                return shown.refold(self.folded)
-            if shown.run.summary.ref == run.summary.ref:
-                return shown.with_run(run, now=now)
+        previous = self.rows
+        if isinstance(previous, spans.SpanRows) and previous.tree == self.as_tree:
+            if previous.run is run:
+                return previous.refold(self.folded)
+            if previous.run.summary.ref == run.summary.ref:
+                return previous.with_run(run, now=now)
         glyphs, as_story = self.look.glyphs, not self.has_story
         rows = spans.SpanRows(run, tree=self.as_tree, folded=self.folded, glyphs=glyphs, now=now, as_story=as_story)
         arranged = self._predicate is not None or self.longest_first
@@ -586,8 +586,8 @@ class Steps(LineView):
     def move_to_key(self, key: Hashable, *, center: bool = False) -> bool:
         """Move as usual; unfolds a loop or branch that hides the span."""
         rows = self.rows
-        if isinstance(rows, SpanView) and (shown := rows.reveal(key)) is not rows:
-            self.show(self._save_folds(shown))
+        if isinstance(rows, SpanView) and (unfolded := rows.reveal(key)) is not rows:
+            self.show(self._save_folds(unfolded))
         return super().move_to_key(key, center=center)
 
     def reveal(self) -> None:

@@ -68,7 +68,7 @@ class Queue(LineView):
         self,
         order: CauseOrder,
         runs: Mapping[RunRef, RunSummary],
-        judgement_of: triage.Judged,
+        judgement_of: triage.JudgementOf,
         *,
         arrangement: Arrangement,
         hidden: int,
@@ -92,9 +92,9 @@ class Queue(LineView):
         self._make_rows = make
         sort = SORTED[arrangement.sort]
         self.title = arrangement_title(arrangement, query, ungrouped="none", sort=sort)
-        shown = len(self.groups)
-        total = f"/{shown + hidden}" if hidden else ""
-        self.title_right = (Piece(Clean(str(shown)), "sec"), Piece(Clean(total), "dim"))
+        count = len(self.groups)
+        total = f"/{count + hidden}" if hidden else ""
+        self.title_right = (Piece(Clean(str(count)), "sec"), Piece(Clean(total), "dim"))
         self._draw_rows()
 
     def _draw_rows(self) -> None:

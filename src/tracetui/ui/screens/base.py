@@ -22,7 +22,7 @@ from tracetui.model import RunRef, RunSummary
 from tracetui.text import Clean, cells, size
 from tracetui.ui import layout
 from tracetui.ui.base_app import HostApp, StackScreen
-from tracetui.ui.commands import AUDIT, FILES, Command, Keys, key_name, keys_of, of_pane, shown, unbound_reason
+from tracetui.ui.commands import AUDIT, FILES, Command, Keys, key_label, key_name, keys_of, of_pane, unbound_reason
 from tracetui.ui.services.verdicts import Subject, subject_label
 from tracetui.ui.state import PanesState, focus, toggle_zoom
 from tracetui.ui.widgets.frame import footer
@@ -124,7 +124,7 @@ class BaseScreen(StackScreen, inherit_bindings=False):
         """
         first, *hints = text.split(HINT)
         pieces = [Piece(one_line(first, 400), style)]
-        keys = {shown(key) for key in self.view.bound}
+        keys = {key_label(key) for key in self.view.bound}
         for hint in hints:
             key, _, label = hint.partition(" ")
             pieces.append(Piece(Clean(" · "), "dim"))
@@ -213,7 +213,8 @@ class BaseScreen(StackScreen, inherit_bindings=False):
         prompt = self._prompt
         if prompt is not None and prompt.display:
             keys = (
-                (Piece(Clean(shown(key)), "key bold"), Piece(Clean(f" {word}  "), "sec")) for key, word in _PROMPT_KEYS
+                (Piece(Clean(key_label(key)), "key bold"), Piece(Clean(f" {word}  "), "sec"))
+                for key, word in _PROMPT_KEYS
             )
             left, right = (Piece(one_line(prompt.question.hint, 200), "sec"),), tuple(chain.from_iterable(keys))
         self._footer.show(left, right)
@@ -267,7 +268,7 @@ class BaseScreen(StackScreen, inherit_bindings=False):
         continuing = self.keys.continuing(bound)
         for key, sequence in continuing:
             title = bound[sequence][0].description.rpartition(": ")[2].removeprefix("copy ")
-            pieces += [Piece(clean(f"   {shown(key)}"), "key bold"), Piece(clean(f" {title}"), "text")]
+            pieces += [Piece(clean(f"   {key_label(key)}"), "key bold"), Piece(clean(f" {title}"), "text")]
         return tuple(pieces) if continuing else ()
 
     async def perform(self, command: Command | Binding, letter: str = "") -> None:

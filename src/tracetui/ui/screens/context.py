@@ -69,7 +69,7 @@ class RunContextScreen(BaseScreen):
         self._ref = ref
         self._split, self._legend = LineBar("bg", id="split"), LineBar("bg", id="legend")
         self._body = Box(*views.values(), id="context")
-        self._shown: RunContext | None = None
+        self._run_context: RunContext | None = None
         self._bands: Sequence[Band] = ()
         self._rows = ""
 
@@ -130,8 +130,8 @@ class RunContextScreen(BaseScreen):
         if run is None:
             self.app.engine.open(self._ref)
         context = self.app.assessments.context_of(run) if run is not None else None
-        if context is not None and context is not self._shown:
-            self._shown = context
+        if context is not None and context is not self._run_context:
+            self._run_context = context
             self._bands = bands_of(context.ledger, masking.current())
             self._show_contents()
             self._show_call()
@@ -143,12 +143,12 @@ class RunContextScreen(BaseScreen):
     @property
     def settled(self) -> bool:
         """Whether the context of the latest state of the run is shown."""
-        context = self._shown
+        context = self._run_context
         return context is not None and context.is_complete and context.run is self.app.store.opened(self._ref)
 
     @property
     def _ledger(self) -> Ledger | None:
-        return self._shown.ledger if self._shown is not None else None
+        return self._run_context.ledger if self._run_context is not None else None
 
     @property
     def selected(self) -> Call | None:
@@ -163,7 +163,7 @@ class RunContextScreen(BaseScreen):
 
     def _show_call(self) -> None:
         """Show the selected call in all panes."""
-        ledger, call, context = self._ledger, self.selected, self._shown
+        ledger, call, context = self._ledger, self.selected, self._run_context
         if ledger is None or context is None:
             return
         if call is None:
@@ -184,9 +184,9 @@ class RunContextScreen(BaseScreen):
     def _agent(self, call: Call, ledger: Ledger) -> Line:
         """Whose conversation the river shows, if there are several; else what its marks mean."""
         agents = dict.fromkeys(other.agent for other in ledger.calls)
-        if len(agents) < 2 or self._shown is None:
+        if len(agents) < 2 or self._run_context is None:
             return legend_of_marks(ledger, self.app.look.glyphs)
-        span = None if call.agent is None else self._shown.run.span(call.agent)
+        span = None if call.agent is None else self._run_context.run.span(call.agent)
         name = one_line(span.name, 40) if span is not None else Clean("main")
         number = f"{[*agents].index(call.agent) + 1} of {len(agents)}"
         return (
@@ -233,7 +233,7 @@ class RunContextScreen(BaseScreen):
     @property
     def _has_calls(self) -> bool:
         """False once the steps are read and no call records its tokens: the river's message is all there is to say."""
-        return self._shown is None or not self._shown.is_complete or bool(self._shown.ledger.calls)
+        return self._run_context is None or not self._run_context.is_complete or bool(self._run_context.ledger.calls)
 
     def reachable(self) -> Sequence[str]:
         if not self._has_calls:
@@ -247,7 +247,7 @@ class RunContextScreen(BaseScreen):
     # ---- the frame
 
     def refresh_frame(self) -> None:
-        context, width, glyphs = self._shown, self.app.size.width, self.app.look.glyphs
+        context, width, glyphs = self._run_context, self.app.size.width, self.app.look.glyphs
         run = self.app.store.summary(self._ref)
         left: list[Piece] = [Piece(Clean("tracetui"), "accent bold"), Piece(Clean("  "))]
         if run is not None:
@@ -268,7 +268,7 @@ class RunContextScreen(BaseScreen):
         self.show_footer(*footer(self.commands, self.pane, width, 1, idle))
 
     def _summary(self) -> Line:
-        context = self._shown
+        context = self._run_context
         if context is None:
             return (Piece(Clean("reading the context …"), "status.running"),)
         if not self._has_calls:
@@ -344,7 +344,7 @@ class RunContextScreen(BaseScreen):
 
     def action_context(self) -> None:
         """Compare the input of the call under the cursor with that of the previous call."""
-        call, context = self.selected, self._shown
+        call, context = self.selected, self._run_context
         if call is not None and context is not None and (reason := self.app.compare_inputs(context.run, call.span)):
             self.say(reason, "status.warn")
 

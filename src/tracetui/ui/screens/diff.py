@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from textual import events, on
 from textual.app import ComposeResult
 
-from tracetui.analysis.diff_words import DiffWords
+from tracetui.analysis.diff_description import DiffDescription
 from tracetui.analysis.step_diff import CHANGES, Look, step_label
 from tracetui.diff.comparison import Diff
 from tracetui.diff.step import previous_call
@@ -142,7 +142,7 @@ class BaseDiffScreen(BaseScreen):
     def action_context(self) -> None:
         """Cycle the inputs of both calls, the input of the previous call, and the step."""
         look = self.change.compared
-        following = diff_state.next_context(self.state, look.tabs if look is not None else (), shown=self.change.tab)
+        following = diff_state.next_context(self.state, look.tabs if look is not None else (), open_tab=self.change.tab)
         if following is None:
             self.say("c works on steps that are model calls in both runs", "status.warn")
         else:
@@ -152,7 +152,7 @@ class BaseDiffScreen(BaseScreen):
         """Show the next tab of the change, or the one before."""
         look = self.change.compared
         if look is not None:
-            self.become(diff_state.next_tab(self.state, look.tabs, step, shown=look.tab))
+            self.become(diff_state.next_tab(self.state, look.tabs, step, open_tab=look.tab))
 
     def show_tab(self, tab: str) -> None:
         look = self.change.compared
@@ -191,14 +191,14 @@ class DiffScreen(BaseDiffScreen):
     ) -> None:
         """`spans`: ids of the steps of A and B to begin at, instead of at the first difference."""
         self.phrases, self.pairs, self.sides = Phrases(), Pairs(), Sides()
-        self.words = DiffWords()
+        self.description = DiffDescription()
         change = Change()
         views: dict[str, LineView] = {PHRASES: self.phrases, PAIRS: self.pairs, CHANGE: change, SIDES: self.sides}
         super().__init__(commands, views, change, DiffState(ask=ask))
         self._loaded = list(loaded)
         self._spans = spans
         self._asked: LookAt | None = None
-        self._shown: LookAt | None = None
+        self._answered: LookAt | None = None
         self._failure = ""
         self._wanted_change = 0
         """The most rows that a change wanted so far: the lines between the panes don't move back and forth."""
@@ -243,7 +243,7 @@ class DiffScreen(BaseDiffScreen):
         """Whether everything requested is shown."""
         diff = self.diff
         done = diff is not None and diff.complete and diff.strict == self.request.strict
-        return bool(self._failure) or (done and self._shown == self._asked)
+        return bool(self._failure) or (done and self._answered == self._asked)
 
     def receive(self, mail: Mail) -> None:
         answer = mail.diffs.get(self.request)
@@ -253,23 +253,23 @@ class DiffScreen(BaseDiffScreen):
             self._failure = answer.why
             self.refresh_frame()
         if self._asked is not None and isinstance(look := mail.diffs.get(self._asked), Look):
-            self._shown = self._asked
+            self._answered = self._asked
             self._show_look(look)
 
     def _take(self, diff: Diff, mail: Mail) -> None:
         if self.diff is None or self.diff.strict != diff.strict:
-            self._asked = self._shown = None
+            self._asked = self._answered = None
         self.pairs.show_diff(diff)
         self._go_to_spans(diff)
-        words = mail.diffs.get(Describe(self.request))
-        if isinstance(words, DiffWords):
-            self.words = words
-            self.phrases.show_words(diff, words)
-        self.sides.show_diff(diff, self.words)
+        description = mail.diffs.get(Describe(self.request))
+        if isinstance(description, DiffDescription):
+            self.description = description
+            self.phrases.show_description(diff, description)
+        self.sides.show_diff(diff, self.description)
         if diff.complete:
             self.status_message = ()
             if not diff.strict:
-                self.app.comparisons.record(diff, self.words)
+                self.app.comparisons.record(diff, self.description)
                 self.app.runs_changed()
         self.share_height()
         self._look(mail)
@@ -346,7 +346,7 @@ class DiffScreen(BaseDiffScreen):
         self.app.exporter.export_diff(self.request, self)
 
     def action_reread(self) -> None:
-        self._asked = self._shown = None
+        self._asked = self._answered = None
         self._compare(reload=True)
         self.say("re-reading both runs")
 
@@ -419,7 +419,7 @@ class DiffScreen(BaseDiffScreen):
         if self._failure:
             status = (Piece(clean(f"comparison failed: {self._failure}", 400), "status.error"),)
         elif diff is not None:
-            status = sentence(diff, look.glyphs, width, self.words)
+            status = sentence(diff, look.glyphs, width, self.description)
         self._sentence.show(self.status_message or status)
         self.refresh_footer()
 
@@ -453,7 +453,7 @@ class ContextScreen(BaseDiffScreen):
         change = Change()
         super().__init__(commands, {CHANGE: change}, change, DiffState(ask=ask, pane=CHANGE))
         self._run = run
-        self._shown: Calls | None = None
+        self._answered: Calls | None = None
 
     @property
     def request(self) -> Calls:
@@ -479,12 +479,12 @@ class ContextScreen(BaseDiffScreen):
     @property
     def settled(self) -> bool:
         """Whether the requested comparison is shown."""
-        return self._shown == self.request
+        return self._answered == self.request
 
     def receive(self, mail: Mail) -> None:
         look = mail.diffs.get(self.request)
         if isinstance(look, Look):
-            self._shown = self.request
+            self._answered = self.request
             a, b = (one_line(side, 60) for side in look.sides)
             self.change.show_look(look, (Piece(Clean(f"{a} {self.app.look.glyphs.arrow} {b}"), "sec"),))
             self.refresh_frame()

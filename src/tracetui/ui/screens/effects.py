@@ -24,7 +24,7 @@ from tracetui.ui.commands import AUDIT, BLAME, FILES, Command
 from tracetui.ui.layout import NARROW
 from tracetui.ui.panes.run_list import QUERY_LABEL
 from tracetui.ui.screens.lists import PreviewScreen
-from tracetui.ui.state import rearrange, sort_by
+from tracetui.ui.state import rearrange, toggle_sort
 from tracetui.ui.widgets.frame import with_hints
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import LineBar
@@ -438,7 +438,7 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
 
     @on(LineView.SortRequested)
     def _sort_requested(self, message: LineView.SortRequested) -> None:
-        self._arrange(sort_by(self.arrangement, message.sort))
+        self._arrange(toggle_sort(self.arrangement, message.sort))
 
     def action_filter(self) -> None:
         """Ask which rows to show."""
@@ -539,8 +539,8 @@ class FilesScreen(RecordedScreen):
             super()._show_preview()
 
     def rows_of(self, result: EffectsResult) -> EffectRows:
-        shown, toggled, glyphs = self.matching(result).files, self.effects.toggled, self.app.look.glyphs
-        return file_rows(shown, toggled, self._people, glyphs, self.arrangement)
+        files, toggled, glyphs = self.matching(result).files, self.effects.toggled, self.app.look.glyphs
+        return file_rows(files, toggled, self._people, glyphs, self.arrangement)
 
     def items(self, result: EffectsResult) -> Collection[object]:
         return result.files.files
@@ -564,8 +564,8 @@ class AuditScreen(RecordedScreen):
     hints = (("↵", "open the step"), ("]r", "next finding"), ("Space", "allow"))
 
     def rows_of(self, result: EffectsResult) -> EffectRows:
-        shown, toggled, glyphs = self.matching(result).audit, self.effects.toggled, self.app.look.glyphs
-        return audit_rows(shown, toggled, self._people, self._is_allowed, glyphs, self.arrangement)
+        audit, toggled, glyphs = self.matching(result).audit, self.effects.toggled, self.app.look.glyphs
+        return audit_rows(audit, toggled, self._people, self._is_allowed, glyphs, self.arrangement)
 
     def items(self, result: EffectsResult) -> Collection[object]:
         return result.audit.findings

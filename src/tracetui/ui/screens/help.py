@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from tracetui.text import Clean, cells, exact, wrap
-from tracetui.ui.commands import COMMANDS, GROUPS, Command, of_pane, pane_names, shown, wrong_pane
+from tracetui.ui.commands import COMMANDS, GROUPS, Command, key_label, of_pane, pane_names, wrong_pane
 from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.screens.overlay import Overlay, hints
 from tracetui.ui.widgets.lines import LineBar, LineWidget, to_strip
@@ -94,7 +94,7 @@ class HelpPage(LineWidget):
             yield Piece(Clean(f" {slot.heading}"), "text bold")
             return
         fits = matches(slot.command, self.search)
-        keys = " ".join(shown(key) for key in slot.command.keys[:2])
+        keys = " ".join(key_label(key) for key in slot.command.keys[:2])
         marker = self.look.glyphs.cursor if slot is self.selected else " "
         yield Piece(Clean(f" {marker} "), "accent bold")
         yield Piece(Clean(f"{keys:<{KEY_CELLS}} "), "key bold" if fits else "dim")
@@ -146,7 +146,10 @@ class About(LineWidget):
         if command is None:
             return ()
         if y == 0:
-            title = (Piece(Clean(f" {shown(command.keys[0])} "), "key bold"), Piece(Clean(command.title), "text bold"))
+            title = (
+                Piece(Clean(f" {key_label(command.keys[0])} "), "key bold"),
+                Piece(Clean(command.title), "text bold"),
+            )
             name = Clean(f" {command.id} ")
             line = self.look.glyphs.rule * max(0, width - width_of(title) - cells(name) - 1)
             return (*title, Piece(Clean(f" {line}"), "line"), Piece(name, "sec"))

@@ -17,7 +17,7 @@ from tracetui.model import RunRef, RunSummary
 from tracetui.store.query.complete import Facet
 from tracetui.text import Clean, grouped, quantity
 from tracetui.ui.base_app import HostApp
-from tracetui.ui.commands import FACETS, FINDINGS, HITS, REPLAYS, STATISTICS, Command, shown
+from tracetui.ui.commands import FACETS, FINDINGS, HITS, REPLAYS, STATISTICS, Command, key_label
 from tracetui.ui.layout import FRAME
 from tracetui.ui.panes.detail import Detail
 from tracetui.ui.screens.base import BaseListScreen
@@ -322,15 +322,15 @@ class StatisticsScreen(RunsListScreen):
             self.by = next((by for by in By if rows.get(by)), self.by)
         by = self.by.value
         if counted is not None and rows.get(self.by):
-            shown = StatisticRows(
+            statistic_rows = StatisticRows(
                 self._sort_rows(rows[self.by]), total=counted.totals[self.by], glyphs=self.app.look.glyphs
             )
-            key = None if self._moved else shown.key(0)
+            key = None if self._moved else statistic_rows.key(0)
             self.list.show(
-                shown,
+                statistic_rows,
                 key=key,
                 title_right=self._tabs(),
-                heading=lambda width: [shown.heading(width, by, sorted_by=self._sort)],
+                heading=lambda width: [statistic_rows.heading(width, by, sorted_by=self._sort)],
             )
         else:
             message = f"no {by} recorded" if self._progress is not None and self._progress.finished else "counting …"
@@ -346,17 +346,17 @@ class StatisticsScreen(RunsListScreen):
     def action_sort(self) -> None:
         """Sort by the next column."""
         order = [*STATISTIC_SORTS]
-        self._sort_by(order[(order.index(self._sort) + 1) % len(order) if self._sort else 1])
+        self._change_sort(order[(order.index(self._sort) + 1) % len(order) if self._sort else 1])
 
     def action_arrange(self, change: str) -> None:
         """Reverse the order."""
-        self._sort_by(self._sort, reverse=not self._reverse)
+        self._change_sort(self._sort, reverse=not self._reverse)
 
     @on(LineView.SortRequested)
     def _sort_requested(self, message: LineView.SortRequested) -> None:
-        self._sort_by(message.sort, reverse=message.sort == self._sort and not self._reverse)
+        self._change_sort(message.sort, reverse=message.sort == self._sort and not self._reverse)
 
-    def _sort_by(self, sort: str, *, reverse: bool = False) -> None:
+    def _change_sort(self, sort: str, *, reverse: bool = False) -> None:
         self._sort, self._reverse, self._moved = sort, reverse, False
         self.show_rows()
 
@@ -516,7 +516,7 @@ class FacetsScreen(RunsListScreen):
             label = f"{quantity(self._total, 'run')}  ·  "
             return (
                 Piece(Clean(label), "sec"),
-                Piece(Clean(shown("enter")), "key bold"),
+                Piece(Clean(key_label("enter")), "key bold"),
                 Piece(Clean(" filter by this value   "), "sec"),
                 Piece(Clean("Space"), "key bold"),
                 Piece(Clean(" pick several"), "sec"),

@@ -27,7 +27,7 @@ from tracetui.ui.panes.run_view import RunView, SilenceStrip
 from tracetui.ui.panes.steps import Steps
 from tracetui.ui.screens.base import RunsScreen, Scope
 from tracetui.ui.state import MainState, SearchTarget
-from tracetui.ui.widgets.frame import Shown, footer, header, idle, sentence
+from tracetui.ui.widgets.frame import ListedRuns, footer, header, idle, sentence
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.views.list.columns import hidden_columns
@@ -204,8 +204,8 @@ class MainScreen(RunsScreen):
     @property
     def settled(self) -> bool:
         """Whether everything requested is shown."""
-        shown = self.ready_to_paint and self.runs.settled and self.app.causes.settled
-        return shown and (self.state.ref is None or self.run_view.settled)
+        lists_settled = self.ready_to_paint and self.runs.settled and self.app.causes.settled
+        return lists_settled and (self.state.ref is None or self.run_view.settled)
 
     # ---- the cursor
 
@@ -294,15 +294,15 @@ class MainScreen(RunsScreen):
         app, width, glyphs = self.app, self.size.width or self.app.size.width, self.app.look.glyphs
         run, open_ = (self.app.store.summary(self.state.ref), self.steps.run) if self.state.level else (None, None)
         rows = self.runs.filtered
-        shown = Shown(rows.overview, rows.failed) if rows is not None else None
+        listed = ListedRuns(rows.overview, rows.failed) if rows is not None else None
         vitals = app.liveness.vitals(
             self.app.store.summary(self.state.ref), self.steps.run, rows.unended if rows is not None else None
         )
         spent = self.runs.spent
-        self._header.show(*header(app.roots, self.app.store, glyphs, vitals, run, width, spent=spent, shown=shown))
+        self._header.show(*header(app.roots, self.app.store, glyphs, vitals, run, width, spent=spent, listed=listed))
         message = self.status_message or app.liveness.alert(open_, width, glyphs)
         causes = app.causes.grouping_of_all() if app.stage != "list" else None
-        self._sentence.show(message or sentence(self.app.store, app, vitals, run, self.steps, causes, width, shown))
+        self._sentence.show(message or sentence(self.app.store, app, vitals, run, self.steps, causes, width, listed))
         commands = app.comparisons.available_commands(
             app.commands if self.pane == RUNS else self.run_view.with_current_labels(app.commands), self.state.ref
         )
@@ -413,7 +413,7 @@ class MainScreen(RunsScreen):
 
     @on(LineView.SortRequested)
     def _sort_requested(self, message: LineView.SortRequested) -> None:
-        arrangement = states.sort_by(self.state.arrangement, message.sort)
+        arrangement = states.toggle_sort(self.state.arrangement, message.sort)
         self.become(replace(self.state, arrangement=arrangement))
 
     @on(RunList.Dragged)
@@ -553,12 +553,12 @@ class MainScreen(RunsScreen):
 
     def _show_appearance(self, end: End | None) -> None:
         """Go to an appearance of the value of the trail, and say which it is; None: no earlier text has it."""
-        from tracetui.views.links import origin_words
+        from tracetui.views.links import origin_text
 
         trail, run = self._trail, self.detail.run
         if trail is None or run is None:
             return
-        message = origin_words(run, trail.origin)
+        message = origin_text(run, trail.origin)
         if end is None:
             self.say(message, "status.warn")
             return

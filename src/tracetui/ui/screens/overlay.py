@@ -27,7 +27,7 @@ from tracetui.masking import one_line
 from tracetui.model import RunSummary
 from tracetui.text import Clean, exact, truncate, wrap
 from tracetui.ui.base_app import StackScreen
-from tracetui.ui.commands import Command, keys_of, match_score, shown
+from tracetui.ui.commands import Command, key_label, keys_of, match_score
 from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.theme import PALETTES
 from tracetui.ui.widgets.line_view import LineView
@@ -93,7 +93,7 @@ def hints(keys: Sequence[tuple[str, str]]) -> Line:
     """Keys with what they do; a key without words shares those of the next one."""
     pieces: list[Piece] = []
     for key, label in keys:
-        pieces += [Piece(Clean(shown(key)), "key bold"), Piece(Clean(f" {label}  " if label else " "), "sec")]
+        pieces += [Piece(Clean(key_label(key)), "key bold"), Piece(Clean(f" {label}  " if label else " "), "sec")]
     return tuple(pieces)
 
 
@@ -137,7 +137,7 @@ class ColumnsScreen(Overlay):
 
     def _begin(self, chosen: Sequence[str]) -> None:
         self._chosen = tuple(chosen)
-        self._shown = {*FIXED, *(chosen or self._current)}
+        self._visible = {*FIXED, *(chosen or self._current)}
         order = [column for column in (chosen or self._current) if column in COLUMNS and column != FIXED[0]]
         self._order = [FIXED[0], *order, *(column for column in COLUMNS if column not in order and column != FIXED[0])]
 
@@ -153,20 +153,20 @@ class ColumnsScreen(Overlay):
 
     def _draw(self, cursor: Hashable = None) -> None:
         glyphs = self.app.look.glyphs
-        lines = [_column_row(name, name in self._shown, glyphs, self.size.width) for name in self._order]
+        lines = [_column_row(name, name in self._visible, glyphs, self.size.width) for name in self._order]
         label = "custom" if self._chosen else "automatic, by width"
         self._view.show(ListRows(lines, keys=self._order), key=cursor, title=(Piece(Clean(label), "sec"),))
 
     def _change(self) -> None:
         """Show the list with the changed columns."""
-        self._chosen = tuple(column for column in self._order if column in self._shown)
+        self._chosen = tuple(column for column in self._order if column in self._visible)
         self._apply(self._chosen)
         self._draw()
 
     def _toggle(self) -> None:
         name = self._view.cursor
         if isinstance(name, str) and name not in FIXED:
-            self._shown ^= {name}
+            self._visible ^= {name}
             self._change()
 
     def _shift(self, step: int) -> None:
@@ -298,7 +298,7 @@ class Palette(Overlay):
             self._search_slice(self._search, self._runs(text))
 
     def _command(self, screen: BaseScreen, command: Command) -> Entry:
-        title, about, key = Clean(command.title), Clean(command.help), Clean(shown(command.keys[0]))
+        title, about, key = Clean(command.title), Clean(command.help), Clean(key_label(command.keys[0]))
         return Entry((Piece(title),), about, key, partial(screen.perform, command))
 
     def _theme(self, name: str) -> None:

@@ -23,7 +23,7 @@ from tracetui.ui.commands import TASKS, Command
 from tracetui.ui.panes.run_list import QUERY_LABEL
 from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.state import TasksState
-from tracetui.ui.widgets.frame import footer, progress_words, short_path
+from tracetui.ui.widgets.frame import footer, progress_text, short_path
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.views.labels import StateOf, filter_badge
@@ -339,19 +339,19 @@ class TasksScreen(BaseScreen):
         """How the tasks ended, and how far the scan is."""
         if not self.app.stage:
             return self._ended
-        return (*self._ended, Piece(Clean(f"   {progress_words(self.app)}"), "status.running"))
+        return (*self._ended, Piece(Clean(f"   {progress_text(self.app)}"), "status.running"))
 
     # ---- commands
 
     def action_open(self) -> None:
         """Open the run tree of the task, with the run under the cell cursor selected."""
-        task, shown = self.tasks.current_task, self._matrix
-        if task is not None and shown is not None:
+        task, matrix = self.tasks.current_task, self._matrix
+        if task is not None and matrix is not None:
             self.app.show_run_tree(
                 task.trials,
                 title=task.name,
                 selected=self.ref,
-                by_chance=decisive_by_chance(shown.tasks),
+                by_chance=decisive_by_chance(matrix.tasks),
                 merged=self.merged_ahead,
             )
 
@@ -383,7 +383,7 @@ class TasksScreen(BaseScreen):
     @on(LineView.SortRequested)
     def _sort_requested(self, message: LineView.SortRequested) -> None:
         if self._matrix is not None and message.sort in sortable(self._matrix.tasks):
-            self.become(states.sort_by(self.state, message.sort))
+            self.become(states.toggle_sort(self.state, message.sort))
 
     def action_arrange(self, change: str) -> None:
         """Reverse the order; the other arrangements are of the run list."""

@@ -22,12 +22,12 @@ from tracetui.ui.commands import LIVE, TODAY, Command
 from tracetui.ui.layout import FRAME, NARROW
 from tracetui.ui.panes.run_list import QUERY_LABEL
 from tracetui.ui.screens.lists import RunsListScreen
-from tracetui.ui.state import rearrange, sort_by
-from tracetui.ui.widgets.frame import progress_words, short_path, with_hints
+from tracetui.ui.state import rearrange, toggle_sort
+from tracetui.ui.widgets.frame import progress_text, short_path, with_hints
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.ui.widgets.prompt import QueryQuestion
-from tracetui.views.labels import arrangement_title, cost_text, spent_words
+from tracetui.views.labels import arrangement_title, cost_text, spending_text
 from tracetui.views.list.columns import COLUMNS
 from tracetui.views.rows import Line, ListRows, Piece
 from tracetui.views.today import (
@@ -115,7 +115,7 @@ class TodayScreen(_Page):
         self.hint = LineBar("bg", id="hint")
         self.hint.display = False
         self._arrangement, self._cursor = arrangement, cursor
-        self._shown: tuple[object, ...] | None = None
+        self._drawn: tuple[object, ...] | None = None
         """Revision of the store, second, size and arrangement of the page that are shown."""
         self._moved = cursor is not None
         """Whether the user moved the cursor; until then it stays on the first row."""
@@ -141,17 +141,17 @@ class TodayScreen(_Page):
                     self._messages[ref] = self._messages[ref][0], prose(message)
             if progress.new:
                 self.list.redraw_rows()
-        if self._shown is None or not self.app.stage:
+        if self._drawn is None or not self.app.stage:
             self.show_rows()
 
     def show_rows(self) -> None:
         """Show the runs as they are now, at most once a second."""
         app = self.app
         room, width = app.size.height - FRAME - 2, app.size.width - 2
-        shown = app.store.revision, int(app.clock()), room, width, self._arrangement, app.stage, app.contexts.revision
-        if shown == self._shown or not self.is_active:
+        inputs = app.store.revision, int(app.clock()), room, width, self._arrangement, app.stage, app.contexts.revision
+        if inputs == self._drawn or not self.is_active:
             return
-        self._shown, now, runs = shown, app.clock(), list(app.store.runs.values())
+        self._drawn, now, runs = inputs, app.clock(), list(app.store.runs.values())
         state_of, glyphs, arrangement = app.liveness.state_in_list, app.look.glyphs, self._arrangement
         all_sections = sections(runs, now=now, state_of=state_of)
         self._total = sum(map(len, all_sections))
@@ -247,7 +247,7 @@ class TodayScreen(_Page):
 
     @on(LineView.SortRequested)
     def _sort_requested(self, message: LineView.SortRequested) -> None:
-        self._arrange(sort_by(self._arrangement, message.sort))
+        self._arrange(toggle_sort(self._arrangement, message.sort))
 
     def action_filter(self) -> None:
         """Ask which runs to show."""
@@ -309,7 +309,7 @@ class TodayScreen(_Page):
         if not pieces:
             pieces = [Piece(Clean("nothing running or waiting"), "text"), _DOT]
         if self.app.stage:
-            pieces[-1:] = [_DOT, Piece(Clean(progress_words(self.app)), "status.running"), _DOT]
+            pieces[-1:] = [_DOT, Piece(Clean(progress_text(self.app)), "status.running"), _DOT]
         live = (("L", "live"),) if by_state.running else ()
         hints = (("↵", "read"), *live, ("yr", "copy resume command"), ("q", "all runs"))
         return with_hints(pieces, hints, self.app.size.width)
@@ -402,14 +402,14 @@ class LiveScreen(_Page):
         silent = run_liveness.silent_ms if run_liveness is not None else max(0.0, now - changed) * 1000
         return LiveRun(summary, state, silent, session, run, run_liveness)
 
-    def _ask(self, shown: Sequence[RunSummary]) -> None:
+    def _ask(self, runs: Sequence[RunSummary]) -> None:
         """Read on the runs that changed since they were read, unless they are being read."""
-        changed = [run.ref for run in shown if run.ref not in self._read or self._read[run.ref][0] is not run]
+        changed = [run.ref for run in runs if run.ref not in self._read or self._read[run.ref][0] is not run]
         if self._busy or not changed:
             return
-        self._read = {run.ref: (run, self._read.get(run.ref, (run, None))[1]) for run in shown}
+        self._read = {run.ref: (run, self._read.get(run.ref, (run, None))[1]) for run in runs}
         self._busy = True
-        self.app.surveys.ask(self._watched.job(self.app.engine.readers, [run.ref for run in shown]))
+        self.app.surveys.ask(self._watched.job(self.app.engine.readers, [run.ref for run in runs]))
 
     @on(LineView.Moved)
     def _row_moved(self) -> None:
@@ -435,7 +435,7 @@ class LiveScreen(_Page):
         from tracetui.analysis import spending
 
         by_state, pieces = self._by_state, self._counts()
-        if spent := spent_words(spending.total((*by_state.running, *by_state.waiting))):
+        if spent := spending_text(spending.total((*by_state.running, *by_state.waiting))):
             pieces += [Piece(Clean(f"{spent} so far"), "sec"), _DOT]
         hints = (("↵", "follow"), ("yr", "copy resume command"), ("Esc", "back"))
         return with_hints(pieces, hints, self.app.size.width)

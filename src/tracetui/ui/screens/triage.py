@@ -353,7 +353,7 @@ class TriageScreen(RunsScreen):
         if grouping is None:
             return 0, 0
         if self._reviewed[0] != (key := (grouping, sidecar.revision)):
-            groups = grouping.groups_of(sidecar.judged_causes)
+            groups = grouping.groups_of(sidecar.decided_causes)
             done = [group for group in groups if is_reviewed(group, self.judgement_of)]
             self._reviewed = key, len(done), sum(len(group.runs) for group in done)
         return self._reviewed[1:]
@@ -421,7 +421,7 @@ class TriageScreen(RunsScreen):
         decided, reviewed = self._review
         causes, width = len(grouping.groups), self.app.size.width
         whose = zip(grouping.whose, _WHOSE_STYLES, strict=True)
-        facts = [Piece(Clean(words), style) for words, style in whose if words]
+        facts = [Piece(Clean(label), style) for label, style in whose if label]
         if new := grouping.new_since(self.app.clock() - NEW_SECONDS):
             facts.append(Piece(Clean(f"{grouped(new)} new since yesterday"), "text bold"))
         facts.append(Piece(Clean(f"{grouped(decided)} of {quantity(causes, 'cause')} reviewed"), "text bold"))
@@ -465,7 +465,7 @@ class TriageScreen(RunsScreen):
 
     @on(LineView.SortRequested)
     def _sort_requested(self, message: LineView.SortRequested) -> None:
-        self.become(replace(self.state, arrangement=states.sort_by(self.state.arrangement, message.sort)))
+        self.become(replace(self.state, arrangement=states.toggle_sort(self.state.arrangement, message.sort)))
 
     @on(Queue.Folded)
     def _folded(self, message: Queue.Folded) -> None:

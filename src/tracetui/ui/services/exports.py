@@ -38,39 +38,39 @@ class Exporter:
 
     def export_run(self, run: RunSummary, dialog: Dialog) -> None:
         """Export a run."""
-        from tracetui.export.document import export_run, file_name, form_of, redactor_for
+        from tracetui.export.document import export_run, file_name, form_of, new_redactor
 
         share = self._claims.share(run.ref)
 
         def pieces(path: str) -> Iterable[bytes]:
-            return export_run(share.mark(self._engine.read(run.ref)), form_of(path), redactor_for())
+            return export_run(share.mark(self._engine.read(run.ref)), form_of(path), new_redactor())
 
         self._export("this run", file_name(run, "md"), pieces, dialog)
 
     def export_diff(self, ask: Compare, dialog: Dialog) -> None:
         """Export a comparison."""
-        from tracetui.export.document import export_diff, form_of, redactor_for
+        from tracetui.export.document import export_diff, form_of, new_redactor
 
         shares = self._claims.shares((ask.a, ask.b))
 
         def pieces(path: str) -> Iterable[bytes]:
             a, b = (share.mark(self._engine.read(ref)) for ref, share in shares.items())
-            redactor = redactor_for(compared=True)
+            redactor = new_redactor(compared=True)
             return export_diff(a, b, form_of(path), redactor, relation=ask.relation, strict=ask.strict)
 
         self._export("this comparison", "comparison.md", pieces, dialog)
 
     def export_triage(self, runs: Sequence[RunSummary], verdicts: Verdicts, dialog: Dialog) -> None:
         """Export the triage of runs."""
-        from tracetui.export.document import export_triage, file_name, form_of, redactor_for
+        from tracetui.export.document import export_triage, file_name, form_of, new_redactor
         from tracetui.export.triage import next_command, triage_of
 
         roots = ", ".join(self._roots)
 
         def pieces(path: str) -> Iterable[bytes]:
-            redactor = redactor_for()
+            redactor = new_redactor()
             triage = triage_of(runs, verdicts.causes, redactor)
-            shared = self._engine.shared_by(runs, triage.groups)
+            shared = self._engine.shared_features(runs, triage.groups)
             following = next_command(triage, self._roots)
             return export_triage(triage, shared, roots, form_of(path), redactor, next_command=following)
 
@@ -158,24 +158,24 @@ class _Form(NamedTuple):
 
 
 def _curl(run: Run, span: Span) -> str | None:
-    from tracetui.export.document import redactor_for
+    from tracetui.export.document import new_redactor
     from tracetui.export.snippets import curl
 
-    return curl(span, run.load(span), redactor_for())
+    return curl(span, run.load(span), new_redactor())
 
 
 def _fixture(run: Run, span: Span) -> str | None:
-    from tracetui.export.document import redactor_for
+    from tracetui.export.document import new_redactor
     from tracetui.export.snippets import fixture
 
-    return fixture(run, run.index[span.id], redactor_for())
+    return fixture(run, run.index[span.id], new_redactor())
 
 
 def _test(run: Run, span: Span) -> str | None:
-    from tracetui.export.document import redactor_for
+    from tracetui.export.document import new_redactor
     from tracetui.export.snippets import pytest_stub
 
-    return pytest_stub(run, run.index[span.id], redactor_for())
+    return pytest_stub(run, run.index[span.id], new_redactor())
 
 
 def _fork(run: Run, span: Span) -> str | None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
     from tracetui.analysis.context_feed import RunContext
     from tracetui.analysis.contrast import Contrast
-    from tracetui.analysis.diff_words import DiffWords
+    from tracetui.analysis.diff_description import DiffDescription
     from tracetui.diff.comparison import Diff
     from tracetui.live.engine import Engine
     from tracetui.live.jobs import Job, JobProgress
@@ -62,8 +62,8 @@ class Assessments:
             self._engine.assessor.assess(run, context=True)
         return cached
 
-    def receive(self, mail: Mail, shown: Run | None) -> bool:
-        """Cache new assessments and contexts; True if one is for `shown`, the run of the main screen."""
+    def receive(self, mail: Mail, open_run: Run | None) -> bool:
+        """Cache new assessments and contexts; True if one is for `open_run`, the run of the main screen."""
         for ref, context in mail.contexts.items():
             self._contexts[ref] = context
             self._contexts.move_to_end(ref)
@@ -73,11 +73,11 @@ class Assessments:
             self._cache[ref] = assessment
             self._cache.move_to_end(ref)
         while len(self._cache) > OPEN_RUNS:
-            del self._cache[next(ref for ref in self._cache if shown is None or ref != shown.summary.ref)]
-        if shown is None or shown.summary.ref in mail.assessments or shown.summary.ref in mail.contexts:
-            return shown is not None
+            del self._cache[next(ref for ref in self._cache if open_run is None or ref != open_run.summary.ref)]
+        if open_run is None or open_run.summary.ref in mail.assessments or open_run.summary.ref in mail.contexts:
+            return open_run is not None
         if self._requested is not None and self._requested.summary.ref in mail.assessments:
-            self.assessment_of(shown)  # another screen's request superseded this one
+            self.assessment_of(open_run)  # another screen's request superseded this one
         return False
 
 
@@ -98,11 +98,11 @@ class Comparisons:
                 self.verdicts[ask.a, ask.b] = answer
         return len(self.verdicts) != before
 
-    def record(self, diff: Diff, words: DiffWords) -> None:
+    def record(self, diff: Diff, description: DiffDescription) -> None:
         """Store the result of a complete comparison."""
         from tracetui.live.differ import divergence_of
 
-        self.verdicts[diff.a.summary.ref, diff.b.summary.ref] = divergence_of(diff, words)
+        self.verdicts[diff.a.summary.ref, diff.b.summary.ref] = divergence_of(diff, description)
 
     def likely_partner(self, ref: RunRef) -> RunRef | None:
         """The most likely comparison partner of a run."""

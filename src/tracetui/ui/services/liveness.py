@@ -46,7 +46,7 @@ class LivenessTracker:
         self._counted = (-1, 0)
         self._count_after = 0.0
         self._state_counts: Counter[RunState | None] = Counter()
-        self._shown: tuple[Sequence[RunSummary], int, Counter[RunState | None]] | None = None
+        self._listed_counts: tuple[Sequence[RunSummary], int, Counter[RunState | None]] | None = None
         """States of the runs that a filter shows, by the second."""
 
     def state_of(self, run: Run) -> Liveness:
@@ -110,23 +110,23 @@ class LivenessTracker:
         """Whether `count_states` changed since the last call."""
         return self._state_counts != self.count_states()
 
-    def _states_of(self, shown: Sequence[RunSummary]) -> Counter[RunState | None]:
+    def _states_of(self, runs: Sequence[RunSummary]) -> Counter[RunState | None]:
         """Count these runs without an end by state, once a second and for other ones."""
         now = int(self._clock())
-        if self._shown is None or self._shown[0] is not shown or self._shown[1] != now:
-            counts = Counter(self.run_state(run) for run in shown if self._may_be_active(run))
-            self._shown = shown, now, counts
-        return self._shown[2]
+        if self._listed_counts is None or self._listed_counts[0] is not runs or self._listed_counts[1] != now:
+            counts = Counter(self.run_state(run) for run in runs if self._may_be_active(run))
+            self._listed_counts = runs, now, counts
+        return self._listed_counts[2]
 
-    def vitals(self, summary: RunSummary | None, run: Run | None, shown: Sequence[RunSummary] | None = None) -> Vitals:
+    def vitals(self, summary: RunSummary | None, run: Run | None, listed: Sequence[RunSummary] | None = None) -> Vitals:
         """Watcher state, run counts and state of the open run, given its summary and its read part.
 
-        `shown`: the listed runs without an end, if a filter hides others.
+        `listed`: the listed runs without an end, if a filter hides others.
         """
         state = self.state_in_list(summary) if summary is not None else State.ENDED
         if run is not None and state is not State.ENDED:
             state = self.state_of(run).state  # it may be read further than the list has it
-        counts = self.count_states() if shown is None else self._states_of(shown)
+        counts = self.count_states() if listed is None else self._states_of(listed)
         return Vitals(self.watching, counts, state, self._clock())
 
     # ---- text

@@ -148,8 +148,8 @@ class CroppedUpdate(ChopsUpdate):
             for end, (x, strip) in zip(self.chop_ends[y], self.chops[y].items(), strict=True):
                 start, stop = max(x, first), min(end, last)
                 if strip is not None and start < stop:
-                    shown = strip if (start, stop) == (x, end) else strip.crop(start - x, stop - x)
-                    parts += (Control.move_to(start, y).segment.text, shown.render(console))
+                    visible = strip if (start, stop) == (x, end) else strip.crop(start - x, stop - x)
+                    parts += (Control.move_to(start, y).segment.text, visible.render(console))
         return "".join(parts)
 
 

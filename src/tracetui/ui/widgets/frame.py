@@ -15,7 +15,7 @@ from tracetui.model import RUNNING_STATES, Run, RunRef, RunState, RunSummary, St
 from tracetui.store.facts import total_tokens
 from tracetui.store.store import Overview, Store
 from tracetui.text import Clean
-from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, Command, of_pane, shown
+from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, Command, key_label, of_pane
 from tracetui.views.glyphs import Glyphs, status_glyph
 from tracetui.views.goal import goal_sentence, has_turns
 from tracetui.views.labels import (
@@ -29,7 +29,7 @@ from tracetui.views.labels import (
     standing_of,
 )
 from tracetui.views.rows import Line, Piece, fit, width_of
-from tracetui.views.timeline.header import FRAME, causes_words, cost_of
+from tracetui.views.timeline.header import FRAME, causes_line, cost_of
 
 if TYPE_CHECKING:
     from tracetui.analysis.assessment import Assessment
@@ -61,7 +61,7 @@ class Opened(Protocol):
     def assessment(self) -> Assessment | None: ...
 
 
-class Shown(NamedTuple):
+class ListedRuns(NamedTuple):
     """The listed runs, where a filter hides others."""
 
     overview: Overview
@@ -89,16 +89,16 @@ def header(
     width: int,
     *,
     spent: str = "",
-    shown: Shown | None = None,
+    listed: ListedRuns | None = None,
 ) -> tuple[Line, Line]:
     """The header as (path, status): counts or the status of the open run, spending, and how files are watched.
 
-    `shown`: the listed runs, if a filter hides others.
+    `listed`: the listed runs, if a filter hides others.
     """
     watched = _watch_status(vitals.watching, glyphs, width)
     if run is None:
         parts = [
-            *_list_status(store, glyphs, vitals.state_counts, width, shown and shown.overview),
+            *_list_status(store, glyphs, vitals.state_counts, width, listed and listed.overview),
             *_spent_part(spent, width),
             *watched,
         ]
@@ -163,7 +163,7 @@ def _path(roots: Sequence[str], glyphs: Glyphs, run: RunSummary | None, width: i
 
 def _run_status(run: RunSummary, vitals: Vitals, glyphs: Glyphs, width: int) -> list[_Part]:
     status = standing_of(run, vitals.state, vitals.now, glyphs)
-    word = status.words
+    word = status.label
     if not status.by_last_event and run.status_word and run.status_word.lower() != word and width >= NARROW_HEADER:
         word = Clean(f"{word} ({one_line(run.status_word, 30)})")
     named = [_Part((Piece(Clean(run.ref.format), "dim"), Piece(Clean("   "))), 4)] if width >= NARROW_HEADER else []
@@ -177,17 +177,17 @@ def _run_status(run: RunSummary, vitals: Vitals, glyphs: Glyphs, width: int) -> 
 
 
 def _list_status(
-    store: Store, glyphs: Glyphs, state_counts: Counter[RunState | None], width: int, shown: Overview | None
+    store: Store, glyphs: Glyphs, state_counts: Counter[RunState | None], width: int, listed: Overview | None
 ) -> list[_Part]:
-    overview, dot = shown or store.overview, Piece(Clean(f" {glyphs.dot} "), "sec")
+    overview, dot = listed or store.overview, Piece(Clean(f" {glyphs.dot} "), "sec")
     parts: list[_Part] = []
 
     def add(label: str, drop: int, *more: Piece) -> None:
         gap = (dot,) if parts else ()
         parts.append(_Part((*gap, Piece(Clean(label), "sec"), *more), drop))
 
-    if shown is not None:
-        add(f"{text.grouped(shown.runs)} of {text.quantity(store.overview.runs, 'run')}", 0)
+    if listed is not None:
+        add(f"{text.grouped(listed.runs)} of {text.quantity(store.overview.runs, 'run')}", 0)
     elif width >= WIDE_HEADER:
         by_count = sorted(overview.by_format.items(), key=lambda pair: -pair[1])
         counts = [f"{name} {number}" for name, number in by_count[:5]]
@@ -200,9 +200,9 @@ def _list_status(
             parts.append(_Part((Piece(Clean(f" + {text.grouped(children)} child runs"), "sec"),), 3))
         if len(overview.by_format) > 1 and width >= NARROW_HEADER:
             add(text.quantity(len(overview.by_format), "format"), 4)
-    if shown is None and store.problems and width >= NARROW_HEADER:
+    if listed is None and store.problems and width >= NARROW_HEADER:
         add(f"{text.grouped(len(store.problems))} unreadable", 5)  # the sentence says it too
-    if shown is None and store.ignored and width >= ROOMY_HEADER:
+    if listed is None and store.ignored and width >= ROOMY_HEADER:
         add(f"{text.grouped(len(store.ignored))} ignored", 2, dot, Piece(Clean("i"), "key bold"))
     pieces: list[Piece] = []
     for status in (Status.ERROR, Status.RUNNING, Status.OK):
@@ -233,13 +233,13 @@ def sentence(
     opened: Opened,
     causes: Grouping | None,
     width: int,
-    shown: Shown | None = None,
+    listed: ListedRuns | None = None,
 ) -> Line:
-    """The conclusion, and the next key. `shown`: the listed runs, if a filter hides others."""
+    """The conclusion, and the next key. `listed`: the listed runs, if a filter hides others."""
     if run is not None:
         group = causes.by_run.get(run.ref) if causes is not None else None
         return _run_sentence(run, group, opened, vitals, width - FRAME)
-    overview = store.overview if shown is None else shown.overview
+    overview = store.overview if listed is None else listed.overview
     runs, failed, outcomes = overview.runs, overview.failed, overview.outcomes
     kinds = outcomes.kinds if width >= NARROW_HEADER else ""
     pieces: list[Piece] = []
@@ -268,18 +268,18 @@ def sentence(
     if vitals.state_counts[RunState.STALLED]:
         label = f"{text.grouped(vitals.state_counts[RunState.STALLED])} stalled?"
         pieces += [Piece(Clean("   ")), Piece(Clean(label), "status.warn bold")]
-    if store.problems and shown is None:
+    if store.problems and listed is None:
         gap = Piece(Clean("   " if pieces else ""))
         pieces += [gap, Piece(Clean(f"{text.quantity(len(store.problems), 'file')} unreadable"), "status.warn")]
     if progress.stage:
-        pieces += [Piece(Clean("   " if pieces else "")), Piece(Clean(progress_words(progress)), "status.running")]
+        pieces += [Piece(Clean("   " if pieces else "")), Piece(Clean(progress_text(progress)), "status.running")]
     if failed and causes is not None and width >= NARROW_HEADER:
-        groups = causes.groups if shown is None else causes.among(shown.failed)
-        pieces[1:1] = causes_words(groups, width - FRAME - width_of(pieces))
+        groups = causes.groups if listed is None else causes.among(listed.failed)
+        pieces[1:1] = causes_line(groups, width - FRAME - width_of(pieces))
     return tuple(pieces)
 
 
-def progress_words(progress: Progress) -> str:
+def progress_text(progress: Progress) -> str:
     """How far the scan is."""
     activity = "scanning" if progress.stage == "list" else "counting"
     if progress.total:
@@ -303,7 +303,7 @@ def _run_sentence(run: RunSummary, group: Group | None, opened: Opened, vitals: 
     elif run.result:
         headline = Piece(one_line(run.result, 200), "text bold")
     else:
-        headline = Piece(one_line(run.prompt or standing_of(run, vitals.state, vitals.now).words, 200), "text")
+        headline = Piece(one_line(run.prompt or standing_of(run, vitals.state, vitals.now).label, 200), "text")
     max_width = width * 2 // 3 if run.failed else width // 3  # why it failed is worth more than its facts
     wanted = min(width_of((headline,)), max(24, max_width))
     facts = next(
@@ -329,7 +329,11 @@ def _run_facts(run: RunSummary, group: Group | None, opened: Opened, vitals: Vit
     run_status = standing_of(run, vitals.state, vitals.now)
     source = f" ({run.status_source.label})" if run.status_source is not None else ""
     status = f"status {run.status.value}{source}" if run_status.says_status(run) else f"state {run_status.basis}"
-    tail = (Piece(Clean(status), "dim"),) if vitals.state is State.ENDED else tuple(_key("i", f"why {run_status.word}"))
+    tail = (
+        (Piece(Clean(status), "dim"),)
+        if vitals.state is State.ENDED
+        else tuple(_key("i", f"why {run_status.short_label}"))
+    )
     texts = [fact for fact in facts if fact]
     yield (Piece(Clean("  ·  " + " · ".join(texts)), "sec"), Piece(Clean("  ·  "), "dim"), *tail)
     for first in range(len(texts)):
@@ -394,7 +398,7 @@ def footer(
     pieces: list[Piece] = []
     max_hints = 6 if width < 100 else 9 if width < 180 else 14
     for command in hinted[:max_hints]:
-        key, _, _ = shown(command.keys[0]).partition(" ")
+        key, _, _ = key_label(command.keys[0]).partition(" ")
         word, separator, _ = command.title.partition(": ")  # of commands that begin alike, one is hinted for all
         more = [*_key(key[:1] if separator else key, word), Piece(Clean("  "))]
         if width_of(pieces) + width_of(more) > room:

@@ -293,9 +293,9 @@ class LineView(LineWidget, can_focus=True):
 
     def wanted_width(self, widths: Iterable[int]) -> int:
         """The first of these widths at which no row on the screen is cut, else the last."""
-        wanted, shown = 0, range(self.top, min(len(self.rows), self.top + self.page))
+        wanted, visible = 0, range(self.top, min(len(self.rows), self.top + self.page))
         for wanted in widths:
-            if not any(self._is_cut(index, wanted - 2) for index in shown):
+            if not any(self._is_cut(index, wanted - 2) for index in visible):
                 break
         return wanted
 
@@ -306,8 +306,8 @@ class LineView(LineWidget, can_focus=True):
     @property
     def used_width(self) -> int:
         """Cells of the longest row on the screen, and the two beside the rows."""
-        shown = range(self.top, min(len(self.rows), self.top + self.page))
-        return max((width_of(self.rows.line(i, self.outer_size.width - 2)) for i in shown), default=0) + 2
+        visible = range(self.top, min(len(self.rows), self.top + self.page))
+        return max((width_of(self.rows.line(i, self.outer_size.width - 2)) for i in visible), default=0) + 2
 
     # ---- moving
 

@@ -276,7 +276,7 @@ class KeyClicked(Message):
     """A key named on the screen was clicked: the screen acts as if it was typed."""
 
     def __init__(self, key: str) -> None:
-        """`key`: as shown (`commands.shown`)."""
+        """`key`: as shown (`commands.key_label`)."""
         self.key = key
         super().__init__()
 

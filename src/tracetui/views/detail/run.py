@@ -35,7 +35,7 @@ from tracetui.views.labels import (
     COPIES,
     Standing,
     errors_inside,
-    ledger_words,
+    ledger_text,
     number,
     outcome_sign,
     outcome_word,
@@ -43,7 +43,7 @@ from tracetui.views.labels import (
     score_line,
     short_id,
     short_model,
-    source_words,
+    source_label,
     start_label,
 )
 from tracetui.views.list.result import result_phrase
@@ -84,7 +84,7 @@ def run_rows(
     sheet.blank()
     add_origin(sheet, run)
     if run.summary.deep:
-        sheet.prose("read", ledger_words(run.summary.ledger, glyphs=glyphs), "sec")
+        sheet.prose("read", ledger_text(run.summary.ledger, glyphs=glyphs), "sec")
     sheet.blank()
     add_limits(sheet, run.body.limits, assessment)
     if assessment is not None:
@@ -143,7 +143,7 @@ def _status(sheet: Sheet, run: Run, standing: Standing | None) -> None:
     summary = run.summary
     if standing is not None and standing.by_last_event:
         basis = Piece(Clean(f"  {standing.basis}"), "dim")
-        sheet.fact("state", Piece(Clean(f"{standing.sign} {standing.word}"), standing.style), basis)
+        sheet.fact("state", Piece(Clean(f"{standing.sign} {standing.short_label}"), standing.style), basis)
     if standing is None or standing.says_status(summary):
         add_status(sheet, summary.status, summary.status_word, summary.status_source)
     if summary.outcome is not None:
@@ -173,7 +173,7 @@ def add_status(sheet: Sheet, status: Status, word: str | None, source: StatusSou
     if is_recorded_otherwise := word is not None and word.lower() != status.value:
         pieces += [Piece(Clean("  recorded as "), "dim"), Piece(one_line(word, 80), "sec")]
     if source is not StatusSource.EXPLICIT or not is_recorded_otherwise:
-        pieces.append(Piece(Clean(f"  {source_words(status, source)}"), "dim"))
+        pieces.append(Piece(Clean(f"  {source_label(status, source)}"), "dim"))
     sheet.fact("status", *pieces)
 
 
@@ -363,7 +363,7 @@ def _metric(sheet: Sheet, metric: Metric, width: int) -> None:
 
 
 def _texts(sheet: Sheet, body: RunBody) -> None:
-    shown = (
+    texts = (
         ("input", body.input),
         ("output", body.output),
         ("system", body.system_prompt),
@@ -371,7 +371,7 @@ def _texts(sheet: Sheet, body: RunBody) -> None:
         ("answer", body.last_assistant),
     )
     sheet.blank()
-    for label, value in shown:
+    for label, value in texts:
         if value is not None:
             sheet.value(label, value, most=_MAX_ROWS)
 
@@ -442,7 +442,7 @@ def panel_rows(
         _same_failures(sheet, same, now)
     if run.summary.deep:
         sheet.title("Coverage")
-        sheet.prose(None, ledger_words(run.summary.ledger, glyphs=glyphs), "sec")
+        sheet.prose(None, ledger_text(run.summary.ledger, glyphs=glyphs), "sec")
     panels = len(sheet.rows())
     if not has_turns(run):
         sheet.title("Facts")
@@ -476,8 +476,8 @@ def _tools(sheet: Sheet, tools: Sequence[Tool]) -> None:
     names = [one_line(tool.name, 200) for tool in tools[:_MAX_TOOLS]]
     timed = sheet.bar + _TIME_CELLS if everything else 0
     room = max(8, min(sheet.width - _TOOL_CELLS - timed, max(_NAME, *map(cells, names))))
-    shown = "calls  err   time  share" if everything else "calls  err"
-    sheet.line(Piece(Clean(f"{'tool':{room + 2}} {shown}"), "dim"), heading=True)
+    columns = "calls  err   time  share" if everything else "calls  err"
+    sheet.line(Piece(Clean(f"{'tool':{room + 2}} {columns}"), "dim"), heading=True)
     for tool, name in zip(tools, names, strict=False):
         sign, style = kind_of(tool.operation, sheet.glyphs)
         failed = text.count(tool.errors) if tool.errors else sheet.glyphs.zero
@@ -631,8 +631,8 @@ def add_windows(sheet: Sheet, windows: tuple[Window, ...]) -> None:
     if len(windows) < 2:
         return
     fullest = max(windows, key=lambda window: window.tokens)
-    shown = fullest_windows(windows, max(8, min(sheet.room, 80)))
-    course = sparkline([float(window.tokens) for window in shown], sheet.glyphs)
+    busiest = fullest_windows(windows, max(8, min(sheet.room, 80)))
+    course = sparkline([float(window.tokens) for window in busiest], sheet.glyphs)
     sheet.fact("context", Piece(course, "kind.model"), spans=(fullest.span,))
     at = f" at step {fullest.step}" if fullest.step is not None else ""
     points = (("first", windows[0], ""), ("most", fullest, at), ("last", windows[-1], ""))

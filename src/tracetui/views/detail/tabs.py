@@ -52,7 +52,7 @@ from tracetui.views.detail.transcript import edit_lines, edit_source, last_reply
 from tracetui.views.document import ValueKey, document
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
 from tracetui.views.goal import has_goal
-from tracetui.views.labels import Standing, clock, source_words
+from tracetui.views.labels import Standing, clock, source_label
 from tracetui.views.rows import Jump, Line, ListRows, Piece, Rows, column, fit
 from tracetui.views.sheet import Sheet
 from tracetui.views.stack import Stack, StyledRows, TextKey, TextRows
@@ -182,7 +182,7 @@ def _error(view: _View) -> Stack:
         sheet.prose(None, head, most=_MAX_ROWS)
     if rest.strip():
         sheet.prose(None, rest, "sec", most=_MAX_ROWS)
-    source = source_words(span.status, span.status_source)
+    source = source_label(span.status, span.status_source)
     if span.status_source is StatusSource.EXPLICIT and error is not None:
         source = Clean("recorded with the step's error")
     sheet.line(Piece(Clean(f"status: {source}"), "dim"))
@@ -288,10 +288,10 @@ def _link(sheet: Sheet, run: Run, link: Link) -> None:
 
 def _step_links(sheet: Sheet, view: _View) -> None:
     from tracetui.analysis.links import Kind
-    from tracetui.views.links import link_words, other_steps
+    from tracetui.views.links import link_text, other_steps
 
     for number, link in enumerate(view.links):
-        label = link_words(view.run, link, view.span.id)
+        label = link_text(view.run, link, view.span.id)
         spans, run = other_steps(link, view.span.id), None
         if link.kind is Kind.TRIALS and (trial := link.targets[0]).run is not None:
             spans, run = (trial.span,), trial.run.address

@@ -376,10 +376,10 @@ def _inline_lines(tokens: Sequence[Token], extra: str, base: str) -> Iterator[li
         elif token.type in ("strong_close", "em_close", "s_close"):
             styles.pop()
         elif token.type == "link_open":
-            link, shown = str(token.attrGet("href") or ""), len(line)
+            link, label_start = str(token.attrGet("href") or ""), len(line)
         elif token.type == "link_close":
-            label = "".join(piece.text for piece in line[shown:])
-            line[shown:] = [piece._replace(style="accent") for piece in line[shown:]]
+            label = "".join(piece.text for piece in line[label_start:])
+            line[label_start:] = [piece._replace(style="accent") for piece in line[label_start:]]
             if link and clean(link) != label:
                 line.append(Piece(Clean(f" ({clean(link)})"), "dim"))
         elif token.type == "code_inline":
@@ -480,10 +480,10 @@ def _edit_line(line: str, width: int, glyphs: Glyphs) -> Iterator[Line]:
         yield (Piece(Clean(glyphs.cut), "dim"),)
         return
     mark, sign_style, style = _SIGNS.get(sign, (" ", "dim", "sec"))
-    shown = glyphs.only_a if mark == "-" else glyphs.only_b if mark == "+" else Clean(" ")
+    sign_text = glyphs.only_a if mark == "-" else glyphs.only_b if mark == "+" else Clean(" ")
     for i, row in enumerate(wrap(clean(line[1:] if sign in "+- " else line), max(8, width - 2))):
         text = pad(row, max(8, width - 2)) if mark != " " else row
-        yield (Piece(Clean(f"{shown if not i else ' '} "), sign_style), Piece(text, style))
+        yield (Piece(Clean(f"{sign_text if not i else ' '} "), sign_style), Piece(text, style))
 
 
 _SIGNS: Final = {"+": ("+", "diff.add", "diff.add.line"), "-": ("-", "diff.rem", "diff.rem.line")}

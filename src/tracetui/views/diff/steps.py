@@ -6,8 +6,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Final, NamedTuple, Protocol
 
-from tracetui.analysis.diff_words import DiffWords, ignored_words
-from tracetui.analysis.step_diff import WORDS, difference_label, step_label
+from tracetui.analysis.diff_description import DiffDescription, ignored_counts
+from tracetui.analysis.step_diff import KIND_LABELS, difference_label, step_label
 from tracetui.analysis.values import lookalike_labels, with_label
 from tracetui.diff import noise
 from tracetui.diff.comparison import Diff, Divergence, Fact, Row
@@ -17,11 +17,11 @@ from tracetui.model import Criterion, Metric, RunRef, RunSummary, Span, Status, 
 from tracetui.text import Clean, cost, count, duration, grouped, pad, quantity, tokens, truncate, wrap
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs, kind, status_glyph
-from tracetui.views.labels import short_id, source_words
+from tracetui.views.labels import short_id, source_label
 from tracetui.views.rows import Fold, Line, Piece, Rows, fill, fit, width_of
 from tracetui.views.sheet import Sheet
 
-NO_WORDS: Final = DiffWords()
+NO_DESCRIPTION: Final = DiffDescription()
 BESIDE: Final = 84
 """Minimum cells to show the steps side by side."""
 _NOISE_LABELS: Final = {
@@ -148,7 +148,7 @@ class PairRows:
     def _plain(self, row: Row) -> str:
         spans = (span for span in (self.diff.span_a(row), self.diff.span_b(row)) if span is not None)
         texts = dict.fromkeys(text for span in spans for text in (span.name, span.preview) if text)
-        return " ".join((WORDS[row.kind], row.noise, *texts, row.path)).strip()
+        return " ".join((KIND_LABELS[row.kind], row.noise, *texts, row.path)).strip()
 
     def differing(self) -> list[int]:
         """Visible rows with differences."""
@@ -191,7 +191,7 @@ class PairRows:
         quiet = row.downstream or bool(row.noise)
         style = "dim" if quiet else _STYLES.get(row.kind, "diff.chg")
         arrow = glyphs.downstream if row.downstream else Clean(" ")
-        word = WORDS[row.kind].rstrip("≠") if row.kind is not Kind.SAME else ""
+        word = KIND_LABELS[row.kind].rstrip("≠") if row.kind is not Kind.SAME else ""
         word = _NOISE_LABELS.get(row.noise, word)
         flag = Piece(glyphs.note, "status.warn") if row.flags else Piece(Clean(""))
         strong = style if quiet or row.kind is Kind.SAME else f"{style} bold"
@@ -254,7 +254,7 @@ def _prefix_size(diff: Diff) -> int:
     return common if common >= _MIN_FOLD else 0
 
 
-def sentence(diff: Diff, glyphs: Glyphs, width: int, description: DiffWords = NO_WORDS) -> Line:
+def sentence(diff: Diff, glyphs: Glyphs, width: int, description: DiffDescription = NO_DESCRIPTION) -> Line:
     """The headline: no differences, or the first one."""
     progress = "" if diff.complete else f"  ·  comparing, {grouped(diff.compared)} of {grouped(len(diff.rows))}"
     going = Piece(Clean(progress), "status.running")
@@ -349,7 +349,7 @@ def summary(diff: Diff, glyphs: Glyphs = UNICODE) -> Line:
         if counts[change] or change is Kind.SAME:
             style = "sec" if change is Kind.SAME else _STYLES.get(change, "diff.chg")
             sign = _signs(glyphs).get(change, glyphs.changed)
-            label = f"{sign} {WORDS[change].rstrip('≠')} {grouped(counts[change])}"
+            label = f"{sign} {KIND_LABELS[change].rstrip('≠')} {grouped(counts[change])}"
             pieces += [Piece(Clean(label), style), Piece(Clean(" · "), "dim")]
     if diff.downstream:
         label = f"{glyphs.downstream} downstream {grouped(diff.downstream)}"
@@ -395,7 +395,7 @@ _OWN_ROWS: Final = frozenset({"status", "steps", "result", "error"})
 
 def run_rows(
     diff: Diff,
-    description: DiffWords = NO_WORDS,
+    description: DiffDescription = NO_DESCRIPTION,
     *,
     width: int,
     opened: frozenset[Hashable] = frozenset(),
@@ -452,7 +452,7 @@ def _named(letter: str, run: RunSummary, diff: Diff, glyphs: Glyphs) -> Line:
 def _run_end(run: RunSummary, glyphs: Glyphs) -> Line:
     sign, style = status_glyph(run.status, glyphs)
     is_recorded = run.status_source in (StatusSource.EXPLICIT, None)
-    source = "" if is_recorded else f"  {source_words(run.status, run.status_source)}"
+    source = "" if is_recorded else f"  {source_label(run.status, run.status_source)}"
     return (
         Piece(Clean(f"{sign} {run.status.value}"), f"{style} bold"),
         Piece(Clean(source), "dim"),
@@ -526,7 +526,7 @@ def _verdict(side: Criterion | Metric | None, glyphs: Glyphs) -> Line:
     return Piece(Clean(word), style), Piece(Clean(f"  {one_line(why, 200)}"), "dim")
 
 
-def _independent_differences(sheet: Sheet, diff: Diff, description: DiffWords, glyphs: Glyphs) -> None:
+def _independent_differences(sheet: Sheet, diff: Diff, description: DiffDescription, glyphs: Glyphs) -> None:
     """Differences that don't follow from the first one."""
     places = diff.independent
     if not places:
@@ -536,7 +536,7 @@ def _independent_differences(sheet: Sheet, diff: Diff, description: DiffWords, g
         row = diff.rows[place]
         span = diff.span_b(row) or diff.span_a(row)
         path = f"  {one_line(row.path, 80)}" if row.path else ""
-        change = description.of_row(place) or f"{WORDS[row.kind]}{path}"
+        change = description.of_row(place) or f"{KIND_LABELS[row.kind]}{path}"
         label = Piece(Clean(f"{step_label(diff, row)}  {change}"), "text")
         sheet.line(Piece(Clean(f"{glyphs.changed} "), "diff.chg"), label, spans=(span.id,) if span else ())
     if len(places) > _MAX_PLACES:
@@ -562,7 +562,7 @@ def caveats(diff: Diff, glyphs: Glyphs) -> list[Line]:
         lead = (Piece(Clean("nothing ignored  "), "status.warn"),)
         lines.append((*lead, *_key("i", "ignore ids, times and counters")))
     elif diff.ignored:
-        labels = " · ".join(ignored_words(diff))
+        labels = " · ".join(ignored_counts(diff))
         lines.append((Piece(Clean(f"ignored: {labels}  "), "sec"), *_key("i", "show")))
     return lines + [(Piece(Clean(f"{glyphs.note} {one_line(note, 200)}"), "status.warn"),) for note in diff.notes]
 
@@ -577,7 +577,7 @@ class PairResult(Protocol):
     @property
     def same(self) -> bool: ...
     @property
-    def words(self) -> Clean: ...
+    def label(self) -> Clean: ...
 
 
 class ReplayRows:
@@ -613,7 +613,7 @@ class ReplayRows:
     def plain(self, index: int) -> str:
         run = self._runs[index]
         result = self._verdicts.get(run.ref)
-        verdict = "" if result is None else "same" if result.same else result.words
+        verdict = "" if result is None else "same" if result.same else result.label
         return f"{run.id} {run.name} {self._relation(run.ref) or ''} {run.status.value} {verdict}"
 
     def heading(self, original: RunSummary, width: int) -> list[Line]:
@@ -634,7 +634,7 @@ class ReplayRows:
         elif result.same:
             verdict = (Piece(Clean(f"{glyphs.same} no differences"), "status.ok"),)
         else:
-            verdict = (Piece(Clean(f"{glyphs.changed} "), "diff.chg bold"), Piece(result.words, "diff.chg"))
+            verdict = (Piece(Clean(f"{glyphs.changed} "), "diff.chg bold"), Piece(result.label, "diff.chg"))
         return tuple(fit([*self._head(run, self._relation(run.ref) or "", width), *verdict], width))
 
     def _head(self, run: RunSummary, relation: str, width: int) -> list[Piece]:

@@ -15,7 +15,7 @@ from rich.cells import chop_cells
 
 from tracetui.analysis.step_diff import Look, Section, Sign
 from tracetui.diff.align import Hunk
-from tracetui.diff.align import Line as Words
+from tracetui.diff.align import Line as ChangedLine
 from tracetui.masking import clean, one_line
 from tracetui.text import Clean, cells, count, grouped, pad
 from tracetui.views.glyphs import UNICODE, Glyphs
@@ -65,11 +65,11 @@ class Paper(NamedTuple):
             return [Piece(Clean(" " * self.half), "diff.gap")]
         line = (lines.of.b if in_b else lines.of.a)[number]
         at = (lines.of.at_b if in_b else lines.of.at_a) + number + 1
-        shown = pad(count(at) if row == 0 else Clean(""), _NUMBER, right=True)
+        line_number = pad(count(at) if row == 0 else Clean(""), _NUMBER, right=True)
         base = "" if lines.of.same else "diff.add" if in_b else "diff.rem"
         sign = Clean(" ") if lines.of.same or row else self.glyphs.only_b if in_b else self.glyphs.only_a
         text = wrapped_line(line, self.room).row(row, base)
-        pieces = [Piece(sign, base or "dim"), Piece(Clean(f"{shown} "), "dim"), *text]
+        pieces = [Piece(sign, base or "dim"), Piece(Clean(f"{line_number} "), "dim"), *text]
         if not base:
             return pieces
         size = self.width - self.half - 3 if in_b else self.half
@@ -151,7 +151,7 @@ class WrappedLine(NamedTuple):
 
 
 @lru_cache(2048)
-def wrapped_line(line: Words, room: int) -> WrappedLine:
+def wrapped_line(line: ChangedLine, room: int) -> WrappedLine:
     """A line wrapped to rows of at most `room` cells."""
     pieces = tuple((clean(piece.text), piece.changed) for piece in line)
     text = Clean("".join(piece for piece, _ in pieces))
@@ -513,7 +513,7 @@ def unified(look: Look) -> Iterator[str]:
         yield ""
 
 
-def _plain(line: Words) -> str:
+def _plain(line: ChangedLine) -> str:
     return "".join(piece.text for piece in line)
 
 

@@ -218,7 +218,7 @@ _FAIR_RESULT: Final = 30
 """Cells of the result before columns are added that not every list has."""
 
 
-def columns_for(
+def fit_columns(
     width: int, chosen: Sequence[str] = (), *, name: int = 0, facts: Facts = USUAL_FACTS
 ) -> list[tuple[str, int]]:
     """(column, cells) for a list of `width` cells, in order. Less important columns are dropped first.
@@ -256,20 +256,20 @@ def _cells(names: Collection[str]) -> int:
 
 def _fitting_columns(width: int, chosen: Sequence[str], name: int) -> list[tuple[str, int]]:
     """The chosen columns that fit: whole columns are dropped before a name is cut."""
-    shown = [*(key for key in FIXED if key not in chosen), *(key for key in chosen if key in COLUMNS)]
+    visible = [*(key for key in FIXED if key not in chosen), *(key for key in chosen if key in COLUMNS)]
     wanted = max(_MIN_NAME, min(name, _NAMES[-1]))
     least = {"name": wanted, "result": _MIN_RESULT}
     for dropped in _BY_LOSS:
-        if _cells(shown) + sum(least[key] for key in least if key in shown) <= width:
+        if _cells(visible) + sum(least[key] for key in least if key in visible) <= width:
             break
-        if dropped.name in shown:
-            shown.remove(dropped.name)
-    room = max(_MIN_NAME, width - _cells(shown))
-    if "result" not in shown:
-        return [(key, COLUMNS[key].cells or room) for key in shown]
+        if dropped.name in visible:
+            visible.remove(dropped.name)
+    room = max(_MIN_NAME, width - _cells(visible))
+    if "result" not in visible:
+        return [(key, COLUMNS[key].cells or room) for key in visible]
     size = max(_MIN_NAME, min(wanted, room - _MIN_RESULT))
     sizes = {"name": size, "result": room - size}
-    return [(key, COLUMNS[key].cells or sizes[key]) for key in shown]
+    return [(key, COLUMNS[key].cells or sizes[key]) for key in visible]
 
 
 _GOOD_RESULT: Final = 30
@@ -284,7 +284,7 @@ def chosen_width(chosen: Sequence[str], name: int) -> int:
 
 def hidden_columns(width: int) -> int:
     """Number of columns dropped at that width, of those that a wide list has."""
-    return len(columns_for(1000)) - len(columns_for(width))
+    return len(fit_columns(1000)) - len(fit_columns(width))
 
 
 def heading(columns: list[tuple[str, int]], sorted_by: str = "") -> Line:

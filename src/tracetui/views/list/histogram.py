@@ -30,7 +30,7 @@ class Strip:
         count = len(histogram.bars)
         self._cells = max(1, min(4, width // count))
         self._width = width
-        self._left = max(0, width - self._cells * count)
+        self._margin = max(0, width - self._cells * count)
         tallest = max(len(bar.rows) for bar in histogram.bars[histogram.has_older :])  # a bar of all older runs is cut
         columns = [self._column(len(bar.rows), len(bar.failed), tallest) for bar in histogram.bars]
         self._rows = [[column[row] for column in columns] for row in range(height)]
@@ -73,7 +73,7 @@ class Strip:
             Piece(piece.text, "accent" if i == marked and piece.style == "bar.agent" else piece.style)
             for i, piece in enumerate(row)
         )
-        pieces = [Piece(Clean(" " * self._left))]
+        pieces = [Piece(Clean(" " * self._margin))]
         for style, alike in groupby(styled, key=lambda piece: piece.style):
             pieces.append(Piece(Clean("".join(piece.text * self._cells for piece in alike)), style))
         return tuple(pieces)
@@ -83,14 +83,14 @@ class Strip:
         histogram, cells = self.histogram, [" "] * self._width
         every = -(-_LABEL // self._cells)
         last = len(histogram.bars) - 1
-        begin = self._width if marked is None else self._left + marked * self._cells
+        begin = self._width if marked is None else self._margin + marked * self._cells
         end = begin + self._cells
         right = "now" if now - histogram.begin(last) < 2 * histogram.unit else self._time(last, now)
         edge = begin if begin < self._width < end + len(right) else self._width
         cells[edge - len(right) : edge] = right
         for bar in range(0, last + 1, every):
             label = "older" if histogram.has_older and not bar else self._time(bar, now)
-            at = self._left + bar * self._cells
+            at = self._margin + bar * self._cells
             if at + len(label) + 1 < edge - len(right) and not (at < end and begin < at + len(label)):
                 cells[at : at + len(label)] = label
         axis = Clean("".join(cells[: self._width]))

@@ -11,7 +11,7 @@ from tracetui.masking import one_line
 from tracetui.model import RunRef, RunSummary, Status, StatusSource
 from tracetui.text import Clean
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
-from tracetui.views.labels import UNGRADED, WRONG_ANSWER, WRONG_STYLE, Standing, deciding_words, prompt_text, short_id
+from tracetui.views.labels import UNGRADED, WRONG_ANSWER, WRONG_STYLE, Standing, deciding_excerpt, prompt_text, short_id
 from tracetui.views.rows import Line, Piece, fit, width_of
 
 
@@ -52,7 +52,7 @@ class RunRow(NamedTuple):
     since: float
     """The time from which the age counts; both are UTC seconds."""
     glyphs: Glyphs
-    state_words: bool
+    shows_state: bool
     """The result begins with the state, unless the sign has all of it."""
     message_of: MessageOf
 
@@ -77,20 +77,20 @@ def result_cell(row: RunRow, size: int) -> list[Piece]:
     run, standing, relationship = row.run, row.standing, row.relationship
     room = size - width_of(relationship.after)
     prompt = prompt_text(run)
-    wordless = not row.state_words or room < _STATE_AND_TITLE
+    wordless = not row.shows_state or room < _STATE_AND_TITLE
     if standing.by_last_event and prompt and wordless and standing.status is not Status.RUNNING:  # the sign has it
-        shown: Line = (*relationship.before, Piece(prompt, "text"))
-        return [*fit((*shown, *_message(row, room - width_of(shown))), room), *relationship.after]
+        phrase: Line = (*relationship.before, Piece(prompt, "text"))
+        return [*fit((*phrase, *_message(row, room - width_of(phrase))), room), *relationship.after]
     if standing.by_last_event:
-        state = Piece(standing.words, standing.style)
-        shown = (state, *((Piece(Clean(" ")), *relationship.before) if relationship.before else ()))
+        state = Piece(standing.label, standing.style)
+        phrase = (state, *((Piece(Clean(" ")), *relationship.before) if relationship.before else ()))
     else:
         before = (*_silence_word(run, row.state), *relationship.before)
-        shown = (*before, *result_phrase(run, row.glyphs))
-        if run.relation in _NAMED_RELATIONS and room - width_of(shown) < _MIN_PROMPT:
-            shown = (*before, *result_phrase(run, row.glyphs, named=False))  # the prompt says more than an id
-    shown = (*shown, *_prompt(run, shown, room))
-    return [*fit((*shown, *_message(row, room - width_of(shown))), max(8, room)), *relationship.after]
+        phrase = (*before, *result_phrase(run, row.glyphs))
+        if run.relation in _NAMED_RELATIONS and room - width_of(phrase) < _MIN_PROMPT:
+            phrase = (*before, *result_phrase(run, row.glyphs, named=False))  # the prompt says more than an id
+    phrase = (*phrase, *_prompt(run, phrase, room))
+    return [*fit((*phrase, *_message(row, room - width_of(phrase))), max(8, room)), *relationship.after]
 
 
 def _message(row: RunRow, room: int) -> Line:
@@ -148,16 +148,16 @@ def result_phrase(run: RunSummary, glyphs: Glyphs = UNICODE, *, named: bool = Tr
     return (Piece(one_line(run.prompt, 200) if run.prompt or run.deep else Clean("·"), "dim"),)
 
 
-def _prompt(run: RunSummary, shown: Line, size: int) -> Line:
+def _prompt(run: RunSummary, phrase: Line, size: int) -> Line:
     """The task and the prompt of a run after its result, if they fit."""
     pieces: list[Piece] = []
-    room = size - width_of(shown) - 2
+    room = size - width_of(phrase) - 2
     if run.task and not run.title and not run.task.startswith(run.name) and room >= _MIN_TASK:
         task = text.truncate_middle(one_line(run.task, 200), max(_MIN_TASK, min(room, _MAX_TASK)))
         pieces += [Piece(Clean("  ")), Piece(task, "sec")]
         room -= width_of(pieces)
     prompt = prompt_text(run)
-    if prompt and room + 2 >= _MIN_PROMPT and all(piece.text != prompt for piece in shown):
+    if prompt and room + 2 >= _MIN_PROMPT and all(piece.text != prompt for piece in phrase):
         pieces += [Piece(Clean("  ")), Piece(prompt, "dim")]
     return tuple(pieces)
 
@@ -168,7 +168,7 @@ def _cause(run: RunSummary) -> list[Piece]:
         return [Piece(one_line(run.result or run.status_word or "failed", 200), "status.error")]
     if run.result:
         return [Piece(one_line(run.result, 200), "status.error")]
-    pieces = [Piece(deciding_words(error.text or run.status_word or "failed"), "status.error")]
+    pieces = [Piece(deciding_excerpt(error.text or run.status_word or "failed"), "status.error")]
     if error.message in ("", error.type) and error.name and error.name != error.type:
         pieces.append(Piece(Clean(f" {one_line(error.name, 200)}"), "sec"))
     return pieces

@@ -22,7 +22,7 @@ from tracetui.store.relations import has_end
 from tracetui.store.store import Overview, overview_of
 from tracetui.text import Clean
 from tracetui.views.glyphs import UNICODE, Glyphs
-from tracetui.views.labels import StateOf, cost_text, spent_words, standing_of
+from tracetui.views.labels import StateOf, cost_text, spending_text, standing_of
 from tracetui.views.list.columns import (
     COLUMNS,
     TITLE,
@@ -31,7 +31,7 @@ from tracetui.views.list.columns import (
     Column,
     Facts,
     chosen_width,
-    columns_for,
+    fit_columns,
     heading,
 )
 from tracetui.views.list.result import MessageOf, RelationshipOf, RunRow, no_message, no_relationship
@@ -52,19 +52,19 @@ class RunRows:
         state_of: StateOf = recorded_liveness,
         relationship_of: RelationshipOf = no_relationship,
         message_of: MessageOf = no_message,
-        state_words: bool = True,
+        shows_state: bool = True,
         time_of: Callable[[RunSummary], float] = run_time,
     ) -> None:
-        """`message_of`: the last message of a run. `state_words`: the result begins with the state, unless the sign
+        """`message_of`: the last message of a run. `shows_state`: the result begins with the state, unless the sign
         has all of it. `time_of`: the time since which the age counts.
         """
         self._items = items
         self._state_of = state_of
         self._relationship_of = relationship_of
-        self._message_of, self._state_words, self._time_of = message_of, state_words, time_of
+        self._message_of, self._shows_state, self._time_of = message_of, shows_state, time_of
         self.now = now
         self._glyphs = glyphs
-        self._chosen, self._sorted_by = tuple(chosen), sorted_by
+        self._chosen, self._heading_sort = tuple(chosen), sorted_by
         self._columns: tuple[int, list[tuple[str, int]]] | None = None
         """Cache of `columns`, by the width."""
         self._index: dict[Hashable, int] | None = None
@@ -190,9 +190,9 @@ class RunRows:
         return tuple(pieces[:-1])
 
     def columns(self, width: int) -> list[tuple[str, int]]:
-        """(column, cells) of these rows; see `columns_for`."""
+        """(column, cells) of these rows; see `fit_columns`."""
         if self._columns is None or self._columns[0] != width:
-            columns = columns_for(width, self._chosen, name=self.longest_name, facts=self._facts)
+            columns = fit_columns(width, self._chosen, name=self.longest_name, facts=self._facts)
             self._columns = width, columns
         return self._columns[1]
 
@@ -212,13 +212,13 @@ class RunRows:
 
     def wanted_width(self, first: int, count: int) -> int:
         """Cells at which the results of these rows are not cut, a multiple of 8; at most `WIDEST`."""
-        shown = [item for item in self._items[first : first + count] if not isinstance(item, tuple)]
-        if any(isinstance(item, Problem) for item in shown):
+        visible = [item for item in self._items[first : first + count] if not isinstance(item, tuple)]
+        if any(isinstance(item, Problem) for item in visible):
             return WIDEST
         result = max(
             (
                 width_of(cell)
-                for run in shown
+                for run in visible
                 if isinstance(run, RunSummary)
                 for cell in self._cells(run, [("result", WIDEST)])
             ),
@@ -229,14 +229,16 @@ class RunRows:
 
     def heading(self, width: int) -> Line:
         """The column headings."""
-        return heading(self.columns(width), self._sorted_by)
+        return heading(self.columns(width), self._heading_sort)
 
     @cached_property
     def _facts(self) -> Facts:
         """What the runs have. A column that is sorted by stays."""
         has_title = any(isinstance(item, RunSummary) and item.title for item in self._items)
         columns = {
-            name for name, column in COLUMNS.items() if self._sorted_by == column.sort != "" or self._is_filled(column)
+            name
+            for name, column in COLUMNS.items()
+            if self._heading_sort == column.sort != "" or self._is_filled(column)
         }
         return columns | {TITLE} if has_title else columns
 
@@ -312,7 +314,7 @@ class RunRows:
             self.now,
             self._time_of(run),
             glyphs,
-            self._state_words,
+            self._shows_state,
             self._message_of,
         )
         for name, size in columns:
@@ -339,7 +341,7 @@ def group_line(item: tuple[str, int], width: int, glyphs: Glyphs, spent: spendin
     """The heading of a group: label, rule, what its runs spent where there is room, and their number."""
     amount = ""
     if spent is not None:
-        amount = spent_words(spent) if width >= TITLES_FIRST else cost_text(spent) if spent.usd else ""
+        amount = spending_text(spent) if width >= TITLES_FIRST else cost_text(spent) if spent.usd else ""
     right = f"{amount}  {item[1]}" if amount and width >= _SUMS_FROM else str(item[1])
     label = text.truncate_middle(clean(item[0], 200), max(8, width - len(right) - 4))  # keep both ends of a path
     rule = glyphs.rule * max(0, width - text.cells(label) - len(right) - 3)

@@ -120,7 +120,7 @@ class Hit(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def shown(self) -> tuple[Span, Action] | None: ...
+    def action(self) -> tuple[Span, Action] | None: ...
     @property
     def kind(self) -> StrEnum: ...
     @property
@@ -137,9 +137,9 @@ class Hit(Protocol):
 
 def hit_label(hit: Hit, room: int, glyphs: Glyphs) -> list[Piece]:
     """The step of a hit in `room` cells, as the story has it."""
-    if hit.shown is None:
+    if hit.action is None:
         return [Piece(one_line(hit.name, 40) or Clean("run"), "text")]
-    return fit(step_pieces(*hit.shown, room, glyphs), room)
+    return fit(step_pieces(*hit.action, room, glyphs), room)
 
 
 StartOf = Callable[[RunSummary], Clean]
@@ -206,7 +206,7 @@ class HitRows:
         item = self._items[index]
         if isinstance(item, RunRef):
             return item.address
-        done = f" {item.shown[1].verb} {item.shown[1].object}" if item.shown is not None else ""
+        done = f" {item.action[1].verb} {item.action[1].object}" if item.action is not None else ""
         return f"{item.name}{done} {item.path} {item.before}{item.match}{item.after}"
 
     def line(self, index: int, width: int) -> Line:
@@ -300,21 +300,21 @@ class StatisticRows:
 
     def _layout(self, width: int) -> tuple[Sequence[str], int, int]:
         """The columns that fit, and the cells of the name and of the bar: no bar if the name needs its room."""
-        shown = self._names[:2]
+        names = self._names[:2]
         for name in self._names[2:]:
-            if _MIN_NAME + sum(map(_size_of, shown)) + _size_of(name) > width:
+            if _MIN_NAME + sum(map(_size_of, names)) + _size_of(name) > width:
                 break
-            shown = (*shown, name)
-        room = max(8, width - sum(map(_size_of, shown)))
+            names = (*names, name)
+        room = max(8, width - sum(map(_size_of, names)))
         name = max(_MIN_NAME, self._longest)
         bar = room - name - 2
-        return (shown, name, bar) if bar >= _MIN_BAR else (shown, room, 0)
+        return (names, name, bar) if bar >= _MIN_BAR else (names, room, 0)
 
     def heading(self, width: int, label: str, *, sorted_by: str = "") -> Line:
         """The column headings, that of the order in `STATISTIC_SORTS` stands out; the last one describes the bars."""
-        shown, room, bar = self._layout(width)
+        names, room, bar = self._layout(width)
         pieces = fill([Piece(one_line(label, 20), "dim")], room)
-        for name in shown:
+        for name in names:
             style = "accent" if name == sorted_by else "dim"
             pieces.append(column(Clean(name), _size_of(name), style, right=True))
         if bar:
@@ -348,7 +348,7 @@ class StatisticRows:
         return self._rows[index].name
 
     def line(self, index: int, width: int) -> Line:
-        row, (shown, room, bar) = self._rows[index], self._layout(width)
+        row, (names, room, bar) = self._rows[index], self._layout(width)
         values = [
             (count(row.count), "text"),
             (count(row.errors) if row.errors else self._glyphs.zero, "status.error" if row.errors else "dim"),
@@ -367,7 +367,7 @@ class StatisticRows:
         name = truncate_middle(self._name(row), room - 1)  # versions of a model differ at the end
         pieces = fill([Piece(name, "text bold" if row.errors else "text")], room)
         pieces += [
-            column(text, _size_of(name), style, right=True) for name, (text, style) in zip(shown, values, strict=False)
+            column(text, _size_of(name), style, right=True) for name, (text, style) in zip(names, values, strict=False)
         ]
         if bar and self._all and index != self._total and (size := self._size(row)) is not None:
             pieces += (Piece(Clean("  ")), *amount(size, self._all, bar, "bar.agent", glyphs=self._glyphs))

@@ -488,10 +488,10 @@ def _filtered(run: Run, keep: Keep, folded: frozenset[str]) -> Sequence[int]:
         while parent is not None and parent not in positions:
             positions.add(parent)
             parent = run.parent(parent)
-    shown: array[int] = array("L")
+    selected: array[int] = array("L")
     end = 0
     for position in sorted(positions):
         if position >= end:
-            shown.append(position)
+            selected.append(position)
             end = position + run.sizes[position] if run.spans[position].id in folded else end
-    return shown
+    return selected

@@ -15,7 +15,7 @@ from tracetui.text import Clean, cells, cost, duration, grouped, measured, quant
 from tracetui.views.bars import sparkline
 from tracetui.views.glyphs import UNICODE, Glyphs, kind_of, status_glyph
 from tracetui.views.labels import (
-    deciding_words,
+    deciding_excerpt,
     errors_inside,
     run_label,
     score_cell,
@@ -81,7 +81,7 @@ def cause(run: Run) -> Clean:
     error = run.summary.first_error
     if run.body.limits and (error is None or error.span is not None):  # a call failed, within the limits
         return Clean("no limit ended it")
-    return deciding_words(error.text) if error is not None else _word(run.summary)
+    return deciding_excerpt(error.text) if error is not None else _word(run.summary)
 
 
 def _verdict(run: Run, glyphs: Glyphs, state: State, now: float | None) -> list[Piece]:
@@ -92,7 +92,7 @@ def _verdict(run: Run, glyphs: Glyphs, state: State, now: float | None) -> list[
     pieces = [Piece(standing.sign, style), Piece(name, f"{style} bold" if loud else "text bold")]
     if summary.status is Status.ERROR:
         return [*pieces, *_failure(run, glyphs)]
-    pieces.append(Piece(Clean(f" {standing.words}"), style))
+    pieces.append(Piece(Clean(f" {standing.label}"), style))
     if summary.scores:
         pieces.append(Piece(Clean(f" {glyphs.dot} {score_cell(summary, glyphs)}"), style if summary.failed else "text"))
     if summary.status_word and summary.status_word.lower() != summary.status.value:
@@ -157,7 +157,7 @@ _TITLE, _MIN_TITLE = 28, 12
 """Useful and minimum cells for the title of a cause."""
 
 
-def causes_words(causes: Sequence[Group], room: int) -> Line:
+def causes_line(causes: Sequence[Group], room: int) -> Line:
     """How many causes there are, and the most common one if it has several runs; shorter in less room."""
     if not causes:
         return ()
@@ -213,7 +213,7 @@ def _live_variants(liveness: Liveness, glyphs: Glyphs) -> Iterator[tuple[Line, s
     if liveness.usual.p95_ms is not None:
         word = State.RUNNING if stalled else liveness.state  # the recorded state first, our guess last
         arrow = (Piece(Clean(f" {glyphs.arrow} "), "status.warn"), Piece(Clean(State.STALLED), "status.warn bold"))
-        for label, beside in _usual_words(liveness):
+        for label, beside in _usual_texts(liveness):
             facts = [*_facts(liveness, word, glyphs), (Piece(Clean(label), "dim"),)]
             yield (*_join(facts, glyphs), *(arrow if stalled else ())), beside
     facts = [*_facts(liveness, liveness.state, glyphs)]
@@ -251,7 +251,7 @@ def _facts(liveness: Liveness, word: State, glyphs: Glyphs) -> Iterator[Line]:
         )
 
 
-def _usual_words(liveness: Liveness) -> tuple[tuple[str, slice], ...]:
+def _usual_texts(liveness: Liveness) -> tuple[tuple[str, slice], ...]:
     """The usual pace, shorter and shorter."""
     usual = liveness.usual
     p95, most = rounded(usual.p95_ms), rounded(usual.longest_ms)

@@ -51,7 +51,7 @@ class SpanRows:
 
     With `tree`, every span is below its parent, and the descendants of spans in `folded` are hidden. Otherwise the rows
     are flat, without non-empty containers, and only abandoned branches fold. `keep` filters spans (in a tree, ancestors
-    stay). `longest_first` sorts the timeline by duration. `chart`, `shown` and `failed` (positions) are reused if
+    stay). `longest_first` sorts the timeline by duration. `chart`, `positions` and `failed` (positions) are reused if
     given. Rows are in the words of a story if `as_story`. `folds` are the loops of a timeline without filter and sort
     order: a folded loop has one row, at its first call.
     """
@@ -67,7 +67,7 @@ class SpanRows:
         keep: Keep | None = None,
         longest_first: bool = False,
         chart: Chart | None = None,
-        shown: Sequence[int] | None = None,
+        positions: Sequence[int] | None = None,
         failed: Sequence[int] | None = None,
         folds: Folds | None = None,
         as_story: bool = False,
@@ -86,13 +86,13 @@ class SpanRows:
         self._ticks: tuple[int, ...] = ()
         self._path: Sequence[int] = ()
         """Positions of the span under the cursor of a tree and of those that contain it, from the root."""
-        self._shown = visible(run, tree, self.folded, keep) if shown is None else shown
+        self._positions = visible(run, tree, self.folded, keep) if positions is None else positions
         self.folds = folds
         self._as_story = as_story
         self._loops = folds if not (tree or keep is not None or self.longest_first) else None
-        self._visible = self._longest() if self.longest_first else self._shown
+        self._visible = self._longest() if self.longest_first else self._positions
         if self._loops is not None:
-            self._visible = self._loops.shown(self._shown)
+            self._visible = self._loops.drop_hidden(self._positions)
         self._ranks: dict[int, int] | None = None
         self._ending = ending(run, glyphs)
 
@@ -102,7 +102,7 @@ class SpanRows:
 
     def fold_loops(self, folds: Folds | None) -> SpanRows:
         """The same rows with other loops or folded loops."""
-        return self._copy(folds=folds, shown=self._shown)
+        return self._copy(folds=folds, positions=self._positions)
 
     def reveal(self, key: Hashable) -> SpanRows:
         """Unfold the loop or branch that hides a span in the timeline. Tree folds stay."""
@@ -111,7 +111,7 @@ class SpanRows:
             return self
         branches = {self.run.spans[at].id for at in self._folded_ancestors(position)}
         rows = self.refold(self.folded - branches) if branches else self
-        hides = rows._loops.hidden_by(position) if rows._loops is not None else None
+        hides = rows._loops.hiding_loop(position) if rows._loops is not None else None
         if rows._loops is None or hides is None:
             return rows
         return rows.fold_loops(rows._loops.with_unfolded(rows._loops.unfolded | {hides}))
@@ -127,9 +127,9 @@ class SpanRows:
         if delta is None:
             return self._copy(run, now=now, chart=None, failed=None, folds=folds)
         chart = Chart(run, now, before=(self._chart, delta)) if self._chart is not None else None
-        shown = update_visible(self._shown, delta, run, self.tree, self.folded, self.keep)
+        positions = update_visible(self._positions, delta, run, self.tree, self.folded, self.keep)
         failed = _failed(run, self._failed, delta) if self._failed is not None else None
-        return self._copy(run, now=now, chart=chart, shown=shown, failed=failed, folds=folds)
+        return self._copy(run, now=now, chart=chart, positions=positions, failed=failed, folds=folds)
 
     def _copy(self, run: Run | None = None, **other: Any) -> SpanRows:
         """A copy with changes."""
@@ -177,9 +177,9 @@ class SpanRows:
         if self.tree:
             return max(0, bisect_right(self._visible, position) - 1)
         position = min(self._folded_ancestors(position), default=position)
-        place = min(len(self._shown) - 1, bisect_left(self._shown, position))
-        shown = self._shown[place]
-        return self._rank(shown) if self.longest_first else bisect_right(self._visible, shown) - 1
+        place = min(len(self._positions) - 1, bisect_left(self._positions, position))
+        span_index = self._positions[place]
+        return self._rank(span_index) if self.longest_first else bisect_right(self._visible, span_index) - 1
 
     def selectable(self, index: int) -> bool:
         return index < len(self._visible)
@@ -314,8 +314,8 @@ class SpanRows:
     def _longest(self) -> Sequence[int]:
         """Visible positions, longest first, then those without a duration."""
         spans, elapsed = self.run.spans, self.chart.elapsed
-        times = {i: elapsed(spans[i]) for i in self._shown}
-        return array("L", sorted(self._shown, key=lambda i: (times[i] is None, -(times[i] or 0.0), i)))
+        times = {i: elapsed(spans[i]) for i in self._positions}
+        return array("L", sorted(self._positions, key=lambda i: (times[i] is None, -(times[i] or 0.0), i)))
 
     def _rank(self, position: int) -> int:
         """The row of a visible span."""
@@ -546,13 +546,13 @@ class Folds:
         """Whether the loop has a single row."""
         return self.key(loop) not in self.unfolded
 
-    def hidden_by(self, position: int) -> str | None:
+    def hiding_loop(self, position: int) -> str | None:
         """The key of the folded loop that hides a call."""
         loop = self.loop_at(position)
         hides = loop is not None and position != loop.first and self.is_folded(loop)
         return self.key(loop) if loop is not None and hides else None
 
-    def shown(self, calls: Sequence[int]) -> Sequence[int]:
+    def drop_hidden(self, calls: Sequence[int]) -> Sequence[int]:
         """Filter timeline positions to those that no fold hides."""
         if all(map(self.unfolded.__contains__, self.keys)):
             return calls

@@ -13,7 +13,7 @@ from tracetui.masking import one_line
 from tracetui.model import Operation, Run, Span, Status
 from tracetui.text import Clean, grouped, truncate
 from tracetui.views.glyphs import Glyphs, kind
-from tracetui.views.labels import BLANK, argument, deciding_words, name_beside, preview_text
+from tracetui.views.labels import BLANK, argument, deciding_excerpt, name_beside, preview_text
 from tracetui.views.rows import Piece, fit, width_of
 
 _LEAST_OBJECT: Final = 12
@@ -50,7 +50,7 @@ def _result(action: Action, span: Span, glyphs: Glyphs) -> list[Piece]:
         pieces.append(Piece(Clean(f" {glyphs.dot} exit {action.exit_code}"), style))
     if action.result:
         pieces.append(Piece(Clean(f" {one_line(action.result, 200)}"), "dim"))
-    elif span.error is not None and (message := deciding_words(plain_error(span.error.text))):
+    elif span.error is not None and (message := deciding_excerpt(plain_error(span.error.text))):
         pieces.append(Piece(Clean(f"  {message}"), "status.error"))
     if action.todos:
         pieces.append(Piece(Clean(f" {action.done} of {len(action.todos)} done"), "text"))
@@ -99,7 +99,7 @@ def step_pieces(span: Span, action: Action, room: int, glyphs: Glyphs) -> list[P
     if argument_text:
         pieces.append(Piece(Clean(f" {argument_text}"), "dim"))
     if span.error is not None:
-        pieces.append(Piece(Clean(f"  {deciding_words(span.error.text)}"), "status.error"))
+        pieces.append(Piece(Clean(f"  {deciding_excerpt(span.error.text)}"), "status.error"))
     return pieces
 
 

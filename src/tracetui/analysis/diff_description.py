@@ -58,9 +58,9 @@ class Phrase(msgspec.Struct, frozen=True):
     """A change in words, and the rows of the comparison that have it."""
 
     kind: Kind
-    one: Clean
+    singular: Clean
     """For one step: ``output differs``."""
-    many: Clean = Clean("")
+    plural: Clean = Clean("")
     """For several steps, without their number: ``outputs differ``; empty if it is the same change in all."""
     detail: Clean = Clean("")
     """What changed in the first of the rows: ``“2023” → “2024”``."""
@@ -68,12 +68,14 @@ class Phrase(msgspec.Struct, frozen=True):
     """Indices of rows; empty for a difference of the runs."""
 
     @property
-    def words(self) -> Clean:
+    def text(self) -> Clean:
         """The change: ``3 outputs differ``."""
-        return Clean(f"{grouped(len(self.rows))} {self.many}") if self.many and len(self.rows) > 1 else self.one
+        return (
+            Clean(f"{grouped(len(self.rows))} {self.plural}") if self.plural and len(self.rows) > 1 else self.singular
+        )
 
 
-class DiffWords(msgspec.Struct, frozen=True):
+class DiffDescription(msgspec.Struct, frozen=True):
     """A comparison in words, the first difference first."""
 
     phrases: tuple[Phrase, ...] = ()
@@ -85,22 +87,22 @@ class DiffWords(msgspec.Struct, frozen=True):
     @property
     def first(self) -> Clean:
         """The first difference: ``system prompt changed``; empty if there is none."""
-        return self.phrases[0].words if self.phrases else Clean("")
+        return self.phrases[0].text if self.phrases else Clean("")
 
     def of_row(self, index: int) -> Clean:
         """The changes of a row."""
-        return Clean(", ".join(phrase.one for phrase in self.phrases if index in phrase.rows))
+        return Clean(", ".join(phrase.singular for phrase in self.phrases if index in phrase.rows))
 
 
-def describe(diff: Diff, changes: Changes) -> DiffWords:
-    """Describe a comparison, up to `MAX_ROWS` differing rows. Of one in progress, what it has so far."""
+def describe(diff: Diff, changes: Changes) -> DiffDescription:
+    """Describe a comparison, up to `MAX_ROWS` differing rows; a comparison in progress as far as it has come."""
     phrases: dict[tuple[Kind, Clean], Phrase] = {}
     following = rest = 0
     for number, index in enumerate(_differing(diff)):
         row = diff.rows[index]
         described = list(_row_phrases(diff, row, changes)) if number < MAX_ROWS else []
         for phrase in described:
-            key = (phrase.kind, phrase.many or phrase.one)
+            key = (phrase.kind, phrase.plural or phrase.singular)
             before = phrases.get(key)
             if before is None and len(phrases) < MAX_PHRASES:
                 phrases[key] = replace(phrase, rows=(index,))
@@ -109,10 +111,10 @@ def describe(diff: Diff, changes: Changes) -> DiffWords:
         following += not described and row.downstream
         rest += not described and not row.downstream
     ends = list(_ends(diff)) if diff.complete else []
-    return DiffWords((*phrases.values(), *ends), following, rest)
+    return DiffDescription((*phrases.values(), *ends), following, rest)
 
 
-def ignored_words(diff: Diff) -> list[Clean]:
+def ignored_counts(diff: Diff) -> list[Clean]:
     """The ignored differences by kind, with the names of the envelope fields: ``envelope 3 (version, userType)``."""
     fields = ", ".join(one_line(name, _NAME) for name in diff.envelope[:8])
     return [
@@ -121,10 +123,14 @@ def ignored_words(diff: Diff) -> list[Clean]:
     ]
 
 
-def rest_lines(summary: DiffWords) -> list[Clean]:
+def rest_lines(description: DiffDescription) -> list[Clean]:
     """The numbers of differing steps that aren't described."""
-    lines = [Clean(f"{quantity(summary.following, 'later step')} differ as a consequence")] if summary.following else []
-    return lines + ([Clean(f"{quantity(summary.rest, 'other step')} differ")] if summary.rest else [])
+    lines = (
+        [Clean(f"{quantity(description.following, 'later step')} differ as a consequence")]
+        if description.following
+        else []
+    )
+    return lines + ([Clean(f"{quantity(description.rest, 'other step')} differ")] if description.rest else [])
 
 
 def phrase_steps(diff: Diff, phrase: Phrase) -> Clean:
@@ -132,8 +138,8 @@ def phrase_steps(diff: Diff, phrase: Phrase) -> Clean:
     numbers = dict.fromkeys(number for index in phrase.rows if (number := _number(diff, diff.rows[index])) is not None)
     if not numbers:
         return Clean("")
-    shown = ", ".join(map(str, [*numbers][:3]))
-    return Clean(f"step {shown}{', …' if len(numbers) > 3 else ''}")
+    first = ", ".join(map(str, [*numbers][:3]))
+    return Clean(f"step {first}{', …' if len(numbers) > 3 else ''}")
 
 
 def _number(diff: Diff, row: Row) -> int | None:
@@ -167,9 +173,9 @@ def _row_phrases(diff: Diff, row: Row, changes: Changes) -> Iterator[Phrase]:
         return
     difference = changes(row)
     bodies = diff.a.load(a), diff.b.load(b)
-    shown = difference.changes if diff.strict else difference.significant
+    own_changes = difference.changes if diff.strict else difference.significant
     for side in (INPUT, OUTPUT, STATUS):
-        own = [change for change in shown if change.side == side]
+        own = [change for change in own_changes if change.side == side]
         if not own or (side == INPUT and row.downstream and b.operation is Operation.CHAT):
             continue  # the input of a later model call contains the earlier changes
         if side == STATUS:
@@ -369,9 +375,9 @@ def _answer_phrases(a: Body, b: Body, changes: Sequence[Change]) -> Iterator[Phr
 
 def _called_otherwise(left: Sequence[ToolCall], right: Sequence[ToolCall]) -> Iterator[Phrase]:
     """Calls of the same tools with other arguments."""
-    for left_call, right_call in zip(left, right, strict=False):
-        a, b = left_call.arguments, right_call.arguments
-        if left_call.name != right_call.name:
+    for call_a, call_b in zip(left, right, strict=False):
+        a, b = call_a.arguments, call_b.arguments
+        if call_a.name != call_b.name:
             yield Phrase(Kind.OUTPUT, Clean("model calls its tools in another order"))
             return
         if not (isinstance(a, dict) and isinstance(b, dict)):
@@ -384,7 +390,7 @@ def _called_otherwise(left: Sequence[ToolCall], right: Sequence[ToolCall]) -> It
         if fields:
             others = _others([one_line(str(name), _NAME) for name in fields])
             detail = text_change(value_text(a.get(fields[0])), value_text(b.get(fields[0])))
-            yield Phrase(Kind.INPUT, Clean(f"{one_line(right_call.name, _NAME)} called with {others}"), detail=detail)
+            yield Phrase(Kind.INPUT, Clean(f"{one_line(call_b.name, _NAME)} called with {others}"), detail=detail)
 
 
 def _calls(messages: Iterable[Message]) -> list[ToolCall]:

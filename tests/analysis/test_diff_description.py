@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from tests.diff.build import Did, run_of
-from tracetui.analysis.diff_words import DiffWords, describe, phrase_steps, text_change
+from tests.diff.build import Step, run_of
+from tracetui.analysis.diff_description import DiffDescription, describe, phrase_steps, text_change
 from tracetui.diff.comparison import Comparison
 from tracetui.model import Body, Message, Operation, Run, Text, ToolCall
 from tracetui.redact import Redactor
 
-CALL = Did(Operation.CHAT, "gpt-4o")
+CALL = Step(Operation.CHAT, "gpt-4o")
 
 
-def words_of(a: Run, b: Run) -> DiffWords:
+def description_of(a: Run, b: Run) -> DiffDescription:
     comparison = Comparison(a, b)
     return describe(comparison.result(), comparison.messages)
 
@@ -30,7 +30,7 @@ def model_call(
 
 def phrases(a: Body, b: Body) -> list[tuple[str, str]]:
     runs = [run_of([CALL], ident=name, bodies={"s0": body}) for name, body in (("a", a), ("b", b))]
-    return [(phrase.words, phrase.detail) for phrase in words_of(*runs).phrases]
+    return [(phrase.text, phrase.detail) for phrase in description_of(*runs).phrases]
 
 
 def test_an_edited_system_prompt_is_named_with_its_new_words() -> None:
@@ -80,17 +80,19 @@ def test_calls_of_a_model_are_compared_as_calls() -> None:
 
 
 def test_steps_with_the_same_change_share_a_phrase() -> None:
-    steps = [Did(given={"q": i}, made=f"a{i}") for i in range(4)]
-    others = [Did(given={"q": i}, made=f"b{i}" if i else "a0") for i in range(4)]
+    steps = [Step(input={"q": i}, output=f"a{i}") for i in range(4)]
+    others = [Step(input={"q": i}, output=f"b{i}" if i else "a0") for i in range(4)]
     comparison = Comparison(run_of(steps), run_of(others, ident="b"))
     diff = comparison.result()
     (phrase,) = describe(diff, comparison.messages).phrases
-    assert phrase.words == "3 results of search differ"
+    assert phrase.text == "3 results of search differ"
     assert phrase_steps(diff, phrase) == "step 2, 3, 4"
 
 
 def test_steps_of_one_run_are_counted_by_name() -> None:
-    described = words_of(run_of([Did(given=1), Did(given=2), Did(given=3)]), run_of([Did(given=1)], ident="b"))
+    described = description_of(
+        run_of([Step(input=1), Step(input=2), Step(input=3)]), run_of([Step(input=1)], ident="b")
+    )
     assert described.first == "2 search calls only in A"
 
 
@@ -99,7 +101,7 @@ def test_envelope_fields_are_ignored_and_named() -> None:
         Body(input="x", attributes={"version": version, "userType": kind, "parentUuid": parent})
         for version, kind, parent in (("2.1.0", "external", "p1"), ("2.2.0", "internal", "p2"))
     ]
-    a, b = (run_of([Did()], ident=name, bodies={"s0": body}) for name, body in zip("ab", bodies, strict=True))
+    a, b = (run_of([Step()], ident=name, bodies={"s0": body}) for name, body in zip("ab", bodies, strict=True))
     diff = Comparison(a, b).result()
     assert diff.same
     assert diff.ignored == {"envelope": 3}

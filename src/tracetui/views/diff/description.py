@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final
 
-from tracetui.analysis.diff_words import DiffWords, Phrase, phrase_steps, rest_lines
+from tracetui.analysis.diff_description import DiffDescription, Phrase, phrase_steps, rest_lines
 from tracetui.diff.comparison import Diff
 from tracetui.diff.step import Kind
 from tracetui.text import Clean, cells
@@ -20,11 +20,11 @@ _LABEL: Final = 40
 class PhraseRows:
     """Rows of the changes; see `tracetui.views.rows.Rows`."""
 
-    def __init__(self, diff: Diff, words: DiffWords, *, glyphs: Glyphs = UNICODE) -> None:
-        self.phrases = words.phrases
+    def __init__(self, diff: Diff, description: DiffDescription, *, glyphs: Glyphs = UNICODE) -> None:
+        self.phrases = description.phrases
         self._diff, self._glyphs = diff, glyphs
-        self._rest = rest_lines(words)
-        longest = max((cells(phrase.words) for phrase in words.phrases), default=0)
+        self._rest = rest_lines(description)
+        longest = max((cells(phrase.text) for phrase in description.phrases), default=0)
         self._label = min(_LABEL, longest) + 2
 
     def __len__(self) -> int:
@@ -34,7 +34,7 @@ class PhraseRows:
         if index >= len(self.phrases):
             return index - len(self.phrases)
         phrase = self.phrases[index]
-        return phrase.kind, phrase.many or phrase.one
+        return phrase.kind, phrase.plural or phrase.singular
 
     def index(self, key: Hashable) -> int | None:
         return next((index for index in range(len(self)) if self.key(index) == key), None)
@@ -49,7 +49,7 @@ class PhraseRows:
         if index >= len(self.phrases):
             return self._rest[index - len(self.phrases)]
         phrase = self.phrases[index]
-        return f"{phrase.words}  {phrase.detail}  {phrase_steps(self._diff, phrase)}".strip()
+        return f"{phrase.text}  {phrase.detail}  {phrase_steps(self._diff, phrase)}".strip()
 
     def line(self, index: int, width: int) -> Line:
         if index >= len(self.phrases):
@@ -57,7 +57,7 @@ class PhraseRows:
         phrase = self.phrases[index]
         steps = phrase_steps(self._diff, phrase)
         head = [Piece(Clean(f"{self._sign(phrase)} "), f"{STYLES.get(phrase.kind, 'diff.chg')} bold")]
-        head.append(Piece(phrase.words, "text bold"))
+        head.append(Piece(phrase.text, "text bold"))
         if width >= self._label + 30:
             head = [*fill(head, self._label + 2)]
         else:
