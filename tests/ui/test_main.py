@@ -142,8 +142,16 @@ async def test_the_filter_hides_and_escape_brings_everything_back(opened: Opener
 async def test_a_filter_without_matches_has_a_message(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "f", *"zzzz", "enter")
+        header, sentence, *_, footer = text_of(app).splitlines()
+        total = app.store.overview.runs
         assert "No runs match" in text_of(app)
-        await press(pilot, "escape")
+        assert f"0 of {total} runs" in header
+        assert sentence.strip() == f"0 of {total} runs match  ·  Esc clear filter"
+        assert "f filter" in footer and "↵ open" not in footer and "/ search" not in footer
+        await press(pilot, "2")
+        footer = text_of(app).splitlines()[-1]
+        assert "Esc back" in footer and "f filter" not in footer and "] next" not in footer
+        await press(pilot, "escape", "escape")
         assert app.main.runs.refs()
 
 

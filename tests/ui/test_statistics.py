@@ -63,6 +63,23 @@ async def test_the_frame_is_fitted_to_a_new_size(opened: Opener, samples: Path) 
         assert line(app, 0).startswith(" tracetui  statistics")
 
 
+@pytest.mark.parametrize("key", ["K", "a", "x"])
+async def test_a_missing_run_is_reported_until_there_is_one(samples: Path, key: str) -> None:
+    engine = Engine(LocalSource(), [str(samples)])
+    app = TraceApp(engine, [str(samples)])
+    try:
+        async with app.run_test(size=(120, 40)) as pilot:
+            await pilot.press(key)
+            await pilot.pause()
+            assert "no run under the cursor" in line(app, 1)
+            engine.start()
+            await until(pilot, lambda: app.main.ref is not None and app.listed, what="the list")
+            await settle(pilot)
+            assert "no run under the cursor" not in line(app, 1)
+    finally:
+        engine.stop()
+
+
 @pytest.mark.parametrize("key", ["S", "C"])
 async def test_a_part_of_the_runs_is_not_called_all(samples: Path, key: str) -> None:
     engine = Engine(LocalSource(), [str(samples)])

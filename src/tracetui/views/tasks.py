@@ -65,7 +65,7 @@ def notes(matrix: Matrix, unreadable: int = 0) -> list[str]:
 def chance_note(tasks: Iterable[Task]) -> str:
     """How many decisive forks chance alone gives over these tasks; empty if it gives none."""
     by_chance = decisive_by_chance(tasks)
-    return f"up to {by_chance:.2g} decisive forks in their run trees by chance alone" if by_chance else ""
+    return f"by chance alone, expect up to {by_chance:.2g} decisive forks" if by_chance else ""
 
 
 def labels_of(groups: Iterable[Group]) -> dict[Group, str]:
@@ -652,4 +652,5 @@ def outcome_signs(matrix: Matrix, glyphs: Glyphs = UNICODE) -> Line:
 def note_lines(matrix: Matrix, unreadable: int, width: int) -> list[Line]:
     """The notes, wrapped."""
     paragraph = " · ".join(filter(None, (*notes(matrix, unreadable), chance_note(matrix.tasks))))
+    paragraph = paragraph[:1].upper() + paragraph[1:]
     return [(Piece(part, "dim"),) for part in wrap(Clean(paragraph), max(20, width))] if paragraph else []

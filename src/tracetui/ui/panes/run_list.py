@@ -103,6 +103,8 @@ class RunList(LineView):
         """
         self._revision = self._members = -1
         """Of the store, when the list was arranged."""
+        self.filtered: runs.RunRows | None = None
+        """The rows, even if there are none, if a filter hides runs."""
         self._timer: Timer | None = None
         """Arranges the list after its rest."""
         self._after = 0.0
@@ -278,26 +280,26 @@ class RunList(LineView):
 
     def _show(self, rows: runs.RunRows, took: float) -> None:
         """Show arranged rows; `took`: seconds of the processor that arranging them took."""
-        app, began = self.app, time.thread_time()
+        app, began, arrangement = self.app, time.thread_time(), self.arrangement
         before = self.rows
+        self.filtered = rows if arrangement.query or arrangement.failures else None
         key = self._find_lost_run(rows, rows.now) if self.chosen else self._first_run(rows)
         self.show(
             rows,
             key=key,
-            title=arrangement_title(self.arrangement, self.arrangement.query, ungrouped="day"),
+            title=arrangement_title(arrangement, arrangement.query, ungrouped="day"),
             title_right=self._match_count(rows, len(app.store.runs)),
             heading=self._heading_lines,
         )
-        if self._shown_as != self.arrangement:
-            self._shown_as = self.arrangement
+        if self._shown_as != arrangement:
+            self._shown_as = arrangement
             self._above.clear()
         elif self.complete and isinstance(before, runs.RunRows):
             above = (rows.key(i) for i in range(self.top))
             self._above |= {ref for ref in above if isinstance(ref, RunRef) and before.index(ref) is None}
             self.refresh_line(0)
         if not len(rows):
-            query = self.arrangement.query
-            self.show_empty(empty(app.roots, app.stage, query, bool(app.store.runs)))
+            self.show_empty(empty(app.roots, app.stage, arrangement.query, bool(app.store.runs)))
         self._arranged()
         longest = inf if app.stage else MAX_REST_SECONDS
         self._after = time.monotonic() + rest_seconds(took + time.thread_time() - began, REST_SECONDS, longest)
@@ -530,13 +532,6 @@ class RunList(LineView):
     def spent(self) -> str:
         """Total usage of the listed runs; empty if none has a cost."""
         return spending_text(self.rows.spent) if isinstance(self.rows, runs.RunRows) and self.rows.costed else ""
-
-    @property
-    def filtered(self) -> runs.RunRows | None:
-        """The rows, if a filter hides runs."""
-        rows, arrangement = self.rows, self.arrangement
-        hides = arrangement.query or arrangement.failures
-        return rows if hides and isinstance(rows, runs.RunRows) else None
 
     def show_empty(self, lines: Iterable[Line]) -> None:
         """Say why there is nothing to show."""

@@ -62,8 +62,8 @@ class BaseScreen(StackScreen, inherit_bindings=False):
         self._unbound: set[str] = set()
         """Keys without a command that were reported, each once."""
         self.status_message: Line = ()
-        self._current: Callable[[], str] | None = None
-        """Computes the current status message, if it changes with time."""
+        self._current: tuple[Callable[[], str], str] | None = None
+        """Computes the current status message, if it changes with time; and its style."""
         self._prompt: Prompt | None = None
         self._too_small: TooSmall | None = None
         self._awaiting_answer = False
@@ -135,15 +135,15 @@ class BaseScreen(StackScreen, inherit_bindings=False):
         self.status_message, self._current = tuple(pieces) if text else (), None
         self.refresh_frame()
 
-    def say_current(self, make: Callable[[], str]) -> None:
+    def say_current(self, make: Callable[[], str], style: str = "sec") -> None:
         """Show a status message that is recomputed over time, until it is empty or the next key."""
-        self.say(make())
-        self._current = make
+        self.say(make(), style)
+        self._current = make, style
 
     def refresh_status(self) -> None:
         """Recompute a status message that changes with time."""
         if self.status_message and self._current is not None:
-            self.say_current(self._current)
+            self.say_current(*self._current)
 
     def apply_classes(self, classes: Mapping[str, bool]) -> None:
         """Set or remove each CSS class."""
@@ -546,6 +546,15 @@ class RunsScreen(BaseScreen):
         """Go to a run, and to a span in it."""
         raise NotImplementedError
 
+    def say_no_run(self) -> None:
+        """Say that there is no run under the cursor, as long as that is so."""
+
+        def message() -> str:
+            is_run = self.place is not None and self.place[0] in self.app.store.runs
+            return "" if is_run else "no run under the cursor"
+
+        self.say_current(message, "status.warn")
+
     # ---- verdicts, notes, tags and marks
 
     def action_verdict(self, name: str) -> None:
@@ -555,7 +564,7 @@ class RunsScreen(BaseScreen):
         subjects, verdict = self.subjects, Verdict(name)
         tasks = self.app.verdicts.unjudged_tasks(subjects)
         if not subjects:
-            self.say("no run under the cursor", "status.warn")
+            self.say_no_run()
         elif tasks > 1:
             self.ask_for(f"Mark {tasks} tasks {verdict.value}?", "", lambda _: self._judge(subjects, verdict))
         else:
@@ -578,7 +587,7 @@ class RunsScreen(BaseScreen):
         """Prompt for a note on the run or cause under the cursor."""
         subject = self.subject
         if subject is None:
-            self.say("no run under the cursor", "status.warn")
+            self.say_no_run()
             return
         before = self.app.verdicts.judgement(subject).note or ""
 
@@ -594,7 +603,7 @@ class RunsScreen(BaseScreen):
         """Prompt for the tags of the run or cause under the cursor."""
         subject = self.subject
         if subject is None:
-            self.say("no run under the cursor", "status.warn")
+            self.say_no_run()
             return
         before = self.app.verdicts.judgement(subject).tags
 
@@ -616,7 +625,7 @@ class RunsScreen(BaseScreen):
         place = self.place
         run = self.app.store.runs.get(place[0]) if place is not None else None
         if place is None or run is None:
-            self.say("no run under the cursor", "status.warn")
+            self.say_no_run()
         elif self._write(lambda: self.app.verdicts.sidecar.mark(letter, run, place[1])):
             self.say(f"marked with {letter}  ·  '{letter} returns here")
 
@@ -685,7 +694,7 @@ class RunsScreen(BaseScreen):
         if isinstance(subject, RunSummary):
             self.app.exporter.export_run(subject, self)
         else:
-            self.say("no run under the cursor", "status.warn")
+            self.say_no_run()
 
     def action_grep(self) -> None:
         """Ask what to search for in all runs."""

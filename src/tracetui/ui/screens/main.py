@@ -282,8 +282,11 @@ class MainScreen(RunsScreen):
     def action_context_page(self) -> None:
         """Show what fills the context of the run."""
         run = self.run_view.run
-        if run is None:
-            self.say("no run under the cursor", "status.warn")
+        if self.state.ref is None:
+            self.say_no_run()
+        elif run is None:
+            loading = "run still loading; wait until it is shown"
+            self.say_current(lambda: loading if self.run_view.run is None else "")
         else:
             span = self.steps.span if self.state.level else None
             self.app.show_context(run, span.id if span is not None else None)
@@ -294,7 +297,7 @@ class MainScreen(RunsScreen):
         app, width, glyphs = self.app, self.size.width or self.app.size.width, self.app.look.glyphs
         run, open_ = (self.app.store.summary(self.state.ref), self.steps.run) if self.state.level else (None, None)
         rows = self.runs.filtered
-        listed = ListedRuns(rows.overview, rows.failed) if rows is not None else None
+        listed = ListedRuns(rows.overview, rows.failed, rows.runs) if rows is not None else None
         vitals = app.liveness.vitals(
             self.app.store.summary(self.state.ref), self.steps.run, rows.unended if rows is not None else None
         )
@@ -306,7 +309,8 @@ class MainScreen(RunsScreen):
         commands = app.comparisons.available_commands(
             app.commands if self.pane == RUNS else self.run_view.with_current_labels(app.commands), self.state.ref
         )
-        idle_ids = idle(self.app.store, self.app.store.summary(self.state.ref))
+        empty = self.state.ref is None and self.runs.problem is None
+        idle_ids = idle(self.app.store, self.app.store.summary(self.state.ref), self.pane, empty=empty)
         self.show_footer(*footer(commands, self.pane, width, self.state.level, idle_ids, hidden=self._hidden_columns))
 
     @property

@@ -66,6 +66,8 @@ class ListedRuns(NamedTuple):
 
     overview: Overview
     failed: Sequence[RunRef]
+    number: int
+    """Child runs count too, unlike in the overview."""
 
 
 class Vitals(NamedTuple):
@@ -258,6 +260,9 @@ def sentence(
             Piece(Clean("  ·  "), "dim"),
             *_key("↵", "open"),
         ]
+    elif listed is not None and not listed.number:
+        label = f"0 of {text.quantity(store.overview.runs, 'run')} match"
+        pieces += [Piece(Clean(label), "text"), Piece(Clean("  ·  "), "dim"), *_key("Esc", "clear filter")]
     elif store.problems and not progress.stage:
         pieces += [Piece(Clean("no readable traces"), "status.warn bold")]
     if ungraded := outcomes.ungraded:
@@ -361,10 +366,15 @@ _PANE_HINTS: Final = {DETAIL: ("open", "next-tab", "copy", "search", "zoom"), FA
 """Commands hinted first in a pane of text."""
 _OF_FAILURES: Final = frozenset({"next-error", "triage", "failures", "contrast"})
 _ALWAYS: Final = frozenset({"quit", "help"})
+_WITHOUT_ROWS: Final = frozenset({"back", "pane", "live", "triage", "tasks"})
+_FILTERS: Final = frozenset({"filter", "failures"})
 
 
-def idle(store: Store, run: RunSummary | None) -> frozenset[str]:
-    """Commands not worth a hint, because they have no effect now; `run` is the shown one."""
+def idle(store: Store, run: RunSummary | None, pane: str, *, empty: bool) -> frozenset[str]:
+    """Commands not worth a hint, because they have no effect now.
+
+    `run` is the shown one. `empty`: no run or file is shown, `pane` is the focused one.
+    """
     if not store.runs and not store.problems:
         return frozenset(command.id for command in COMMANDS) - _ALWAYS
     overview = store.overview
@@ -373,6 +383,9 @@ def idle(store: Store, run: RunSummary | None) -> frozenset[str]:
         command_ids |= {"tasks"}
     if run is not None and run.errors:
         command_ids -= {"next-error"}
+    if empty:
+        active = _ALWAYS | _WITHOUT_ROWS | (_FILTERS if pane == RUNS else frozenset())
+        command_ids |= frozenset(command.id for command in COMMANDS) - active
     return command_ids if run is not None and run.status is Status.ERROR else command_ids | {"real"}
 
 

@@ -27,6 +27,7 @@ from tracetui.views.list.columns import (
     COLUMNS,
     TITLE,
     TITLES_FIRST,
+    USUAL_FACTS,
     USUAL_NAME,
     Column,
     Facts,
@@ -234,6 +235,8 @@ class RunRows:
     @cached_property
     def _facts(self) -> Facts:
         """What the runs have. A column that is sorted by stays."""
+        if not any(self._first_runs()):
+            return USUAL_FACTS
         has_title = any(isinstance(item, RunSummary) and item.title for item in self._items)
         columns = {
             name
