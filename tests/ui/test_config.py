@@ -71,6 +71,29 @@ def test_an_unknown_setting_is_named(own_folders: Path, text: str, message: str)
         config.load()
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("time = 3\n", "time is 3; it can be local, utc"),
+        ("time = [1]\n", "time is [1]; it can be local, utc"),
+        ('theme = "drak"\n', "theme is 'drak'; it can be dark, light, high-contrast, ansi; did you mean 'dark'?"),
+        ('ascii = "yes"\n', "ascii is 'yes'; it can be true or false"),
+        ("traces = 1\n", "traces is 1; it can be a directory in quotes, e.g. '~/traces'"),
+        ("pass = 1\n", "pass: must be a string, e.g. 'reward>=0.9', not 1"),
+        ('cache_mb = "1"\n', "cache_mb is '1'; it can be a number of megabytes, 0 for no cache"),
+        ("list = 1\n", "list is 1; it can be a section, [list]"),
+        ("[list]\ngroup = 1\n", "group in [list] is 1; it can be day, "),
+        ("[list]\ncolumns = 1\n", "columns in [list] is 1; it can be 'fitting', 'all' or a list of columns"),
+        ("[keys]\nsearch = 1\n", "keys is {'search': 1}; it can be a section, [keys], with a key in quotes for each"),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_is_allowed(own_folders: Path, text: str, message: str) -> None:
+    own_folders.write_text(text)
+    with pytest.raises(UsageError) as error:
+        config.load()
+    assert str(error.value).startswith(f"{own_folders}: {message}")
+
+
 def test_a_key_for_an_unknown_command_is_reported(own_folders: Path) -> None:
     own_folders.write_text('[keys]\nfly = "x"\n')
     with pytest.raises(UsageError, match="fly"):

@@ -179,6 +179,11 @@ def test_every_limit_of_the_rates_has_a_phrase() -> None:
     assert note_lines(Matrix((), table.rates, {}), 0, 60) != []
 
 
+def test_decisive_forks_by_chance_are_a_sentence() -> None:
+    lines = note_lines(matrix(measured("a", 4, 8)), 0, 120)
+    assert [text_of_line(line) for line in lines] == ["By chance alone, expect up to 0.05 decisive forks"]
+
+
 @pytest.mark.parametrize("name", ATTACKS)
 def test_hostile_names_are_cleaned_and_secrets_masked(name: str) -> None:
     runs = trials_of(name, 1, 2, model=name, prompt=name) + trials_of("a", 1, 1, model="oak")

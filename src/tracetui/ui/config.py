@@ -18,7 +18,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,47 +48,64 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ascii: bool = False
     time: str = "local"
     traces: str | None = None
-    pass_rule: str | None = msgspec.field(name="pass", default=None)
-    cache_mb: int | None = None
+    pass_rule: Any = msgspec.field(name="pass", default=None)
+    cache_mb: Any = None
     list: ListConfig | None = None
     keys: dict[str, str] = {}
 
 
-_CHOICES: Final = {"theme": THEMES, "time": ("local", "utc")}
-_LIST_CHOICES: Final = {"sort": SORTS, "group": GROUPS}
+_ALLOWED: Final[Mapping[str, Collection[str] | str]] = {
+    "theme": THEMES,
+    "ascii": "true or false",
+    "time": ("local", "utc"),
+    "traces": "a directory in quotes, e.g. '~/traces'",
+    "list": "a section, [list]",
+    "keys": "a section, [keys], with a key in quotes for each command",
+    "sort": SORTS,
+    "group": GROUPS,
+    "columns": "'fitting', 'all' or a list of columns",
+}
+"""The values of a setting, or a description of them; `store.settings` checks the others."""
 
 
 def load() -> Config:
     """Load the user's settings, or the defaults if there is no file. Raises `UsageError` for an invalid file."""
-    path, values = settings_file(), read_settings()
-    try:
-        config = msgspec.convert(values, Config)
-    except ValueError as error:  # invalid type or name
-        _refuse_unknown(values)
-        raise UsageError(f"{path}: {error}") from error
-    for owner, choices in ((config, _CHOICES), (config.list, _LIST_CHOICES)):
-        for name, allowed in choices.items():
-            value = getattr(owner, name, None)
-            if value is not None and value not in allowed:
-                suggestion = nearest(value, allowed)
-                hint = f"; did you mean {suggestion!r}?" if suggestion else ""
-                raise UsageError(f"{path}: {name} is {value!r}; it can be {', '.join(allowed)}{hint}")
+    values = read_settings()
+    if isinstance(section := values.get("list"), Mapping):
+        _check(section, ListConfig, " in [list]")
+    _check(values, Config)
+    config = msgspec.convert(values, Config)
     _columns(config.list.columns if config.list is not None else "fitting")
     rule(config)
     cache_limit(config)
     return config
 
 
-def _refuse_unknown(values: Mapping[str, Any]) -> None:
-    """Raise `UsageError` for a name that is no setting."""
-    section = values.get("list")
-    for schema, given, place in ((Config, values, ""), (ListConfig, section, " in [list]")):
-        names = [field.encode_name for field in msgspec.structs.fields(schema)]
-        for name in given if isinstance(given, Mapping) else ():
-            if name not in names:
-                suggestion = nearest(name, names)
-                hint = f"did you mean {suggestion!r}?" if suggestion else f"there are {', '.join(names)}"
-                raise UsageError(f"{settings_file()}: no setting {name!r}{place}; {hint}")
+def _check(values: Mapping[str, Any], schema: type[Config | ListConfig], place: str = "") -> None:
+    """Raise `UsageError` for a name that is no setting, or a value that a setting can't have."""
+    fields = {field.encode_name: field for field in msgspec.structs.fields(schema)}
+    for name, value in values.items():
+        if name not in fields:
+            suggestion = nearest(name, [*fields])
+            hint = f"did you mean {suggestion!r}?" if suggestion else f"there are {', '.join(fields)}"
+            raise UsageError(f"{settings_file()}: no setting {name!r}{place}; {hint}")
+        allowed = _ALLOWED.get(name, "")
+        if isinstance(allowed, str):
+            is_valid, suggestion = _has_type(value, fields[name].type), None
+        else:
+            is_valid, suggestion = value in [*allowed], nearest(str(value), allowed)
+            allowed = ", ".join(allowed)
+        if not is_valid:
+            hint = f"; did you mean {suggestion!r}?" if suggestion else ""
+            raise UsageError(f"{settings_file()}: {name}{place} is {value!r}; it can be {allowed}{hint}")
+
+
+def _has_type(value: object, type_: Any) -> bool:
+    try:
+        msgspec.convert(value, type_)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def _columns(value: str | tuple[str, ...]) -> tuple[str, ...]:
