@@ -91,6 +91,8 @@ async def test_an_exact_replay_has_no_differences(opened: Opener, samples: Path)
     async with opened(samples) as (app, pilot):
         screen = await diff_of(app, pilot, EXACT)
         assert "No differences" in text_of(app)
+        assert "next change" not in text_of(app)
+        assert "next step" not in text_of(app)
         assert "ignored: " in text_of(app)
         assert screen.change.compared is not None
         await type_keys(pilot, screen, "escape")

@@ -35,6 +35,8 @@ MAX_PHRASES: Final = 100
 _MAX_TEXT: Final = 100_000
 """Characters of the texts whose changed words are shown."""
 _QUOTE: Final = 60
+_LONG_QUOTE: Final = 240
+"""Cells of a quoted text, and of one that is the only quote of its phrase."""
 _NAME: Final = 40
 _SEGMENT: Final = re.compile(r"[^.\[\]]+")
 _MESSAGE: Final = re.compile(r"messages\[(\d+)\]")
@@ -248,7 +250,7 @@ def _outputs(b: Span, body_a: Body, body_b: Body, changes: Sequence[Change]) -> 
         noun = noun if b.operation is Operation.CHAT else f"{noun or 'output'} of {_name(b)}"
         body = body_b if missing[0] else body_a
         text = answer_text(body) or value_text(body.output)
-        yield Phrase(Kind.OUTPUT, Clean(f"no {noun} in {'A' if missing[0] else 'B'}"), detail=_quoted(text))
+        yield Phrase(Kind.OUTPUT, Clean(f"no {noun} in {'A' if missing[0] else 'B'}"), detail=_quoted(text, _LONG_QUOTE))
         return
     if inside and all((body_a.output_messages, body_b.output_messages)):
         yield from _answer_phrases(body_a, body_b, inside)
@@ -319,10 +321,10 @@ def _message_phrases(
         prompts = [message for message in messages if _noun(message) == "system prompt"]
         rest = [message for message in messages if message not in prompts]
         if prompts:
-            yield Phrase(Kind.INPUT, Clean(f"system prompt {verb}"), detail=_quoted(_text(prompts[0])))
+            yield Phrase(Kind.INPUT, Clean(f"system prompt {verb}"), detail=_quoted(_text(prompts[0]), _LONG_QUOTE))
         if rest:
             number = "one message" if len(rest) == 1 else quantity(len(rest), "message")
-            yield Phrase(Kind.INPUT, Clean(f"{number} {more}"), detail=_quoted(_text(rest[0])))
+            yield Phrase(Kind.INPUT, Clean(f"{number} {more}"), detail=_quoted(_text(rest[0]), _LONG_QUOTE))
     if moved:
         yield Phrase(Kind.INPUT, Clean("messages in another order"))
 
@@ -449,8 +451,8 @@ def _changed(lines: Sequence[Sequence[Piece]]) -> tuple[str, str]:
     return "", ""
 
 
-def _quoted(text: str) -> Clean:
-    return Clean(f"“{truncate(one_line(text, 2 * _QUOTE), _QUOTE)}”")
+def _quoted(text: str, size: int = _QUOTE) -> Clean:
+    return Clean(f"“{truncate(one_line(text, 2 * size), size)}”")
 
 
 def secret_note(a: str, b: str) -> str:

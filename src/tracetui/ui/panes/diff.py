@@ -7,7 +7,7 @@ from typing import Final
 from tracetui.analysis.diff_description import DiffDescription
 from tracetui.analysis.step_diff import Look
 from tracetui.diff.comparison import Diff, Row
-from tracetui.diff.step import ContextDiff, MessageChange
+from tracetui.diff.step import ContextDiff, Kind, MessageChange
 from tracetui.masking import one_line
 from tracetui.text import Clean, quantity, tokens
 from tracetui.ui.widgets.line_view import FoldingView, LineView
@@ -156,6 +156,11 @@ class Pairs(FoldingView):
         self._heading = None
         self._make_heading = lambda width: (summary(diff, self.look.glyphs),)
         self.refresh_changed()
+
+    @property
+    def differs(self) -> bool:
+        """Whether any row differs."""
+        return self.diff is not None and any(row.kind is not Kind.SAME for row in self.diff.rows)
 
     def step_to(self, step: int) -> bool:
         """Go to the next differing row; False if there is none."""
@@ -310,6 +315,11 @@ class Change(FoldingView):
                 heading -= 1
             self.top = max(0, min(heading, len(rows) - self.page))
             self.refresh()
+
+    @property
+    def differs(self) -> bool:
+        """Whether the shown step differs."""
+        return self._rows is not None and bool(self._rows.differences)
 
     def step_to(self, step: int) -> bool:
         """Go to the next difference; False at the last one."""

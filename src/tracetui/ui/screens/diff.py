@@ -34,6 +34,8 @@ from tracetui.views.rows import Line, Piece
 LOW: Final = 30
 """Below this many rows, the pane of both runs is shown only when focused."""
 
+_OF_DIFFERENCES: Final = frozenset({"next-difference", "next-divergent"})
+
 
 class BaseDiffScreen(BaseScreen):
     """Screen with a `Change` pane. A subclass defines the comparison and renders a `DiffState`."""
@@ -61,6 +63,11 @@ class BaseDiffScreen(BaseScreen):
 
     def share_height(self) -> None:
         """Distribute the height among the panes."""
+
+    @property
+    def has_differences(self) -> bool:
+        """Whether ``n`` or ``]d`` may have somewhere to go."""
+        return True
 
     # ---- the state
 
@@ -90,7 +97,8 @@ class BaseDiffScreen(BaseScreen):
 
     def refresh_footer(self) -> None:
         """Show the keys of the focused pane."""
-        self.show_footer(*footer(self.commands, self.pane, self.app.size.width, 1))
+        idle = frozenset[str]() if self.has_differences else _OF_DIFFERENCES
+        self.show_footer(*footer(self.commands, self.pane, self.app.size.width, 1, idle))
 
     def on_resize(self, event: events.Resize) -> None:
         self.arrange_panes()
@@ -326,6 +334,10 @@ class DiffScreen(BaseDiffScreen):
         self._look()
 
     # ---- commands
+
+    @property
+    def has_differences(self) -> bool:
+        return any(view.needle for view in self.views.values()) or self.pairs.differs or self.change.differs
 
     def walk(self, step: int) -> bool:
         self.state = replace(self.state, backwards=step < 0)
