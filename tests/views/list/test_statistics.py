@@ -35,6 +35,16 @@ def test_outcomes_have_no_columns_without_scores() -> None:
     assert "%" not in text_of_line(rows.line(0, 198))
 
 
+@pytest.mark.parametrize("name", ["cost", "total", "errors"])
+def test_the_sorted_column_stays_at_any_width(name: str) -> None:
+    rows = StatisticRows([Row("search", 4, 3, 4, 1.0, 2.0, 5000.0, Usage(cost_usd=1.5), None)], sorted_by=name)
+    for width in (40, 58, 78, 198):
+        head, line = text_of_line(rows.heading(width, "tool")), text_of_line(rows.line(0, width))
+        assert max(len(head), len(line)) <= width
+        end = head.index(name) + len(name)
+        assert line[:end].split()[-1] == {"cost": "$1.50", "total": "5.0s", "errors": "3"}[name]
+
+
 def test_the_last_row_is_the_total() -> None:
     used = Usage(100, 10, cache_read_tokens=60, cache_creation_tokens=20)
     calls = [Row(name, 2, 1, 1, 1.0, 2.0, 4.0, used) for name in ("search", "fetch")]

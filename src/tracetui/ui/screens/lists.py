@@ -323,14 +323,17 @@ class StatisticsScreen(RunsListScreen):
         by = self.by.value
         if counted is not None and rows.get(self.by):
             statistic_rows = StatisticRows(
-                self._sort_rows(rows[self.by]), total=counted.totals[self.by], glyphs=self.app.look.glyphs
+                self._sort_rows(rows[self.by]),
+                total=counted.totals[self.by],
+                sorted_by=self._sort,
+                glyphs=self.app.look.glyphs,
             )
             key = None if self._moved else statistic_rows.key(0)
             self.list.show(
                 statistic_rows,
                 key=key,
                 title_right=self._tabs(),
-                heading=lambda width: [statistic_rows.heading(width, by, sorted_by=self._sort)],
+                heading=lambda width: [statistic_rows.heading(width, by)],
             )
         else:
             message = f"no {by} recorded" if self._progress is not None and self._progress.finished else "counting …"

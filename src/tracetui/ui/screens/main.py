@@ -165,6 +165,7 @@ class MainScreen(RunsScreen):
         self.runs.complete |= complete
         self._shape_list()
         self._preview()
+        self.refresh_status()
         self.refresh_frame()
         if self.app.waiting_search and self.app.stage != "list" and self.runs.has_all:
             text, self.app.waiting_search = self.app.waiting_search, ""

@@ -279,10 +279,12 @@ _MIN_NAME, _MAX_NAME, _MIN_BAR, _MAX_BAR = 16, 60, 20, 60
 class StatisticRows:
     """See `tracetui.views.rows.Rows`. The key of a row is its name."""
 
-    def __init__(self, rows: Sequence[Row], *, total: Row | None = None, glyphs: Glyphs = UNICODE) -> None:
-        """`total`: a last row for all of them, without a cursor."""
+    def __init__(
+        self, rows: Sequence[Row], *, total: Row | None = None, sorted_by: str = "", glyphs: Glyphs = UNICODE
+    ) -> None:
+        """`total`: a last row for all of them, without a cursor. `sorted_by`: one of `STATISTIC_SORTS`."""
         self._rows: list[Row] = [*rows, *((total,) if total is not None and len(rows) > 1 else ())]
-        self._glyphs = glyphs
+        self._sorted_by, self._glyphs = sorted_by, glyphs
         self._total = len(rows) if len(self._rows) > len(rows) else None
         self._index = {row.name: i for i, row in enumerate(rows)}
         self.by_tokens = not any(row.total_ms for row in rows)
@@ -300,22 +302,20 @@ class StatisticRows:
 
     def _layout(self, width: int) -> tuple[Sequence[str], int, int]:
         """The columns that fit, and the cells of the name and of the bar: no bar if the name needs its room."""
-        names = self._names[:2]
-        for name in self._names[2:]:
-            if _MIN_NAME + sum(map(_size_of, names)) + _size_of(name) > width:
-                break
-            names = (*names, name)
+        names, dropped = [*self._names], [name for name in self._names[2:] if name != self._sorted_by]
+        while dropped and _MIN_NAME + sum(map(_size_of, names)) > width:
+            names.remove(dropped.pop())
         room = max(8, width - sum(map(_size_of, names)))
         name = max(_MIN_NAME, self._longest)
         bar = room - name - 2
         return (names, name, bar) if bar >= _MIN_BAR else (names, room, 0)
 
-    def heading(self, width: int, label: str, *, sorted_by: str = "") -> Line:
-        """The column headings, that of the order in `STATISTIC_SORTS` stands out; the last one describes the bars."""
+    def heading(self, width: int, label: str) -> Line:
+        """The column headings, that of the order stands out; the last one describes the bars."""
         names, room, bar = self._layout(width)
         pieces = fill([Piece(one_line(label, 20), "dim")], room)
         for name in names:
-            style = "accent" if name == sorted_by else "dim"
+            style = "accent" if name == self._sorted_by else "dim"
             pieces.append(column(Clean(name), _size_of(name), style, right=True))
         if bar:
             pieces.append(Piece(Clean("  share of tokens" if self.by_tokens else "  share of time"), "dim"))
@@ -366,9 +366,8 @@ class StatisticRows:
             values[_OUTCOMES_AT:_OUTCOMES_AT] = (count(row.passed), "sec"), (count(row.failed), "sec"), (rate, "text")
         name = truncate_middle(self._name(row), room - 1)  # versions of a model differ at the end
         pieces = fill([Piece(name, "text bold" if row.errors else "text")], room)
-        pieces += [
-            column(text, _size_of(name), style, right=True) for name, (text, style) in zip(names, values, strict=False)
-        ]
+        by_name = dict(zip(self._names, values, strict=True))
+        pieces += [column(by_name[name][0], _size_of(name), by_name[name][1], right=True) for name in names]
         if bar and self._all and index != self._total and (size := self._size(row)) is not None:
             pieces += (Piece(Clean("  ")), *amount(size, self._all, bar, "bar.agent", glyphs=self._glyphs))
         return tuple(fit(pieces, width))
