@@ -15,6 +15,7 @@ from tests.ui.test_filtering import line
 from tracetui.store.judgement import Verdict
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import CAUSE, FAILURE, QUEUE
+from tracetui.ui.screens.diff import DiffScreen
 from tracetui.ui.screens.triage import TriageScreen
 from tracetui.views.triage import Member
 
@@ -209,6 +210,32 @@ async def test_the_walk_goes_through_all_failed_runs(opened: Opener, samples: Pa
         assert "no more failed runs" in text_of(app)
         await press(pilot, "E")
         assert screen.queue.run == order[-2]
+
+
+async def test_a_cause_compares_its_first_run_that_has_an_original(
+    opened: Opener, samples: Path, tmp_path: Path
+) -> None:
+    timeouts = ("8be0a99b", "b07c55fd", "0690e0f0")
+    for path in (samples / "paprika").rglob("*.json"):
+        if path.name.startswith((*timeouts, "d20b6eb4")):
+            record = json.loads(path.read_bytes())
+            record["replay_of"] = {"b07c55fd": "d20b6eb4-7f9a-4c5f-b4ea-6f948da1eb99"}.get(record["record_id"][:8])
+            (tmp_path / path.name).write_text(json.dumps(record))
+    async with opened(tmp_path) as (app, pilot):
+        screen = await triage(app, pilot)
+        await go_to_type(screen, pilot, NIGHT)
+        group, relations = screen.queue.group, app.store.relations
+        assert group is not None and len(group.runs) == 3
+        assert screen.queue.run is not None and relations.original(screen.queue.run) is None
+        paired = [ref for ref in group.runs if relations.original(ref) is not None]
+        await press(pilot, "D")
+        await until(pilot, lambda: isinstance(app.screen, DiffScreen), what="the comparison")
+        diff = app.screen
+        assert isinstance(diff, DiffScreen)
+        assert [diff.request.b] == paired
+        assert diff.request.a == relations.original(paired[0])
+        await press(pilot, "escape")
+        assert app.screen is screen
 
 
 async def test_panes_and_zoom(opened: Opener, samples: Path) -> None:

@@ -250,7 +250,9 @@ def _outputs(b: Span, body_a: Body, body_b: Body, changes: Sequence[Change]) -> 
         noun = noun if b.operation is Operation.CHAT else f"{noun or 'output'} of {_name(b)}"
         body = body_b if missing[0] else body_a
         text = answer_text(body) or value_text(body.output)
-        yield Phrase(Kind.OUTPUT, Clean(f"no {noun} in {'A' if missing[0] else 'B'}"), detail=_quoted(text, _LONG_QUOTE))
+        yield Phrase(
+            Kind.OUTPUT, Clean(f"no {noun} in {'A' if missing[0] else 'B'}"), detail=_quoted(text, _LONG_QUOTE)
+        )
         return
     if inside and all((body_a.output_messages, body_b.output_messages)):
         yield from _answer_phrases(body_a, body_b, inside)

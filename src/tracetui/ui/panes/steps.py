@@ -207,7 +207,7 @@ class Steps(LineView):
 
     def _update_title(self) -> None:
         if self.run is not None:
-            self.title = self._title(self.run)
+            self.title = self._title(self.run, self.rows)
             self.redraw_title()
 
     def _position(self) -> Sequence[Piece]:
@@ -272,7 +272,7 @@ class Steps(LineView):
         self.show(
             rows,
             key=key,
-            title=self._title(run),
+            title=self._title(run, rows),
             heading=self._heading_of(run, rows, now),
             keep=same_run,
         )
@@ -436,7 +436,7 @@ class Steps(LineView):
     def _rearrange(self, now: float) -> None:
         if self.run is not None and isinstance(self.rows, spans.SpanRows):
             rows = self.rows.with_filter(self._predicate, longest_first=self.longest_first)
-            self.show(rows, title=self._title(self.run), heading=self._heading_of(self.run, rows, now))
+            self.show(rows, title=self._title(self.run, rows), heading=self._heading_of(self.run, rows, now))
 
     def show_empty(self, problem: Problem | None = None) -> None:
         """Show no run; `problem`: why it is unreadable."""
@@ -611,7 +611,7 @@ class Steps(LineView):
         """Rows of the full run, with title and heading."""
         return len(self.rows) + 1 + len(self.heading)
 
-    def _title(self, run: Run) -> Line:
+    def _title(self, run: Run, rows: Rows) -> Line:
         pieces = [Piece(short_id(run.summary.id), "sec")]
         if self.following:
             pieces = [Piece(Clean(" FOLLOW "), "onaccent bold"), Piece(Clean(" ")), *pieces]
@@ -623,6 +623,8 @@ class Steps(LineView):
             pieces += filter_badge(self.filter_text)
         if self.longest_first:
             pieces.append(Piece(Clean(" by duration"), "accent"))
+        if isinstance(rows, spans.SpanRows) and not self.filter_text and rows.hidden > len(rows):
+            pieces.append(Piece(Clean(f"  {quantity(rows.hidden, 'span')} hidden"), "dim"))
         if run.problems:
             pieces.append(Piece(Clean(f"  ! {quantity(len(run.problems), 'note')}"), "status.warn"))
         if not run.complete:
