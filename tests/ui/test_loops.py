@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable
+import json
 from pathlib import Path
 from typing import Any
 
@@ -265,3 +266,25 @@ async def test_each_run_under_the_cursor_is_shown_once(
         monkeypatch.setattr(app.main.steps, "show", counting)
         await press(pilot, "j", "j", "j")
         assert len(drawn) == 3
+
+
+async def test_a_deep_run_says_how_many_spans_are_hidden(opened: Opener, tmp_path: Path) -> None:
+    def span(level: int) -> dict[str, object]:
+        operation = "chat" if level == 9 else "invoke_agent"
+        return {
+            "traceId": "a" * 32,
+            "spanId": f"{level:016x}",
+            **({"parentSpanId": f"{level - 1:016x}"} if level > 1 else {}),
+            "name": f"{operation} level_{level}",
+            "startTimeUnixNano": str(1_795_680_000_000_000_000 + level * 1_000_000),
+            "endTimeUnixNano": str(1_795_680_099_000_000_000 - level * 1_000_000),
+            "attributes": [{"key": "gen_ai.operation.name", "value": {"stringValue": operation}}],
+        }
+
+    spans = [span(level) for level in range(1, 10)]
+    (tmp_path / "deep.json").write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}))
+    async with opened(tmp_path) as (app, pilot):
+        await press(pilot, "enter")
+        assert "8 spans hidden" in text_of(app)
+        await press(pilot, "t")
+        assert "spans hidden" not in text_of(app)
