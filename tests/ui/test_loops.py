@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Hashable
-import json
 from pathlib import Path
 from typing import Any
 

@@ -147,10 +147,14 @@ async def test_a_filter_without_matches_has_a_message(opened: Opener, samples: P
         assert "No runs match" in text_of(app)
         assert f"0 of {total} runs" in header
         assert sentence.strip() == f"0 of {total} runs match  ·  Esc clear filter"
-        assert "f filter" in footer and "↵ open" not in footer and "/ search" not in footer
+        assert "f filter" in footer
+        assert "↵ open" not in footer
+        assert "/ search" not in footer
         await press(pilot, "2")
         footer = text_of(app).splitlines()[-1]
-        assert "Esc back" in footer and "f filter" not in footer and "] next" not in footer
+        assert "Esc back" in footer
+        assert "f filter" not in footer
+        assert "] next" not in footer
         await press(pilot, "escape", "escape")
         assert app.main.runs.refs()
 

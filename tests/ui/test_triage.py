@@ -225,8 +225,10 @@ async def test_a_cause_compares_its_first_run_that_has_an_original(
         screen = await triage(app, pilot)
         await go_to_type(screen, pilot, NIGHT)
         group, relations = screen.queue.group, app.store.relations
-        assert group is not None and len(group.runs) == 3
-        assert screen.queue.run is not None and relations.original(screen.queue.run) is None
+        assert group is not None
+        assert len(group.runs) == 3
+        assert screen.queue.run is not None
+        assert relations.original(screen.queue.run) is None
         paired = [ref for ref in group.runs if relations.original(ref) is not None]
         await press(pilot, "D")
         await until(pilot, lambda: isinstance(app.screen, DiffScreen), what="the comparison")
