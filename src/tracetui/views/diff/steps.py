@@ -70,7 +70,7 @@ class PairKey(NamedTuple):
     b: int | None
 
 
-class PairRows:
+class PairRows(Rows):
     """Rows of aligned steps; see `tracetui.views.rows.Rows`.
 
     The common prefix is a fold.
@@ -127,9 +127,6 @@ class PairRows:
             return exact
         near = (i for i, row in enumerate(rows) if key.b is not None and row.b == key.b)
         return next(near, None)
-
-    def selectable(self, index: int) -> bool:
-        return True
 
     def mark(self, index: int) -> str | None:
         if self._is_fold(index):
@@ -580,7 +577,7 @@ class PairResult(Protocol):
     def label(self) -> Clean: ...
 
 
-class ReplayRows:
+class ReplayRows(Rows):
     """See `tracetui.views.rows.Rows`. The key of a row is the replay's reference."""
 
     def __init__(
@@ -602,9 +599,6 @@ class ReplayRows:
 
     def index(self, key: Hashable) -> int | None:
         return self._index.get(key) if isinstance(key, RunRef) else None
-
-    def selectable(self, index: int) -> bool:
-        return True
 
     def mark(self, index: int) -> str | None:
         result = self._verdicts.get(self._runs[index].ref)
