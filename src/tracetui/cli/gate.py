@@ -8,14 +8,7 @@ from typing import Final
 from tracetui.analysis.contrast import ALPHA
 from tracetui.analysis.gate import MIN_EFFECT, Gate, Verdict, first_divergence, gate
 from tracetui.analysis.tasks import Matrix, matrix
-from tracetui.cli.output import (
-    check_new,
-    complain,
-    terminal_width,
-    write_bytes,
-    write_document,
-    write_lines,
-)
+from tracetui.cli.output import check_new, complain, terminal_width, write_bytes, write_document, write_lines
 from tracetui.cli.parser import add_cache, add_pass, add_redact, default_directory
 from tracetui.cli.reading import check_rule, list_runs, require_runs, rule_of, source_of
 from tracetui.cli.tasks import hint_folder, reader

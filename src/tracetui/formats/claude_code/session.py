@@ -45,18 +45,7 @@ from tracetui.formats.decode import record_on
 from tracetui.formats.jsonl import Line
 from tracetui.formats.scalars import UUID, between, folder_of, moment, version
 from tracetui.formats.schema import unknown_fields
-from tracetui.model import (
-    COPIED,
-    COUNTED_COPY,
-    PREVIEW,
-    Error,
-    FirstError,
-    Header,
-    RunBody,
-    Span,
-    Usage,
-    excerpt,
-)
+from tracetui.model import COPIED, COUNTED_COPY, PREVIEW, Error, FirstError, Header, RunBody, Span, Usage, excerpt
 from tracetui.model.span import status_of
 from tracetui.sources.base import File
 

@@ -28,15 +28,7 @@ from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box
 from tracetui.views.diff.steps import ReplayRows, name_of
 from tracetui.views.labels import no_hits
-from tracetui.views.list.tables import (
-    STATISTIC_SORTS,
-    Choice,
-    FacetRows,
-    Hit,
-    HitRows,
-    StatisticRows,
-    picked_query,
-)
+from tracetui.views.list.tables import STATISTIC_SORTS, Choice, FacetRows, Hit, HitRows, StatisticRows, picked_query
 from tracetui.views.rows import Line, ListRows, Piece
 from tracetui.views.triage import contrast_rows, example_of
 
