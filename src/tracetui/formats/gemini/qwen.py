@@ -89,8 +89,6 @@ class QwenSession(Session):
         super().__init__(file)
         self.head = Item()
         """The first record."""
-        self._last: str | None = None
-        """The latest record that others may follow."""
         self._message_at: dict[str, str] = {}
         """The latest message at each record."""
         self._merged: dict[str, Record] = {}
