@@ -402,7 +402,7 @@ def run_rows(
     sheet = Sheet("runs", width, opened=opened, glyphs=glyphs)
     table = _Table(sheet, width, _WIDE_LABEL if diff.judgments and width >= 80 else _LABEL)
     a, b = diff.a.summary, diff.b.summary
-    table.row("", _named("A", a, diff, glyphs), _named("B", b, diff, glyphs))
+    table.row("", _named("A", a, diff), _named("B", b, diff))
     table.row("ends", _run_end(a, glyphs), _run_end(b, glyphs))
     _amounts(table, a, b, glyphs)
     for fact in diff.facts:
@@ -435,7 +435,7 @@ class _Table:
         self._sheet.line(head, *fill(a, self.half), Piece(Clean("  ")), *fill(b, self.half))
 
 
-def _named(letter: str, run: RunSummary, diff: Diff, glyphs: Glyphs) -> Line:
+def _named(letter: str, run: RunSummary, diff: Diff) -> Line:
     style = "diff.rem" if letter == "A" else "diff.add"
     relation = f"  {one_line(diff.relation, 20)} of A" if letter == "B" and diff.relation else ""
     return (
