@@ -231,7 +231,7 @@ class Redactor:
                 frames[-1].done.append(masked)
                 continue
             child, name = frame.todo.pop()
-            if _is_container(child):
+            if isinstance(child, list | tuple | Mapping | msgspec.Struct):
                 frames.append(_Frame(child, name))
             else:
                 frame.done.append(self._leaf(child, name, doubtful))
@@ -414,10 +414,6 @@ def _is_schema(value: Any) -> bool:
     kinds = value.get("type")
     kinds = kinds if isinstance(kinds, list) else [kinds]
     return all(isinstance(kind, str) and kind in _SCHEMA for kind in kinds) or "$ref" in value or "anyOf" in value
-
-
-def _is_container(value: Any) -> bool:
-    return isinstance(value, list | tuple | Mapping | msgspec.Struct)
 
 
 def _is_secret(value: str) -> bool:

@@ -13,7 +13,7 @@ from tests.bench import data, process, references, screen
 from tests.bench.screen import press
 from tests.bench.table import Row, median, p95, timed
 from tests.terminal import Terminal
-from tracetui.formats.paprika import input_hash
+from tracetui.formats.paprika import check
 
 REPLAY: Final = "replay"
 """Name of the agent of the replay: its row of the list is found by it."""
@@ -57,7 +57,9 @@ def _write(folder: Path, count: int, edit: Edit) -> None:
         for step in record["steps"]:
             if name == REPLAY or edit is _edit_lines:
                 edit(generator, step)
-            step["input_hash"] = input_hash(step.get("input_data") or step.get("args"))
+            checked = check(step | {"input_hash": ""})
+            assert checked is not None
+            step["input_hash"] = dict(checked.expected)["documented"]
         data.save(folder, record)
     data.save(folder, data.record(generator, 100_003, size=8_000))
 

@@ -19,7 +19,7 @@ from tests.shared import examples, needs_shared, sample
 from tracetui import testing
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO
-from tracetui.formats.paprika import HUGE, SLICE, CanonicalInputs, Paprika, canonical, check, input_hash
+from tracetui.formats.paprika import HUGE, SLICE, CanonicalInputs, Paprika, canonical, check
 from tracetui.model import FirstError, Limit, Operation, Run, RunRef, RunSummary, Span, Status, StatusSource
 from tracetui.sources.local import LocalFile
 
@@ -111,6 +111,13 @@ def listed(path: str, *, deep: bool = False) -> RunSummary:
 
 
 # ---- the hash
+
+
+def input_hash(value: Any) -> str:
+    """The hash of a tool's input as the document states it."""
+    checked = check({"input_hash": "", "args": value})
+    assert checked is not None
+    return dict(checked.expected)["documented"]
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from tracetui.analysis.files import normalize
-from tracetui.analysis.written_lines import (
-    KEY_BYTES,
-    WrittenFile,
-    WrittenLines,
-    has_information,
-    line_hash,
-)
+from tracetui.analysis.written_lines import KEY_BYTES, WrittenFile, WrittenLines, has_information, line_hash
 from tracetui.model import RunRef, RunSummary
 from tracetui.sources.git import BlamedLine, Commit, CommitLine
 

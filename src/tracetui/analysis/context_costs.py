@@ -15,7 +15,7 @@ class Costs:
 
     def __init__(self, rates: Rates, size: int, read: int, written: int, written_1h: int, missed: int) -> None:
         """`missed` tokens after the read ones were lost by a break."""
-        self.rates, self._read, self._stop, self._size = rates, read, read + written, size
+        self.rates, self._read, self._stop = rates, read, read + written
         self._edge = read + missed
         paid = (written - written_1h) * rates.write + written_1h * rates.write_1h
         self._more_written = paid / written - rates.read if written else 0.0

@@ -13,11 +13,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from tracetui.analysis.context import (
-    Chain,
-    Ledger,
-    ModelCall,
-)
+from tracetui.analysis.context import Chain, Ledger, ModelCall
 from tracetui.analysis.context_costs import rates_of
 from tracetui.analysis.context_estimate import is_image
 from tracetui.errors import FormatError, TracetuiError

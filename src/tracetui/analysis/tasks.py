@@ -286,13 +286,11 @@ def _contains(directory: str, path: str) -> bool:
 def _exclusions(runs: Sequence[RunSummary]) -> dict[RunRef, str]:
     """Why runs count in no rate and no test."""
     inherited = {
-        run.ref: run.relation or "replay" for run in runs if has_original(run) and _inherits(run.relation or "replay")
+        run.ref: run.relation or "replay"
+        for run in runs
+        if has_original(run) and (run.relation or "replay") in _INHERITING
     }
     return inherited | dict.fromkeys(uncounted_parts(runs), PART) | dict.fromkeys(copies_of(runs), COPY)
-
-
-def _inherits(relation: str) -> bool:
-    return relation in _INHERITING
 
 
 def _task(

@@ -11,18 +11,17 @@ from tracetui.cli.failing import FAILED, UNREADABLE, complain_of
 from tracetui.cli.ls import asked
 from tracetui.cli.output import (
     ProgressLine,
-    check_new,
     complain,
+    documents,
     terminal_width,
     write_bytes,
     write_document,
     write_lines,
 )
-from tracetui.cli.parser import add_paths_and_runs, add_query, default_directory, named, roots
+from tracetui.cli.parser import add_documents, add_paths_and_runs, add_query, default_directory, named, roots
 from tracetui.cli.reading import aim_of, listing_at, narrow, require_runs, sources_at
 from tracetui.cli.tasks import hint_folder
 from tracetui.export.audit import FORMS, AuditReport, audit_lines, audit_value, export_audit, summary
-from tracetui.export.document import form_among
 from tracetui.export.json import encode
 from tracetui.live.effects import effects_of_runs, record_lines
 from tracetui.redact import Redactor
@@ -64,14 +63,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="leave out findings of RULE whose target matches GLOB; may be repeated",
     )
-    parser.add_argument(
-        "--to",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="also write a document: .sarif, .xml (JUnit), .md or .json; may be repeated",
-    )
-    parser.add_argument("--force", action="store_true", help="overwrite FILE")
+    add_documents(parser, "also write a document: .sarif, .xml (JUnit), .md or .json; may be repeated")
     parser.add_argument("--json", action="store_true", help="JSON output: tracetui/audit/1, see docs/effects.md")
 
 
@@ -79,9 +71,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the findings. Raises `NothingReadable` if there is no run, `UsageError` for unknown rules."""
     hint_folder("audit", named(args))
     rules, allows = parse_conditions(args.fail_on), [Allow.parse(text) for text in args.allow]
-    forms = {path: form_among(path, FORMS) for path in args.to}
-    for path in forms:
-        check_new(path, force=args.force)
+    forms = documents(args, FORMS)
     places = roots(args)
     wanted = asked(args.query, args) if args.query else None
     audit = Audit()

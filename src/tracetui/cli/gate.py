@@ -8,19 +8,11 @@ from typing import Final
 from tracetui.analysis.contrast import ALPHA
 from tracetui.analysis.gate import MIN_EFFECT, Gate, Verdict, first_divergence, gate
 from tracetui.analysis.tasks import Matrix, matrix
-from tracetui.cli.output import (
-    check_new,
-    complain,
-    terminal_width,
-    write_bytes,
-    write_document,
-    write_lines,
-)
-from tracetui.cli.parser import add_cache, add_pass, add_redact, default_directory
+from tracetui.cli.output import complain, documents, terminal_width, write_bytes, write_document, write_lines
+from tracetui.cli.parser import add_cache, add_documents, add_pass, add_redact, default_directory
 from tracetui.cli.reading import check_rule, list_runs, require_runs, rule_of, source_of
 from tracetui.cli.tasks import hint_folder, reader
 from tracetui.errors import TracetuiError, UsageError
-from tracetui.export.document import form_among
 from tracetui.export.gate import FORMS, GateReport, export_gate, gate_lines, gate_value
 from tracetui.export.triage import json_lines
 from tracetui.redact import Redactor
@@ -56,14 +48,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_pass(parser)
     parser.add_argument("--format", metavar="NAME", help="read every file as this format (see: tracetui formats)")
-    parser.add_argument(
-        "--to",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="also write a document, secrets masked: .md, .html, .xml (JUnit) or .json; repeatable",
-    )
-    parser.add_argument("--force", action="store_true", help="overwrite FILE")
+    add_documents(parser, "also write a document, secrets masked: .md, .html, .xml (JUnit) or .json; repeatable")
     add_cache(parser)
     parser.add_argument("--json", action="store_true", help="JSON output: tracetui/gate/1, see docs/json.md")
     add_redact(parser)
@@ -82,9 +67,7 @@ def _run(args: argparse.Namespace) -> int:
     hint_folder("gate", args.paths)
     if len(args.paths) != 2:
         raise UsageError("gate takes two paths, BASE and CANDIDATE; `tracetui gate --help` shows examples")
-    forms = {path: form_among(path, FORMS) for path in args.to}
-    for path in forms:
-        check_new(path, force=args.force)
+    forms = documents(args, FORMS)
     with source_of(args.paths) as source:
         report = _report(source, args)
     for sentence in report.notes:

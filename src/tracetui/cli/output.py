@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import time
@@ -9,13 +10,14 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from io import TextIOWrapper
 from shutil import get_terminal_size
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.masking import clean, clean_lines
 from tracetui.model import Problem
 from tracetui.text import Clean, grouped, quantity, size
 
+_F = TypeVar("_F", bound=str)
 _PROGRESS_SECONDS: Final = 0.2
 
 
@@ -92,6 +94,16 @@ def check_new(path: str, *, force: bool) -> None:
     """Raise `UsageError` for a file that exists, unless `force`."""
     if not force and os.path.isfile(path):
         raise UsageError(f"{path} already exists; choose another name or pass --force")
+
+
+def documents(args: argparse.Namespace, forms: Sequence[_F]) -> dict[str, _F]:
+    """The form of each file of ``--to``. Raises `UsageError` for another extension, and for a file that exists."""
+    from tracetui.export.document import form_among
+
+    wanted = {path: form_among(path, forms) for path in args.to}
+    for path in wanted:
+        check_new(path, force=args.force)
+    return wanted
 
 
 def write_document(path: str, pieces: Iterable[bytes], roots: Sequence[str], *, force: bool) -> None:

@@ -238,6 +238,12 @@ def add_pass(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def add_documents(parser: argparse.ArgumentParser, description: str) -> None:
+    """Add --to and --force; `description`: the help of --to."""
+    parser.add_argument("--to", metavar="FILE", action="append", default=[], help=description)
+    parser.add_argument("--force", action="store_true", help="overwrite FILE")
+
+
 def roots(args: argparse.Namespace) -> list[str]:
     """The paths to read: those given, else `default_directory`.
 

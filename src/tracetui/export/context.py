@@ -14,15 +14,7 @@ from tracetui.masking import masked_line
 from tracetui.model import RunSummary
 from tracetui.redact import Redactor
 from tracetui.text import Clean, count, grouped, tokens
-from tracetui.views.context import (
-    basis_of,
-    cause_label,
-    content_label,
-    file_label,
-    headline,
-    share_label,
-    usd_label,
-)
+from tracetui.views.context import basis_of, cause_label, content_label, file_label, headline, share_label, usd_label
 
 CONTEXT: Final = "tracetui/context/1"
 

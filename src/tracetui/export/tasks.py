@@ -80,14 +80,12 @@ def sentences(matrix: Matrix, unreadable: int = 0) -> Iterator[str]:
     """The rates of all tasks, then one sentence about each kind of trial that does not count."""
     counts, rates = matrix.rates.counts, matrix.rates
     hats = [
-        f"pass^{k} {percent(value)} ({quantity(rates.pass_hat_tasks[k], 'task')})" for k, value in _pass_hats(rates)
+        f"pass^{k} {percent(value)} ({quantity(rates.pass_hat_tasks[k], 'task')})"
+        for k, value in rates.pass_hat.items()
+        if k <= _K
     ]
     yield " · ".join([f"{quantity(len(matrix.tasks), 'task')}, {quantity(counts.runs, 'trial')}", *hats])
     yield from filter(None, (*notes(matrix, unreadable), chance_note(matrix.tasks)))
-
-
-def _pass_hats(rates: Rates) -> list[tuple[int, float]]:
-    return [(k, value) for k, value in rates.pass_hat.items() if k <= _K]
 
 
 # ---- JSON

@@ -8,7 +8,7 @@ uv, apt, npm, curl, wget, git and Docker.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from tracetui.formats.scalars import child, mapping, natural, sequence, text
@@ -249,8 +249,3 @@ def counts_no_test(report: Any) -> bool:
     """Whether a CTRF report says itself that no test ran."""
     results = child(report, "results")
     return natural(child(results, "summary").get("tests")) == 0 and not sequence(results.get("tests"))
-
-
-def log_lines(data: bytes) -> Iterator[str]:
-    """The lines of a log, for bodies."""
-    yield from data.decode("utf-8", "replace").split("\n")

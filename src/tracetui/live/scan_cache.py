@@ -32,16 +32,7 @@ from tracetui.model.blocks import Blocks
 from tracetui.model.claims import key_of
 from tracetui.model.summary import SharedFacts, intern_facts
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
-from tracetui.sources.file_views import (
-    FILE,
-    FOLDER,
-    Answer,
-    Observations,
-    ObservedSource,
-    Question,
-    ask,
-    settled_at,
-)
+from tracetui.sources.file_views import FILE, FOLDER, Answer, Observations, ObservedSource, Question, ask, settled_at
 from tracetui.sources.local import STDIN
 from tracetui.sources.locations import DATABASES
 from tracetui.store.run_cache import Page, Storage

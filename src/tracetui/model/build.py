@@ -454,16 +454,12 @@ def _own_steps(spans: Sequence[Span], depths: Sequence[int]) -> tuple[Span, ...]
     counted = any(span.is_step for span in spans)
     steps, number = [], 0
     for span, depth in zip(spans, depths, strict=True):
-        begins_step = not counted and depth == 0 and _has_role(span, "user")
+        begins_step = not counted and depth == 0 and span.operation is Operation.MESSAGE and span.name == "user"
         number += begins_step
         step = span.step if counted else number or None
         parent = None if depth == 0 else span.parent_id
         steps.append(replace(span, parent_id=parent, step=step, is_step=begins_step or span.is_step))
     return tuple(steps)
-
-
-def _has_role(span: Span, role: str) -> bool:
-    return span.operation is Operation.MESSAGE and span.name == role
 
 
 def _summary(run: Run, span: Span, spans: Sequence[Span], body: RunBody) -> RunSummary:

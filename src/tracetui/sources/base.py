@@ -151,14 +151,6 @@ def settled(stat: Stat) -> bool:
     return stat.ctime_ns > 0 and time.time_ns() - max(stat.mtime_ns, stat.ctime_ns) > TICK_NS
 
 
-def cacheable(stat: Stat) -> bool:
-    """Whether data read from the file may be reused while its stat stays the same.
-
-    Without a ctime, a file that has not changed for a while is trusted.
-    """
-    return settled(stat) or (stat.ctime_ns == 0 and time.time() - stat.mtime > MOVING_SECONDS)
-
-
 def resolve_relative(
     path: str, relative: str, parent: Callable[[str], str], join: Callable[[str, str], str]
 ) -> tuple[str, list[str]]:

@@ -420,7 +420,7 @@ def settled_at(stat: Stat, began_ns: int) -> bool:
     """Whether a change after `began_ns` must show in the stat of a file that was read then.
 
     A file that changed in the same tick of the clock as it was read may have changed after that. Without a ctime, only
-    files that had not changed for long are trusted (`base.cacheable`).
+    files that had not changed for long are trusted.
     """
     if stat.ctime_ns:
         return began_ns - max(stat.mtime_ns, stat.ctime_ns) > TICK_NS

@@ -19,7 +19,6 @@ from tracetui.processes import program_path
 
 SECONDS: Final = 60
 """Longest time for one call of git."""
-UNCOMMITTED: Final = "0" * 40
 _SAFE: Final = (
     *("-c", "core.fsmonitor=", "-c", "core.hooksPath=/dev/null", "-c", "log.showSignature=false"),
     *("--no-optional-locks", "--no-pager"),

@@ -383,7 +383,7 @@ def _check_file(path: Path) -> None:
         try:
             with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
                 application = _pragma(connection, "application_id")
-                tables = _table_count(connection)
+                tables = int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
         except sqlite3.Error:  # damaged, or no database: nobody has locks on it that closing it here would end
             with path.open("rb") as file:
                 header = file.read(_HEADER)
@@ -392,10 +392,6 @@ def _check_file(path: Path) -> None:
             return
     if application != _APPLICATION and (tables or has_log):
         raise OSError("not a tracetui cache")
-
-
-def _table_count(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
 
 
 def _check_ours(connection: sqlite3.Connection) -> tuple[int, list[str]]:

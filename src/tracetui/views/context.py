@@ -7,17 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from tracetui.analysis import prices
-from tracetui.analysis.context import (
-    AFTER_START,
-    EVERYTHING,
-    LAST_WRITE,
-    MIDDLE,
-    Account,
-    Basis,
-    Break,
-    Ledger,
-    Totals,
-)
+from tracetui.analysis.context import AFTER_START, EVERYTHING, LAST_WRITE, MIDDLE, Account, Basis, Break, Ledger, Totals
 from tracetui.analysis.context_hour import hour_cache
 from tracetui.analysis.context_totals import ContextBy, ContextSums
 from tracetui.masking import clean, masked_line, one_line

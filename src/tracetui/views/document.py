@@ -11,7 +11,7 @@ from tracetui.analysis.values import is_container, scalar_text, value_leaves, va
 from tracetui.masking import clean, clean_lines, one_line
 from tracetui.text import Clean, cells, grouped, quantity, size, truncate, wrap
 from tracetui.views.glyphs import UNICODE, Glyphs
-from tracetui.views.rows import Fold, Line, Piece, fit, width_of
+from tracetui.views.rows import Fold, Line, Piece, Rows, fit, width_of
 from tracetui.views.stack import Block, TextRows
 
 _DEEPEST: Final = 8
@@ -169,7 +169,7 @@ class _Text(NamedTuple):
     depth: int
 
 
-class DocumentRows:
+class DocumentRows(Rows):
     """Rows of a JSON value; see `tracetui.views.rows.Rows`.
 
     By default, short texts and small containers that need several rows are open. `opened` holds the keys of toggled
@@ -307,12 +307,6 @@ class DocumentRows:
             return quantity(lines, "line")
         unit = "key" if isinstance(value, Mapping) else "item"
         return quantity(len(value), unit)
-
-    def selectable(self, index: int) -> bool:
-        return True
-
-    def mark(self, index: int) -> str | None:
-        return None
 
     def plain(self, index: int) -> str:
         segment, i = self._locate(index)

@@ -456,7 +456,7 @@ def audit_rows(
         for name, findings in group:
             listed = [finding for finding in findings if not finding.is_folded and not allowed(finding)]
             is_open = (severity is Severity.ERROR and len(listed) <= _MOST_OPEN) is not (("rule", name) in unfolded)
-            rows.append(_rule_row(name, findings, listed, people, allowed, glyphs, is_open=is_open))
+            rows.append(_rule_row(name, findings, listed, allowed, glyphs, is_open=is_open))
             if is_open:
                 parent = len(rows) - 1
                 ordered = sorted(findings, key=lambda item: (item.is_folded or allowed(item), not item.is_done))
@@ -471,7 +471,6 @@ def _rule_row(
     name: str,
     findings: Sequence[Finding],
     listed: Sequence[Finding],
-    people: People,
     allowed: Allowed,
     glyphs: Glyphs,
     *,

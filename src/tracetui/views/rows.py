@@ -105,11 +105,11 @@ class Rows(Protocol):
 
     def selectable(self, index: int) -> bool:
         """False for rows without a cursor: group headings, blank rows."""
-        ...
+        return True
 
     def mark(self, index: int) -> str | None:
         """Style name of the row's tick in the scroll bar (``status.error``), None for none."""
-        ...
+        return None
 
     def plain(self, index: int) -> str:
         """The full text of the row for search and copy, neither truncated nor cleaned."""

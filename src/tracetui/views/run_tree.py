@@ -22,7 +22,7 @@ from tracetui.model import Span
 from tracetui.text import Clean, grouped, pad, quantity
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
 from tracetui.views.labels import BLANK, argument, name_beside, outcome_word, run_sign, short_id, status_word
-from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
+from tracetui.views.rows import Fold, Line, Piece, Rows, fill, fit, width_of
 
 
 class Kind(StrEnum):
@@ -82,7 +82,7 @@ _SAYS_NOTHING: Final = 0.995
 _NO_TEST: Final = Clean("no test: scored trials in one branch only")
 
 
-class TreeRows:
+class TreeRows(Rows):
     """See `tracetui.views.rows.Rows`. Stretches of steps are folded and forks unfolded, unless toggled in `opened`."""
 
     def __init__(
@@ -148,9 +148,6 @@ class TreeRows:
 
     def index(self, key: Hashable) -> int | None:
         return self._index.get(key) if isinstance(key, NodeKey) else None
-
-    def selectable(self, index: int) -> bool:
-        return True
 
     def mark(self, index: int) -> str | None:
         node = self._nodes[index]

@@ -26,7 +26,7 @@ class Cut(ListRows):
         return tuple(fit(super().line(index, width), width))
 
 
-class Each:
+class Each(Rows):
     """Lines built on demand: `make(i)` for each of `count` items."""
 
     def __init__(self, name: Hashable, count: int, make: Callable[[int], Line]) -> None:
@@ -45,12 +45,6 @@ class Each:
 
     def line(self, index: int, width: int) -> Line:
         return tuple(fit(self._make(index), width))
-
-    def selectable(self, index: int) -> bool:
-        return True
-
-    def mark(self, index: int) -> str | None:
-        return None
 
     def plain(self, index: int) -> str:
         return "".join(piece.text for piece in self._make(index))

@@ -114,7 +114,7 @@ class TextKey(NamedTuple):
     row: int
 
 
-class _FoldedRows:
+class _FoldedRows(Rows):
     """The rows of one text; the last one may stand for hidden rows."""
 
     def __init__(self, name: Hashable, count: int, source: str, glyphs: Glyphs) -> None:
@@ -166,12 +166,6 @@ class _FoldedRows:
             return tuple(fit(self._row(index), width))
         label = f"all of {self._size}" if self._size else f"{grouped(self.hidden)} more lines"
         return tuple(fit([Piece(Clean(f"{self._glyphs.folded} {label}"), "dim")], width))
-
-    def selectable(self, index: int) -> bool:
-        return True
-
-    def mark(self, index: int) -> str | None:
-        return None
 
     def plain(self, index: int) -> str:
         """The text of a row; of the last one the whole text, so that search finds what is folded."""

@@ -20,7 +20,7 @@ from tracetui.text import Clean, cells, grouped, quantity, wrap
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.labels import WRONG_ANSWER, WRONG_STYLE, StateOf, status_now, value_of
-from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
+from tracetui.views.rows import Line, Piece, Rows, column, fill, fit, width_of
 
 COPIES: Final = ("copy", "part")
 """Exclusions of runs that are counted elsewhere; the other excluded runs inherit steps."""
@@ -218,7 +218,7 @@ _SAMPLE: Final = 2_000
 _EMPTY: Final = Piece(Clean(" "))
 
 
-class TaskRows:
+class TaskRows(Rows):
     """See `tracetui.views.rows.Rows`. Row keys are those of the tasks.
 
     A column is a slot of a block, counted over all blocks. `cursor` returns row and column of the cell cursor.
@@ -275,9 +275,6 @@ class TaskRows:
 
     def index(self, key: Hashable) -> int | None:
         return self._index.get(key)
-
-    def selectable(self, index: int) -> bool:
-        return True
 
     def mark(self, index: int) -> str | None:
         counts = self.tasks[index].counts

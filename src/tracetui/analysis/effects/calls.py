@@ -218,18 +218,14 @@ def _directory_in(levels: Sequence[Mapping[str, Any]]) -> str | None:
     for fields in levels:
         for name in _DIRECTORIES:
             value = fields.get(name)
-            if (isinstance(value, str) and value.startswith(("/", "~"))) or _is_drive(value):
-                return str(value)
+            if isinstance(value, str) and (value.startswith(("/", "~")) or value[1:3] in (":\\", ":/")):
+                return value
     return None
 
 
 def _levels(attributes: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """The fields of a record, and those one level below."""
     return [attributes, *[value for value in attributes.values() if type(value) is dict]]
-
-
-def _is_drive(value: Any) -> bool:
-    return isinstance(value, str) and value[1:3] in (":\\", ":/")
 
 
 def _modes_in(levels: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -58,10 +58,8 @@ class Command(NamedTuple):
     heredocs: list[Heredoc]
     scope: tuple[int, ...]
     """The subshells and substitutions that it is in."""
-    pipeline: int
-    """Commands of one pipeline have the same number."""
     is_piped: bool
-    """Its input is the output of the command before it in the pipeline."""
+    """Its input is the output of the command before it."""
     start: int
     stop: int
 
@@ -106,7 +104,7 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.text, self.at, self.end = text, 0, len(text)
         self.commands: list[Command] = []
-        self._scopes = self._pipelines = self._depth = self._groups = 0
+        self._scopes = self._depth = self._groups = 0
         self._has_arithmetic_end = True
         """The rest of the text may have a ``))``."""
 
@@ -120,7 +118,6 @@ class _Parser:
             raise NotParsed
         pending: list[tuple[str, bool, bool, list[Heredoc]]] = []
         command = _Open(self.at, is_piped=False)
-        pipeline = self._next_pipeline()
         in_case = False
         while self.at < self.end:
             character = self.text[self.at]
@@ -137,9 +134,8 @@ class _Parser:
                 self._skip_line()
             elif character in "\n;&|" and not self.text.startswith("&>", self.at):
                 is_pipe = character == "|" and not self.text.startswith("||", self.at)
-                self._close(command, scope, pipeline)
+                self._close(command, scope)
                 command = _Open(self.at, is_piped=is_pipe)
-                pipeline = pipeline if is_pipe else self._next_pipeline()
                 self._skip_separator(character)
                 if character == "\n" and pending:
                     self._read_heredocs(pending, scope)
@@ -151,7 +147,7 @@ class _Parser:
                 if command.words and self._at_blank_then(")"):  # f() { …; }
                     command = _Open(self.at, is_piped=False)
                     continue
-                self._close(command, scope, pipeline)
+                self._close(command, scope)
                 self.parse_list(")", self._inner(scope))
                 command = _Open(self.at, is_piped=False)
             elif character == ")":  # the pattern of a case, or one too many
@@ -168,7 +164,7 @@ class _Parser:
                         in_case = True
                         self._skip_subject()
                     elif word.text in ("for", "select"):
-                        self._loop(scope, pipeline)
+                        self._loop(scope)
                     elif word.text == "[[":
                         self._skip_test(scope)
                     elif word.text == "function":
@@ -183,19 +179,15 @@ class _Parser:
                         self._array(scope)
                 else:
                     command.words.append(word)
-        self._close(command, scope, pipeline)
+        self._close(command, scope)
         self.at += 1 if closing and self.at < self.end else 0
         self._depth -= 1
-
-    def _next_pipeline(self) -> int:
-        self._pipelines += 1
-        return self._pipelines
 
     def _inner(self, scope: tuple[int, ...]) -> tuple[int, ...]:
         self._scopes += 1
         return (*scope, self._scopes)
 
-    def _close(self, command: _Open, scope: tuple[int, ...], pipeline: int) -> None:
+    def _close(self, command: _Open, scope: tuple[int, ...]) -> None:
         if command.is_empty:
             return
         if len(self.commands) >= MAX_COMMANDS:
@@ -210,7 +202,6 @@ class _Parser:
                 command.redirections,
                 command.heredocs,
                 scope,
-                pipeline,
                 command.is_piped,
                 command.start,
                 stop,
@@ -264,7 +255,7 @@ class _Parser:
         end = _SUBJECT.search(self.text, self.at, min(self.end, self.at + 200))
         self.at = end.end() if end else self.at
 
-    def _loop(self, scope: tuple[int, ...], pipeline: int) -> None:
+    def _loop(self, scope: tuple[int, ...]) -> None:
         """Read ``NAME in WORD …`` of a loop; substitutions in the list are commands."""
         words: list[Word] = []
         start = self.at
@@ -281,7 +272,7 @@ class _Parser:
                 words.append(word)
         if words:
             name = words[0]._replace(text=f"{words[0].text}=$", literal=False)  # unknown from here on
-            self.commands.append(Command([], [name], [], [], scope, pipeline, False, start, self.at))
+            self.commands.append(Command([], [name], [], [], scope, False, start, self.at))
 
     def _array(self, scope: tuple[int, ...]) -> None:
         while self.at < self.end and self.text[self.at] != ")":

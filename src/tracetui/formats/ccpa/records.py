@@ -31,16 +31,7 @@ from tracetui.formats.agent_log import (
 from tracetui.formats.bodies import argument, pack_block, preview_of
 from tracetui.formats.jsonl import Line
 from tracetui.formats.schema import NULL, Finite, Integer, Loose, Schema, plain, tag_of
-from tracetui.model import (
-    PREVIEW,
-    Error,
-    Operation,
-    Span,
-    Status,
-    StatusSource,
-    Usage,
-    excerpt,
-)
+from tracetui.model import PREVIEW, Error, Operation, Span, Status, StatusSource, Usage, excerpt
 from tracetui.model.span import plain_word, status_of
 
 if TYPE_CHECKING:

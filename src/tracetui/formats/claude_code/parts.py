@@ -244,7 +244,7 @@ class RunReader:
         if not self._advance(file, seconds):
             self._begin()
             self._advance(file, seconds)
-        return self._chunk(file)
+        return self._chunk()
 
     def _advance(self, file: File, seconds: float) -> bool:
         """Read new records; False if a sub-agent's file was rewritten or deleted."""
@@ -316,10 +316,10 @@ class RunReader:
 
     # ---- chunks
 
-    def _chunk(self, file: File) -> Chunk:
+    def _chunk(self) -> Chunk:
         if not self._moved:
             return Chunk(done=self._done)
-        header, session = self._header(file), self._main.session
+        header, session = self._header(), self._main.session
         own = session.collect()
         new, linked = self._linked()
         first, second = (new, own) if self._is_fresh else (own, new)
@@ -337,7 +337,7 @@ class RunReader:
         """Those of all files that were read, the main one first."""
         return [self._main.session, *(agent.session for agent in self._files.values() if agent.session is not None)]
 
-    def _header(self, file: File) -> Header:
+    def _header(self) -> Header:
         readers = [self._main, *(agent.reader for agent in self._files.values() if agent.session is not None)]
         header = self._main.session.header()
         last = max((session.last for session in self._sessions() if session.last is not None), default=None)

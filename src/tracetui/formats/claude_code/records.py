@@ -39,14 +39,7 @@ from tracetui.formats.branches import ABANDONED
 from tracetui.formats.jsonl import Line
 from tracetui.formats.scalars import between, text
 from tracetui.formats.schema import NULL, Field, Finite, Loose, Natural, Schema
-from tracetui.model import (
-    PREVIEW,
-    Error,
-    FirstError,
-    Span,
-    Usage,
-    excerpt,
-)
+from tracetui.model import PREVIEW, Error, FirstError, Span, Usage, excerpt
 from tracetui.model.span import plain_word
 
 if TYPE_CHECKING:

@@ -45,18 +45,7 @@ from tracetui.formats.decode import record_on
 from tracetui.formats.jsonl import Line
 from tracetui.formats.scalars import UUID, between, folder_of, moment, version
 from tracetui.formats.schema import unknown_fields
-from tracetui.model import (
-    COPIED,
-    COUNTED_COPY,
-    PREVIEW,
-    Error,
-    FirstError,
-    Header,
-    RunBody,
-    Span,
-    Usage,
-    excerpt,
-)
+from tracetui.model import COPIED, COUNTED_COPY, PREVIEW, Error, FirstError, Header, RunBody, Span, Usage, excerpt
 from tracetui.model.span import status_of
 from tracetui.sources.base import File
 
@@ -351,7 +340,7 @@ class Session(Agent):
             self.version = record.version
         if (self._unknown or self.first is None or self.uuid is None) and not self.skipped:
             self._begin(record, when)
-        agent = self if self._is_own(record) else self._agent_of(record, line)
+        agent = self if self._is_own(record) else self._agent_of(record)
         agent.copied = COUNTED_COPY if self.is_fork and self._is_copied(record, when) else ""
         if self._left_out and agent is self and self._was_left_out(record.uuid):
             record.note(self, when, line)  # a duplicate, as in `follow`
@@ -393,7 +382,7 @@ class Session(Agent):
             return True
         return self.agent is not None and (not record.agent_id or record.agent_id == self.agent)
 
-    def _agent_of(self, record: Envelope, line: Line) -> Agent:
+    def _agent_of(self, record: Envelope) -> Agent:
         """The conversation of the sub-agent that a record belongs to."""
         agent, uuid = record.agent_id or record.caller or None, record.uuid or None
         key = agent or self._owners.get(record.parent_uuid or "") or uuid or "sidechain"

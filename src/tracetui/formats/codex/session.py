@@ -35,16 +35,7 @@ from tracetui.formats.agent_log import (
 from tracetui.formats.bodies import pack_range
 from tracetui.formats.codex.body import about
 from tracetui.formats.codex.payloads import Counts
-from tracetui.formats.codex.records import (
-    Answer,
-    Event,
-    Message,
-    Meta,
-    Outcome,
-    ToolCall,
-    ToolOutput,
-    is_documented,
-)
+from tracetui.formats.codex.records import Answer, Event, Message, Meta, Outcome, ToolCall, ToolOutput, is_documented
 from tracetui.formats.codex.stream import thread_key
 from tracetui.formats.jsonl import Line
 from tracetui.formats.scalars import between, folder_of, moment, version

@@ -16,18 +16,7 @@ from tracetui.formats.bodies import argument, preview_of
 from tracetui.formats.decode import decode_value
 from tracetui.formats.scalars import mapping, without, word
 from tracetui.formats.schema import NULL, Finite, Integer, Loose, plain, tag_of
-from tracetui.model import (
-    PREVIEW,
-    Blob,
-    Error,
-    Operation,
-    Part,
-    Reasoning,
-    Text,
-    ToolCall,
-    Usage,
-    excerpt,
-)
+from tracetui.model import PREVIEW, Blob, Error, Operation, Part, Reasoning, Text, ToolCall, Usage, excerpt
 
 if TYPE_CHECKING:
     from tracetui.formats.copilot.session import Session

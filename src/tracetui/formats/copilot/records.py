@@ -49,15 +49,7 @@ from tracetui.formats.copilot.events import (
 )
 from tracetui.formats.scalars import without, word
 from tracetui.formats.schema import NULL, Finite, Loose, Schema, plain
-from tracetui.model import (
-    PREVIEW,
-    Error,
-    Operation,
-    Status,
-    StatusSource,
-    Usage,
-    excerpt,
-)
+from tracetui.model import PREVIEW, Error, Operation, Status, StatusSource, Usage, excerpt
 
 if TYPE_CHECKING:
     from tracetui.formats.copilot.session import Row, Session

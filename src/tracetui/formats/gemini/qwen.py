@@ -22,17 +22,7 @@ from tracetui.formats.gemini.records import Record, RecordRef, Tokens, parts_of
 from tracetui.formats.jsonl import Line, LogFormat
 from tracetui.formats.scalars import folder_of, mapping, moment, sequence, text
 from tracetui.formats.schema import NULL, Loose, Natural, Schema, plain, raw_of
-from tracetui.model import (
-    PREVIEW,
-    Body,
-    Error,
-    FirstError,
-    Header,
-    RunRef,
-    RunSummary,
-    Span,
-    excerpt,
-)
+from tracetui.model import PREVIEW, Body, Error, FirstError, Header, RunRef, RunSummary, Span, excerpt
 from tracetui.sources.base import File
 
 AGENT: Final = "qwen-code"
@@ -99,8 +89,6 @@ class QwenSession(Session):
         super().__init__(file)
         self.head = Item()
         """The first record."""
-        self._last: str | None = None
-        """The latest record that others may follow."""
         self._message_at: dict[str, str] = {}
         """The latest message at each record."""
         self._merged: dict[str, Record] = {}

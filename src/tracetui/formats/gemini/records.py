@@ -15,11 +15,7 @@ from msgspec import Raw, Struct, field
 from tracetui.formats.agent_log import CANCELLED, DERIVED, ERROR, EXIT, EXPLICIT, OK, RUNNING, UNKNOWN, Outcome
 from tracetui.formats.scalars import mapping, sequence, text
 from tracetui.formats.schema import NULL, Field, Loose, Natural, Schema, plain
-from tracetui.model import (
-    Error,
-    Usage,
-    excerpt,
-)
+from tracetui.model import Error, Usage, excerpt
 from tracetui.model.span import status_of
 
 _UNDER_WAY: Final = frozenset({"validating", "scheduled", "executing", "awaiting_approval"})

@@ -30,17 +30,7 @@ from tracetui.formats.hypergraph.rows import (
 )
 from tracetui.formats.scalars import integer, mapping, moment, number, text, zoned
 from tracetui.formats.sqlite import many
-from tracetui.model import (
-    INHERITED,
-    PREVIEW,
-    Error,
-    FirstError,
-    Header,
-    Operation,
-    Span,
-    Status,
-    StatusSource,
-)
+from tracetui.model import INHERITED, PREVIEW, Error, FirstError, Header, Operation, Span, Status, StatusSource
 from tracetui.model.span import STATUS_BY_WORD
 
 DEEPEST_CAUSE: Final = 50

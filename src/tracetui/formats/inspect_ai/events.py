@@ -31,17 +31,7 @@ from tracetui.formats.schema import (
     tag_of,
     tagged,
 )
-from tracetui.model import (
-    PREVIEW,
-    Error,
-    Operation,
-    Problem,
-    Span,
-    Status,
-    StatusSource,
-    Usage,
-    excerpt,
-)
+from tracetui.model import PREVIEW, Error, Operation, Problem, Span, Status, StatusSource, Usage, excerpt
 
 # ---- records
 

@@ -15,15 +15,7 @@ from zlib import crc32
 import msgspec
 
 from tracetui.formats.decode import decode_value, strict
-from tracetui.formats.otlp.records import (
-    INPUTS,
-    NO_TRACE,
-    OUTPUTS,
-    SpanFields,
-    SpanRecord,
-    Surroundings,
-    identifier,
-)
+from tracetui.formats.otlp.records import INPUTS, NO_TRACE, OUTPUTS, SpanFields, SpanRecord, Surroundings, identifier
 from tracetui.formats.otlp.vocabulary import NUMBERS
 
 _BEGIN: Final = b'{"TraceId":"'

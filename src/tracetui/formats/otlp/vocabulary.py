@@ -24,13 +24,7 @@ from tracetui.formats.otlp.records import (
     parse_int,
 )
 from tracetui.formats.scalars import LENGTH, boolean, number, tags_in, word
-from tracetui.model import (
-    PREVIEW,
-    REASON_LIMIT,
-    Operation,
-    Score,
-    Usage,
-)
+from tracetui.model import PREVIEW, REASON_LIMIT, Operation, Score, Usage
 from tracetui.model.run import EVIDENCE_LIMIT, Evidence, Who
 
 _GEN_AI: Final = {

@@ -512,14 +512,6 @@ def _rest(values: list[dict[str, Any]], sent: str | None) -> dict[str, Any]:
 # ---- the input hash
 
 
-def input_hash(value: Any) -> str:
-    """The first 16 hex digits of the hash of `value`; empty if it is nested too deeply."""
-    try:
-        return _digits(_canonical(value))
-    except RecursionError:
-        return ""
-
-
 def check(record: dict[str, Any]) -> Check | None:
     """Compare the stored hash of a call with both recipes; None without a stored hash."""
     stored, name = record.get("input_hash"), next((name for name in _INPUTS if name in record), None)

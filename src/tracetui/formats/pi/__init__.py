@@ -17,14 +17,7 @@ from typing import Any, Final, TypeGuard
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from tracetui.formats.agent_log import (
-    CHAT,
-    EXECUTE_TOOL,
-    EXPLICIT,
-    MESSAGE,
-    META,
-    SyntheticRef,
-)
+from tracetui.formats.agent_log import CHAT, EXECUTE_TOOL, EXPLICIT, MESSAGE, META, SyntheticRef
 from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.bodies import (
     ByteRange,

@@ -37,14 +37,7 @@ from tracetui.formats.bodies import pack_block, preview_of
 from tracetui.formats.jsonl import Line
 from tracetui.formats.scalars import between, word
 from tracetui.formats.schema import NULL, Field, Finite, Loose, Natural, Schema, tag_of, tagged
-from tracetui.model import (
-    COUNTED_COPY,
-    PREVIEW,
-    Error,
-    Span,
-    Usage,
-    excerpt,
-)
+from tracetui.model import COUNTED_COPY, PREVIEW, Error, Span, Usage, excerpt
 from tracetui.model.span import status_of
 
 if TYPE_CHECKING:

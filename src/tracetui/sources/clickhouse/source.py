@@ -683,7 +683,6 @@ class RowCache:
         self._limit = limit
         self._lock = Lock()
         self._rows: OrderedDict[str, Rows] = OrderedDict()
-        self._size = 0
         self._generation = 0
 
     def of(self, trace: str) -> Rows:

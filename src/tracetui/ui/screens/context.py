@@ -29,15 +29,7 @@ from tracetui.ui.widgets.frame import footer, with_hints
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.views.context import NO_CALLS
-from tracetui.views.context_page import (
-    Band,
-    bands_of,
-    call_title,
-    legend_of_marks,
-    panel_title,
-    sentence,
-    split_lines,
-)
+from tracetui.views.context_page import Band, bands_of, call_title, legend_of_marks, panel_title, sentence, split_lines
 from tracetui.views.diff.steps import name_of
 from tracetui.views.rows import Line, Piece
 

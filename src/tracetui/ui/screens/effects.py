@@ -23,8 +23,7 @@ from tracetui.text import Clean, grouped, quantity
 from tracetui.ui.commands import AUDIT, BLAME, FILES, Command
 from tracetui.ui.layout import NARROW
 from tracetui.ui.panes.run_list import QUERY_LABEL
-from tracetui.ui.screens.lists import PreviewScreen
-from tracetui.ui.state import rearrange, toggle_sort
+from tracetui.ui.screens.lists import ArrangedScreen, PreviewScreen
 from tracetui.ui.widgets.frame import with_hints
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import LineBar
@@ -142,8 +141,6 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
         self._names = short_names(())
         self._moved = False
         """Whether the user moved the cursor; until then it stays on the first row."""
-        self._previewed: tuple[Place, bool] | None = None
-        """The step whose detail is requested, and whether it is shown."""
         self._job: Job | None = None
         self._progress: JobProgress | None = None
         """The progress of the job, until it has some that of the job before."""
@@ -313,11 +310,6 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
         """What the screen keeps when it is recreated."""
         return SavedEffects(self.effects.toggled, self.effects.cursor)
 
-    def on_closed(self) -> None:
-        self.app.surveys.stop()
-        if self._previewed is not None:
-            self.app.read_main_run()
-
     # ---- the frame
 
     def path(self) -> tuple[Line, Line]:
@@ -356,7 +348,7 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
     hints: Sequence[tuple[str, str]] = (("↵", "open the step"),)
 
 
-class RecordedScreen(EffectsScreen[EffectsResult]):
+class RecordedScreen(EffectsScreen[EffectsResult], ArrangedScreen):
     """A screen of the effects of runs. A query shows the rows of runs that match it, and those that have its words."""
 
     usual_order = ""
@@ -424,27 +416,11 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
         sort = self.usual_order if sort == self.choices.sorts[0] else f"by {sort}"
         return arrangement_title(self.arrangement, self.arrangement.query, ungrouped="none", sort=sort)
 
-    def _arrange(self, arrangement: Arrangement) -> None:
-        self.arrangement = arrangement
-        self.show_rows()
-
-    def action_arrange(self, change: str) -> None:
-        """Arrange the rows; see `state.rearrange`."""
-        self._arrange(rearrange(self.arrangement, change, self.choices))
-
-    def action_sort(self) -> None:
-        """Sort by the next column."""
-        self.action_arrange("sort")
-
-    @on(LineView.SortRequested)
-    def _sort_requested(self, message: LineView.SortRequested) -> None:
-        self._arrange(toggle_sort(self.arrangement, message.sort))
-
     def action_filter(self) -> None:
         """Ask which rows to show."""
 
         def apply(query: str) -> None:
-            self._arrange(replace(self.arrangement, query=query))
+            self.show_arrangement(replace(self.arrangement, query=query))
 
         filtered = self.app.run_filter()._replace(apply=apply, count_matches=self.count)
         self.ask(QueryQuestion(QUERY_LABEL, self.arrangement.query, filtered, self.hint))
@@ -461,7 +437,7 @@ class RecordedScreen(EffectsScreen[EffectsResult]):
 
     def step_back(self) -> None:
         if self.arrangement.query:
-            self._arrange(replace(self.arrangement, query=""))
+            self.show_arrangement(replace(self.arrangement, query=""))
         else:
             super().step_back()
 

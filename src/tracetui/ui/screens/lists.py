@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 from textual import events, on
 from textual.app import ComposeResult
 
+from tracetui.analysis.arrangement import Arrangement, Choices
 from tracetui.analysis.contrast import Contrast
 from tracetui.analysis.statistics import By, Row
 from tracetui.live.jobs import Counted, Job, JobProgress
@@ -22,21 +23,13 @@ from tracetui.ui.layout import FRAME
 from tracetui.ui.panes.detail import Detail
 from tracetui.ui.screens.base import BaseListScreen
 from tracetui.ui.services.findings import Search
-from tracetui.ui.state import SearchTarget
+from tracetui.ui.state import SearchTarget, rearrange, toggle_sort
 from tracetui.ui.widgets.frame import with_hints
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box
 from tracetui.views.diff.steps import ReplayRows, name_of
 from tracetui.views.labels import no_hits
-from tracetui.views.list.tables import (
-    STATISTIC_SORTS,
-    Choice,
-    FacetRows,
-    Hit,
-    HitRows,
-    StatisticRows,
-    picked_query,
-)
+from tracetui.views.list.tables import STATISTIC_SORTS, Choice, FacetRows, Hit, HitRows, StatisticRows, picked_query
 from tracetui.views.rows import Line, ListRows, Piece
 from tracetui.views.triage import contrast_rows, example_of
 
@@ -62,8 +55,36 @@ class RunsListScreen(BaseListScreen):
     app: HostApp
 
 
+class ArrangedScreen(RunsListScreen):
+    """List screen with an arrangement of its own."""
+
+    arrangement: Arrangement
+    choices: Choices
+    """Sort orders and groups to choose from."""
+
+    def show_arrangement(self, arrangement: Arrangement) -> None:
+        """Show the rows in this arrangement."""
+        self.arrangement = arrangement
+        self.show_rows()
+
+    def action_arrange(self, change: str) -> None:
+        """Arrange the rows; see `state.rearrange`."""
+        self.show_arrangement(rearrange(self.arrangement, change, self.choices))
+
+    def action_sort(self) -> None:
+        """Sort by the next column."""
+        self.action_arrange("sort")
+
+    @on(LineView.SortRequested)
+    def _sort_requested(self, message: LineView.SortRequested) -> None:
+        self.show_arrangement(toggle_sort(self.arrangement, message.sort))
+
+
 class PreviewScreen(RunsListScreen):
     """List screen with the detail of the row under the cursor below the list."""
+
+    _previewed: tuple[object, bool] | None = None
+    """What the detail is requested of, and whether it is shown."""
 
     def __init__(self, pane: str, title: str, commands: Sequence[Command], view: LineView | None = None) -> None:
         super().__init__(pane, title, commands, view)
@@ -98,6 +119,11 @@ class PreviewScreen(RunsListScreen):
         rows = min(wanted, max(height // 2, height - self._tallest))
         self.list.styles.height = rows if self._preview.display else "1fr"
 
+    def on_closed(self) -> None:
+        self.app.surveys.stop()
+        if self._previewed is not None:
+            self.app.read_main_run()
+
 
 class HitsScreen(PreviewScreen):
     """Hits of a `Search`, and the value with the hit under the cursor."""
@@ -106,8 +132,6 @@ class HitsScreen(PreviewScreen):
         super().__init__(HITS, "Hits", commands)
         self._search = search
         self.list.position = search.cursor or 0
-        self._previewed: tuple[Hit, bool] | None = None
-        """The hit whose value is requested, and whether it is shown."""
 
     def receive(self, mail: Mail) -> None:
         if mail.progress is not None and mail.progress.job is self._search.job:
@@ -191,11 +215,6 @@ class HitsScreen(PreviewScreen):
         if self.leave():
             self.app.surveys.search = None
             self.app.search_runs(self._search.text)
-
-    def on_closed(self) -> None:
-        self.app.surveys.stop()
-        if self._previewed is not None:
-            self.app.read_main_run()
 
     def path(self) -> tuple[Line, Line]:
         return (Piece(Clean("search  "), "text bold"), Piece(one_line(self._search.text, 80), "hit")), ()

@@ -332,9 +332,6 @@ class RunTreeScreen(PreviewScreen):
         state = replace(self.state, cursor=self.branches.cursor, opened=self.branches.opened)
         return RunTreeScreen(self._trials, self.commands, state, title=self._title, result=self._result)
 
-    def on_closed(self) -> None:
-        self.app.surveys.stop()
-
     # ---- the frame
 
     def path(self) -> tuple[Line, Line]:

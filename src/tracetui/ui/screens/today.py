@@ -21,8 +21,7 @@ from tracetui.text import Clean, grouped, quantity
 from tracetui.ui.commands import LIVE, TODAY, Command
 from tracetui.ui.layout import FRAME, NARROW
 from tracetui.ui.panes.run_list import QUERY_LABEL
-from tracetui.ui.screens.lists import RunsListScreen
-from tracetui.ui.state import rearrange, toggle_sort
+from tracetui.ui.screens.lists import ArrangedScreen, RunsListScreen
 from tracetui.ui.widgets.frame import progress_text, short_path, with_hints
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
@@ -88,6 +87,9 @@ class _Page(RunsListScreen):
         """Copy the command that resumes the session; it isn't run."""
         self.copy_resume(self.app.store.summary(self.ref))
 
+    def on_closed(self) -> None:
+        self.app.surveys.stop()
+
     def path(self) -> tuple[Line, Line]:
         roots = self.app.roots
         more = f" +{len(roots) - 1}" if len(roots) > 1 else ""
@@ -104,7 +106,7 @@ class _Page(RunsListScreen):
         return [*chain.from_iterable(pairs)]
 
 
-class TodayScreen(_Page):
+class TodayScreen(_Page, ArrangedScreen):
     """Enter reads a run, or filters the list by a project; ``yr`` copies the command that resumes a session."""
 
     def __init__(
@@ -114,7 +116,7 @@ class TodayScreen(_Page):
         super().__init__(TODAY, commands, TodayView(id=TODAY))
         self.hint = LineBar("bg", id="hint")
         self.hint.display = False
-        self._arrangement, self._cursor = arrangement, cursor
+        self.arrangement, self.choices, self._cursor = arrangement, CHOICES, cursor
         self._drawn: tuple[object, ...] | None = None
         """Revision of the store, second, size and arrangement of the page that are shown."""
         self._moved = cursor is not None
@@ -148,11 +150,11 @@ class TodayScreen(_Page):
         """Show the runs as they are now, at most once a second."""
         app = self.app
         room, width = app.size.height - FRAME - 2, app.size.width - 2
-        inputs = app.store.revision, int(app.clock()), room, width, self._arrangement, app.stage, app.contexts.revision
+        inputs = app.store.revision, int(app.clock()), room, width, self.arrangement, app.stage, app.contexts.revision
         if inputs == self._drawn or not self.is_active:
             return
         self._drawn, now, runs = inputs, app.clock(), list(app.store.runs.values())
-        state_of, glyphs, arrangement = app.liveness.state_in_list, app.look.glyphs, self._arrangement
+        state_of, glyphs, arrangement = app.liveness.state_in_list, app.look.glyphs, self.arrangement
         all_sections = sections(runs, now=now, state_of=state_of)
         self._total = sum(map(len, all_sections))
         context = app.query_context() if arrangement.query else None
@@ -203,7 +205,7 @@ class TodayScreen(_Page):
 
     def _arrange_runs(self, runs: list[RunSummary], now: float, context: QueryContext | None) -> list[RunSummary]:
         """The runs of a section that the filter finds, in the order that was chosen; the usual one is there already."""
-        arrangement = replace(self._arrangement, group="none")
+        arrangement = replace(self.arrangement, group="none")
         if arrangement == replace(USUAL, group="none"):
             return runs
         items = arrange(runs, [], arrangement, now=now, state=self.app.liveness.run_state, context=context)
@@ -228,37 +230,18 @@ class TodayScreen(_Page):
             self._messages |= {ref: (runs[ref], self._message_of(ref)) for ref in wanted}
             self.app.surveys.ask(messages_job(wanted))
 
-    def on_closed(self) -> None:
-        self.app.surveys.stop()
-
     # ---- arrangement
-
-    def _arrange(self, arrangement: Arrangement) -> None:
-        self._arrangement = arrangement
-        self.show_rows()
-
-    def action_arrange(self, change: str) -> None:
-        """Arrange the runs; see `state.rearrange`."""
-        self._arrange(rearrange(self._arrangement, change, CHOICES))
-
-    def action_sort(self) -> None:
-        """Sort by the next column."""
-        self.action_arrange("sort")
-
-    @on(LineView.SortRequested)
-    def _sort_requested(self, message: LineView.SortRequested) -> None:
-        self._arrange(toggle_sort(self._arrangement, message.sort))
 
     def action_filter(self) -> None:
         """Ask which runs to show."""
         runs = self.app.run_filter()
 
         def apply(query: str) -> None:
-            self._arrange(replace(self._arrangement, query=query))
+            self.show_arrangement(replace(self.arrangement, query=query))
 
         count_matches = lambda: (sum(map(len, self._by_state)), self._total, "runs")  # noqa: E731
         filtered = runs._replace(apply=apply, count_matches=count_matches)
-        self.ask(QueryQuestion(QUERY_LABEL, self._arrangement.query, filtered, self.hint))
+        self.ask(QueryQuestion(QUERY_LABEL, self.arrangement.query, filtered, self.hint))
 
     @on(LineView.Moved)
     def _row_moved(self) -> None:
@@ -272,8 +255,8 @@ class TodayScreen(_Page):
         return None if run is None else run.ref
 
     def step_back(self) -> None:
-        if self._arrangement.query:
-            self._arrange(replace(self._arrangement, query=""))
+        if self.arrangement.query:
+            self.show_arrangement(replace(self.arrangement, query=""))
         else:
             super().step_back()
 
@@ -301,7 +284,7 @@ class TodayScreen(_Page):
             self.list.move_to(next((i for i in range(len(rows)) if is_wanted(i)), self.list.position))
 
     def recreate(self) -> TodayScreen:
-        return TodayScreen(self.commands, self._arrangement, self.list.cursor)
+        return TodayScreen(self.commands, self.arrangement, self.list.cursor)
 
     def summary(self) -> Line:
         by_state = self._by_state
@@ -427,9 +410,6 @@ class LiveScreen(_Page):
 
     def recreate(self) -> LiveScreen:
         return LiveScreen(self.commands, self.ref)
-
-    def on_closed(self) -> None:
-        self.app.surveys.stop()
 
     def summary(self) -> Line:
         from tracetui.analysis import spending

@@ -211,11 +211,6 @@ class TriageScreen(RunsScreen):
         subject = self.app.store.runs.get(what) if isinstance(what, RunRef) else what
         return self.app.verdicts.judgement(subject) if subject is not None else Judgement()
 
-    @staticmethod
-    def run_count(group: Group) -> str:
-        """How many runs a cause has, in words."""
-        return quantity(len(group.runs), "run")
-
     def show_cause(self) -> None:
         """Show the facts of the cause or run under the cursor."""
         group, ref = self.queue.group, self.queue.run
@@ -364,7 +359,7 @@ class TriageScreen(RunsScreen):
 
     def scope(self, *, contrast: bool) -> Scope | None:
         group = self.queue.group
-        return Scope(group.runs, f"{group.id}, {self.run_count(group)}") if group is not None else None
+        return Scope(group.runs, f"{group.id}, {quantity(len(group.runs), 'run')}") if group is not None else None
 
     def causes_changed(self) -> None:
         if self.app.screen is self:

@@ -39,15 +39,7 @@ from tracetui.model.tally import CONTAINERS
 from tracetui.store.address import span_label, span_title
 from tracetui.text import Clean, cells, count, duration, grouped, pad, quantity
 from tracetui.views.bars import amount
-from tracetui.views.detail.run import (
-    add_doom,
-    add_limits,
-    add_price,
-    add_status,
-    add_usage,
-    goal_rows,
-    run_rows,
-)
+from tracetui.views.detail.run import add_doom, add_limits, add_price, add_status, add_usage, goal_rows, run_rows
 from tracetui.views.detail.transcript import edit_lines, edit_source, last_reply, transcript, wrap_pieces
 from tracetui.views.document import ValueKey, document
 from tracetui.views.glyphs import UNICODE, Glyphs, kind

@@ -10,14 +10,14 @@ from tracetui.diff.comparison import Diff
 from tracetui.diff.step import Kind
 from tracetui.text import Clean, cells
 from tracetui.views.glyphs import UNICODE, Glyphs
-from tracetui.views.rows import Line, Piece, fill, fit, width_of
+from tracetui.views.rows import Line, Piece, Rows, fill, fit, width_of
 
 STYLES: Final = {Kind.ONLY_A: "diff.rem", Kind.ONLY_B: "diff.add"}
 _LABEL: Final = 40
 """Maximum cells of the changes before their details."""
 
 
-class PhraseRows:
+class PhraseRows(Rows):
     """Rows of the changes; see `tracetui.views.rows.Rows`."""
 
     def __init__(self, diff: Diff, description: DiffDescription, *, glyphs: Glyphs = UNICODE) -> None:
@@ -41,9 +41,6 @@ class PhraseRows:
 
     def selectable(self, index: int) -> bool:
         return index < len(self.phrases)
-
-    def mark(self, index: int) -> str | None:
-        return None
 
     def plain(self, index: int) -> str:
         if index >= len(self.phrases):

@@ -70,7 +70,7 @@ class PairKey(NamedTuple):
     b: int | None
 
 
-class PairRows:
+class PairRows(Rows):
     """Rows of aligned steps; see `tracetui.views.rows.Rows`.
 
     The common prefix is a fold.
@@ -127,9 +127,6 @@ class PairRows:
             return exact
         near = (i for i, row in enumerate(rows) if key.b is not None and row.b == key.b)
         return next(near, None)
-
-    def selectable(self, index: int) -> bool:
-        return True
 
     def mark(self, index: int) -> str | None:
         if self._is_fold(index):
@@ -405,7 +402,7 @@ def run_rows(
     sheet = Sheet("runs", width, opened=opened, glyphs=glyphs)
     table = _Table(sheet, width, _WIDE_LABEL if diff.judgments and width >= 80 else _LABEL)
     a, b = diff.a.summary, diff.b.summary
-    table.row("", _named("A", a, diff, glyphs), _named("B", b, diff, glyphs))
+    table.row("", _named("A", a, diff), _named("B", b, diff))
     table.row("ends", _run_end(a, glyphs), _run_end(b, glyphs))
     _amounts(table, a, b, glyphs)
     for fact in diff.facts:
@@ -438,7 +435,7 @@ class _Table:
         self._sheet.line(head, *fill(a, self.half), Piece(Clean("  ")), *fill(b, self.half))
 
 
-def _named(letter: str, run: RunSummary, diff: Diff, glyphs: Glyphs) -> Line:
+def _named(letter: str, run: RunSummary, diff: Diff) -> Line:
     style = "diff.rem" if letter == "A" else "diff.add"
     relation = f"  {one_line(diff.relation, 20)} of A" if letter == "B" and diff.relation else ""
     return (
@@ -580,7 +577,7 @@ class PairResult(Protocol):
     def label(self) -> Clean: ...
 
 
-class ReplayRows:
+class ReplayRows(Rows):
     """See `tracetui.views.rows.Rows`. The key of a row is the replay's reference."""
 
     def __init__(
@@ -602,9 +599,6 @@ class ReplayRows:
 
     def index(self, key: Hashable) -> int | None:
         return self._index.get(key) if isinstance(key, RunRef) else None
-
-    def selectable(self, index: int) -> bool:
-        return True
 
     def mark(self, index: int) -> str | None:
         result = self._verdicts.get(self._runs[index].ref)

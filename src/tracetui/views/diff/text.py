@@ -19,7 +19,7 @@ from tracetui.diff.align import Line as ChangedLine
 from tracetui.masking import clean, one_line
 from tracetui.text import Clean, cells, count, grouped, pad
 from tracetui.views.glyphs import UNICODE, Glyphs
-from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
+from tracetui.views.rows import Fold, Line, Piece, Rows, fill, fit, width_of
 
 _LONG: Final = 1 << 14
 """Maximum characters of a line to wrap at blanks; longer lines wrap at the width."""
@@ -249,7 +249,7 @@ class _Hidden(NamedTuple):
 _Segment = _Group | _Head | _Hidden | Lines
 
 
-class ComparedRows:
+class ComparedRows(Rows):
     """Rows of a `Look`; see `tracetui.views.rows.Rows`."""
 
     def __init__(
@@ -364,9 +364,6 @@ class ComparedRows:
             elif key == self.key(start):
                 return start
         return None
-
-    def selectable(self, index: int) -> bool:
-        return True
 
     def mark(self, index: int) -> str | None:
         segment, i = self._locate(index)

@@ -16,7 +16,7 @@ from tracetui.text import Clean, cells, cost, count, duration, grouped, tokens, 
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.labels import StandingOf, prompt_text, run_label, short_id, start_label
-from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
+from tracetui.views.rows import Line, Piece, Rows, column, fill, fit, width_of
 from tracetui.views.timeline.work import step_pieces
 
 
@@ -146,7 +146,7 @@ StartOf = Callable[[RunSummary], Clean]
 """Labels the start of a run: date and age."""
 
 
-class HitRows:
+class HitRows(Rows):
     """See `tracetui.views.rows.Rows`. Append-only: the key of a row is its index."""
 
     def __init__(
@@ -198,9 +198,6 @@ class HitRows:
 
     def selectable(self, index: int) -> bool:
         return not isinstance(self._items[index], RunRef)
-
-    def mark(self, index: int) -> str | None:
-        return None
 
     def plain(self, index: int) -> str:
         item = self._items[index]
