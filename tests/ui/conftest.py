@@ -148,6 +148,13 @@ def opened() -> Opener:
     return _opened
 
 
+def skip_painting(screen: Screen[object]) -> None:
+    """Takes the place of painting, where it would take most of the time of a test."""
+    screen._dirty_widgets.clear()
+    if isinstance(screen.app, TraceApp):
+        screen.app.frame_painted()
+
+
 async def until(pilot: Pilot[int], condition: Callable[[], bool], *, what: str = "the condition") -> None:
     """Wait for a condition, then until everything is painted."""
     end = time.monotonic() + PATIENCE

@@ -20,7 +20,7 @@ from textual.message_pump import MessagePump
 from textual.screen import Screen
 
 from tests.shared import PATIENCE, SEARCHES
-from tests.ui.conftest import CALM, Opener, rests, until
+from tests.ui.conftest import CALM, Opener, rests, skip_painting, until
 from tests.ui.test_keys import WAYS as LISTED
 from tests.ui.test_keys import pressed, with_replays
 from tracetui.model import RunRef
@@ -74,8 +74,7 @@ def stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     ends: list[str] = []
     monkeypatch.setattr(TraceApp, "exit", lambda self, *args, **more: ends.append("exit"))
     monkeypatch.setattr(TraceApp, "edit", lambda self, text: None)
-    # painting would take most of the time
-    monkeypatch.setattr(Screen, "_compositor_refresh", lambda self: self._dirty_widgets.clear())
+    monkeypatch.setattr(Screen, "_compositor_refresh", skip_painting)
     monkeypatch.chdir(tmp_path)  # what is exported goes here
     return ends
 

@@ -13,7 +13,7 @@ from textual.binding import Binding
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from tests.ui.conftest import Opener, press, settle, text_of, until
+from tests.ui.conftest import Opener, press, settle, skip_painting, text_of, until
 from tests.ui.test_hostile import assert_harmless
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import (
@@ -144,7 +144,7 @@ async def test_every_key_of_every_pane_is_taken_and_on_the_help_sheet(
 ) -> None:
     monkeypatch.setattr(TraceApp, "action_suspend_process", lambda self: None)
     monkeypatch.setattr(TraceApp, "edit", lambda self, text: None)
-    monkeypatch.setattr(Screen, "_compositor_refresh", lambda self: self._dirty_widgets.clear())  # draws nothing
+    monkeypatch.setattr(Screen, "_compositor_refresh", skip_painting)
     monkeypatch.chdir(tmp_path)  # what is exported goes here
     done: list[str] = []
     perform = BaseScreen.perform

@@ -455,7 +455,7 @@ async def test_the_next_ungraded_run_is_reached_whatever_is_folded(opened: Opene
     async with opened(tmp_path) as (app, pilot):
         screen = await triage(app, pilot)
         assert "1 of 2 runs failed  ⊖ 1 ungraded" in text_of(app)
-        assert "agent 1 · grader 1" in text_of(app)
+        assert "1 failure by the agent  ·  1 run not graded" in text_of(app)
         await press(pilot, "]", "g")
         assert isinstance(screen.queue.item, Member)
         assert screen.queue.item.run.path.endswith("lost/agent/trajectory.json")

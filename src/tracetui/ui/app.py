@@ -129,7 +129,7 @@ class TraceApp(HostApp):
         self._mail_due = self._frame_pending = self._wants_effects = self._wants_contexts = False
         self._sent_before: float | None = None
         """Bytes sent before the frame for arrived data that is not painted yet; None without one."""
-        self._opening, self._painted = True, False
+        self._opening, self._painted, self._opened = True, False, False
         self._read_ahead_for: RunRef | None = None
         """Run for which the likely partner was read ahead last."""
         if is_confined():
@@ -177,11 +177,20 @@ class TraceApp(HostApp):
             screen, CroppedUpdate.from_update(renderable) if isinstance(renderable, ChopsUpdate) else renderable
         )
         self.garbage.frame_painted()
-        if not self._painted and renderable is not None:
+        if renderable is not None:
+            self.frame_painted()
+
+    def frame_painted(self) -> None:
+        """After the first frame: begin what would have slowed it down."""
+        if not self._painted:
             self._painted = True
-            self.set_timer(OPENING_SECONDS, self.finish_opening)
             self.engine.first_painted()
-            self.call_later(self._causes_changed)
+            self.set_timer(OPENING_SECONDS, self._first_screen_opened)
+
+    def _first_screen_opened(self) -> None:
+        self._opened = True
+        self.finish_opening()
+        self._causes_changed()
 
     def _receive_first_mail(self) -> None:
         """Fill the first paint: rows, the run under the cursor and its detail.
@@ -391,13 +400,13 @@ class TraceApp(HostApp):
         facets = query.facets(query.RUN_KEYS, runs, self.query_context())
         self.push_screen(FacetsScreen(facets, len(runs), on_pick, self.commands))
 
-    def filter_runs(self, key: str, value: str) -> None:
+    def filter_runs(self, key: str, value: str | None) -> None:
         from tracetui.store import query
 
         self._back_to_main()
         if self.main.state.level:
             self.main.focus_pane(RUNS)
-        self.main.filter_runs(f"{key}:{query.quoted(mask(value))}")
+        self.main.filter_runs(f"{key}:{'none' if value is None else query.quoted(mask(value))}")
 
     def runs_changed(self) -> None:
         self.main.runs.rearrange()
@@ -408,7 +417,7 @@ class TraceApp(HostApp):
                 screen.verdicts_changed(decided=False)
 
     def _is_listing(self) -> bool:
-        return self.stage == "list" or not self._painted
+        return self.stage == "list" or not self._opened
 
     def _causes_changed(self) -> None:
         for screen in self.screen_stack:

@@ -291,8 +291,8 @@ class HostApp(BaseApp):
         """Show the values to filter by; calls `on_pick` with the query for the picked ones."""
         raise NotImplementedError
 
-    def filter_runs(self, key: str, value: str) -> None:
-        """Go to the list and filter it by this value."""
+    def filter_runs(self, key: str, value: str | None) -> None:
+        """Go to the list and filter it by this value; None: by having none."""
         raise NotImplementedError
 
     def visit(

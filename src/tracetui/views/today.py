@@ -122,6 +122,10 @@ def of_week(runs: Iterable[RunSummary], *, now: float) -> list[RunSummary]:
     return [run for run in runs if run.usage is not None and run_time(run) >= monday]
 
 
+NO_PROJECT: Final = "no project"
+"""The name of the runs without one."""
+
+
 def by_project(runs: Iterable[RunSummary], *, now: float) -> list[ProjectSpending]:
     """Spending today and since Monday, most this week first, the total last; empty without runs that have usage or
     count in others.
@@ -130,7 +134,7 @@ def by_project(runs: Iterable[RunSummary], *, now: float) -> list[ProjectSpendin
     week: dict[str, list[RunSummary]] = defaultdict(list)
     for run in runs:
         if (run.usage is not None or run.counts_in is not None) and run_time(run) >= monday:
-            week[run.source or "no project"].append(run)
+            week[run.source or NO_PROJECT].append(run)
     projects = [
         ProjectSpending(
             project,

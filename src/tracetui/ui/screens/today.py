@@ -31,6 +31,7 @@ from tracetui.views.list.columns import COLUMNS
 from tracetui.views.rows import Line, ListRows, Piece
 from tracetui.views.today import (
     CHOICES,
+    NO_PROJECT,
     STATE,
     LiveRows,
     LiveRun,
@@ -266,7 +267,7 @@ class TodayScreen(_Page, ArrangedScreen):
         if self.ref is not None:
             self.app.visit(self.ref, None)
         elif isinstance(rows, TodayRows) and (project := rows.project(self.list.position)):
-            self.app.filter_runs("source", project)
+            self.app.filter_runs("source", None if project == NO_PROJECT else project)
 
     def path(self) -> tuple[Line, Line]:
         (left, _), spent = super().path(), self._spent
