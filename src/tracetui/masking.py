@@ -95,7 +95,8 @@ def one_line(text: str, limit: int = 500) -> Clean:
 
 def prose(text: str, limit: int = 500) -> Clean:
     """A message on one line, without Markdown's marks of headings, emphasis and code; a colon ends a heading."""
-    return one_line(_CODE.sub(r"\1", _MARKUP.sub(r"\1", _HEADING.sub(_titled, text))), limit)
+    plain = _CODE.sub(r"\1", _MARKUP.sub(r"\1", _HEADING.sub(_titled, mask(text))))
+    return one_line(plain, limit)  # masked before and after: marks may end a secret, a heading may name it
 
 
 def _titled(heading: re.Match[str]) -> str:
@@ -107,7 +108,9 @@ _HEADING: Final = re.compile(
     r"^[ \t]*(?:#{1,6}[ \t]+(\S[^\n]{0,300}?)|\*\*([^*\n]{1,300})\*\*:?)[ \t]*\n\s*(?:[-*+][ \t]+)?(?=\S)", re.MULTILINE
 )
 """A heading, or a line in bold, with a list's first mark after it."""
-_MARKUP: Final = re.compile(r"(?<!\S)#{1,6}\s+(?=\S)|```\w*\s|\s```(?!\S)|\*\*(?=\S)([^*\n]{1,300})(?<=\S)\*\*")
+_MARKUP: Final = re.compile(
+    r"(?<!\S)#{1,6}\s+(?=\S)|```\w*\s|\s```(?!\S)|(?<!\*)\*\*(?=\S)([^*\n]{1,300})(?<=\S)\*\*(?!\*)"
+)
 _CODE: Final = re.compile(r"`([^`\n]{1,300})`")
 
 

@@ -274,3 +274,15 @@ def test_strings_of_headers_pass_the_gate_that_masks(path: Path) -> None:
 )
 def test_prose_has_no_marks_of_markdown(text: str, line: str) -> None:
     assert masking.prose(text) == line
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("password: `hunter2 horse battery`", f"password: {MASK}"),  # the mark says where it ends
+        ("PASSWORD=`hunter2 horse` is set", f"PASSWORD={MASK} is set"),
+        ("# password\n\nhunter2horse9", f"password: {MASK}"),  # the heading's colon shows what it is
+    ],
+)
+def test_prose_masks_secrets_between_marks(text: str, line: str) -> None:
+    assert masking.prose(text) == line
