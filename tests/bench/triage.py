@@ -82,7 +82,7 @@ def _queries(count: int, rounds: int) -> Iterator[Row]:
 
 
 def _first_word(runs: list[RunSummary], rounds: int, floor: Reference) -> Row:
-    """The first word after `f`; its columns are built while nobody types yet."""
+    """The first word after `f`; its columns are built before the user types."""
 
     def selected() -> float:
         columns: query.Columns[RunSummary] = query.Columns()

@@ -270,7 +270,7 @@ def by_who(groups: Iterable[Group]) -> Counter[Who]:
     return counts
 
 
-def whose_failures(groups: Sequence[Group]) -> tuple[str, str]:
+def failure_counts(groups: Sequence[Group]) -> tuple[str, str]:
     """Who made runs fail, and how many were not graded: ``14 failures by the agent, 6 by the environment``, and
     ``6 runs not graded``.
 

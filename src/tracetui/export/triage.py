@@ -23,7 +23,7 @@ from tracetui.analysis.triage import (
     groups,
     splits_of,
     variants_of,
-    whose_failures,
+    failure_counts,
 )
 from tracetui.export.json import encode, moment
 from tracetui.export.page import NO_PAGES, Block, Cell, Code, Facts, Heading, Link, Pages, Prose, Table, run_link
@@ -180,7 +180,7 @@ def triage_report(
     yield Prose(Clean(f"{counts['failed']} of {quantity(counts['runs'], 'run')} failed{ungraded} ({causes})."))
     if counts["ungraded"]:
         total = counts["graded"] + counts["ungraded"]
-        failures, _ = whose_failures(triage.groups)
+        failures, _ = failure_counts(triage.groups)
         passes = f"{counts['passed']} of {counts['graded']} graded passed, of {total}."
         yield Prose(Clean(f"{failures}. {passes}" if failures else passes))
     for is_ungraded, entries in triage.sections:

@@ -188,7 +188,7 @@ NO_TEXT: Final = Clean("no text recorded")
 
 
 def preview_text(span: Span, limit: int = 400) -> Clean:
-    """The preview of a span on one line, with ``…`` if its text goes on; a message as prose."""
+    """The preview of a span on one line, with ``…`` if its text is longer; a message as prose."""
     line = prose if span.operation in (Operation.CHAT, Operation.MESSAGE) else one_line
     return line(f"{span.preview}…" if len(span.preview) >= PREVIEW else span.preview, limit)
 

@@ -85,7 +85,7 @@ class Table(Generic[T]):
         return nearest(name, self._by_name)
 
     def names(self) -> Iterator[str]:
-        """AllOf name and alias, the names first."""
+        """Yield every name and alias, the names first."""
         yield from (key.name for key in self.keys)
         yield from (alias for key in self.keys for alias in key.aliases)
 

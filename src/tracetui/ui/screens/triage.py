@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 BAR: Final = 24
 _DOT: Final = Piece(Clean("  ·  "), "dim")
-_WHOSE_STYLES: Final = "status.error bold", "status.warn bold"
+_COUNT_STYLES: Final = "status.error bold", "status.warn bold"
 """Styles of the failures and of the ungraded runs."""
 GOOD_RESULTS: Final = (Result.PASSED, Result.UNSCORED)
 MAX_RUNS: Final = 8
@@ -415,8 +415,8 @@ class TriageScreen(RunsScreen):
             return (Piece(Clean("nothing to review"), "sec"),)
         decided, reviewed = self._review
         causes, width = len(grouping.groups), self.app.size.width
-        whose = zip(grouping.whose, _WHOSE_STYLES, strict=True)
-        facts = [Piece(Clean(label), style) for label, style in whose if label]
+        counts = zip(grouping.failure_counts, _COUNT_STYLES, strict=True)
+        facts = [Piece(Clean(label), style) for label, style in counts if label]
         if new := grouping.new_since(self.app.clock() - NEW_SECONDS):
             facts.append(Piece(Clean(f"{grouped(new)} new since yesterday"), "text bold"))
         facts.append(Piece(Clean(f"{grouped(decided)} of {quantity(causes, 'cause')} reviewed"), "text bold"))

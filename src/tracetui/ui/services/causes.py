@@ -32,7 +32,7 @@ class Grouping:
 
     def __init__(self, key: object, listed: Sequence[RunSummary], sidecar: Sidecar) -> None:
         """Any thread may do this."""
-        from tracetui.analysis.triage import CauseOrder, groups, sections, whose_failures
+        from tracetui.analysis.triage import CauseOrder, groups, sections, failure_counts
 
         self.key = key
         self._among: tuple[Sequence[RunRef], list[Group]] | None = None
@@ -42,7 +42,7 @@ class Grouping:
         """The cause of each failed run."""
         self.order = CauseOrder(sections(self.groups))
         """The same, as the queue shows them first."""
-        self.whose = whose_failures(self.groups)
+        self.failure_counts = failure_counts(self.groups)
         self._others: dict[str, list[Group]] = {}
         """Causes by another digest that may have a verdict: of a task, a merged cause, the one before a split."""
         for group in self.groups:
