@@ -44,7 +44,7 @@ def secret_samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plain, folder = hostile._is_word, tmp_path_factory.mktemp("secrets")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hostile, "ATTACKS", tuple(f" {secret} " for secret in SHAPED.values()))
-        patch.setattr(hostile, "_twin", lambda path, number: path.with_name(f"twin-{path.name}"))
+        patch.setattr(hostile, "_hostile_path", lambda path, number: path.with_name(f"twin-{path.name}"))
         patch.setattr(hostile, "_is_word", lambda value, key: " " not in value or plain(value, key))
         hostile.write(folder, datetime(2026, 11, 21, 10, 0, tzinfo=UTC))
     for path in folder.rglob("*"):

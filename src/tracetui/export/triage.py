@@ -20,10 +20,10 @@ from tracetui.analysis.triage import (
     Split,
     Task,
     by_who,
+    failure_counts,
     groups,
     splits_of,
     variants_of,
-    failure_counts,
 )
 from tracetui.export.json import encode, moment
 from tracetui.export.page import NO_PAGES, Block, Cell, Code, Facts, Heading, Link, Pages, Prose, Table, run_link

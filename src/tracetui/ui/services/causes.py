@@ -32,7 +32,7 @@ class Grouping:
 
     def __init__(self, key: object, listed: Sequence[RunSummary], sidecar: Sidecar) -> None:
         """Any thread may do this."""
-        from tracetui.analysis.triage import CauseOrder, groups, sections, failure_counts
+        from tracetui.analysis.triage import CauseOrder, failure_counts, groups, sections
 
         self.key = key
         self._among: tuple[Sequence[RunRef], list[Group]] | None = None
