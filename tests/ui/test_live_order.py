@@ -93,8 +93,8 @@ async def test_new_runs_are_on_top_soon_however_long_the_last_arrangement_took(
         await settle(pilot)
         for number in range(5):
             session_of(folder / f"new-{number}.jsonl", 2)
+        await until(pilot, lambda: first_name(app).startswith("new"), what="a new run on top")
         await until(pilot, lambda: listed(app, "new") == 5 and in_order(app), what="the new runs in their places")
-        assert first_name(app).startswith("new")
         await shows(app, pilot, "new above ▴ g")
         await press(pilot, "g")
         assert app.main.runs.ref == app.main.runs.refs()[0]
@@ -116,7 +116,8 @@ async def test_runs_that_appear_after_others_were_deleted_are_on_top(
         await until(pilot, lambda: listed(app, "new") == 0, what="their end")
         for number in range(5):
             session_of(second / f"new-{number}.jsonl", 2)
-        await until(pilot, lambda: listed(app, "new") == 5 and in_order(app), what="the second runs")
+        await until(pilot, lambda: Path(app.main.runs.refs()[0].path).parent == second, what="the second runs on top")
+        await until(pilot, lambda: listed(app, "new") == 5 and in_order(app), what="all five in their places")
         await press(pilot, "g")
         assert app.main.runs.ref is not None
         assert Path(app.main.runs.ref.path).parent == second

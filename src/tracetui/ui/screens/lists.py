@@ -255,17 +255,15 @@ class ContrastScreen(RunsListScreen):
     def __init__(self, refs: Sequence[RunRef], of: str, commands: Sequence[Command], position: int = 0) -> None:
         super().__init__(FINDINGS, "Shared", commands)
         self.list.position = position
-        self._refs, self._of = refs, of
-        self._progress: JobProgress | None = None
+        self.refs, self._of = refs, of
 
     def receive(self, mail: Mail) -> None:
         if mail.progress is not None:
-            self._progress = mail.progress
             self.show_rows()
 
     @property
     def _contrast(self) -> Contrast | None:
-        return self.app.surveys.contrast_of(self._refs)
+        return self.app.surveys.contrast_of(self.refs)
 
     def show_rows(self) -> None:
         self.list.show(contrast_rows(self._contrast, width=self.list.outer_size.width - 2, glyphs=self.app.look.glyphs))
@@ -282,7 +280,7 @@ class ContrastScreen(RunsListScreen):
             self.app.visit(*example)
 
     def recreate(self) -> ContrastScreen:
-        return ContrastScreen(self._refs, self._of, self.commands, self.list.position)
+        return ContrastScreen(self.refs, self._of, self.commands, self.list.position)
 
     def on_closed(self) -> None:
         self.app.surveys.stop()
@@ -291,16 +289,13 @@ class ContrastScreen(RunsListScreen):
         return (Piece(Clean("contrast  "), "text bold"), Piece(one_line(f"of {self._of}", 100), "sec")), ()
 
     def summary(self) -> Line:
-        contrast, progress = self._contrast, self._progress
+        contrast, progress = self._contrast, self.app.surveys.progress(self.refs)
         count = len(contrast.findings) if contrast is not None else 0
         factors = quantity(count, "factor") if count else "no factors"
         label = f"{factors} over-represented in these runs"
         pieces = [Piece(Clean(label), "text bold")]
-        if contrast is None or (progress is not None and not progress.finished):
-            done = (
-                f"  ·  reading, {grouped(progress.done)} of {grouped(progress.total)}" if progress is not None else ""
-            )
-            pieces.append(Piece(Clean(done or "  ·  reading"), "status.running"))
+        if progress:
+            pieces.append(Piece(Clean(f"  ·  {one_line(progress, 100)}"), "status.running"))
         return tuple(pieces)
 
 
