@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.views.build import make_span, text_of_line
 from tracetui.model import Operation, Status
 from tracetui.text import cells
-from tracetui.views.bars import Bar, amount, axis, bar, container, on_grid, sparkline
+from tracetui.views.bars import Bar, amount, axis, bar, container, gap_axis, on_grid, sparkline
 from tracetui.views.glyphs import ASCII, UNICODE, kind, status_glyph
 
 
@@ -32,6 +32,13 @@ def test_containers_are_thin() -> None:
 
 def test_the_grid_shows_outside_the_bar() -> None:
     assert text_of_line(tuple(on_grid(Bar(2, "██"), "bar.tool", (1, 3, 5), 7))) == " ┊██ ┊ "
+
+
+def test_the_longest_gap_says_that_it_was_idle_time() -> None:
+    gaps = [(40.0, 3600.0), (60.0, 60.0)]
+    labels = {width: text_of_line(gap_axis(gaps, 100, width).heading).split("┊")[1:] for width in (60, 12)}
+    assert [label.strip() for label in labels[60]] == ["idle 1h00m", "1m00s"]
+    assert [label.strip() for label in labels[12]] == ["1h00m"], "a label without room is left out"
 
 
 def test_ticks_of_months_are_days() -> None:

@@ -143,9 +143,11 @@ def gap_axis(gaps: Sequence[tuple[float, float]], worked: float, width: int, gly
     """
     cells = [" "] * max(0, width)
     ticks = []
-    for before, length in gaps if worked > 0 and width > 0 else ():
+    for number, (before, length) in enumerate(gaps if worked > 0 and width > 0 else ()):
         at, label = min(width - 1, int(before / worked * width)), duration(length * 1000)
-        for start, text in ((at, glyphs.grid + label), (at - len(label), label + glyphs.grid)):
+        labels = (f"idle {label}", label) if not number else (label,)  # the longest one explains them all
+        places = [pair for word in labels for pair in ((at, glyphs.grid + word), (at - len(word), word + glyphs.grid))]
+        for start, text in places:
             stop = start + len(text)
             if start >= 0 and stop <= width and not "".join(cells[max(0, start - 1) : stop + 1]).strip():
                 cells[start:stop] = text
