@@ -317,9 +317,10 @@ class RunList(LineView):
 
     @property
     def result_width(self) -> int:
-        """Cells at which no result on the screen is cut."""
+        """Cells at which no result on the screen is cut; the most until all are counted, so that nothing moves."""
         rows = self.rows
-        return rows.wanted_width(self.top, self.page) + 2 if isinstance(rows, runs.RunRows) else runs.WIDEST
+        is_counted = isinstance(rows, runs.RunRows) and not self.app.stage
+        return rows.wanted_width(self.top, self.page) + 2 if is_counted else runs.WIDEST
 
     @property
     def least_width(self) -> int:
