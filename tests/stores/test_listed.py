@@ -160,6 +160,44 @@ def test_tokens_and_models_are_those_of_the_reader(emptied: Store, request_: dic
     check(emptied)
 
 
+AGENT, CALL = {"gen_ai.operation.name": "invoke_agent"}, {"gen_ai.operation.name": "chat"}
+INPUT, OUTPUT = "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"
+
+
+@pytest.mark.parametrize(
+    ("spans", "is_listed"),
+    [
+        ([("", AGENT | {INPUT: 7}), ("1", CALL | {INPUT: 7, OUTPUT: 0})], True),
+        ([("", AGENT), ("1", CALL | {INPUT: 7})], True),
+        ([("", AGENT | {INPUT: 7}), ("1", CALL)], False),
+        ([("", CALL | {OUTPUT: 0}), ("", AGENT | {INPUT: 0})], False),
+        ([("", AGENT | {INPUT: 7}), ("9", CALL | {INPUT: 7})], False),
+        ([("", AGENT | {INPUT: 7}), ("1", AGENT | {INPUT: 3}), ("1", CALL | {INPUT: 4})], False),
+    ],
+    ids=["root", "no agent", "no call", "beside", "lost parent", "agent below"],
+)
+def test_tokens_of_agents_are_listed_only_where_calls_below_have_them(
+    emptied: Store, spans: list[tuple[str, dict[str, Any]]], is_listed: bool
+) -> None:
+    clear(emptied)
+    rows = [
+        {
+            "traceId": "cd" * 16,
+            "spanId": f"{number:016x}",
+            "parentSpanId": above and above.rjust(16, "0"),
+            "name": "work",
+            "startTimeUnixNano": str((BEGIN + number) * 10**9),
+            "endTimeUnixNano": str((BEGIN + 9) * 10**9),
+            "attributes": [{"key": key, "value": any_value(value)} for key, value in attributes.items()],
+        }
+        for number, (above, attributes) in enumerate(spans, 1)
+    ]
+    emptied.insert(list(exporter.rows({"resourceSpans": [{"scopeSpans": [{"spans": rows}]}]}, typed=emptied.typed)))
+    check(emptied)
+    (run,) = runs(emptied, deep=False).values()
+    assert (run.usage is not None) is is_listed
+
+
 @pytest.mark.parametrize("typed", [False, True], ids=["map", "json"])
 def test_the_list_is_complete_without_a_span(server: Server, typed: bool) -> None:
     store = make(server, typed=typed)

@@ -184,7 +184,8 @@ def listed(schema: Schema, traces: Sequence[str]) -> Statement:
 def _listed(attributes: _Attributes, *, typed: bool) -> Iterator[str]:
     """The fields of a trace in the list: counts, its root, and model, tokens and calls if they need no reader.
 
-    They need one if a span follows another convention than OpenTelemetry's, or if a call of a model has spans below it.
+    They need one if a span follows another convention than OpenTelemetry's, if a call of a model has spans below it, or
+    if an agent may have tokens that no call of a model below it has.
     """
     root = _ROOT
     has, value, names = attributes.has, attributes.value, attributes.names
@@ -199,6 +200,11 @@ def _listed(attributes: _Attributes, *, typed: bool) -> Iterator[str]:
     )
     tokens = "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"
     used = f"arrayFilter(item -> match(item, '(?i)token|usage|cost'), {names})"
+    counted_calls, counted_agents = (f"countIf({kind} AND notEmpty({used}))" for kind in (call, agent))
+    covered = (  # the only agent with tokens is the root, and a call of a model below it has some
+        f"(countIf({root}) = 1 AND countIf({root} AND {agent} AND notEmpty({used})) = {counted_agents} "
+        f"AND uniqExactArray([SpanId, ParentSpanId]) = uniqExact(SpanId) + 1 AND {counted_calls} > 0)"
+    )
     models = "gen_ai.response.model", "gen_ai.request.model"
     modeled = f"arrayFilter(item -> match(item, '(?i)model'), {names})"
     yield "TraceId"
@@ -216,7 +222,7 @@ def _listed(attributes: _Attributes, *, typed: bool) -> Iterator[str]:
         f"countIf(NOT {call} AND NOT {agent} AND notEmpty({used})) "
         f"+ countIf({call} AND (notEmpty(arrayFilter(one -> one NOT IN {tokens}, {used})) "
         + "".join(f"OR ({has(name)} AND NOT match({value(name)}, '^[0-9]{{1,15}}$')) " for name in tokens)
-        + f")) = 0 AND {leaves} AS PlainTokens"
+        + f")) = 0 AND {leaves} AND ({counted_agents} = 0 OR {covered}) AS PlainTokens"
     )
     for name, field in zip(tokens, ("Input", "Output"), strict=True):
         counted = f"{call} AND {has(name)}"
