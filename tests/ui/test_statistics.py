@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,18 @@ from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import RUNS
 from tracetui.ui.screens.lists import StatisticsScreen
 from tracetui.views.list.tables import StatisticRows
+
+
+@asynccontextmanager
+async def loading(folder: Path) -> AsyncIterator[tuple[TraceApp, Pilot[int], Engine]]:
+    """The app before its engine starts to list a folder."""
+    engine = Engine(LocalSource(), [str(folder)])
+    app = TraceApp(engine, [str(folder)])
+    try:
+        async with app.run_test(size=(120, 40)) as pilot:
+            yield app, pilot, engine
+    finally:
+        engine.stop()
 
 
 async def statistics(app: TraceApp, pilot: Pilot[int]) -> StatisticsScreen:
@@ -65,37 +79,27 @@ async def test_the_frame_is_fitted_to_a_new_size(opened: Opener, samples: Path) 
 
 @pytest.mark.parametrize("key", ["K", "a", "x"])
 async def test_a_missing_run_is_reported_until_there_is_one(samples: Path, key: str) -> None:
-    engine = Engine(LocalSource(), [str(samples)])
-    app = TraceApp(engine, [str(samples)])
-    try:
-        async with app.run_test(size=(120, 40)) as pilot:
-            await pilot.press(key)
-            await pilot.pause()
-            assert "no run under the cursor" in line(app, 1)
-            engine.start()
-            await until(pilot, lambda: app.main.ref is not None and app.listed, what="the list")
-            await settle(pilot)
-            assert "no run under the cursor" not in line(app, 1)
-    finally:
-        engine.stop()
+    async with loading(samples) as (app, pilot, engine):
+        await pilot.press(key)
+        await pilot.pause()
+        assert "no run under the cursor" in line(app, 1)
+        engine.start()
+        await until(pilot, lambda: app.main.ref is not None and app.listed, what="the list")
+        await settle(pilot)
+        assert "no run under the cursor" not in line(app, 1)
 
 
 @pytest.mark.parametrize("key", ["S", "C"])
 async def test_a_part_of_the_runs_is_not_called_all(samples: Path, key: str) -> None:
-    engine = Engine(LocalSource(), [str(samples)])
-    app = TraceApp(engine, [str(samples)])
-    try:
-        async with app.run_test(size=(120, 40)) as pilot:
-            await pilot.press(key)
-            await pilot.pause()
-            assert app.screen is app.main
-            assert "list still loading; wait until it is complete" in line(app, 1)
-            engine.start()
-            await until(pilot, lambda: app.listed, what="the list")
-            await pilot.press(key)
-            await until(pilot, lambda: app.screen is not app.main, what="the screen")
-    finally:
-        engine.stop()
+    async with loading(samples) as (app, pilot, engine):
+        await pilot.press(key)
+        await pilot.pause()
+        assert app.screen is app.main
+        assert "list still loading; wait until it is complete" in line(app, 1)
+        engine.start()
+        await until(pilot, lambda: app.listed, what="the list")
+        await pilot.press(key)
+        await until(pilot, lambda: app.screen is not app.main, what="the screen")
 
 
 async def test_the_rows_are_chosen_by_keys_around_the_end(opened: Opener, samples: Path) -> None:
