@@ -78,7 +78,7 @@ class Redactor:
         """The number of each secret, by its keyed hash."""
         self._lock = Lock()
         self._known: dict[str, tuple[str, list[str]]] = {}
-        """Short texts, each masked and with the rules of its secrets. Every call of a model repeats the conversation."""
+        """Short texts, masked, with the rules of their secrets: every call of a model repeats the conversation."""
         self.counts: Counter[str] = Counter()
         """Number of masked values by rule."""
 
