@@ -45,6 +45,9 @@ _NUMBERS: Final = frozenset({int, float, bool, type(None)})
 _LARGE: Final = 30_000
 """Minimum bytes of JSON for the check whether it consists of few texts."""
 _FEW: Final = 2_000
+_SHORT: Final = 10_000
+"""Most characters of a text that is kept with its secrets masked, lest it be masked for every call and view."""
+_MOST_KNOWN: Final = 1_000
 _PARTS: Final = 16
 """Number of parts into which texts are split when one of them contains a sign."""
 
@@ -74,6 +77,8 @@ class Redactor:
         self._numbers: dict[bytes, int] = {}
         """The number of each secret, by its keyed hash."""
         self._lock = Lock()
+        self._known: dict[str, tuple[str, list[str]]] = {}
+        """Short texts, masked, with the rules of their secrets: every call of a model repeats the conversation."""
         self.counts: Counter[str] = Counter()
         """Number of masked values by rule."""
 
@@ -141,8 +146,24 @@ class Redactor:
         return self._plain(scanned) if masked is None else masked
 
     def _plain(self, scanned: ScannedText) -> str:
+        """Mask a text that is no document."""
+        text = scanned.text
+        known = self._known.get(text)
+        if known is None:
+            rules: list[str] = []
+            known = self._mask_plain(scanned, rules), rules
+            if len(text) <= _SHORT:
+                if len(self._known) == _MOST_KNOWN:
+                    self._known.clear()
+                self._known[text] = known
+        masked, rules = known
+        self.counts.update(rules)
+        return masked if rules else text
+
+    def _mask_plain(self, scanned: ScannedText, found: list[str]) -> str:
+        """Mask a text that is no document, and append the rules of its secrets to `found`."""
         if "escape" in scanned.signs:
-            text = self._escaped(scanned.text)
+            text = self._escaped(scanned.text, found)
             scanned = scanned.after(text)
         rules = finders(scanned.signs)
         text = scanned.text
@@ -153,33 +174,41 @@ class Redactor:
         for _ in range(_PASSES):
             before = scanned
             for find in rules:
-                scanned = scanned.after(self._replace(scanned.text, find(scanned), colors))
+                scanned = scanned.after(self._replace(scanned.text, find(scanned), found, colors))
             if scanned is before:
                 break
         return text if scanned is first else join_colors(scanned.text, colors)
 
-    def _escaped(self, text: str) -> str:
+    def _escaped(self, text: str, found: list[str]) -> str:
         """Mask what is a secret only after letters and quotes that are written as ``\\u0061`` are decoded."""
         decoded, places = decode_letters(text)
         scanned = scan(decoded) if places else None
         if scanned is None:
             return text
         matches = sorted(match for find in finders(scanned.signs) for match in find(scanned))
-        return self._replace(text, (SecretMatch(places[a], places[b], rule) for a, b, rule, _ in matches))
+        return self._replace(text, (SecretMatch(places[a], places[b], rule) for a, b, rule, _ in matches), found)
 
     def _cut(self, text: str) -> str:
         secret = truncated_secret(text)
-        return text if secret is None else self._replace(text, [secret])
+        if secret is None:
+            return text
+        rules: list[str] = []
+        masked = self._replace(text, [secret], rules)
+        self.counts.update(rules)
+        return masked
 
-    def _replace(self, text: str, secrets: Iterable[SecretMatch], colors: list[tuple[int, str]] | None = None) -> str:
-        """Replace the secrets by masks; `colors` move along."""
+    def _replace(
+        self, text: str, secrets: Iterable[SecretMatch], found: list[str], colors: list[tuple[int, str]] | None = None
+    ) -> str:
+        """Replace the secrets by masks, and append their rules to `found`; `colors` move along."""
         pieces: list[str] = []
         edits: list[tuple[int, int, int]] = []
         last_end = 0
         for start, end, rule, quoted in secrets:
             if is_mask(text[start:end]) or start < last_end:
                 continue
-            mask = self._count(text[start:end], rule)
+            mask = self.mask(text[start:end])
+            found.append(rule)
             pieces += (text[last_end:start], f'"{mask}"' if quoted else mask)
             edits.append((start, end, len(pieces[-1])))
             last_end = end
@@ -446,7 +475,7 @@ def _contents(value: Any) -> tuple[set[str], dict[str, ScannedText]] | None:
             return None
         contents = _collect(value, sys.maxsize)
     names, texts = contents or (set(), [])
-    return names, _doubtful([*names, *texts])
+    return names, _doubtful([*dict.fromkeys((*names, *texts))])
 
 
 def _collect(root: Any, most: int) -> tuple[set[str], list[str]] | None:

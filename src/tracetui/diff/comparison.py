@@ -478,24 +478,14 @@ class Comparison:
         return state_diff(self.a, self.b, superstep, self._noise.fork())
 
     def _take(self, pairs: list[Pair]) -> None:
-        pairs = self._pairs = [pair for pair in pairs if not self._is_left_out(pair)]
+        only_a = {(position, None) for position in _left_out(self.a, self.b)}
+        only_b = {(None, position) for position in _left_out(self.b, self.a)}
+        pairs = self._pairs = [pair for pair in pairs if pair[:2] not in only_a and pair[:2] not in only_b]
         ends = [max((i for i, pair in enumerate(pairs) if pair[side] is not None), default=-1) for side in (0, 1)]
         self._end = min(ends)
         self._rows = [self._guess(pair) for pair in pairs]
         counts = Counter(row.kind for row in self._rows)
         self._counts = {kind: counts[kind] for kind in Kind}
-
-    def _is_left_out(self, pair: Pair) -> bool:
-        """Whether only one run has the step, below a call that the other copied without its agent."""
-        if pair.a is not None and pair.b is not None:
-            return False
-        own, other = (self.a, self.b) if pair.b is None else (self.b, self.a)
-        above = own.parent((pair.b if pair.a is None else pair.a) or 0)
-        while above is not None:
-            if (copy := other.index.get(own.spans[above].id)) is not None:
-                return other.spans[copy].taken_over and not _has_children(other, copy)
-            above = own.parent(above)
-        return False
 
     def _put(self, index: int, row: Row) -> None:
         """Replace a row with its compared version, updating the counts incrementally."""
@@ -692,6 +682,18 @@ def _divergence(index: int, kind: Kind, change: Change) -> Divergence:
 def _input_messages(body: Body) -> tuple[object, ...]:
     """The messages of the input."""
     return tuple(documents(body.input_messages)) if body.input is None else ()
+
+
+def _left_out(own: Run, other: Run) -> Iterator[int]:
+    """The steps of `own` below a call that `other` copied without its agent; the closest call of both decides."""
+    left_out = bytearray(len(own.spans))
+    for position, span in enumerate(own.spans):
+        copy, below = other.index.get(span.id), range(position + 1, position + own.sizes[position])
+        if copy is not None and below:
+            is_left_out = other.spans[copy].taken_over and not _has_children(other, copy)
+            if left_out[below.start] != is_left_out:
+                left_out[below.start : below.stop] = bytes([is_left_out]) * len(below)
+    return (position for position, is_left_out in enumerate(left_out) if is_left_out)
 
 
 def _has_children(run: Run, position: int | None) -> bool:
