@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.ui.conftest import Opener, press, settle, text_of, until
+from tracetui.ui.theme import PALETTES
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 40)])
@@ -46,3 +47,8 @@ async def test_without_colours_nothing_is_painted_but_text(
             assert style.color is None or style.color.is_default
             assert style.bgcolor is None or style.bgcolor.is_default
         assert any(style.reverse for style in styles), "the cursor must be seen"
+
+
+@pytest.mark.parametrize("name", ["text", "dim", "status.error", "status.ok", "status.error bold"])
+def test_the_cursor_row_is_reversed_under_each_text(name: str) -> None:
+    assert PALETTES["ansi"].style(name, "sel").reverse
