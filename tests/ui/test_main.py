@@ -269,6 +269,14 @@ async def test_no_panel_of_a_goal_is_hidden(opened: Opener, samples: Path) -> No
         assert 0 < len(app.main.facts.rows) <= app.main.facts.page
 
 
+async def test_panels_that_come_later_are_above_the_cursor_of_unread_facts(opened: Opener, samples: Path) -> None:
+    async with opened(samples / "paprika", size=(200, 60)) as (app, pilot):
+        await press(pilot, "enter")
+        facts = app.main.facts
+        await until(pilot, lambda: facts.rows.plain(0).startswith("Context"), what="the panels")
+        assert not any(facts.rows.selectable(row) for row in range(facts.position))
+
+
 async def test_spans_get_the_rows_before_facts_that_a_tab_has(opened: Opener, samples: Path) -> None:
     async with opened(samples / "latticeflow", size=(200, 60)) as (app, pilot):
         await press(pilot, "enter", "t")
