@@ -52,3 +52,10 @@ async def test_without_colours_nothing_is_painted_but_text(
 @pytest.mark.parametrize("name", ["text", "dim", "status.error", "status.ok", "status.error bold"])
 def test_the_cursor_row_is_reversed_under_each_text(name: str) -> None:
     assert PALETTES["ansi"].style(name, "sel").reverse
+
+
+@pytest.mark.parametrize("ground", ["bg", "sel", "selq"])
+@pytest.mark.parametrize("name", ["hit", "hit.current"])
+def test_hits_differ_from_other_text_without_colors(name: str, ground: str) -> None:
+    hit, text = (PALETTES["ansi"].style(style, ground).without_color for style in (name, "text"))
+    assert hit != text

@@ -16,7 +16,8 @@ from tracetui.store.facts import total_tokens
 from tracetui.store.store import Overview, Store
 from tracetui.text import Clean
 from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, Command, key_label, of_pane
-from tracetui.views.glyphs import Glyphs, status_glyph
+from tracetui.ui.widgets.lines import named_keys
+from tracetui.views.glyphs import ASCII, UNICODE, Glyphs, status_glyph
 from tracetui.views.goal import goal_sentence, has_turns
 from tracetui.views.labels import (
     UNGRADED,
@@ -397,6 +398,7 @@ def footer(
     idle: frozenset[str] = frozenset(),
     *,
     hidden: int = 0,
+    glyphs: Glyphs = UNICODE,
 ) -> tuple[Line, Line]:
     """The most useful keys here, without those that are `idle`; the keys for all others and for hidden columns."""
     commands, pane_hints = of_pane(pane, commands), _PANE_HINTS.get(pane, ())
@@ -414,7 +416,8 @@ def footer(
         key, _, _ = key_label(command.keys[0]).partition(" ")
         word, separator, _ = command.title.partition(": ")  # of commands that begin alike, one is hinted for all
         more = [*_key(key[:1] if separator else key, word), Piece(Clean("  "))]
-        if width_of(pieces) + width_of(more) > room:
+        shown = [*pieces, *more]
+        if width_of(named_keys(shown) if glyphs is ASCII else shown) > room:
             break
         pieces += more
     return tuple(pieces), tuple(right)
