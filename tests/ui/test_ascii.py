@@ -59,3 +59,11 @@ def test_the_cursor_row_is_reversed_under_each_text(name: str) -> None:
 def test_hits_differ_from_other_text_without_colors(name: str, ground: str) -> None:
     hit, text = (PALETTES["ansi"].style(style, ground).without_color for style in (name, "text"))
     assert hit != text
+
+
+async def test_the_list_is_seen_below_the_column_chooser(opened: Opener, samples: Path) -> None:
+    async with opened(samples / "ccpa", palette="ansi") as (app, pilot):
+        name = app.main.runs.rows.plain(app.main.runs.position).split()[0]
+        await pilot.press("W")
+        await until(pilot, lambda: app.screen is not app.main)
+        assert name in text_of(app)
