@@ -347,6 +347,18 @@ async def test_jumping_from_a_replay_to_its_original(opened: Opener, samples: Pa
         assert app.store.runs[app.main.state.ref].id == replay.replay_of
 
 
+@pytest.mark.parametrize("size", [(120, 40), (200, 60)])
+async def test_a_folder_without_readable_traces_counts_no_runs(
+    opened: Opener, tmp_path: Path, size: tuple[int, int]
+) -> None:
+    (tmp_path / "run.db").write_bytes(b"SQLite")
+    async with opened(tmp_path, size=size) as (app, pilot):
+        await until(pilot, lambda: "run.db" in text_of(app))
+        header, *_, footer = text_of(app).splitlines()
+        assert "0 runs" in header
+        assert not any(word in footer for word in ("diff original", "follow", "note", "context", "export", "next tab"))
+
+
 async def test_an_unreadable_file_shows_its_own_text_at_the_place_where_reading_stopped(
     opened: Opener, samples: Path
 ) -> None:

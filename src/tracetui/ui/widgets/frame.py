@@ -191,7 +191,7 @@ def _list_status(
 
     if listed is not None:
         add(f"{text.grouped(listed.runs)} of {text.quantity(store.overview.runs, 'run')}", 0)
-    elif width >= WIDE_HEADER:
+    elif width >= WIDE_HEADER and overview.by_format:
         by_count = sorted(overview.by_format.items(), key=lambda pair: -pair[1])
         counts = [f"{name} {number}" for name, number in by_count[:5]]
         if len(by_count) > 5:
@@ -366,6 +366,8 @@ def with_hints(facts: Sequence[Piece], hints: Sequence[tuple[str, str]], width: 
 _PANE_HINTS: Final = {DETAIL: ("open", "next-tab", "copy", "search", "zoom"), FACTS: ("open", "copy", "search", "zoom")}
 """Commands hinted first in a pane of text."""
 _OF_FAILURES: Final = frozenset({"next-error", "triage", "failures", "contrast"})
+_OF_RUNS: Final = frozenset({"diff-original", "follow", "note", "next-tab", "context-page", "export", "undo"})
+"""Commands without effect on an unreadable file."""
 _ALWAYS: Final = frozenset({"quit", "help"})
 _WITHOUT_ROWS: Final = frozenset({"back", "pane", "live", "triage", "tasks"})
 _FILTERS: Final = frozenset({"filter", "failures"})
@@ -382,7 +384,9 @@ def idle(store: Store, run: RunSummary | None, pane: str, *, empty: bool) -> fro
     command_ids = frozenset[str]() if overview.failed else _OF_FAILURES
     if not overview.repeated_tasks:
         command_ids |= {"tasks"}
-    if run is not None and run.errors:
+    if run is None:
+        command_ids |= _OF_RUNS
+    elif run.errors:
         command_ids -= {"next-error"}
     if empty:
         active = _ALWAYS | _WITHOUT_ROWS | (_FILTERS if pane == RUNS else frozenset())
