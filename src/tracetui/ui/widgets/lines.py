@@ -25,9 +25,10 @@ from tracetui.ui.theme import Look
 from tracetui.views.glyphs import ASCII
 from tracetui.views.rows import Line, Piece, fill, fit, width_of
 
-_ASCII: Final = str.maketrans("…µ—–−±≈≠Δ·×→←↑↓›▸▾≥≤„“”’‘", '~u---~~!d.x><^v>>v><"""\'\'') | dict.fromkeys(
-    range(0x2400, 0x2422), "?"  # the pictures of control characters
-)
+_ASCII: Final = {
+    **str.maketrans("…µ—–−±≈≠Δ·×→←↑↓›▸▾≥≤„“”’‘", '~u---~~!d.x><^v>>v><"""\'\''),
+    **dict.fromkeys(range(0x2400, 0x2422), ord("?")),  # the pictures of control characters
+}
 
 
 def to_strip(line: Iterable[Piece], width: int, look: Look, background: str = "bg") -> Strip:
