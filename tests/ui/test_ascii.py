@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.ui.conftest import Opener, press, settle, text_of, until
+from tracetui.ui.theme import PALETTES
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 40)])
@@ -46,3 +47,23 @@ async def test_without_colours_nothing_is_painted_but_text(
             assert style.color is None or style.color.is_default
             assert style.bgcolor is None or style.bgcolor.is_default
         assert any(style.reverse for style in styles), "the cursor must be seen"
+
+
+@pytest.mark.parametrize("name", ["text", "dim", "status.error", "status.ok", "status.error bold"])
+def test_the_cursor_row_is_reversed_under_each_text(name: str) -> None:
+    assert PALETTES["ansi"].style(name, "sel").reverse
+
+
+@pytest.mark.parametrize("ground", ["bg", "sel", "selq"])
+@pytest.mark.parametrize("name", ["hit", "hit.current"])
+def test_hits_differ_from_other_text_without_colors(name: str, ground: str) -> None:
+    hit, text = (PALETTES["ansi"].style(style, ground).without_color for style in (name, "text"))
+    assert hit != text
+
+
+async def test_the_list_is_seen_below_the_column_chooser(opened: Opener, samples: Path) -> None:
+    async with opened(samples / "ccpa", palette="ansi") as (app, pilot):
+        name = app.main.runs.rows.plain(app.main.runs.position).split()[0]
+        await pilot.press("W")
+        await until(pilot, lambda: app.screen is not app.main)
+        assert name in text_of(app)

@@ -200,3 +200,11 @@ async def test_a_run_of_the_triage_without_replays_has_a_message(opened: Opener,
         await press(pilot, "D")
         assert the_triage(app) is queue
         assert "replay" in line(app, 1)
+
+
+async def test_a_contrast_is_drawn_for_the_new_size(opened: Opener, night: Path) -> None:
+    async with opened(night, size=(120, 40)) as (app, pilot):
+        await contrast(app, pilot)
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: app.size.width == 80)
+        assert "passed runs" in text_of(app)

@@ -19,6 +19,7 @@ from tracetui.text import Clean
 from tracetui.ui.commands import COMMANDS, RUNS, STEPS
 from tracetui.ui.widgets.frame import Vitals, _fitting, _Part, footer, sentence
 from tracetui.ui.widgets.line_view import title_line
+from tracetui.ui.widgets.lines import named_keys
 from tracetui.views.detail.run import run_rows
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
 from tracetui.views.labels import standing_of
@@ -42,10 +43,11 @@ def test_the_least_important_part_of_the_header_is_dropped_first() -> None:
     ]
 
 
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
 @pytest.mark.parametrize("width", range(60, 140, 4))
-def test_no_hint_of_the_footer_is_cut(width: int) -> None:
-    left, right = footer(COMMANDS, RUNS, width, 0, hidden=4)
-    assert width_of(left) <= width - width_of(right) - 3
+def test_no_hint_of_the_footer_is_cut(width: int, glyphs: Glyphs) -> None:
+    left, right = footer(COMMANDS, RUNS, width, 0, hidden=4, glyphs=glyphs)
+    assert width_of(named_keys(left) if glyphs is ASCII else left) <= width - width_of(right) - 3
 
 
 def test_the_footer_names_one_key_that_goes_back() -> None:

@@ -269,6 +269,14 @@ async def test_no_panel_of_a_goal_is_hidden(opened: Opener, samples: Path) -> No
         assert 0 < len(app.main.facts.rows) <= app.main.facts.page
 
 
+async def test_panels_that_come_later_are_above_the_cursor_of_unread_facts(opened: Opener, samples: Path) -> None:
+    async with opened(samples / "paprika", size=(200, 60)) as (app, pilot):
+        await press(pilot, "enter")
+        facts = app.main.facts
+        await until(pilot, lambda: facts.rows.plain(0).startswith("Context"), what="the panels")
+        assert not any(facts.rows.selectable(row) for row in range(facts.position))
+
+
 async def test_spans_get_the_rows_before_facts_that_a_tab_has(opened: Opener, samples: Path) -> None:
     async with opened(samples / "latticeflow", size=(200, 60)) as (app, pilot):
         await press(pilot, "enter", "t")
@@ -337,6 +345,18 @@ async def test_jumping_from_a_replay_to_its_original(opened: Opener, samples: Pa
         await press(pilot, "enter")
         assert app.main.state.ref is not None
         assert app.store.runs[app.main.state.ref].id == replay.replay_of
+
+
+@pytest.mark.parametrize("size", [(120, 40), (200, 60)])
+async def test_a_folder_without_readable_traces_counts_no_runs(
+    opened: Opener, tmp_path: Path, size: tuple[int, int]
+) -> None:
+    (tmp_path / "run.db").write_bytes(b"SQLite")
+    async with opened(tmp_path, size=size) as (app, pilot):
+        await until(pilot, lambda: "run.db" in text_of(app))
+        header, *_, footer = text_of(app).splitlines()
+        assert "0 runs" in header
+        assert not any(word in footer for word in ("diff original", "follow", "note", "context", "export", "next tab"))
 
 
 async def test_an_unreadable_file_shows_its_own_text_at_the_place_where_reading_stopped(

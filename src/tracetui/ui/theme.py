@@ -97,7 +97,7 @@ _ANSI: Final = {
     "diff.rem.word": "red reverse", "diff.gap": "default",
     "json.key": "blue", "json.string": "default", "json.number": "magenta", "json.word": "magenta",
     "json.punct": "default dim",
-    "hit": "black on yellow", "hit.current": "default reverse bold", "mask": "magenta",
+    "hit": "black on yellow bold underline", "hit.current": "default reverse bold", "mask": "magenta",
     **_tints(
         "blue bright_magenta magenta cyan bright_blue red green bright_black", dark_text="black", light_text="white"
     ),
@@ -128,15 +128,15 @@ class Palette:
 
 @lru_cache(4096)
 def _resolve(palette: Palette, names: str, background: str) -> Style:
-    # in a reversed row, a bar would look like its gap, and a status lose its color
-    is_terminal_color = palette.ansi and names.startswith(("bar.", "status."))
-    style = _background(palette, "bg" if is_terminal_color else background)
-    reversed_row = palette.ansi and background == "sel" and not is_terminal_color
+    # in a reversed row, a bar would look like its gap, and a color is a solid block: for a status and a hit only
+    is_bar = palette.ansi and names.startswith("bar.")
+    style = _background(palette, "bg" if is_bar else background)
+    reversed_row = palette.ansi and background == "sel" and not is_bar
     for name in names.split():
-        if name in palette.colors:
-            style += Style() if reversed_row else _foreground(palette, name)  # a reversed color would be a solid block
-        else:
+        if name not in palette.colors:
             style += _ATTRIBUTES[name]
+        elif name.startswith(("status.", "hit")) or not reversed_row:
+            style += _foreground(palette, name)
     return style
 
 

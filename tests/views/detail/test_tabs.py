@@ -145,6 +145,21 @@ def test_raw_records_of_json_are_indented_in_the_styles_of_keys_and_values() -> 
     assert [piece.style for piece in rows.line(3, 24) if piece.text.strip()] == ["json.key", "json.punct", "json.word"]
 
 
+def test_a_raw_record_of_several_lines_has_no_indentation_of_its_file() -> None:
+    body = Body(raw=b'{\n      "id": 1,\n      "names": [\n        "a"\n      ]\n    }')
+    rows = tab_rows(run_with(failed()), failed(), body, "raw", width=24)
+    assert texts(rows, 24) == ["{", '  "id": 1,', '  "names": [', '    "a"', "  ]", "}"]
+
+
+def test_an_output_that_is_the_error_is_shown_once() -> None:
+    span = make_span("1", "Bash", Operation.EXECUTE_TOOL, status=Status.ERROR, error=Error("no such table"))
+    outputs = [
+        rows_text(tab_rows(make_run([span]), span, Body(output=output), "error", width=70))
+        for output in ("no such table", "no such table: runs")
+    ]
+    assert [text.count("no such table") for text in outputs] == [1, 2]
+
+
 def test_raw_shows_every_byte() -> None:
     assert texts(tab_rows(run_with(failed()), failed(), body_of_failed(), "raw", width=70)) == [
         '{"type": "tool"}',

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.views.build import text_of_line
@@ -41,6 +43,17 @@ def test_the_marked_bar_is_described() -> None:
     assert f"{len(RUNS.bars[bar].rows)} run" in text_of_line(sentence)
     assert "failed · most TimeoutError ×3" in text_of_line(sentence)
     assert "]h [h" in text_of_line(sentence)
+
+
+@pytest.mark.parametrize("hours", [6, 18, 24])
+@pytest.mark.parametrize("days", [0, 400])
+def test_times_of_several_days_have_a_date(hours: int, days: int) -> None:
+    histogram = Histogram([Start(NOON - row * hours * 3600.0, row, False) for row in range(40)], 40)
+    axis = text_of_line(Strip(histogram, 90, 4, UNICODE).lines(None, NOON + days * 86_400, lambda bar: "")[-2])
+    labels = re.findall(r"(?:(?:\d{4}-)?\d\d-\d\d ?)?(?:\d\d:\d\d)?", axis)
+    labels = [label for label in labels if label]
+    assert len(labels) > 2
+    assert len(set(labels)) == len(labels), axis
 
 
 @pytest.mark.parametrize("width", [40, 60, 120])

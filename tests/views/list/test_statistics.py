@@ -54,3 +54,7 @@ def test_the_last_row_is_the_total() -> None:
     assert line[-2:] == ["120", "40"]
     assert [rows.selectable(i) for i in range(3)] == [True, True, False]
     assert text_of_line(rows.heading(198, "tool")).split()[9:11] == ["cached", "written"]
+
+
+def test_narrow_statistics_keep_the_total_that_orders_them() -> None:
+    assert text_of_line(counted(1, 2, 1 / 3).heading(78, "tool")).split()[-1] == "total"

@@ -500,6 +500,11 @@ def test_a_long_span_shows_in_the_overview_of_many() -> None:
     assert styles.count("bar.tool") >= 15
 
 
+def test_a_run_without_durations_has_no_overview() -> None:
+    moments = [make_span(str(i), "Bash", Operation.EXECUTE_TOOL, i, None, step=i) for i in range(3)]
+    assert SpanRows(make_run(moments), tree=False).overview(111) == ()
+
+
 def now_and_then(first: list[Span], then: list[Span], **how: Any) -> tuple[SpanRows, SpanRows]:
     """The rows of a run that was given more spans: grown, and made from scratch."""
     builder = RunBuilder(REF, lambda span: Body())

@@ -381,4 +381,5 @@ class Facts(FoldingView):
         )
         self.wanted_height, self.least_height = len(rows) + 1, panels + 2
         fill_rows(rows, self.outer_size.height - 1)
-        self.show(rows, keep=keep)
+        is_unread = not self.has_focus and self.top == 0
+        self.show(rows, key=rows.key(0) if is_unread else None, keep=keep)  # panels come above the first row

@@ -488,7 +488,7 @@ class BaseListScreen(BaseScreen):
         left, right = self.path()
         self._header.show((Piece(Clean("tracetui"), "accent bold"), Piece(Clean("  ")), *left), right)
         self._sentence.show(self.status_message or self.summary())
-        self.show_footer(*footer(self.commands, self.pane, self.app.size.width, 1))
+        self.show_footer(*footer(self.commands, self.pane, self.app.size.width, 1, glyphs=self.app.look.glyphs))
 
 
 GREP_ASK = "search all listed runs{}: text or /regex/, case-insensitive unless you type a capital"

@@ -257,7 +257,7 @@ class RunContextScreen(BaseScreen):
             self._split.show(lines[0])
             self._legend.show(lines[1])
         idle = frozenset() if self._has_calls else frozenset(command.id for command in self.commands) - {"back", "quit"}
-        self.show_footer(*footer(self.commands, self.pane, width, 1, idle))
+        self.show_footer(*footer(self.commands, self.pane, width, 1, idle, glyphs=self.app.look.glyphs))
 
     def _summary(self) -> Line:
         context = self._run_context

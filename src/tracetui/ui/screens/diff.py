@@ -98,7 +98,7 @@ class BaseDiffScreen(BaseScreen):
     def refresh_footer(self) -> None:
         """Show the keys of the focused pane."""
         idle = frozenset[str]() if self.has_differences else _OF_DIFFERENCES
-        self.show_footer(*footer(self.commands, self.pane, self.app.size.width, 1, idle))
+        self.show_footer(*footer(self.commands, self.pane, self.app.size.width, 1, idle, glyphs=self.app.look.glyphs))
 
     def on_resize(self, event: events.Resize) -> None:
         self.arrange_panes()

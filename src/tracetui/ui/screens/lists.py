@@ -266,8 +266,12 @@ class ContrastScreen(RunsListScreen):
         return self.app.surveys.contrast_of(self.refs)
 
     def show_rows(self) -> None:
-        self.list.show(contrast_rows(self._contrast, width=self.list.outer_size.width - 2, glyphs=self.app.look.glyphs))
+        self.list.show(contrast_rows(self._contrast, width=self.app.size.width - 2, glyphs=self.app.look.glyphs))
         self.refresh_frame()
+
+    def on_resize(self, event: events.Resize) -> None:
+        super().on_resize(event)
+        self.show_rows()
 
     @property
     def ref(self) -> RunRef | None:

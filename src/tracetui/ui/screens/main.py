@@ -312,7 +312,17 @@ class MainScreen(RunsScreen):
         )
         empty = self.state.ref is None and self.runs.problem is None
         idle_ids = idle(self.app.store, self.app.store.summary(self.state.ref), self.pane, empty=empty)
-        self.show_footer(*footer(commands, self.pane, width, self.state.level, idle_ids, hidden=self._hidden_columns))
+        self.show_footer(
+            *footer(
+                commands,
+                self.pane,
+                width,
+                self.state.level,
+                idle_ids,
+                hidden=self._hidden_columns,
+                glyphs=self.app.look.glyphs,
+            )
+        )
 
     @property
     def _hidden_columns(self) -> int:

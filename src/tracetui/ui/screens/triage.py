@@ -392,7 +392,7 @@ class TriageScreen(RunsScreen):
         self._header.show(left, (Piece(Clean(self._counts), "sec"),))
         self._sentence.show(self.status_message or self._progress())
         commands = app.comparisons.available_commands(self.commands, self.queue.run)
-        self.show_footer(*footer(commands, self.pane, width, 1))
+        self.show_footer(*footer(commands, self.pane, width, 1, glyphs=self.app.look.glyphs))
 
     @property
     def _counts(self) -> str:

@@ -16,7 +16,8 @@ from tracetui.store.facts import total_tokens
 from tracetui.store.store import Overview, Store
 from tracetui.text import Clean
 from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, Command, key_label, of_pane
-from tracetui.views.glyphs import Glyphs, status_glyph
+from tracetui.ui.widgets.lines import named_keys
+from tracetui.views.glyphs import ASCII, UNICODE, Glyphs, status_glyph
 from tracetui.views.goal import goal_sentence, has_turns
 from tracetui.views.labels import (
     UNGRADED,
@@ -190,7 +191,7 @@ def _list_status(
 
     if listed is not None:
         add(f"{text.grouped(listed.runs)} of {text.quantity(store.overview.runs, 'run')}", 0)
-    elif width >= WIDE_HEADER:
+    elif width >= WIDE_HEADER and overview.by_format:
         by_count = sorted(overview.by_format.items(), key=lambda pair: -pair[1])
         counts = [f"{name} {number}" for name, number in by_count[:5]]
         if len(by_count) > 5:
@@ -365,6 +366,8 @@ def with_hints(facts: Sequence[Piece], hints: Sequence[tuple[str, str]], width: 
 _PANE_HINTS: Final = {DETAIL: ("open", "next-tab", "copy", "search", "zoom"), FACTS: ("open", "copy", "search", "zoom")}
 """Commands hinted first in a pane of text."""
 _OF_FAILURES: Final = frozenset({"next-error", "triage", "failures", "contrast"})
+_OF_RUNS: Final = frozenset({"diff-original", "follow", "note", "next-tab", "context-page", "export", "undo"})
+"""Commands without effect on an unreadable file."""
 _ALWAYS: Final = frozenset({"quit", "help"})
 _WITHOUT_ROWS: Final = frozenset({"back", "pane", "live", "triage", "tasks"})
 _FILTERS: Final = frozenset({"filter", "failures"})
@@ -381,7 +384,9 @@ def idle(store: Store, run: RunSummary | None, pane: str, *, empty: bool) -> fro
     command_ids = frozenset[str]() if overview.failed else _OF_FAILURES
     if not overview.repeated_tasks:
         command_ids |= {"tasks"}
-    if run is not None and run.errors:
+    if run is None:
+        command_ids |= _OF_RUNS
+    elif run.errors:
         command_ids -= {"next-error"}
     if empty:
         active = _ALWAYS | _WITHOUT_ROWS | (_FILTERS if pane == RUNS else frozenset())
@@ -397,6 +402,7 @@ def footer(
     idle: frozenset[str] = frozenset(),
     *,
     hidden: int = 0,
+    glyphs: Glyphs = UNICODE,
 ) -> tuple[Line, Line]:
     """The most useful keys here, without those that are `idle`; the keys for all others and for hidden columns."""
     commands, pane_hints = of_pane(pane, commands), _PANE_HINTS.get(pane, ())
@@ -414,7 +420,8 @@ def footer(
         key, _, _ = key_label(command.keys[0]).partition(" ")
         word, separator, _ = command.title.partition(": ")  # of commands that begin alike, one is hinted for all
         more = [*_key(key[:1] if separator else key, word), Piece(Clean("  "))]
-        if width_of(pieces) + width_of(more) > room:
+        shown = [*pieces, *more]
+        if width_of(named_keys(shown) if glyphs is ASCII else shown) > room:
             break
         pieces += more
     return tuple(pieces), tuple(right)

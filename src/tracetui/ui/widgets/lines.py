@@ -25,7 +25,10 @@ from tracetui.ui.theme import Look
 from tracetui.views.glyphs import ASCII
 from tracetui.views.rows import Line, Piece, fill, fit, width_of
 
-_ASCII: Final = str.maketrans("…µ—–−±≈≠Δ·×→←↑↓›▸▾≥≤„“”’‘", '~u---~~!d.x><^v>>v><"""\'\'')
+_ASCII: Final = {
+    **str.maketrans("…µ—–−±≈≠Δ·×→←↑↓›▸▾≥≤„“”’‘", '~u---~~!d.x><^v>>v><"""\'\''),
+    **dict.fromkeys(range(0x2400, 0x2422), ord("?")),  # the pictures of control characters
+}
 
 
 def to_strip(line: Iterable[Piece], width: int, look: Look, background: str = "bg") -> Strip:
@@ -315,10 +318,12 @@ class LineBar(LineWidget):
     def _line(self) -> list[Piece]:
         """The whole row in pieces."""
         width = self.outer_size.width
-        written = self._left if self.look.glyphs is not ASCII else named_keys(self._left)
-        right = fit(self._right, max(0, width - 2 - min(width_of(written), self.min_left)))
+        left, right = self._left, self._right
+        if self.look.glyphs is ASCII:
+            left, right = tuple(named_keys(left)), tuple(named_keys(right))
+        right = tuple(fit(right, max(0, width - 2 - min(width_of(left), self.min_left))))
         room = width - width_of(right) - 2
-        left = fill((Piece(Clean(" ")), *written), max(0, room))
+        left = tuple(fill((Piece(Clean(" ")), *left), max(0, room)))
         return [*left, Piece(Clean(" ")), *right, Piece(Clean(" "))]
 
     def strip_at(self, y: int) -> Strip:

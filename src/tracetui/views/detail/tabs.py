@@ -179,7 +179,7 @@ def _error(view: _View) -> Stack:
         source = Clean("recorded with the step's error")
     sheet.line(Piece(Clean(f"status: {source}"), "dim"))
     sheet.blank()
-    _facts(sheet, view)
+    _facts(sheet, view, shown=error.message if error is not None else None)
     if view.run.body.limits:
         sheet.blank()
         add_limits(sheet, view.run.body.limits, view.assessment)
@@ -227,8 +227,8 @@ def _estimate(view: _View) -> Estimate | None:
     return None if usd is None or model is None else Estimate(usd, (model,), ())
 
 
-def _facts(sheet: Sheet, view: _View) -> None:
-    """Facts about any span: time, note, arguments, result, checks, links."""
+def _facts(sheet: Sheet, view: _View, *, shown: str | None = None) -> None:
+    """Facts about any span: time, note, arguments, result (unless `shown` is its text), checks, links."""
     span, body, glyphs = view.span, view.body, view.glyphs
     problem = body.attributes.get("problem")
     if isinstance(problem, str) and not body.raw:
@@ -246,7 +246,7 @@ def _facts(sheet: Sheet, view: _View) -> None:
         sheet.value("args", body.input, most=3)
     elif span.preview and span.operation is Operation.EXECUTE_TOOL:  # of other spans, it can be their output
         sheet.fact("args", Piece(one_line(span.preview, 120), "dim"))
-    if body.output is not None:
+    if body.output is not None and body.output != shown:
         sheet.value("output", body.output, most=3)
     _checks(sheet, span, body.checks)
     for link in body.links:
@@ -347,13 +347,15 @@ _PRETTY: Final = 1 << 17
 
 
 def _pretty(raw: bytes, width: int) -> list[Line]:
-    """Records of JSON, one a line, indented, colored and wrapped; empty for others."""
-    try:
-        texts = [msgspec.json.format(part, indent=2).decode() for part in raw.split(b"\n") if part.strip()]
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return []
-    lines = [line for text in texts for line in text.split("\n")]
-    return [row for line in lines for row in wrap_pieces(_json_line(line), max(8, width))]
+    """A record of JSON, or several, one a line: indented, colored and wrapped; empty for others."""
+    for records in ([raw], raw.splitlines()):
+        try:
+            texts = [msgspec.json.format(record, indent=2).decode() for record in records if record.strip()]
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            continue
+        lines = [line for text in texts for line in text.split("\n")]
+        return [row for line in lines for row in wrap_pieces(_json_line(line), max(8, width))]
+    return []
 
 
 def _json_line(line: str) -> Line:

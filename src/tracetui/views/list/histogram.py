@@ -81,15 +81,16 @@ class Strip:
     def _axis(self, marked: int | None, now: float) -> Line:
         """The times below the bars, and a sign at the marked one; a time that the sign would cover makes way."""
         histogram, cells = self.histogram, [" "] * self._width
-        every = -(-_LABEL // self._cells)
         last = len(histogram.bars) - 1
+        dated = _LABEL / self._cells * histogram.unit > _DAY / 2  # else several labels a day tell when the next begins
+        every = -(-max(_LABEL, len(self._time(0, now, dated=dated)) + 1) // self._cells)
         begin = self._width if marked is None else self._margin + marked * self._cells
         end = begin + self._cells
-        right = "now" if now - histogram.begin(last) < 2 * histogram.unit else self._time(last, now)
+        right = "now" if now - histogram.begin(last) < 2 * histogram.unit else self._time(last, now, dated=dated)
         edge = begin if begin < self._width < end + len(right) else self._width
         cells[edge - len(right) : edge] = right
         for bar in range(0, last + 1, every):
-            label = "older" if histogram.has_older and not bar else self._time(bar, now)
+            label = "older" if histogram.has_older and not bar else self._time(bar, now, dated=dated)
             at = self._margin + bar * self._cells
             if at + len(label) + 1 < edge - len(right) and not (at < end and begin < at + len(label)):
                 cells[at : at + len(label)] = label

@@ -266,6 +266,10 @@ _NAMES: Final = ("calls", "errors", "runs", "p50", "p95", "total", "tokens", "co
 _OUTCOMES: Final = ("passed", "failed", "rate")
 """Further columns after ``runs`` where any run is scored."""
 _OUTCOMES_AT: Final = 3
+_LEAST_FIRST: Final = (
+    "written", "cached", "p95", "p50", "tokens", "cost", "passed", "failed", "runs", "rate", "total", "errors",
+)  # fmt: skip
+"""Columns that make way where not all fit."""
 _CELL: Final = 8
 _COST: Final = 11
 """Cells of the cost: ``~$1234.56``."""
@@ -299,13 +303,14 @@ class StatisticRows:
 
     def _layout(self, width: int) -> tuple[Sequence[str], int, int]:
         """The columns that fit, and the cells of the name and of the bar: no bar if the name needs its room."""
-        names, dropped = [*self._names], [name for name in self._names[2:] if name != self._sorted_by]
-        while dropped and _MIN_NAME + sum(map(_size_of, names)) > width:
-            names.remove(dropped.pop())
+        names = [*self._names]
+        for name in _LEAST_FIRST:
+            if name in names and name != self._sorted_by and _MIN_NAME + sum(map(_size_of, names)) > width:
+                names.remove(name)
         room = max(8, width - sum(map(_size_of, names)))
-        name = max(_MIN_NAME, self._longest)
-        bar = room - name - 2
-        return (names, name, bar) if bar >= _MIN_BAR else (names, room, 0)
+        label = max(_MIN_NAME, self._longest)
+        bar = room - label - 2
+        return (names, label, bar) if bar >= _MIN_BAR else (names, room, 0)
 
     def heading(self, width: int, label: str) -> Line:
         """The column headings, that of the order stands out; the last one describes the bars."""

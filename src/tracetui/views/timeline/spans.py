@@ -263,10 +263,9 @@ class SpanRows:
         return tuple(fit(pieces, width))
 
     def overview(self, width: int) -> Line:
-        """The whole run in one row, for wide screens; empty without times."""
-        if self.chart.total_ms <= 0 or width < 40:
-            return ()
-        return (Piece(Clean("whole run  "), "dim"), *self.chart.overview(width - 11, self._glyphs))
+        """The whole run in one row, for wide screens; empty without durations."""
+        bars = self.chart.overview(width - 11, self._glyphs) if width >= 40 else []
+        return (Piece(Clean("whole run  "), "dim"), *bars) if any(bar.text.strip() for bar in bars) else ()
 
     # ---- folds
 
