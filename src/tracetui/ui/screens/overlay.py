@@ -263,10 +263,13 @@ class Palette(Overlay):
             yield self._footer
 
     def on_mount(self) -> None:
-        hint = (Piece(Clean("runs match as in the filter: words, status:error …"), "dim"),)
-        self._footer.show(hints(_HINTS), hint if self.app.size.width >= _WIDTH else ())
         self._view.focus()
         self._find()
+
+    def on_resize(self) -> None:
+        hint = (Piece(Clean("runs match as in the filter: words, status:error …"), "dim"),)
+        self._footer.show(hints(_HINTS), hint if self.app.size.width >= _WIDTH else ())
+        self.call_after_refresh(self._draw, keep=True)
 
     @property
     def _below(self) -> BaseScreen:

@@ -190,7 +190,7 @@ def _list_status(
 
     if listed is not None:
         add(f"{text.grouped(listed.runs)} of {text.quantity(store.overview.runs, 'run')}", 0)
-    elif width >= WIDE_HEADER:
+    elif width >= WIDE_HEADER and overview.by_format:
         by_count = sorted(overview.by_format.items(), key=lambda pair: -pair[1])
         counts = [f"{name} {number}" for name, number in by_count[:5]]
         if len(by_count) > 5:
