@@ -46,3 +46,9 @@ async def test_without_colours_nothing_is_painted_but_text(
             assert style.color is None or style.color.is_default
             assert style.bgcolor is None or style.bgcolor.is_default
         assert any(style.reverse for style in styles), "the cursor must be seen"
+
+
+async def test_the_keys_of_a_prompt_are_named_whole(opened: Opener, samples: Path) -> None:
+    async with opened(samples / "paprika", size=(80, 24), ascii_glyphs=True) as (app, pilot):
+        await press(pilot, "x")
+        assert "Enter accept  Esc cancel" in text_of(app)

@@ -315,10 +315,11 @@ class LineBar(LineWidget):
     def _line(self) -> list[Piece]:
         """The whole row in pieces."""
         width = self.outer_size.width
-        written = self._left if self.look.glyphs is not ASCII else named_keys(self._left)
-        right = fit(self._right, max(0, width - 2 - min(width_of(written), self.min_left)))
-        room = width - width_of(right) - 2
-        left = fill((Piece(Clean(" ")), *written), max(0, room))
+        left, right = self._left, self._right
+        if self.look.glyphs is ASCII:
+            left, right = tuple(named_keys(left)), tuple(named_keys(right))
+        right = tuple(fit(right, max(0, width - 2 - min(width_of(left), self.min_left))))
+        left = tuple(fill((Piece(Clean(" ")), *left), max(0, width - width_of(right) - 2)))
         return [*left, Piece(Clean(" ")), *right, Piece(Clean(" "))]
 
     def strip_at(self, y: int) -> Strip:
