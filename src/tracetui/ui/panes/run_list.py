@@ -319,8 +319,9 @@ class RunList(LineView):
     def result_width(self) -> int:
         """Cells at which no result on the screen is cut; the most until all are counted, so that nothing moves."""
         rows = self.rows
-        is_counted = isinstance(rows, runs.RunRows) and not self.app.stage
-        return rows.wanted_width(self.top, self.page) + 2 if is_counted else runs.WIDEST
+        if isinstance(rows, runs.RunRows) and not self.app.stage:
+            return rows.wanted_width(self.top, self.page) + 2
+        return runs.WIDEST
 
     @property
     def least_width(self) -> int:
