@@ -67,3 +67,9 @@ async def test_the_list_is_seen_below_the_column_chooser(opened: Opener, samples
         await pilot.press("W")
         await until(pilot, lambda: app.screen is not app.main)
         assert name in text_of(app)
+
+
+async def test_the_keys_of_a_prompt_are_named_whole(opened: Opener, samples: Path) -> None:
+    async with opened(samples / "paprika", size=(80, 24), ascii_glyphs=True) as (app, pilot):
+        await press(pilot, "x")
+        assert "Enter accept  Esc cancel" in text_of(app)

@@ -168,6 +168,7 @@ async def test_a_run_without_model_calls_has_a_message(opened: Opener, tmp_path:
     async with opened(tmp_path) as (app, pilot):
         await page_of(app, pilot)
         assert "No model call of this run records its input tokens." in text_of(app)
+        assert text_of(app).count("Esc back") == 1
         await press(pilot, "]", "k", "h", "l", "space", "comma", "enter", "2", "3", "4", "z")
         assert isinstance(app.screen, RunContextScreen)
 

@@ -65,6 +65,15 @@ def rows(app: TraceApp) -> list[list[str]]:
     return [text.strip("▌◂ ").split() for text in lines[4:end] if text.strip()]
 
 
+async def test_a_narrow_header_has_the_numbers(opened: Opener, tmp_path: Path) -> None:
+    async with opened(write_runs(tmp_path / "runs"), size=(80, 24)) as (app, pilot):
+        await screen_of(app, pilot, "A")
+        assert line(app, 0).rstrip().endswith("2 runs · 4 edits · +3 −1")
+        await press(pilot, "escape")
+        await screen_of(app, pilot, "U")
+        assert "2 runs · " in line(app, 0)
+
+
 async def test_files_are_listed_by_folder_and_unfold_to_edits(opened: Opener, tmp_path: Path) -> None:
     async with opened(write_runs(tmp_path / "runs"), size=SIZE) as (app, pilot):
         screen = await screen_of(app, pilot, "A")

@@ -9,15 +9,15 @@ from typing import NamedTuple
 import pytest
 
 from tests.sessions import ANSWER, session
-from tracetui.analysis.liveness import summary_state
+from tracetui.analysis.liveness import State, summary_state
 from tracetui.formats.claude_code import ClaudeCode
 from tracetui.live.mailbox import WatchState
-from tracetui.model import Run, RunRef, Status
+from tracetui.model import Problem, Run, RunRef, Status
 from tracetui.store.store import Store
 from tracetui.testing import read_run
 from tracetui.text import Clean
 from tracetui.ui.commands import COMMANDS, RUNS, STEPS
-from tracetui.ui.widgets.frame import Vitals, _fitting, _Part, footer, sentence
+from tracetui.ui.widgets.frame import Vitals, _fitting, _Part, footer, header, sentence
 from tracetui.ui.widgets.line_view import title_line
 from tracetui.ui.widgets.lines import named_keys
 from tracetui.views.detail.run import run_rows
@@ -65,6 +65,14 @@ def test_a_title_is_not_cut_to_a_few_letters() -> None:
         assert ("step 11 search" in plain(line)) is (width == 70)
         assert "…" not in plain(line)
         assert width_of(line) == width
+
+
+def test_the_header_begins_with_a_number_where_no_run_is_read() -> None:
+    store = Store()
+    store.problems = {"/d.db": (Problem("/d.db", "byte 0", "not a SQLite database"),)}
+    vitals = Vitals(WatchState(), Counter(), State.UNKNOWN)
+    _, right = header(("/traces",), store, UNICODE, vitals, None, 200)
+    assert plain(right).startswith("0 runs · 1 unreadable")
 
 
 NOW = 1_800_000_000.0

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
 from tests.ui.conftest import Opener, settle, text_of
+from tests.ui.test_filtering import line
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import COMMANDS, RUNS, allowed_in_browser, of_pane, unbound_reason
 from tracetui.ui.screens.help import FIRST, HelpScreen, arrange
@@ -41,6 +43,18 @@ async def test_letters_search_and_run_nothing(opened: Opener, samples: Path) -> 
         await pilot.press("escape")
         await settle(pilot)
         assert not screen.is_attached
+
+
+async def test_the_bar_says_which_rows_of_a_long_page_are_in_view(opened: Opener, samples: Path) -> None:
+    async with opened(samples, size=(80, 24)) as (app, pilot):
+        await open_help(app, pilot)
+        assert re.search(r"keys in Runs  rows 1–18/\d\d$", line(app, 0))
+        await pilot.press(*["down"] * 30)
+        await settle(pilot)
+        assert re.search(r"rows (?!1–)\d+–\d+/\d\d$", line(app, 0))
+        await pilot.resize_terminal(200, 60)
+        await settle(pilot)
+        assert "rows" not in line(app, 0)
 
 
 async def test_the_selected_command_has_its_sentence_and_enter_runs_it(opened: Opener, samples: Path) -> None:

@@ -41,6 +41,15 @@ async def test_a_key_shows_the_parse_coverage(opened: Opener, tmp_path: Path) ->
         assert f"parsed {percent} % of bytes · unknown kinds 1 (gale ×2) · torn lines 1" in line(app, 1)
 
 
+async def test_unreadable_and_ignored_files_are_counted(opened: Opener, tmp_path: Path) -> None:
+    (tmp_path / "a.db").write_bytes(b"no database" * 100)
+    (tmp_path / "b.jsonl").write_text('{"neither": "trace"}\n')
+    async with opened(tmp_path) as (app, pilot):
+        await until(pilot, lambda: bool(app.store.problems), what="the unreadable file")
+        await press(pilot, "i")
+        assert "1 unreadable file · 1 file ignored" in line(app, 1)
+
+
 async def test_rows_of_unknown_kinds_are_listed_and_can_be_filtered(opened: Opener, tmp_path: Path) -> None:
     written(tmp_path)
     async with opened(tmp_path) as (app, pilot):

@@ -100,6 +100,22 @@ async def test_runs_follow_the_commands_and_take_queries(opened: Opener, samples
         assert app.main.state.level == 1
 
 
+async def test_in_ascii_the_enter_key_has_its_name(opened: Opener, samples: Path) -> None:
+    async with opened(samples, ascii_glyphs=True, size=(80, 24)) as (app, pilot):
+        await palette(app, pilot, "open")
+        assert any(re.search(r"open .* Enter\W*$", text) for text in text_of(app).splitlines())
+
+
+async def test_the_rows_are_fitted_to_a_new_size(opened: Opener, samples: Path) -> None:
+    async with opened(samples, size=(120, 40)) as (app, pilot):
+        await palette(app, pilot)
+        await pilot.resize_terminal(80, 24)
+        await settle(pilot)
+        lines = [text.strip("▌┃│ ") for text in text_of(app).splitlines()]
+        assert next(text for text in lines if text.startswith("failures only")).endswith("!")
+        assert any(text.endswith("Esc close") for text in lines)
+
+
 async def test_nothing_matches_and_esc_closes(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await palette(app, pilot, "qqqqzzzz")

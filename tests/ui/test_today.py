@@ -19,13 +19,14 @@ from tests.ui.conftest import NOW, Opener, settle, until
 from tests.ui.test_snapshots import Pictures
 from tests.views.build import text_of_line
 from tracetui.analysis import prices
+from tracetui.analysis.liveness import State
 from tracetui.live.engine import Engine
 from tracetui.model import RunRef, RunSummary, Usage
 from tracetui.redact import MASK
 from tracetui.sources.local import LocalSource
 from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.today import TodayScreen
-from tracetui.views.today import Sections, TodayRows, by_day, by_project, sections
+from tracetui.views.today import LiveRows, LiveRun, Sections, TodayRows, by_day, by_project, sections
 
 
 def page(app: TraceApp, width: int = 96) -> list[str]:
@@ -297,3 +298,22 @@ def test_spending_is_at_the_bottom_of_a_wide_page(width: int, first: int) -> Non
     assert [rows.project(first + 1 + i) for i in range(4)] == ["p0", "p1", "p2", "p3"]
     assert ("Cost per day" in text_of_line(rows.line(first, width - 2))) is (width == 160)
     assert len(rows) == (29 if width == 160 else 37)
+
+
+@pytest.mark.parametrize("width", [70, 80, 90])
+def test_headings_of_the_spending_are_above_their_numbers(width: int) -> None:
+    now = NOW.timestamp()
+    runs = [make_summary("r", source="p", started_at=now, usage=Usage(10, 5, cost_usd=0.5))]
+    rows = TodayRows(
+        Sections([], [], [], runs), by_project(runs, now=now), now=now, room=29, days=by_day(runs, now=now), width=width
+    )
+    texts = [text_of_line(rows.line(i, width - 2)).rstrip() for i in range(len(rows))]
+    heading = next(text for text in texts if "Spent" in text)
+    project = texts[texts.index(heading) + 1]
+    assert (heading.index("today") + 5, len(heading)) == (project.index("$0.50") + 5, len(project))
+
+
+def test_an_unknown_cost_of_a_live_run_is_a_dash_like_its_tokens() -> None:
+    live = LiveRun(make_summary("r", usage=None), State.RUNNING, 1000.0)
+    rows = LiveRows([], [live])
+    assert text_of_line(rows.line(1, 100)).split()[-2:] == ["—", "—"]

@@ -357,7 +357,7 @@ def files_sentence(report: FilesReport) -> Line:
     else:
         pieces = [
             Piece(Clean(quantity(total, "file")), "text bold"),
-            Piece(Clean(" · not looked at: start in their repository"), "sec"),
+            Piece(Clean(" · not looked at: start tracetui in their repository"), "sec"),
         ]
     if gone:
         pieces.append(Piece(Clean(f", {grouped(gone)} gone"), "status.warn"))
@@ -365,14 +365,14 @@ def files_sentence(report: FilesReport) -> Line:
 
 
 def files_totals(report: FilesReport, runs: int) -> Line:
-    """Numbers of runs, files, edits and lines."""
+    """Numbers of runs, edits and lines; the sentence has that of files."""
     histories = [history for history, _ in report.files]
     if not histories:
         return (Piece(Clean(quantity(runs, "run")), "sec"),)
     edits = sum(len(history.done) for history in histories)
     added = sum(history.added or 0 for history in histories)
     removed = sum(history.removed or 0 for history in histories)
-    numbers = f"{quantity(runs, 'run')} · {quantity(len(histories), 'file')} · {quantity(edits, 'edit')} · "
+    numbers = f"{quantity(runs, 'run')} · {quantity(edits, 'edit')} · "
     return (
         Piece(Clean(numbers), "sec"),
         Piece(Clean(f"+{grouped(added)} "), "diff.add"),

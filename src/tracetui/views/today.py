@@ -358,9 +358,11 @@ class TodayRows:
         room = max(8, width - sum(sizes))
         if heading:
             names = ("today", "this week", *(name for name, _ in tokens_shown or (("tokens", 0),)))
-            label = Clean("Spent by project " if room > 17 else "Spent ")
             is_beside_chart = self._has_chart and width + _CHART >= _WITH_CHART
             total = "" if is_beside_chart or not self._days else self._sparkline()
+            if len(total) + 6 > room:  # else the headings would not be above their numbers
+                total = ""
+            label = Clean("Spent by project " if room > 17 + len(total) else "Spent ")
             rule = self._glyphs.rule * max(0, room - len(label) - len(total) - 1)
             start = [Piece(label, "text bold"), Piece(Clean(total), "bar.agent"), Piece(Clean(f"{rule} "), "line")]
             cells = [column(Clean(head), size, "dim", right=True) for head, size in zip(names, sizes, strict=True)]
@@ -520,7 +522,7 @@ class LiveRows:
             "silent": (silent, "text bold" if live.state is State.STALLED else "sec"),
             "step": (text.count(run.steps), "sec"),
             "tok": (text.tokens(total_tokens(counted)), "sec"),
-            "cost": (run_cost(counted), "sec"),
+            "cost": (run_cost(counted) or self._glyphs.missing, "sec"),
         }
         cells = [column(numbers[name][0], size, numbers[name][1], right=True) for name, size in _LIVE_NUMBERS]
         name = [

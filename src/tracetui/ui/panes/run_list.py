@@ -17,7 +17,7 @@ from tracetui.analysis.histogram import Histogram
 from tracetui.model import Problem, RunRef, RunSummary, Status
 from tracetui.store.facts import start_of
 from tracetui.store.relations import has_end
-from tracetui.text import Clean, exact, grouped
+from tracetui.text import Clean, exact, grouped, quantity
 from tracetui.ui.base_app import HostApp
 from tracetui.ui.services.pacing import rest_seconds
 from tracetui.ui.widgets.line_view import SIDEWAYS, LineView
@@ -385,12 +385,14 @@ class RunList(LineView):
         store, refs = self.app.store, self.refs()
         uncounted = sum(not store.runs[ref].deep for ref in refs)
         more = f" · {grouped(uncounted)} of {grouped(len(refs))} not counted yet" if uncounted else ""
+        if store.problems:
+            more += f" · {quantity(len(store.problems), 'unreadable file')}"
         if similar := {path: shape for path, shape in store.ignored.items() if shape}:
             path, shape = next(iter(similar.items()))
             others = f" and {grouped(len(similar) - 1)} more" if len(similar) > 1 else ""
             more += f" · ignored, but looks like a trace: {exact(posixpath.basename(path), 40)} ({shape}){others}"
         elif store.ignored:
-            more += f" · {grouped(len(store.ignored))} files ignored (tracetui doctor lists them)"
+            more += f" · {quantity(len(store.ignored), 'file')} ignored (tracetui doctor lists them)"
         room = max(0, self.app.size.width - len(more) - FRAME)
         self.say(ledger_text(store.ledger(refs), glyphs=self.look.glyphs, width=room) + more)
 

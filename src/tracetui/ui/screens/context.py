@@ -25,7 +25,7 @@ from tracetui.ui.commands import BREAKS, CALL, CONTENTS, RIVER, Command
 from tracetui.ui.context_state import ContextState
 from tracetui.ui.panes.context import Breaks, Contents, OneCall, River
 from tracetui.ui.screens.base import BaseScreen
-from tracetui.ui.widgets.frame import footer, with_hints
+from tracetui.ui.widgets.frame import footer
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.views.context import NO_CALLS
@@ -261,10 +261,8 @@ class RunContextScreen(BaseScreen):
 
     def _summary(self) -> Line:
         context = self._run_context
-        if context is None:
-            return (Piece(Clean("reading the context …"), "status.running"),)
-        if not self._has_calls:
-            return with_hints((), (("Esc", "back"),), self.app.size.width)
+        if context is None or not self._has_calls:  # the river's message says why
+            return ()
         spans = len(context.run.spans)
         done = "" if context.is_complete else f"reading, {grouped(context.done)} of {quantity(spans, 'span')}"
         return sentence(context.ledger, masking.current(), done=done)

@@ -21,7 +21,6 @@ from tracetui.model import RunRef
 from tracetui.store.query import parse_prefix
 from tracetui.text import Clean, grouped, quantity
 from tracetui.ui.commands import AUDIT, BLAME, FILES, Command
-from tracetui.ui.layout import NARROW
 from tracetui.ui.panes.run_list import QUERY_LABEL
 from tracetui.ui.screens.lists import ArrangedScreen, PreviewScreen
 from tracetui.ui.widgets.frame import with_hints
@@ -314,9 +313,11 @@ class EffectsScreen(PreviewScreen, Generic[_R]):
 
     def path(self) -> tuple[Line, Line]:
         left = (Piece(Clean(f"{self.pane}  "), "text bold"), Piece(one_line(f"of {self._of}", 60), "sec"))
-        if self._result is None or self.app.size.width < NARROW:
+        if self._result is None:
             return left, ()
-        return left, self.totals(self._result, self.app.size.width - width_of(left) - _PROGRAM)
+        room = self.app.size.width - width_of(left) - _PROGRAM
+        totals = self.totals(self._result, room)
+        return left, totals if width_of(totals) <= room else ()
 
     def totals(self, result: _R, room: int) -> Line:
         """Numbers for the header, in `room` cells."""

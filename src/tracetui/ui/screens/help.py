@@ -14,6 +14,7 @@ from tracetui.text import Clean, cells, exact, wrap
 from tracetui.ui.commands import COMMANDS, GROUPS, Command, key_label, of_pane, pane_names, wrong_pane
 from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.screens.overlay import Overlay, hints
+from tracetui.ui.widgets.line_view import position
 from tracetui.ui.widgets.lines import LineBar, LineWidget, to_strip
 from tracetui.views.rows import Line, Piece, fill, width_of
 
@@ -204,13 +205,22 @@ class HelpScreen(Overlay):
         self._selected = selected.command if selected is not None else None
         self._page.show(slots, columns, self._search, selected)
         self._about.show(self._selected)
-        count = len({slot.command for slot in slots if slot.command is not None})
-        fit_count = len({slot.command for slot in fitting})
+        self._show_bar()
+
+    def _show_bar(self) -> None:
+        """The search, how many keys there are, and which rows of a page that doesn't fit are in view."""
+        page = self._page
+        commands = {slot.command for slot in page.slots if slot.command is not None}
+        count, fit_count = len(commands), sum(matches(command, self._search) for command in commands)
         scope = "everywhere" if self._everywhere else f"in {self._title}"
         typed = (Piece(exact(self._search), "text bold"), Piece(self.app.look.glyphs.typing, "accent"))
         note = f"  {fit_count} of {count} keys fit" if self._search else " type to search"
         left = (Piece(Clean("/ "), "accent bold"), *typed, Piece(Clean(note), "dim"))
-        self._bar.show(left, (Piece(Clean(f"{count} keys {scope}"), "sec"),))
+        right = [Piece(Clean(f"{count} keys {scope}"), "sec")]
+        height, rows = page.outer_size.height, max((slot.row for slot in page.slots), default=0) + 1
+        if height < rows:
+            right += [Piece(Clean("  rows "), "sec"), *position(page.top, height, rows, "–")]
+        self._bar.show(left, tuple(right))
 
     async def press(self, key: str, character: str | None) -> None:
         if key == "escape" and self._search:
@@ -253,6 +263,7 @@ class HelpScreen(Overlay):
     def _select(self, slot: Slot) -> None:
         self._page.show(self._page.slots, self._page.columns, self._search, slot)
         self._selected = slot.command
+        self._show_bar()
         self._about.show(slot.command)
 
     @on(HelpPage.Picked)

@@ -31,8 +31,8 @@ from tracetui.ui.commands import Command, key_label, keys_of, match_score
 from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.theme import PALETTES
 from tracetui.ui.widgets.line_view import LineView
-from tracetui.ui.widgets.lines import Box, KeyClicked, LineBar
-from tracetui.views.glyphs import Glyphs
+from tracetui.ui.widgets.lines import Box, KeyClicked, LineBar, named_keys
+from tracetui.views.glyphs import ASCII, Glyphs
 from tracetui.views.labels import prompt_text, run_label, short_id
 from tracetui.views.list.columns import COLUMNS, FIXED
 from tracetui.views.rows import Line, ListRows, Piece, fill, fit, width_of
@@ -263,10 +263,13 @@ class Palette(Overlay):
             yield self._footer
 
     def on_mount(self) -> None:
-        hint = (Piece(Clean("runs match as in the filter: words, status:error …"), "dim"),)
-        self._footer.show(hints(_HINTS), hint if self.app.size.width >= _WIDTH else ())
         self._view.focus()
         self._find()
+
+    def on_resize(self) -> None:
+        hint = (Piece(Clean("runs match as in the filter: words, status:error …"), "dim"),)
+        self._footer.show(hints(_HINTS), hint if self.app.size.width >= _WIDTH else ())
+        self.call_after_refresh(self._draw, keep=True)
 
     @property
     def _below(self) -> BaseScreen:
@@ -298,8 +301,11 @@ class Palette(Overlay):
             self._search_slice(self._search, self._runs(text))
 
     def _command(self, screen: BaseScreen, command: Command) -> Entry:
-        title, about, key = Clean(command.title), Clean(command.help), Clean(key_label(command.keys[0]))
-        return Entry((Piece(title),), about, key, partial(screen.perform, command))
+        key = [Piece(Clean(key_label(command.keys[0])))]
+        if self.app.look.glyphs is ASCII:  # before the row is fitted: the name is longer than the sign
+            key = named_keys(key)
+        title, about = Clean(command.title), Clean(command.help)
+        return Entry((Piece(title),), about, key[0].text, partial(screen.perform, command))
 
     def _theme(self, name: str) -> None:
         self.app.use_palette(name)

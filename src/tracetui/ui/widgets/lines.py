@@ -322,8 +322,7 @@ class LineBar(LineWidget):
         if self.look.glyphs is ASCII:
             left, right = tuple(named_keys(left)), tuple(named_keys(right))
         right = tuple(fit(right, max(0, width - 2 - min(width_of(left), self.min_left))))
-        room = width - width_of(right) - 2
-        left = tuple(fill((Piece(Clean(" ")), *left), max(0, room)))
+        left = tuple(fill((Piece(Clean(" ")), *left), max(0, width - width_of(right) - 2)))
         return [*left, Piece(Clean(" ")), *right, Piece(Clean(" "))]
 
     def strip_at(self, y: int) -> Strip:
