@@ -12,19 +12,20 @@ import pytest
 
 import tracetui
 from tests.ui.conftest import Opener, settle
+from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.widgets.line_view import LineView
 
 OURS = str(Path(tracetui.__file__).parent)
 MOST = 8
-"""From the key to the call that changes rows, both included."""
+"""From the screen, which gets the key, to the call that changes rows, both included."""
 MOST_OF_A_FILTER = 9
 """From the message of the prompt, which takes up to three more."""
 
 
 def chain(frame: FrameType | None) -> list[str]:
-    """The functions of ours that are being called, the last one first."""
-    names = []
-    while frame is not None:
+    """The functions of ours that are being called, the last one first, up to that of the screen."""
+    names: list[str] = []
+    while frame is not None and names[-1:] != [BaseScreen.press.__qualname__]:
         if frame.f_code.co_filename.startswith(OURS):
             names.append(frame.f_code.co_qualname)
         frame = frame.f_back

@@ -84,7 +84,7 @@ class ContextsWanted(Message):
 class TraceApp(HostApp):
     """tracetui in a terminal."""
 
-    BINDINGS: ClassVar = [Binding("ctrl+p", "command_palette", "palette", show=False)]
+    BINDINGS: ClassVar = [Binding("ctrl+p", "command_palette", "palette", show=False, priority=True)]
     """Textual's own binding has priority, and would overtake keys typed before it."""
 
     def __init__(

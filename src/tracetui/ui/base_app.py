@@ -99,6 +99,27 @@ class BaseApp(App[int]):
         """Current time, in seconds since the epoch."""
         return time.time()
 
+    async def on_event(self, event: events.Event) -> None:
+        """Have the active screen handle each key, and pasted text, before the next: typing quickly is no different.
+
+        Textual queues a key at the focused widget, then at each widget around it. Keys of which the first opens or
+        closes a prompt or a screen would arrive in another order.
+        """
+        screen = self.screen if self.screen_stack else None
+        if (
+            not isinstance(event, events.Key | events.Paste)
+            or event.is_forwarded
+            or not isinstance(screen, StackScreen)
+        ):
+            await super().on_event(event)
+        elif not self._exit:
+            self.app_focus = True
+            with screen._context():
+                if isinstance(event, events.Paste):
+                    await screen.paste(event.text)
+                elif not await self._check_bindings(event.key, priority=True):
+                    await screen.press(event.key, event.character)
+
     def get_driver_class(self) -> type[Driver]:
         chosen = super().get_driver_class()
         if chosen.__name__ != "LinuxDriver":
@@ -122,38 +143,17 @@ class BaseApp(App[int]):
         self.screen.refresh(layout=True)
 
     def close_screen(self, screen: Screen[Any]) -> bool:
-        """Close a screen; False if it is not the active one, or the last. Screens close only this way.
-
-        Keys that arrive together are queued at a screen before the first of them closes or covers it.
-        """
+        """Close a screen; False if it is not the active one, or the last. Screens close only this way."""
         if self.screen is not screen or len(self.screen_stack) == 1:
             return False
         self.pop_screen()
         return True
 
-    def redirect_key(self, event: events.Key, screen: Screen[Any]) -> bool:
-        """Forward a key that reached an inactive screen to the active one; False if `screen` is active.
-
-        Keys typed quickly then work like keys typed slowly. Drops keys once the app is exiting.
-        """
-        if self.screen is screen and not self._exit:
-            return False
-        event.stop()
-        event.prevent_default()
-        if not self._exit:
-            (self.focused or self.screen).post_message(events.Key(event.key, event.character))
-        return True
-
-    def redirect_paste(self, event: events.Paste) -> None:
-        """Forward text pasted into a closed screen to the active one. Drops it once the app is exiting."""
-        if not self._exit:
-            (self.focused or self.screen).post_message(events.Paste(event.text))
-
     def action_command_palette(self) -> None:
-        """Open the palette, unless it is open."""
-        from tracetui.ui.screens.overlay import Palette
+        """Open the palette, unless a dialog is open."""
+        from tracetui.ui.screens.overlay import Overlay, Palette
 
-        if not isinstance(self.screen, Palette):
+        if not isinstance(self.screen, Overlay):
             self.push_screen(Palette())
 
     def show_help(self, pane: str, title: str) -> None:
@@ -215,25 +215,23 @@ class BaseApp(App[int]):
 
 
 class StackScreen(Screen[None], inherit_bindings=False):
-    """A screen that does nothing once it is closed.
-
-    Events that arrive together are queued at a screen, and at its widgets, before the first of them closes it. Keys and
-    pasted text go on to the active screen, as if they came later; all else was meant for what is gone.
-    """
+    """A screen that does nothing once it is closed: what its queue still holds then was meant for what is gone."""
 
     app: BaseApp
 
+    async def press(self, key: str, character: str | None) -> None:
+        """Handle a key."""
+        raise NotImplementedError
+
+    async def paste(self, text: str) -> None:
+        """Handle pasted text."""
+
     async def _get_message(self) -> Message:
         message = await super()._get_message()
-        if _is_for_user(message) and self not in self.app.screen_stack:
-            if isinstance(message, events.Paste):
-                self.app.redirect_paste(message)
-            if not isinstance(message, events.Key):  # `on_key` redirects it
-                return events.Idle()
-        return message
+        return events.Idle() if _is_for_user(message) and self not in self.app.screen_stack else message
 
 
-_USER_EVENTS: Final = (events.InputEvent, events.Paste, events.Resize, events.AppFocus, events.AppBlur)
+_USER_EVENTS: Final = (events.InputEvent, events.Resize, events.AppFocus, events.AppBlur)
 
 
 def _is_for_user(message: Message) -> bool:

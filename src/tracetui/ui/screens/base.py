@@ -66,10 +66,6 @@ class BaseScreen(StackScreen, inherit_bindings=False):
         """Computes the current status message, if it changes with time; and its style."""
         self._prompt: Prompt | None = None
         self._too_small: TooSmall | None = None
-        self._awaiting_answer = False
-        """Whether the answer of the prompt is pending."""
-        self._queued_keys: list[events.Key] = []
-        """Keys typed after the answer that arrived before it."""
         self._header = LineBar(id="header")
         self._sentence = LineBar("bg", id="sentence")
         self._footer = LineBar(id="footer")
@@ -157,13 +153,8 @@ class BaseScreen(StackScreen, inherit_bindings=False):
     @on(KeyClicked)
     async def _key_clicked(self, message: KeyClicked) -> None:
         """Act as if a key that the screen names was typed."""
-        prompt = self._prompt
         for key, character in keys_of(message.key, self.view.bound):
-            event = events.Key(key, character)
-            if prompt is not None and prompt.display:
-                prompt.post_message(event)
-            else:
-                await self.on_key(event)
+            await self.press(key, character)
 
     @on(LineView.TabClicked)
     def _tab_clicked(self, message: LineView.TabClicked) -> None:
@@ -221,26 +212,16 @@ class BaseScreen(StackScreen, inherit_bindings=False):
 
     # ---- keys
 
-    async def on_key(self, event: events.Key) -> None:
-        """Dispatch a key that no prompt handled."""
-        if self.app.redirect_key(event, self):
-            return
+    async def press(self, key: str, character: str | None) -> None:
+        """Give a key to the open prompt, else run the command that it is bound to."""
         prompt = self._prompt
-        if prompt is not None and self._awaiting_answer and not prompt.display:  # the answer is still queued
-            self._queued_keys.append(event)
-            event.stop()
-            event.prevent_default()
-            return
-        if prompt is not None and prompt.display and self.focused is prompt:
-            if prompt.takes(event):  # it arrived before the prompt was focused
-                event.stop()
-                prompt.post_message(events.Key(event.key, event.character))
+        if prompt is not None and prompt.display:
+            self.set_focus(prompt)  # a click may have moved it
+            await prompt.press(key, character)
             return
         prefix, bound = self.keys.pending, self.view.bound
-        sequence, letter = self.keys.press(key_name(event.key, event.character), bound)
-        if sequence or self.keys.pending or prefix:
-            event.stop()
-            event.prevent_default()
+        name = key_name(key, character)
+        sequence, letter = self.keys.press(name, bound)
         if sequence:
             if (
                 prefix in bound and len(sequence) > len(prefix) and sequence[0] == prefix
@@ -250,16 +231,14 @@ class BaseScreen(StackScreen, inherit_bindings=False):
         elif self.keys.pending or prefix:
             self.status_message = self._continuations()
             self.refresh_frame()
-        elif event.is_printable and event.key not in self._unbound:
-            self._unbound.add(event.key)
-            self.say(f"{unbound_reason(key_name(event.key, event.character), self.app.commands)}  ·  ? all keys")
+        elif character is not None and character.isprintable() and key not in self._unbound:
+            self._unbound.add(key)
+            self.say(f"{unbound_reason(name, self.app.commands)}  ·  ? all keys")
 
-    def on_paste(self, event: events.Paste) -> None:
-        """Pass on text that arrived before the prompt was focused."""
-        prompt = self._prompt
-        if prompt is not None and prompt.display and self.focused is prompt:
-            event.stop()
-            prompt.post_message(events.Paste(event.text))
+    async def paste(self, text: str) -> None:
+        """Paste into the open prompt."""
+        if self._prompt is not None and self._prompt.display:
+            self._prompt.paste(text)
 
     def _continuations(self) -> Line:
         """The possible next keys of a sequence."""
@@ -399,9 +378,8 @@ class BaseScreen(StackScreen, inherit_bindings=False):
         self._label.show((Piece(label, "key bold"),))
         self._label.styles.width = cells(label) + LABEL_MARGIN
         self._ask_bar.display = True
-        self.set_focus(self._prompt)  # synchronous, unlike `focus`: the next key may be queued already
+        self.set_focus(self._prompt)
         self._sentence.display = False
-        self._awaiting_answer = True
         self.refresh_frame()
 
     def ask_for(self, label: str, value: str, answer: Callable[[str], None]) -> None:
@@ -410,20 +388,19 @@ class BaseScreen(StackScreen, inherit_bindings=False):
 
     @on(Prompt.Typed)
     def _prompt_typed(self, message: Prompt.Typed) -> None:
-        if self._prompt is not None and self._prompt.display:  # else it was answered already
+        prompt = self._prompt
+        if (
+            prompt is not None and prompt.display and prompt.question is message.question
+        ):  # else it was answered already
             message.question.text_changed(message.value)
 
     @on(Prompt.Done)
-    async def _prompt_done(self, message: Prompt.Done) -> None:
+    def _prompt_done(self, message: Prompt.Done) -> None:
         self._ask_bar.display = False
         self._sentence.display = True
-        self._awaiting_answer = False
         self.set_focus(self.view)
         message.question.done(message.value, taken=message.taken)
         self.refresh_frame()
-        waiting, self._queued_keys = self._queued_keys, []
-        for event in waiting:
-            await self.on_key(event)
 
 
 class _Search(Question):

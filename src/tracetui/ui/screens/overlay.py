@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult, RenderResult
 from textual.color import Color
 from textual.css.styles import RulesMap
@@ -66,22 +66,11 @@ class ChoiceView(LineView):
 
 
 class Overlay(StackScreen, ModalScreen[None], inherit_bindings=False):
-    """Handles each key itself, in the order of typing."""
+    """A dialog over another screen, whose keys do nothing meanwhile."""
 
     def render(self) -> RenderResult:  # type: ignore[override]
         below = super().render()
         return Dimmed(below) if isinstance(below, BackgroundScreen) else below
-
-    async def on_key(self, event: events.Key) -> None:
-        if self.app.redirect_key(event, self):
-            return
-        event.stop()
-        event.prevent_default()
-        await self.press(event.key, event.character)
-
-    async def press(self, key: str, character: str | None) -> None:
-        """Handle a key."""
-        raise NotImplementedError
 
     @on(KeyClicked)
     async def _key_clicked(self, message: KeyClicked) -> None:
@@ -411,10 +400,9 @@ class Palette(Overlay):
             if inspect.isawaitable(done):
                 await done
 
-    def on_paste(self, event: events.Paste) -> None:
+    async def paste(self, text: str) -> None:
         """Type the first line."""
-        event.stop()
-        self._type(self._text + one_line(event.text.partition("\n")[0], MAX_TEXT))
+        self._type(self._text + one_line(text.partition("\n")[0], MAX_TEXT))
 
     @on(ChoiceView.Chosen)
     async def _row_clicked(self) -> None:

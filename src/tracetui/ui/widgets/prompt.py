@@ -113,41 +113,23 @@ class Prompt(Input):
         if not self._quiet and self.display:
             self.post_message(self.Typed(self.question, event.value))
 
-    @staticmethod
-    def takes(event: events.Key) -> bool:
-        """Whether the prompt handles a key."""
-        return event.is_printable or event.key in _EDITS or event.key in ("tab", "shift+tab", "escape")
-
-    def on_paste(self, event: events.Paste) -> None:
-        """Ignore text that arrived after the prompt was closed."""
-        if not self.display:
-            event.stop()
-            event.prevent_default()
-
-    async def on_key(self, event: events.Key) -> None:
-        """Edit at once: Textual would apply editing keys after text typed later."""
-        if not self.display:  # closed: the key arrived late
-            event.prevent_default()
-            return
-        if event.key in ("tab", "shift+tab"):
-            completed = self.question.complete(self.value, self.cursor_position, 1 if event.key == "tab" else -1)
+    async def press(self, key: str, character: str | None) -> None:
+        """Edit the line, or end with it."""
+        if key in ("tab", "shift+tab"):
+            completed = self.question.complete(self.value, self.cursor_position, 1 if key == "tab" else -1)
             if completed is not None:
                 self.value, self.cursor_position = completed
-        elif event.key == "escape":
-            self._finish(taken=False)
-        elif event.key == "enter":
-            if self.question.accepts(self.value):
-                self._finish(taken=True)
-        elif event.key in _EDITS:
-            await self.run_action(_EDITS[event.key])
+        elif key == "escape" or (key == "enter" and self.question.accepts(self.value)):
+            self.display = False
+            await self.screen._dispatch_message(self.Done(self.question, self.value, taken=key == "enter"))
+        elif key in _EDITS and key != "enter":
+            await self.run_action(_EDITS[key])
         else:
-            return
-        event.stop()
-        event.prevent_default()
+            await self._on_key(events.Key(key, character))
 
-    def _finish(self, *, taken: bool) -> None:
-        self.display = False
-        self.post_message(self.Done(self.question, self.value, taken=taken))
+    def paste(self, text: str) -> None:
+        """Type the first line of a text."""
+        self._on_paste(events.Paste(text))
 
 
 class Filter(NamedTuple):
