@@ -47,6 +47,7 @@ from tracetui.ui.commands import (
 from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.screens.overlay import ChoiceView, Palette
 from tracetui.ui.state import arrange_runs, filter_runs
+from tracetui.ui.widgets.prompt import Prompt
 from tracetui.views.effects import EffectRows
 
 SCREENS: Final = {RUNS: MAIN, QUEUE: TRIAGE, PAIRS: DIFF, RIVER: CONTEXT, **{pane: frozenset({pane}) for pane in LISTS}}
@@ -263,3 +264,17 @@ async def test_a_key_means_the_same_however_quickly_it_follows(opened: Opener, s
 def views(screen: Screen[object]) -> list[str]:
     """The names of a screen's panes."""
     return list(screen.views) if isinstance(screen, BaseScreen) else []
+
+
+@pytest.mark.parametrize("turns", range(12))
+async def test_text_typed_into_a_new_prompt_keeps_its_order(opened: Opener, samples: Path, turns: int) -> None:
+    """So many turns of the loop lie between the first letter and the rest: the prompt opens before, or meanwhile."""
+    async with opened(samples, size=SIZE) as (app, pilot):
+        for pause, keys in ((turns, "fr"), (0, "outer")):
+            for key in keys:
+                app.post_message(events.Key(key, key))
+            for _ in range(pause):
+                await asyncio.sleep(0)
+        await until(pilot, lambda: isinstance(app.focused, Prompt) and len(app.focused.value) == 6, what="the text")
+        assert isinstance(app.focused, Prompt)
+        assert app.focused.value == "router"
