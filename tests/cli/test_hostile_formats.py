@@ -12,11 +12,14 @@ import pytest
 
 from tests import hostile
 from tests.cli.run import Cli
+from tests.shared import SEARCHES
 from tracetui.formats import registry
 from tracetui.text import UNSAFE
 
 CONTROLS: Final = re.compile(rb"[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
 """What a terminal acts upon, but for the end of a line."""
+RUNS: Final = 6 if SEARCHES else 3
+"""Runs of each case that are printed."""
 LEAST: Final = 3
 """Attacks that are seen at least, of those that differ once they are harmless."""
 
@@ -31,6 +34,7 @@ def harmless(out: bytes) -> str:
     return text
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("name", registry.BUILT_IN)
 def test_commands_print_only_text(cli: Cli, tmp_path: Path, name: str) -> None:
     """Of the cases of a format, with attacks in their texts."""
@@ -40,7 +44,7 @@ def test_commands_print_only_text(cli: Cli, tmp_path: Path, name: str) -> None:
         runs: list[dict[str, Any]] = json.loads(listed.out)["runs"] if listed.status == 0 else []
         for arguments in (["ls", str(folder)], ["doctor", str(folder)], ["grep", "owned", str(folder)]):
             everything += harmless(cli(*arguments).out)
-        for run in [run for run in runs if run["format"] == name][:6]:
+        for run in [run for run in runs if run["format"] == name][:RUNS]:
             address = run["address"]
             result = cli("show", address)
             assert result.status == 0, result.err

@@ -54,7 +54,7 @@ def variants(paths: Sequence[str], random: Random, count: int) -> Iterator[tuple
     for path in paths:
         _merge_log(path)
     sources = {path: Path(path).read_bytes() for path in paths}
-    cuts = max(5, count // (8 * max(1, len(paths))))
+    cuts = max(2, count // (6 * max(1, len(paths))))
     values = dict(_values({path: parse(data) for path, data in sources.items()}, random, count))
     for path, data in sources.items():
         for label, broken in _bytes(data, random, cuts):

@@ -295,8 +295,8 @@ def check_bytes(fmt: Format, path: str, refs: list[RunRef], random: Random) -> N
         assert follower.given == before, f"{follower.ref.address}: returned again without a change"
 
 
-def check_rows(fmt: Format, path: str, refs: list[RunRef], random: Random) -> None:
-    """Check a database with rows from an open writer."""
+def check_rows(fmt: Format, path: str, refs: list[RunRef], random: Random, stops: int) -> None:
+    """Check a database with rows from an open writer, after about `stops` of its statements."""
     statements = list(_statements(path, random))
     for name in (path, f"{path}-wal", f"{path}-shm"):
         if os.path.exists(name):
@@ -305,7 +305,7 @@ def check_rows(fmt: Format, path: str, refs: list[RunRef], random: Random) -> No
     with closing(sqlite3.connect(path, isolation_level=None)) as writer:
         writer.execute("PRAGMA journal_mode = WAL")
         writer.execute("PRAGMA synchronous = OFF")  # durability doesn't matter
-        every = 1 + len(statements) // 40
+        every = 1 + len(statements) // stops
         for number, (sql, values) in enumerate(statements):
             writer.execute(sql, values)
             if number % every == 0 or number == len(statements) - 1:
