@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from tests.rules.lint import forbidden, leaving, markup
 from tests.shared import ROOT
+from tracetui.formats.registry import BUILT_IN
 
 SOURCE = ROOT / "src" / "tracetui"
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -31,6 +33,14 @@ def test_the_rules_look_at_something() -> None:
 
 def test_no_foreign_text_reaches_textual_as_markup() -> None:
     assert findings(markup, UI) == []
+
+
+def test_the_import_contract_names_every_format() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
+    named = next(contract for contract in contracts if contract["name"] == "only formats names formats")
+    packages = {".".join(target.partition(":")[0].split(".")[:3]) for target in BUILT_IN.values()}
+
+    assert named["forbidden_modules"] == sorted(packages)
 
 
 def test_screens_are_closed_in_one_place() -> None:

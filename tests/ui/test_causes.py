@@ -15,7 +15,7 @@ from tests.night import Night
 from tests.ui.conftest import NOW, Opener, press, settle, text_of, until
 from tests.ui.test_filtering import line
 from tests.ui.test_triage import triage
-from tracetui.analysis.triage import Group
+from tracetui.analysis.triage import CAUSE_CHOICES, Group
 from tracetui.masking import one_line
 from tracetui.store.judgement import Judgement
 from tracetui.store.sidecar import Sidecar
@@ -174,6 +174,17 @@ async def test_causes_sort_and_group_by_the_keys_of_the_list(opened: Opener, sam
         await press(pilot, "escape", "T")
         await until(pilot, lambda: bool(screen.queue.groups), what="T")
         assert "by verdict" in text_of(app)
+
+
+async def test_the_title_has_every_sort_order_of_causes(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await triage(app, pilot)
+        titles = []
+        for _ in CAUSE_CHOICES.sorts:
+            await press(pilot, "comma")
+            titles.append(next(re.finditer(r"Causes (most|latest|newest|by) [a-z ]+", text_of(app)))[0].strip())
+        assert len({*titles}) == len(CAUSE_CHOICES.sorts)
+        assert titles[-2:] == ["Causes by id", "Causes most time lost first"]
 
 
 async def test_new_causes_are_marked_and_can_be_seen_alone(opened: Opener, samples: Path) -> None:

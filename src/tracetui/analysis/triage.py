@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import accumulate
 from math import fsum, inf
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -656,32 +656,25 @@ def arrange_causes(
     """
     selected = [cause for cause in causes if not arrangement.new or cause.is_new(now)]
     if arrangement.sort != CAUSES.sort or arrangement.reverse:
-        selected.sort(key=_SORT_KEYS[arrangement.sort], reverse=arrangement.reverse)
+        selected.sort(key=_SORTS[arrangement.sort], reverse=arrangement.reverse)
     if arrangement.group == "none":
         return sections(selected)
-    label = _label_of(arrangement.group, now, verdict_of)
+    label, moment = _GROUPS[arrangement.group], _Moment(day_label(now), verdict_of)
     by_label: dict[str, list[Group]] = {}
     for cause in selected:
-        by_label.setdefault(label(cause), []).append(cause)
+        by_label.setdefault(label(cause, moment), []).append(cause)
     items: list[CauseItem] = []
     for name, members in by_label.items():
         items += [(name, len(members)), *members]
     return items
 
 
-def _label_of(group: str, now: float, verdict_of: Callable[[Group], str | None]) -> Callable[[Group], str]:
-    if group == "kind":
-        return _kind
-    if group == "who":
-        return lambda cause: cause.who.value
-    if group == "agent":
-        return lambda cause: ", ".join(cause.agents) or "no agent"
-    if group == "verdict":
-        return lambda cause: verdict_of(cause) or "to review"
-    if group == "format":
-        return lambda cause: ", ".join(cause.formats)
-    day = day_label(now)
-    return lambda cause: f"first seen {day(cause.starts[0])}" if cause.starts else "first seen unknown"
+class _Moment(NamedTuple):
+    """What the label of a group depends on beside its cause."""
+
+    day: Callable[[float], str]
+    """See `day_label`."""
+    verdict_of: Callable[[Group], str | None]
 
 
 def _kind(cause: Group) -> str:
@@ -697,7 +690,7 @@ def _descending(value: float | None) -> tuple[bool, float]:
     return value is None, -(value or 0.0)
 
 
-_SORT_KEYS: Final[dict[str, Callable[[Group], Any]]] = {
+_SORTS: Final[dict[str, Callable[[Group], Any]]] = {
     "lost": biggest_first,
     "runs": lambda cause: (-len(cause.runs), biggest_first(cause)),
     "newest": lambda cause: (_descending(cause.starts[-1] if cause.starts else None), biggest_first(cause)),
@@ -706,5 +699,14 @@ _SORT_KEYS: Final[dict[str, Callable[[Group], Any]]] = {
     "name": lambda cause: (cause.title.exact.lower(), cause.digest),
     "id": lambda cause: cause.digest,
 }
-CAUSE_CHOICES: Final = Choices(tuple(_SORT_KEYS), ("none", "kind", "who", "agent", "verdict", "format", "day"))
+_GROUPS: Final[dict[str, Callable[[Group, _Moment], str]]] = {
+    "none": lambda cause, moment: "",
+    "kind": lambda cause, moment: _kind(cause),
+    "who": lambda cause, moment: cause.who.value,
+    "agent": lambda cause, moment: ", ".join(cause.agents) or "no agent",
+    "verdict": lambda cause, moment: moment.verdict_of(cause) or "to review",
+    "format": lambda cause, moment: ", ".join(cause.formats),
+    "day": lambda cause, moment: f"first seen {moment.day(cause.starts[0]) if cause.starts else 'unknown'}",
+}
+CAUSE_CHOICES: Final = Choices(tuple(_SORTS), tuple(_GROUPS))
 """How causes can be sorted and grouped; ``day`` is the one on which a cause was first seen."""

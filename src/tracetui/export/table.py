@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from os.path import basename
 from shlex import quote
@@ -96,33 +96,85 @@ class TextTable:
 # ---- runs as a table
 
 
-_STATUS: Final = Column("STATUS", 24)
-_SCORE: Final = Column("SCORE", 16, leaves=3)
-"""Only where a run has scores."""
+class _Listing(NamedTuple):
+    """What cells depend on beside the run."""
+
+    notes: Mapping[RunRef, str]
+    now: float
+    names: Mapping[RunRef, str]
+    """A short name for every run; empty for a list with addresses."""
+
+
+class _RunColumn(NamedTuple):
+    """A column of a table of runs."""
+
+    column: Column
+    cell: Callable[[RunSummary, _Listing], Clean]
+    problem: Callable[[Problem], Clean] = lambda problem: Clean("—")
+    """Its cell of an unreadable file."""
+
+
+def _result(run: RunSummary, of: _Listing) -> Clean:
+    phrase = "".join(piece.text for piece in result_phrase(run))
+    place = run.counts_in or ""
+    copied = f"[counts in {place if basename(place) == basename(run.ref.path) else basename(place)}]" if place else None
+    return Clean(phrase + _suffix(of.notes.get(run.ref)) + _suffix(copied) + _problems_note(run.problems))
+
+
+def _suffix(note: str | None) -> str:
+    return f" {one_line(note, 200)}" if note else ""
+
+
+def _problems_note(problems: int) -> str:
+    return f" [{quantity(problems, 'problem')} inside]" if problems else ""
+
+
+def _reason(problem: Problem) -> Clean:
+    return one_line(f"{problem.where}: {problem.reason}" if problem.where else problem.reason, 200)
+
+
 _NAME: Final = Column("NAME", 28)
-_RESULT: Final = Column("RESULT", least=20)
+_STATUS: Final = _RunColumn(
+    Column("STATUS", 24),
+    lambda run, of: Clean(" · ".join(ending_texts(run, of.now))),
+    lambda problem: Clean("unreadable"),
+)
+_SCORE: Final = _RunColumn(Column("SCORE", 16, leaves=3), lambda run, of: score_cell(run))
+"""Only where a run has scores."""
+_TIME: Final = _RunColumn(Column("TIME", 6, right=True), lambda run, of: duration(run.duration_ms))
+_STEPS: Final = _RunColumn(Column("STEPS", 5, right=True, leaves=2), lambda run, of: count(run.steps))
+_TOKENS: Final = _RunColumn(Column("TOKENS", 6, right=True, leaves=1), lambda run, of: tokens_label(run))
+_RESULT: Final = _RunColumn(Column("RESULT", least=20), _result, _reason)
+
+
+def _name(run: RunSummary, of: _Listing) -> Clean:
+    return truncate(run_label(run), _NAME.most)
+
+
 _WHOLE: Final = (
     _STATUS,
     _SCORE,
-    Column("STARTED", 20),
-    Column("TIME", 6, right=True),
-    Column("STEPS", 5, right=True),
-    Column("TOKENS", 6, right=True),
-    _NAME,
-    Column("ADDRESS"),
+    _RunColumn(Column("STARTED", 20), lambda run, of: started(run)),
+    _TIME,
+    _STEPS,
+    _TOKENS,
+    _RunColumn(_NAME, _name),
+    _RunColumn(Column("ADDRESS"), lambda run, of: exact(run.ref.address), lambda problem: exact(problem.path)),
     _RESULT,
 )
+"""The columns where whole addresses fit."""
 _NARROW: Final = (
     _STATUS,
     _SCORE,
-    Column("AGE", 4, right=True),
-    Column("TIME", 6, right=True),
-    Column("STEPS", 5, right=True, leaves=2),
-    Column("TOKENS", 6, right=True, leaves=1),
-    _NAME._replace(least=12, middle=True),
-    Column("ID", least=8, middle=True),
+    _RunColumn(Column("AGE", 4, right=True), lambda run, of: since(run, of.now)),
+    _TIME,
+    _STEPS,
+    _TOKENS,
+    _RunColumn(_NAME._replace(least=12, middle=True), _name),
+    _RunColumn(Column("ID", least=8, middle=True), lambda run, of: exact(of.names[run.ref])),
     _RESULT,
 )
+"""The columns on narrower screens."""
 
 
 class Screen(NamedTuple):
@@ -157,22 +209,25 @@ def listing(
     Addresses are never cut: if they don't fit on the `screen`, ids replace them, and a line above says how to use one.
     `notes` follow the result of a run.
     """
-    notes, scored = notes or {}, any(run.scores for run in runs)
-    full = _table(_WHOLE, chain((_run_cells(run, notes, now) for run in runs), map(_problem_cells, problems)), scored)
+    full = _table(_WHOLE, runs, problems, _Listing(notes or {}, now, {}))
     if screen is None or full.room <= screen.width:
         return full.lines(None if screen is None else screen.width)
-    rows = [_narrow_cells(run, screen, notes) for run in runs]
+    narrow = _table(_NARROW, runs, (), _Listing(notes or {}, screen.now, screen.names)).lines(screen.width)
     broken = (_narrow_problem(problem, screen) for problem in problems)
-    narrow = _table(_NARROW, rows, scored).lines(screen.width) if rows else ()
-    return chain(_usage_line(runs, problems, screen), narrow, broken)
+    return chain(_usage_line(runs, problems, screen), narrow if runs else (), broken)
 
 
-def _table(columns: Sequence[Column], rows: Iterable[Sequence[Clean]], scored: bool) -> TextTable:
+def _table(
+    columns: Iterable[_RunColumn], runs: Sequence[RunSummary], problems: Iterable[Problem], of: _Listing
+) -> TextTable:
     """Return the table, without its score column if no run has a score."""
-    if scored:
-        return TextTable(columns, rows)
-    at = columns.index(_SCORE)
-    return TextTable([*columns[:at], *columns[at + 1 :]], ([*row[:at], *row[at + 1 :]] for row in rows))
+    scored = any(run.scores for run in runs)
+    shown = [column for column in columns if scored or column is not _SCORE]
+    rows = chain(
+        (tuple(column.cell(run, of) for column in shown) for run in runs),
+        (tuple(column.problem(problem) for column in shown) for problem in problems),
+    )
+    return TextTable([column.column for column in shown], rows)
 
 
 def _usage_line(runs: Sequence[RunSummary], problems: Sequence[Problem], screen: Screen) -> Iterator[Clean]:
@@ -192,55 +247,15 @@ def part_notes(runs: Iterable[RunSummary]) -> dict[RunRef, str]:
     return notes
 
 
-def _narrow_cells(run: RunSummary, screen: Screen, notes: Mapping[RunRef, str]) -> tuple[Clean, ...]:
-    full = _run_cells(run, notes, screen.now)
-    return (*full[:2], since(run, screen.now), *full[3:7], exact(screen.names[run.ref]), full[-1])
-
-
 def _narrow_problem(problem: Problem, screen: Screen) -> Clean:
     """Format ``unreadable  2026/run.json  byte 0: empty file``; the path is cut before the reason."""
-    status, *_, reason = _problem_cells(problem)
+    status, reason = _STATUS.problem(problem), _reason(problem)
     below = next(
         (problem.path[len(place) :] for place in screen.places if problem.path.startswith(place)), problem.path
     )
     room = max(screen.width - cells(status) - 4, 0)
     path = truncate_middle(exact(below.lstrip("/") or problem.path), max(room - cells(reason), room // 2))
     return Clean(f"{status}  {path}  {truncate(reason, room - cells(path))}".rstrip())
-
-
-def _run_cells(run: RunSummary, notes: Mapping[RunRef, str], now: float) -> tuple[Clean, ...]:
-    return (
-        Clean(" · ".join(ending_texts(run, now))),
-        score_cell(run),
-        started(run),
-        duration(run.duration_ms),
-        count(run.steps),
-        tokens_label(run),
-        truncate(run_label(run), _NAME.most),
-        exact(run.ref.address),
-        _result(run, notes),
-    )
-
-
-def _result(run: RunSummary, notes: Mapping[RunRef, str]) -> Clean:
-    phrase = "".join(piece.text for piece in result_phrase(run))
-    place = run.counts_in or ""
-    copied = f"[counts in {place if basename(place) == basename(run.ref.path) else basename(place)}]" if place else None
-    return Clean(phrase + _suffix(notes.get(run.ref)) + _suffix(copied) + _problems_note(run.problems))
-
-
-def _suffix(note: str | None) -> str:
-    return f" {one_line(note, 200)}" if note else ""
-
-
-def _problems_note(problems: int) -> str:
-    return f" [{quantity(problems, 'problem')} inside]" if problems else ""
-
-
-def _problem_cells(problem: Problem) -> tuple[Clean, ...]:
-    reason = f"{problem.where}: {problem.reason}" if problem.where else problem.reason
-    unsaid = Clean("—")
-    return (Clean("unreadable"), *[unsaid] * 6, exact(problem.path), one_line(reason, 200))
 
 
 def started(run: RunSummary) -> Clean:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tracetui.analysis.effects.actions import Action, Todo, action_of, plain_error, verb
+from tracetui.analysis.effects.actions import Action, Todo, action_of, open_text, plain_error, verb
 from tracetui.model import Body, Error, Operation, Span, Status
 
 
@@ -23,6 +23,12 @@ def test_an_edit_has_its_file_and_counts_of_lines() -> None:
     assert done("Edit", arguments) == Action("edited", "parser.py", 2, 1)
     failed = action_of(call("Edit", status=Status.ERROR), Body(input=arguments))
     assert (failed.added, failed.removed) == (None, None)
+
+
+def test_an_open_call_has_the_verb_of_its_tool() -> None:
+    assert open_text(call("Bash", "pytest -q", Status.RUNNING)) == "running pytest -q"
+    assert open_text(call("KillShell", "bash_1", Status.RUNNING)) == "stopping bash_1"
+    assert open_text(call("remember", "", Status.RUNNING)) == "remember"
 
 
 def test_a_new_file_is_created_and_another_written() -> None:

@@ -19,24 +19,25 @@ from tracetui.analysis.effects.vocabulary import Outcome
 from tracetui.model import Body, Span, Status, ToolResult
 from tracetui.model.span import PREVIEW
 
-_VERBS: Final[Mapping[Tool, str]] = {
-    Tool.SHELL: "ran",
-    Tool.POWERSHELL: "ran",
-    Tool.PATCH: "edited",
-    Tool.EDIT: "edited",
-    Tool.WRITE: "wrote",
-    Tool.READ: "read",
-    Tool.DELETE: "deleted",
-    Tool.MOVE: "moved",
-    Tool.NET: "fetched",
-    Tool.WEB_SEARCH: "searched the web",
-    Tool.AGENT: "delegated",
-    Tool.KILL: "stopped",
-    Tool.SEARCH: "searched",
-    Tool.LIST: "listed",
-    Tool.PLAN: "planned",
-    Tool.ASK: "asked the user",
+_VERBS: Final[Mapping[Tool, tuple[str, str]]] = {
+    Tool.SHELL: ("ran", "running"),
+    Tool.POWERSHELL: ("ran", "running"),
+    Tool.PATCH: ("edited", "editing"),
+    Tool.EDIT: ("edited", "editing"),
+    Tool.WRITE: ("wrote", "writing"),
+    Tool.READ: ("read", "reading"),
+    Tool.DELETE: ("deleted", "deleting"),
+    Tool.MOVE: ("moved", "moving"),
+    Tool.NET: ("fetched", "fetching"),
+    Tool.WEB_SEARCH: ("searched the web", "searching the web"),
+    Tool.AGENT: ("delegated", "delegating"),
+    Tool.KILL: ("stopped", "stopping"),
+    Tool.SEARCH: ("searched", "searching"),
+    Tool.LIST: ("listed", "listing"),
+    Tool.PLAN: ("planned", "planning"),
+    Tool.ASK: ("asked the user", "asking the user"),
 }
+"""What a call of such a tool did, and what an open one does."""
 _PATTERN: Final = ("pattern", "regex", "glob", *QUERY)
 _TITLE: Final = ("subject", "title", "question", "task", "plan", "description", "explanation", "taskId")
 _TODOS: Final = ("todos", "plan", "items", "tasks", "questions")
@@ -95,24 +96,10 @@ class Action(msgspec.Struct, frozen=True, gc=False):
 def verb(name: str) -> str:
     """What a tool of this name does: ``ran``, ``read``; for an unlisted tool its name."""
     tool = tool_of(name)
-    return name if tool is None else _VERBS.get(tool, name)
+    return name if tool is None else _VERBS.get(tool, (name,))[0]
 
 
-_GOING: Final[Mapping[str, str]] = {
-    "ran": "running",
-    "edited": "editing",
-    "wrote": "writing",
-    "read": "reading",
-    "deleted": "deleting",
-    "moved": "moving",
-    "fetched": "fetching",
-    "searched the web": "searching the web",
-    "delegated": "delegating",
-    "searched": "searching",
-    "listed": "listing",
-    "planned": "planning",
-    "asked the user": "asking the user",
-}
+_GOING: Final = dict(_VERBS.values())
 
 
 def open_text(span: Span) -> str:
@@ -135,7 +122,7 @@ def action_of(span: Span, body: Body | None = None) -> Action:
 
 def _action_of(span: Span, body: Body | None) -> Action:
     tool, preview = tool_of(span.name), span.preview
-    word = _VERBS.get(tool, span.name) if tool is not None else span.name
+    word = verb(span.name)
     code = _exit_in_error(span)
     if body is None:
         return Action(word, _short(_object_in(preview, tool)), exit_code=code)

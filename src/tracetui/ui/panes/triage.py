@@ -23,16 +23,14 @@ from tracetui.views.triage import FailedRun, cause_rows, example_of
 
 TWO_ROWS_WIDTH: Final = 56
 """Minimum cells of a queue with two rows a cause."""
-SORTED: Final = {
+_SORTED: Final = {
     "lost": "most time lost first",
     "runs": "most runs first",
     "newest": "latest run first",
     "first seen": "newest causes first",
     "tokens": "most tokens lost first",
-    "name": "by name",
-    "id": "by id",
 }
-"""Sort orders in words."""
+"""Sort orders in words, others are ``by name``."""
 
 
 class Queue(LineView):
@@ -90,7 +88,7 @@ class Queue(LineView):
             )  # fmt: skip
 
         self._make_rows = make
-        sort = SORTED[arrangement.sort]
+        sort = _SORTED.get(arrangement.sort, f"by {arrangement.sort}")
         self.title = arrangement_title(arrangement, query, ungrouped="none", sort=sort)
         count = len(self.groups)
         total = f"/{count + hidden}" if hidden else ""

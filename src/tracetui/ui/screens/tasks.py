@@ -42,8 +42,8 @@ _ORDERS: Final = {
     "cost": "most expensive first",
     "tokens": "most tokens first",
     "time": "slowest first",
-    "name": "by name",
 }
+"""Sort orders in words, others are ``by name``."""
 
 
 class TaskMatrix(LineView):
@@ -270,7 +270,7 @@ class TasksScreen(BaseScreen):
                 result,
                 arrange(result.tasks, state.sort, reverse=state.reverse),
                 self.app.liveness.state_in_list,
-                order=_ORDERS[state.sort] + (", reversed" if state.reverse else ""),
+                order=_ORDERS.get(state.sort, f"by {state.sort}") + (", reversed" if state.reverse else ""),
                 query=self._query,
                 unreadable=len(self.app.store.problems),
             )

@@ -401,6 +401,8 @@ class _Tab(NamedTuple):
     """Whether it is the same for every span of a run."""
     assessed: bool = False
     """Whether it shows the assessment of the run."""
+    is_field: bool = False
+    """Whether it shows the field of the body with its name."""
 
 
 _NO_BODY: Final = Body()
@@ -412,7 +414,7 @@ def _field(name: str) -> _Tab:
     def rows(view: _View) -> Rows:
         return view.document(name, getattr(view.body, name))
 
-    return _Tab(name, lambda run, span, body: getattr(body, name) != getattr(_NO_BODY, name), rows)
+    return _Tab(name, lambda run, span, body: getattr(body, name) != getattr(_NO_BODY, name), rows, is_field=True)
 
 
 TABS: Final = {
@@ -446,9 +448,7 @@ TABS: Final = {
 """The tabs by name, most relevant first."""
 RUN_TABS: Final = frozenset(name for name, tab in TABS.items() if tab.of_run)
 ASSESSMENT_TABS: Final = frozenset(name for name, tab in TABS.items() if tab.assessed)
-
-
-_FIELDS: Final = frozenset({"input", "output", "state", "attributes"})
+_FIELDS: Final = frozenset(name for name, tab in TABS.items() if tab.is_field)
 
 
 def reveal_value(body: Body, exact: Body, key: Hashable) -> Body | None:

@@ -262,17 +262,46 @@ STATISTIC_SORTS: Final[Mapping[str, Callable[[Row], float | str]]] = {
 }
 """Sort orders of statistics after the usual one, by the heading of their column."""
 
-_NAMES: Final = ("calls", "errors", "runs", "p50", "p95", "total", "tokens", "cost", "cached", "written")
-_OUTCOMES: Final = ("passed", "failed", "rate")
-"""Further columns after ``runs`` where any run is scored."""
-_OUTCOMES_AT: Final = 3
-_LEAST_FIRST: Final = (
-    "written", "cached", "p95", "p50", "tokens", "cost", "passed", "failed", "runs", "rate", "total", "errors",
+
+class _Column(NamedTuple):
+    """A column of the statistics."""
+
+    name: str
+    leaves: int
+    """Order in which columns are dropped where not all fit, 1 first; 0: never."""
+    cell: Callable[[Row, Glyphs], tuple[Clean, str]]
+    """Its text and style."""
+    cells: int = 8
+    rated: bool = False
+    """Only where any run has an outcome."""
+
+
+_COLUMNS: Final = (
+    _Column("calls", 0, lambda row, glyphs: (count(row.count), "text")),
+    _Column(
+        "errors", 12, lambda row, glyphs: (count(row.errors), "status.error") if row.errors else (glyphs.zero, "dim")
+    ),
+    _Column("runs", 9, lambda row, glyphs: (count(row.runs), "sec")),
+    _Column("passed", 7, lambda row, glyphs: (count(row.passed), "sec"), rated=True),
+    _Column("failed", 8, lambda row, glyphs: (count(row.failed), "sec"), rated=True),
+    _Column("rate", 10, lambda row, glyphs: (_rate(row), "text"), rated=True),
+    _Column("p50", 4, lambda row, glyphs: (duration(row.p50_ms), "sec")),
+    _Column("p95", 3, lambda row, glyphs: (duration(row.p95_ms), "sec")),
+    _Column("total", 11, lambda row, glyphs: (duration(row.total_ms), "text")),
+    _Column("tokens", 5, lambda row, glyphs: (tokens(row.usage.all_tokens), "sec")),
+    _Column(
+        "cost", 6, lambda row, glyphs: (cost(row.cost_usd, estimated=row.estimated_cost_usd is not None), "sec"),
+        cells=11,  # ~$1234.56
+    ),
+    _Column("cached", 2, lambda row, glyphs: (tokens(row.usage.cache_read_tokens), "dim")),
+    _Column("written", 1, lambda row, glyphs: (tokens(row.usage.cache_creation_tokens), "dim")),
 )  # fmt: skip
-"""Columns that make way where not all fit."""
-_CELL: Final = 8
-_COST: Final = 11
-"""Cells of the cost: ``~$1234.56``."""
+
+
+def _rate(row: Row) -> Clean:
+    return Clean("—" if row.pass_rate is None else f"{row.pass_rate:.0%}")
+
+
 _MIN_NAME, _MAX_NAME, _MIN_BAR, _MAX_BAR = 16, 60, 20, 60
 """Cells of a name and of a bar, where there is room for bars."""
 
@@ -292,7 +321,7 @@ class StatisticRows:
         """Whether the bars show tokens, because the traces have no times (as for the model calls of coding agents)."""
         self.rated = any(row.passed is not None for row in rows)
         """Whether any run has an outcome."""
-        self._names = (*_NAMES[:_OUTCOMES_AT], *(_OUTCOMES if self.rated else ()), *_NAMES[_OUTCOMES_AT:])
+        self._columns = [column for column in _COLUMNS if self.rated or not column.rated]
         self._all = sum(self._size(row) or 0.0 for row in rows)
         self._longest = min(_MAX_NAME, max((cells(self._name(row)) for row in rows), default=0)) + 2
 
@@ -301,24 +330,24 @@ class StatisticRows:
             return Clean("total")
         return one_line(row.prompt or row.name, 200) or Clean("(not recorded)")
 
-    def _layout(self, width: int) -> tuple[Sequence[str], int, int]:
+    def _layout(self, width: int) -> tuple[Sequence[_Column], int, int]:
         """The columns that fit, and the cells of the name and of the bar: no bar if the name needs its room."""
-        names = [*self._names]
-        for name in _LEAST_FIRST:
-            if name in names and name != self._sorted_by and _MIN_NAME + sum(map(_size_of, names)) > width:
-                names.remove(name)
-        room = max(8, width - sum(map(_size_of, names)))
+        columns = [*self._columns]
+        for about in sorted((about for about in columns if about.leaves), key=lambda about: about.leaves):
+            if about.name != self._sorted_by and _MIN_NAME + sum(about.cells for about in columns) > width:
+                columns.remove(about)
+        room = max(8, width - sum(about.cells for about in columns))
         label = max(_MIN_NAME, self._longest)
         bar = room - label - 2
-        return (names, label, bar) if bar >= _MIN_BAR else (names, room, 0)
+        return (columns, label, bar) if bar >= _MIN_BAR else (columns, room, 0)
 
     def heading(self, width: int, label: str) -> Line:
         """The column headings, that of the order stands out; the last one describes the bars."""
-        names, room, bar = self._layout(width)
+        columns, room, bar = self._layout(width)
         pieces = fill([Piece(one_line(label, 20), "dim")], room)
-        for name in names:
-            style = "accent" if name == self._sorted_by else "dim"
-            pieces.append(column(Clean(name), _size_of(name), style, right=True))
+        for about in columns:
+            style = "accent" if about.name == self._sorted_by else "dim"
+            pieces.append(column(Clean(about.name), about.cells, style, right=True))
         if bar:
             pieces.append(Piece(Clean("  share of tokens" if self.by_tokens else "  share of time"), "dim"))
         return tuple(fit(pieces, width))
@@ -350,30 +379,12 @@ class StatisticRows:
         return self._rows[index].name
 
     def line(self, index: int, width: int) -> Line:
-        row, (names, room, bar) = self._rows[index], self._layout(width)
-        values = [
-            (count(row.count), "text"),
-            (count(row.errors) if row.errors else self._glyphs.zero, "status.error" if row.errors else "dim"),
-            (count(row.runs), "sec"),
-            (duration(row.p50_ms), "sec"),
-            (duration(row.p95_ms), "sec"),
-            (duration(row.total_ms), "text"),
-            (tokens(row.usage.all_tokens), "sec"),
-            (cost(row.cost_usd, estimated=row.estimated_cost_usd is not None), "sec"),
-            (tokens(row.usage.cache_read_tokens), "dim"),
-            (tokens(row.usage.cache_creation_tokens), "dim"),
-        ]
-        if self.rated:
-            rate = Clean("—" if row.pass_rate is None else f"{row.pass_rate:.0%}")
-            values[_OUTCOMES_AT:_OUTCOMES_AT] = (count(row.passed), "sec"), (count(row.failed), "sec"), (rate, "text")
+        row, (columns, room, bar) = self._rows[index], self._layout(width)
         name = truncate_middle(self._name(row), room - 1)  # versions of a model differ at the end
         pieces = fill([Piece(name, "text bold" if row.errors else "text")], room)
-        by_name = dict(zip(self._names, values, strict=True))
-        pieces += [column(by_name[name][0], _size_of(name), by_name[name][1], right=True) for name in names]
+        for about in columns:
+            text, style = about.cell(row, self._glyphs)
+            pieces.append(column(text, about.cells, style, right=True))
         if bar and self._all and index != self._total and (size := self._size(row)) is not None:
             pieces += (Piece(Clean("  ")), *amount(size, self._all, bar, "bar.agent", glyphs=self._glyphs))
         return tuple(fit(pieces, width))
-
-
-def _size_of(name: str) -> int:
-    return _COST if name == "cost" else _CELL
