@@ -46,6 +46,16 @@ def call_of(screen: RunContextScreen) -> int:
     return call.number
 
 
+async def test_calls_without_tokens_are_told_from_those_in_the_sums(opened: Opener, tmp_path: Path) -> None:
+    made = session(tmp_path / "session.jsonl")
+    made.answer("m5", text("No usage came."))
+    del made.records[-1]["message"]["usage"]
+    made.write()
+    async with opened(tmp_path) as (app, pilot):
+        await page_of(app, pilot)
+        assert "4 of 5 calls · 97.0k in" in line(app, 0)
+
+
 async def test_the_sentence_names_breaks_and_the_file_that_entered_most(opened: Opener, tmp_path: Path) -> None:
     session(tmp_path / "session.jsonl").write()
     async with opened(tmp_path) as (app, pilot):

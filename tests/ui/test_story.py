@@ -9,6 +9,7 @@ import pytest
 
 from tests.shared import ROOT
 from tests.ui.conftest import Opener, press, text_of, until
+from tests.ui.test_filtering import line
 from tracetui.ui.app import TraceApp
 
 SESSION = ROOT / "tests" / "formats" / "claude_code" / "session" / "input"
@@ -33,9 +34,14 @@ async def test_a_session_opens_as_a_story_and_t_switches_the_view(opened: Opener
         assert (steps.shown_as, steps.pane_name) == ("story", "Story")
         assert "Now the pears" in text_of(app)
         cursor = steps.cursor
-        for view, name in (("timeline", "Steps"), ("tree", "Spans"), ("story", "Story")):
+        for view, name, following in (
+            ("timeline", "Steps", "tree"),
+            ("tree", "Spans", "next view"),
+            ("story", "Story", "timeline"),
+        ):
             await press(pilot, "t")
             assert (steps.shown_as, steps.pane_name, steps.cursor) == (view, name, cursor)
+            assert f"t {following}" in line(app, 39)
         await press(pilot, "comma")
         assert steps.shown_as == "timeline"
 

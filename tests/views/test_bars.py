@@ -50,7 +50,8 @@ def test_ticks_of_months_are_days() -> None:
 def test_ticks_are_round_and_keep_away_from_the_total() -> None:
     assert text_of_line(axis(42_900, 28).heading) == "0     10s    20s       42.9s"
     assert text_of_line(axis(157, 26).heading) == "0       50ms         157ms", "no label touches the total"
-    assert text_of_line(axis(84_000, 50).heading).split() == ["0", "20s", "40s", "60s", "1m24s"]
+    assert text_of_line(axis(84_000, 50).heading).split() == ["0", "20s", "40s", "1m", "1m24s"]
+    assert text_of_line(axis(100_000, 60).heading).split() == ["0", "20s", "40s", "1m", "1m20s", "1m40s"]
     assert text_of_line(axis(3_000_000, 60).heading).split() == ["0", "10m", "20m", "30m", "40m", "50m00"]
 
 

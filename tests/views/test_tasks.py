@@ -181,7 +181,7 @@ def test_every_limit_of_the_rates_has_a_phrase() -> None:
 
 def test_decisive_forks_by_chance_are_a_sentence() -> None:
     lines = note_lines(matrix(measured("a", 4, 8)), 0, 120)
-    assert [text_of_line(line) for line in lines] == ["By chance alone, expect up to 0.05 decisive forks"]
+    assert [text_of_line(line) for line in lines] == ["Chance alone makes up to 0.05 forks of the run trees decisive"]
 
 
 @pytest.mark.parametrize("name", ATTACKS)

@@ -211,7 +211,7 @@ def _context(run: Run, redactor: Redactor | None, anchor: str = "") -> Iterator[
         return
     totals = ledger.totals
     yield Heading(2, Clean("Context"), anchor)
-    yield Prose(panel_title(ledger))
+    yield Prose(panel_title(ledger, run.summary))
     for sentence in sentences(ledger, redactor):
         yield Prose(sentence)
     rows = content_rows(ledger, bands_of(ledger, redactor), redactor, opened=frozenset(), sort="cost")

@@ -166,8 +166,10 @@ def _tick_label(ms: float) -> str:
     if ms >= 5 * _DAY_MS and ms % _DAY_MS == 0:
         return f"{ms / _DAY_MS:.0f}d"
     for unit, size in (("h", 3_600_000), ("m", 60_000)):
-        if ms >= size * (1 if unit == "h" else 2) and ms % size == 0:
+        if ms >= size and ms % size == 0:
             return f"{ms / size:.0f}{unit}"
+    if ms > 60_000:
+        return duration(ms)
     if ms >= 1000:
         return f"{ms / 1000:g}s"
     return f"{ms:g}ms" if ms >= 1 else duration(ms)

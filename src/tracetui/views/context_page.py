@@ -33,6 +33,7 @@ from tracetui.model.context import (
     TOOL_CALL,
     Cause,
 )
+from tracetui.model.summary import RunSummary
 from tracetui.redact import Redactor
 from tracetui.text import Clean, cells, grouped, pad, quantity, tokens, truncate, truncate_middle, wrap
 from tracetui.views.bars import sparkline
@@ -759,10 +760,12 @@ def panel_lines(ledger: Ledger, width: int, redactor: Redactor | None, glyphs: G
     return lines
 
 
-def panel_title(ledger: Ledger) -> Clean:
-    """``61 calls · 3.7M in · ~$3.44``."""
-    totals = ledger.totals
+def panel_title(ledger: Ledger, run: RunSummary) -> Clean:
+    """``61 calls · 3.7M in · ~$3.44``; ``10 of 11 calls`` if the others have no tokens."""
+    totals, calls = ledger.totals, run.llm_calls or 0
     if not totals.calls:
         return Clean("")
     paid = "" if totals.usd is None else f" · {usd_label(totals.usd)}"
-    return Clean(f"{quantity(totals.calls, 'call')} · {tokens(totals.input)} in{paid}")
+    counted = f"{grouped(totals.calls)} of {quantity(calls, 'call')}"
+    label = counted if calls > totals.calls else quantity(totals.calls, "call")
+    return Clean(f"{label} · {tokens(totals.input)} in{paid}")

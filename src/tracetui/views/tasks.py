@@ -63,9 +63,9 @@ def notes(matrix: Matrix, unreadable: int = 0) -> list[str]:
 
 
 def chance_note(tasks: Iterable[Task]) -> str:
-    """How many decisive forks chance alone gives over these tasks; empty if it gives none."""
+    """How many forks chance alone makes decisive over these tasks; empty if none."""
     by_chance = decisive_by_chance(tasks)
-    return f"by chance alone, expect up to {by_chance:.2g} decisive forks" if by_chance else ""
+    return f"chance alone makes up to {by_chance:.2g} forks of the run trees decisive" if by_chance else ""
 
 
 def labels_of(groups: Iterable[Group]) -> dict[Group, str]:

@@ -20,7 +20,7 @@ from tracetui.ui import layout
 from tracetui.ui.base_app import HostApp
 from tracetui.ui.commands import Command
 from tracetui.ui.panes.detail import Detail, Facts
-from tracetui.ui.panes.steps import Steps
+from tracetui.ui.panes.steps import Steps, View
 from tracetui.ui.services.exports import Dialog
 from tracetui.ui.state import Arrival
 from tracetui.ui.widgets.line_view import LineView
@@ -38,10 +38,17 @@ if TYPE_CHECKING:
 QUERY_LABEL: Final = "filter: words tool:… status:error dur>5s cached:true"
 
 
+_NEXT_VIEW: Final[Mapping[View, str]] = {
+    "turns": "timeline", "story": "timeline", "timeline": "tree", "tree": "next view",
+}  # fmt: skip
+"""The title of ``t``; after a tree come turns, a story or a timeline."""
+
+
 class RunDialog(Dialog, Prompter, Protocol):
     """Prompt and status line of the screen."""
 
     def say_current(self, make: Callable[[], str]) -> None: ...
+    def refresh_frame(self) -> None: ...
 
 
 class SilenceStrip(LineBar):
@@ -343,7 +350,7 @@ class RunView(Box):
         """The commands, with the titles of F and t for the current follow state and view."""
         word = "stop following" if self.steps.following else "follow again" if self.steps.detached else ""
         follow = {"follow": {"title": word, "hint": 2}} if word else {}
-        view = {"tree": {"title": "timeline"}} if self.steps.shown_as in ("turns", "story") else {}
+        view = {"tree": {"title": _NEXT_VIEW[self.steps.shown_as]}}
         changes: dict[str, dict[str, Any]] = {**follow, **view}
         return [command._replace(**changes[command.id]) if command.id in changes else command for command in commands]
 
@@ -432,6 +439,7 @@ class RunView(Box):
         if self.steps.run is not None:
             self._show_assessment(self.steps.run)
         self.show_detail()
+        self._dialog.refresh_frame()  # the footer names the next view
 
     def _need_tree(self) -> None:
         """Switch to the tree, which folding applies to."""

@@ -248,7 +248,7 @@ class RunContextScreen(BaseScreen):
         right: Line = ()
         if context is not None and run is not None:
             model = one_line(run.model, 30) if run.model and width >= layout.NARROW else ""
-            parts = filter(None, (model, panel_title(context.ledger)))
+            parts = filter(None, (model, panel_title(context.ledger, run)))
             right = (Piece(Clean(f" {glyphs.dot} ".join(parts)), "sec"),)
         self._header.show(tuple(left), right)
         self._sentence.show(self.status_message or self._summary())

@@ -430,7 +430,7 @@ def panel_rows(
     """
     sheet = Sheet("panels", width, opened=opened, glyphs=glyphs)
     if assessment is not None and assessment.work is not None:
-        _context(sheet, assessment.work.windows, ledger)
+        _context(sheet, run.summary, assessment.work.windows, ledger)
         _tools(sheet, assessment.work.tools)
     if run.body.limits or (assessment is not None and (assessment.loops or assessment.notable_point)):
         sheet.title("Limits and loops" if run.body.limits else "Loops")
@@ -453,7 +453,7 @@ def panel_rows(
     return sheet.rows(), panels
 
 
-def _context(sheet: Sheet, windows: Sequence[Window], ledger: Ledger | None) -> None:
+def _context(sheet: Sheet, run: RunSummary, windows: Sequence[Window], ledger: Ledger | None) -> None:
     """What fills the context of the model calls, in a few rows; `ledger` is None until it is read."""
     from tracetui.views.context_page import panel_lines, panel_title  # loaded by the assessment
 
@@ -461,7 +461,7 @@ def _context(sheet: Sheet, windows: Sequence[Window], ledger: Ledger | None) -> 
         if windows and ledger is None:
             sheet.title("Context", "reading …")
         return
-    sheet.title("Context", panel_title(ledger))
+    sheet.title("Context", panel_title(ledger, run))
     most = max(ledger.calls, key=lambda call: call.input)
     for line in panel_lines(ledger, sheet.width, masking.current(), sheet.glyphs):
         sheet.line(*line, spans=(most.span,))

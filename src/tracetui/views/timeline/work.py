@@ -53,8 +53,7 @@ def _result(action: Action, span: Span, glyphs: Glyphs) -> list[Piece]:
     elif span.error is not None and (message := deciding_excerpt(plain_error(span.error.text))):
         pieces.append(Piece(Clean(f"  {message}"), "status.error"))
     if action.todos:
-        pieces.append(Piece(Clean(f" {action.done} of {len(action.todos)} done"), "text"))
-        pieces.append(Piece(Clean(f" {glyphs.dot}"), "dim"))
+        pieces.append(Piece(Clean(f" {action.done} of {len(action.todos)} done "), "text"))
         for todo in action.todos:
             sign, style = _todo_sign(todo.state, glyphs)
             pieces += (Piece(Clean(f" {sign} "), style), Piece(Clean(f"{one_line(todo.text, 100)} "), "dim"))
