@@ -116,7 +116,7 @@ def opened(folder: Path, *options: str) -> Terminal:
 def follow(terminal: Terminal) -> None:
     """Follow the run under the cursor, as a tree that fills the screen."""
     terminal.send("F")
-    terminal.wait_for(" FOLLOW ")
+    terminal.wait_for("━ 2 .* FOLLOW ")  # and the pane has the focus: view() knows it by that
     terminal.send("z")
     while not re.search(r"2 Spans.* tree ", terminal.text()):
         others = {"Story", "Steps", "Spans"} - {view(terminal.text())}
