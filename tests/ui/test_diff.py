@@ -256,8 +256,10 @@ async def test_a_narrow_screen_shows_one_pane_and_escape_goes_back_through_them(
     async with opened(samples, size=(80, 24)) as (app, pilot):
         screen = await diff_of(app, pilot, MISMATCH)
         assert (screen.change.is_on_screen, screen.pairs.is_on_screen) == (True, False)
+        assert "s side/unified" in text_of(app).splitlines()[23]
         await type_keys(pilot, screen, "escape")
         assert (screen.change.is_on_screen, screen.pairs.is_on_screen) == (False, True)
+        assert "s side/unified" not in text_of(app).splitlines()[23], "it acts on a pane that isn't shown"
         await type_keys(pilot, screen, "k", "enter")
         assert screen.pane == CHANGE
         assert "step 3" in text_of(app)

@@ -35,6 +35,8 @@ LOW: Final = 30
 """Below this many rows, the pane of both runs is shown only when focused."""
 
 _OF_DIFFERENCES: Final = frozenset({"next-difference", "next-divergent"})
+_OF_CHANGE: Final = frozenset({"side", "diff-raw"})
+"""Commands of which nothing is seen without the pane `Change`."""
 
 
 class BaseDiffScreen(BaseScreen):
@@ -98,6 +100,8 @@ class BaseDiffScreen(BaseScreen):
     def refresh_footer(self) -> None:
         """Show the keys of the focused pane."""
         idle = frozenset[str]() if self.has_differences else _OF_DIFFERENCES
+        if not self.change.display:
+            idle |= _OF_CHANGE
         self.show_footer(*footer(self.commands, self.pane, self.app.size.width, 1, idle, glyphs=self.app.look.glyphs))
 
     def on_resize(self, event: events.Resize) -> None:
