@@ -261,7 +261,7 @@ class TreeRows(Rows):
         name = one_line(run.trial or "", 40) or short_id(run.id)
         facts = [outcome_word(run, self._glyphs)] if run.outcome is not None else [status_word(run)]
         facts += [Clean(trial.excluded)] if trial.excluded is not None else []
-        facts.append(quantity(steps, "step"))
+        facts.append(Clean(f"{quantity(steps, 'step')} compared"))  # a run has other steps: its model calls
         rest = f" {self._glyphs.dot} ".join(facts)
         return [
             Piece(Clean(f"{self._glyphs.folded} "), "accent"),
