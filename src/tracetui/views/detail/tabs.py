@@ -348,7 +348,7 @@ _PRETTY: Final = 1 << 17
 
 def _pretty(raw: bytes, width: int) -> list[Line]:
     """A record of JSON, or several, one a line: indented, colored and wrapped; empty for others."""
-    for records in ([raw], raw.splitlines()):
+    for records in ([raw], raw.split(b"\n")):
         try:
             texts = [msgspec.json.format(record, indent=2).decode() for record in records if record.strip()]
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
