@@ -72,11 +72,15 @@ def test_keys_that_a_stalled_terminal_could_not_show_are_heeded(ended: Path) -> 
         assert len(terminal.output) - before < TERMINAL_BUFFER + 2 * PICTURE
 
 
-def test_a_terminal_that_grew_while_it_was_stalled_is_painted_whole(ended: Path) -> None:
+@pytest.mark.parametrize("grows_first", [False, True], ids=["stalled first", "grown first"])
+def test_a_terminal_that_grew_while_it_was_stalled_is_painted_whole(ended: Path, grows_first: bool) -> None:
     with opened(ended) as terminal:
+        if grows_first:
+            terminal.resize(140, 44)
         terminal.stall()
         terminal.send("g")
-        terminal.resize(140, 44)
+        if not grows_first:
+            terminal.resize(140, 44)
         assert comes_to_the_top(terminal, ended), terminal.text()
 
 

@@ -34,6 +34,7 @@ from textual._compositor import ChopsUpdate
 from textual._parser import ParseError
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
+from textual.geometry import Size
 from textual.message import Message
 from textual.messages import InBandWindowResize
 
@@ -333,9 +334,14 @@ class TerminalDriver(LinuxDriver):
     def _pause_painting(self) -> None:
         if not self._painting_paused and self._is_full:
             self._painting_paused = True
-            self._paused_size = self._app.size
+            self._paused_size = self._laid_out_size
             self._app._begin_batch()
             self._loop.call_later(POLL_SECONDS, self._poll_terminal)
+
+    @property
+    def _laid_out_size(self) -> Size | None:
+        """The size that the screen was laid out for: after a resize, that of the app is ahead of it."""
+        return self._app.screen._compositor.size if self._app.screen_stack else None
 
     def _poll_terminal(self) -> None:
         """Check periodically whether the terminal has caught up."""
@@ -356,7 +362,7 @@ class TerminalDriver(LinuxDriver):
         self._painting_paused = False
         self._app._end_batch()
         if self._app._running and self._app.screen_stack:
-            if self._app.size != self._paused_size:
+            if self._laid_out_size != self._paused_size:
                 self._app.screen.refresh()  # the batch dropped the repaint of the new layout
             self._app.screen.check_idle()
 
