@@ -153,40 +153,40 @@ class Redactor:
             rules: list[str] = []
             known = self._mask_plain(scanned, rules), rules
             if len(text) <= _SHORT:
-                if len(self._known) == _MOST_KNOWN:
+                if len(self._known) >= _MOST_KNOWN:  # more, if two threads add at once
                     self._known.clear()
                 self._known[text] = known
         masked, rules = known
         self.counts.update(rules)
         return masked if rules else text
 
-    def _mask_plain(self, scanned: ScannedText, found: list[str]) -> str:
-        """Mask a text that is no document, and append the rules of its secrets to `found`."""
+    def _mask_plain(self, scanned: ScannedText, matched: list[str]) -> str:
+        """Mask a text that is no document, and append the rules of its secrets to `matched`."""
         if "escape" in scanned.signs:
-            text = self._escaped(scanned.text, found)
+            text = self._escaped(scanned.text, matched)
             scanned = scanned.after(text)
-        rules = finders(scanned.signs)
+        finds = finders(scanned.signs)
         text = scanned.text
-        if not rules:
+        if not finds:
             return text
         plain, colors = split_colors(text) if "color" in scanned.signs else (text, [])
         scanned = first = scanned.after(plain)
         for _ in range(_PASSES):
             before = scanned
-            for find in rules:
-                scanned = scanned.after(self._replace(scanned.text, find(scanned), found, colors))
+            for find in finds:
+                scanned = scanned.after(self._replace(scanned.text, find(scanned), matched, colors))
             if scanned is before:
                 break
         return text if scanned is first else join_colors(scanned.text, colors)
 
-    def _escaped(self, text: str, found: list[str]) -> str:
+    def _escaped(self, text: str, matched: list[str]) -> str:
         """Mask what is a secret only after letters and quotes that are written as ``\\u0061`` are decoded."""
         decoded, places = decode_letters(text)
         scanned = scan(decoded) if places else None
         if scanned is None:
             return text
         matches = sorted(match for find in finders(scanned.signs) for match in find(scanned))
-        return self._replace(text, (SecretMatch(places[a], places[b], rule) for a, b, rule, _ in matches), found)
+        return self._replace(text, (SecretMatch(places[a], places[b], rule) for a, b, rule, _ in matches), matched)
 
     def _cut(self, text: str) -> str:
         secret = truncated_secret(text)
@@ -198,9 +198,9 @@ class Redactor:
         return masked
 
     def _replace(
-        self, text: str, secrets: Iterable[SecretMatch], found: list[str], colors: list[tuple[int, str]] | None = None
+        self, text: str, secrets: Iterable[SecretMatch], matched: list[str], colors: list[tuple[int, str]] | None = None
     ) -> str:
-        """Replace the secrets by masks, and append their rules to `found`; `colors` move along."""
+        """Replace the secrets by masks, and append their rules to `matched`; `colors` move along."""
         pieces: list[str] = []
         edits: list[tuple[int, int, int]] = []
         last_end = 0
@@ -208,7 +208,7 @@ class Redactor:
             if is_mask(text[start:end]) or start < last_end:
                 continue
             mask = self.mask(text[start:end])
-            found.append(rule)
+            matched.append(rule)
             pieces += (text[last_end:start], f'"{mask}"' if quoted else mask)
             edits.append((start, end, len(pieces[-1])))
             last_end = end
