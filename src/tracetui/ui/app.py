@@ -85,7 +85,7 @@ class TraceApp(HostApp):
     """tracetui in a terminal."""
 
     BINDINGS: ClassVar = [Binding("ctrl+p", "command_palette", "palette", show=False, priority=True)]
-    """Textual's own binding has priority, and would overtake keys typed before it."""
+    """Opens the palette from every screen and prompt, instead of Textual's own one."""
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ _SORTED: Final = {
     "first seen": "newest causes first",
     "tokens": "most tokens lost first",
 }
-"""Sort orders in words, others are ``by name``."""
+"""Sort orders in words; any other is called by its name: ``by name``."""
 
 
 class Queue(LineView):

@@ -199,9 +199,12 @@ class BaseScreen(StackScreen, inherit_bindings=False):
         self.set_class(tiny, "tiny")
         self.refresh_frame()
 
-    def show_footer(self, left: Line, right: Line) -> None:
-        """Show the given footer, or the hint and keys of an open prompt."""
-        prompt = self._prompt
+    def show_footer(
+        self, commands: Sequence[Command], *, level: int = 1, idle: frozenset[str] = frozenset(), hidden: int = 0
+    ) -> None:
+        """Show the keys of the focused pane (see `footer`), or the hint and keys of an open prompt."""
+        prompt, app = self._prompt, self.app
+        left, right = footer(commands, self.pane, app.size.width, level, idle, hidden=hidden, glyphs=app.look.glyphs)
         if prompt is not None and prompt.display:
             keys = (
                 (Piece(Clean(key_label(key)), "key bold"), Piece(Clean(f" {word}  "), "sec"))
@@ -388,11 +391,9 @@ class BaseScreen(StackScreen, inherit_bindings=False):
 
     @on(Prompt.Typed)
     def _prompt_typed(self, message: Prompt.Typed) -> None:
-        prompt = self._prompt
-        if (
-            prompt is not None and prompt.display and prompt.question is message.question
-        ):  # else it was answered already
-            message.question.text_changed(message.value)
+        prompt, question = self._prompt, message.question
+        if prompt is not None and prompt.display and prompt.question is question:  # else it was answered already
+            question.text_changed(message.value)
 
     @on(Prompt.Done)
     def _prompt_done(self, message: Prompt.Done) -> None:
@@ -465,7 +466,7 @@ class BaseListScreen(BaseScreen):
         left, right = self.path()
         self._header.show((Piece(Clean("tracetui"), "accent bold"), Piece(Clean("  ")), *left), right)
         self._sentence.show(self.status_message or self.summary())
-        self.show_footer(*footer(self.commands, self.pane, self.app.size.width, 1, glyphs=self.app.look.glyphs))
+        self.show_footer(self.commands)
 
 
 GREP_ASK = "search all listed runs{}: text or /regex/, case-insensitive unless you type a capital"

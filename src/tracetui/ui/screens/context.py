@@ -25,7 +25,6 @@ from tracetui.ui.commands import BREAKS, CALL, CONTENTS, RIVER, Command
 from tracetui.ui.context_state import ContextState
 from tracetui.ui.panes.context import Breaks, Contents, OneCall, River
 from tracetui.ui.screens.base import BaseScreen
-from tracetui.ui.widgets.frame import footer
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.views.context import NO_CALLS
@@ -257,7 +256,7 @@ class RunContextScreen(BaseScreen):
             self._split.show(lines[0])
             self._legend.show(lines[1])
         idle = frozenset() if self._has_calls else frozenset(command.id for command in self.commands) - {"back", "quit"}
-        self.show_footer(*footer(self.commands, self.pane, width, 1, idle, glyphs=self.app.look.glyphs))
+        self.show_footer(self.commands, idle=idle)
 
     def _summary(self) -> Line:
         context = self._run_context

@@ -24,7 +24,7 @@ from tracetui.ui.commands import CHANGE, PAIRS, PHRASES, SIDES, Command
 from tracetui.ui.diff_state import DiffState
 from tracetui.ui.panes.diff import Change, Pairs, Phrases, Sides, context_summary
 from tracetui.ui.screens.base import BaseScreen
-from tracetui.ui.widgets.frame import footer, short_path
+from tracetui.ui.widgets.frame import short_path
 from tracetui.ui.widgets.line_view import FoldingView, LineView
 from tracetui.ui.widgets.lines import Box
 from tracetui.views.diff.steps import name_of, sentence
@@ -102,7 +102,7 @@ class BaseDiffScreen(BaseScreen):
         idle = frozenset[str]() if self.has_differences else _OF_DIFFERENCES
         if not self.change.display:
             idle |= _OF_CHANGE
-        self.show_footer(*footer(self.commands, self.pane, self.app.size.width, 1, idle, glyphs=self.app.look.glyphs))
+        self.show_footer(self.commands, idle=idle)
 
     def on_resize(self, event: events.Resize) -> None:
         self.arrange_panes()

@@ -27,7 +27,7 @@ from tracetui.ui.panes.run_view import RunView, SilenceStrip
 from tracetui.ui.panes.steps import Steps
 from tracetui.ui.screens.base import RunsScreen, Scope
 from tracetui.ui.state import MainState, SearchTarget
-from tracetui.ui.widgets.frame import ListedRuns, footer, header, idle, sentence
+from tracetui.ui.widgets.frame import ListedRuns, header, idle, sentence
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.views.list.columns import hidden_columns
@@ -312,17 +312,7 @@ class MainScreen(RunsScreen):
         )
         empty = self.state.ref is None and self.runs.problem is None
         idle_ids = idle(self.app.store, self.app.store.summary(self.state.ref), self.pane, empty=empty)
-        self.show_footer(
-            *footer(
-                commands,
-                self.pane,
-                width,
-                self.state.level,
-                idle_ids,
-                hidden=self._hidden_columns,
-                glyphs=self.app.look.glyphs,
-            )
-        )
+        self.show_footer(commands, level=self.state.level, idle=idle_ids, hidden=self._hidden_columns)
 
     @property
     def _hidden_columns(self) -> int:

@@ -23,7 +23,7 @@ from tracetui.ui.commands import TASKS, Command
 from tracetui.ui.panes.run_list import QUERY_LABEL
 from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.state import TasksState
-from tracetui.ui.widgets.frame import footer, progress_text, short_path
+from tracetui.ui.widgets.frame import progress_text, short_path
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.views.labels import StateOf, filter_badge
@@ -43,7 +43,7 @@ _ORDERS: Final = {
     "tokens": "most tokens first",
     "time": "slowest first",
 }
-"""Sort orders in words, others are ``by name``."""
+"""Sort orders in words; any other is called by its name: ``by name``."""
 
 
 class TaskMatrix(LineView):
@@ -333,7 +333,7 @@ class TasksScreen(BaseScreen):
             label = self.tasks.label or trial.run.model or ""
             self._cell.show(*trial_line(task, trial, label, width, glyphs, app.liveness.state_in_list))
         self._cell.display = trial is not None
-        self.show_footer(*footer(self.commands, self.pane, width, 1, glyphs=self.app.look.glyphs))
+        self.show_footer(self.commands)
 
     def _conclusion(self) -> Line:
         """How the tasks ended, and how far the scan is."""

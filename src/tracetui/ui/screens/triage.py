@@ -34,7 +34,7 @@ from tracetui.ui.panes.triage import Cause, Failure, Queue
 from tracetui.ui.screens.base import RunsScreen, Scope
 from tracetui.ui.services.verdicts import Subject
 from tracetui.ui.triage_state import TriageState, next_undecided, step_failed
-from tracetui.ui.widgets.frame import footer, short_path
+from tracetui.ui.widgets.frame import short_path
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box
 from tracetui.views.bars import amount
@@ -381,7 +381,7 @@ class TriageScreen(RunsScreen):
     # ---- the frame
 
     def refresh_frame(self) -> None:
-        app, width = self.app, self.app.size.width
+        app = self.app
         roots = short_path(app.roots[0]) if app.roots else ""
         left: Line = (
             Piece(Clean("tracetui"), "accent bold"),
@@ -392,7 +392,7 @@ class TriageScreen(RunsScreen):
         self._header.show(left, (Piece(Clean(self._counts), "sec"),))
         self._sentence.show(self.status_message or self._progress())
         commands = app.comparisons.available_commands(self.commands, self.queue.run)
-        self.show_footer(*footer(commands, self.pane, width, 1, glyphs=self.app.look.glyphs))
+        self.show_footer(commands)
 
     @property
     def _counts(self) -> str:
