@@ -9,8 +9,8 @@ from textual.drivers.linux_driver import LinuxDriver
 
 from tracetui.live import deep_reader
 from tracetui.ui.app import TraceApp, run_app
-from tracetui.ui.screens import main
-from tracetui.ui.widgets.frame import footer
+from tracetui.ui.screens import base
+from tracetui.ui.screens.main import MainScreen
 from tracetui.ui.widgets.line_view import LineView
 
 SECRET = "SECRET \x1b]0;SECRET\x07 [/]"
@@ -22,15 +22,15 @@ def bug(*args: Any, **kwargs: Any) -> Any:
     raise ValueError(local)
 
 
-PLACES = {
-    "compose": lambda: setattr(main.MainScreen, "compose", bug),
-    "mount": lambda: setattr(TraceApp, "on_mount", bug),
-    "key": lambda: setattr(main.MainScreen, "perform", bug),
-    "paint": lambda: setattr(LineView, "strip_at", bug),
-    "frame": lambda: setattr(main, footer.__name__, bug),
-    "timer": lambda: setattr(TraceApp, "finish_opening", bug),
-    "thread": lambda: setattr(deep_reader.DeepReader, "look", bug),
-    "end": lambda: setattr(LinuxDriver, "stop_application_mode", _bug_at_the_end),
+PLACES: dict[str, tuple[Any, str]] = {
+    "compose": (MainScreen, "compose"),
+    "mount": (TraceApp, "on_mount"),
+    "key": (MainScreen, "perform"),
+    "paint": (LineView, "strip_at"),
+    "frame": (base, "footer"),
+    "timer": (TraceApp, "finish_opening"),
+    "thread": (deep_reader.DeepReader, "look"),
+    "end": (LinuxDriver, "stop_application_mode"),
 }
 
 _stop = LinuxDriver.stop_application_mode
@@ -42,5 +42,7 @@ def _bug_at_the_end(self: LinuxDriver) -> None:
 
 
 if __name__ == "__main__":
-    PLACES[sys.argv[1]]()
+    owner, name = PLACES[sys.argv[1]]
+    assert hasattr(owner, name), f"nothing calls {name} of {owner}: the bug would not be met"
+    setattr(owner, name, _bug_at_the_end if sys.argv[1] == "end" else bug)
     sys.exit(run_app(sys.argv[2:]))

@@ -14,6 +14,7 @@ from tests.ui.test_keys import with_replays
 from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.run_tree import RunTreeScreen
 from tracetui.ui.screens.tasks import TasksScreen
+from tracetui.views.tasks import TaskRows
 
 SET = {"book": "1100", "cancel": "1111", "refund": "0000", "upgrade": "1E?"}
 """Trials by task: ``1`` passed, ``0`` failed, ``E`` ended with an exception, ``?`` not evaluated."""
@@ -48,9 +49,9 @@ def the_matrix(app: TraceApp) -> TasksScreen:
 
 
 def names(screen: TasksScreen) -> list[str]:
-    """The tasks in the order of their rows."""
+    """The tasks in the order of their rows; none while a filter is applied."""
     rows = screen.tasks.rows
-    return [rows.plain(i).split()[0] for i in range(len(rows))]
+    return [task.name for task in rows.tasks] if isinstance(rows, TaskRows) else []
 
 
 def row(app: TraceApp, task: str) -> str:
