@@ -133,9 +133,9 @@ def is_session(run: Run) -> bool:
 
     That is a run with prompts and tool calls, and several turns, sub-agents or records of the program (hooks, meta).
     """
-    prompted = count_prompts(run, _MIN_PROMPTS)
     operations = {span.operation for span in run.spans}
-    if not prompted or not operations & CALLS:
+    prompted = count_prompts(run, _MIN_PROMPTS) if operations & CALLS else 0
+    if not prompted:
         return False
     if prompted >= _MIN_PROMPTS or operations & BOOKKEEPING:
         return True
