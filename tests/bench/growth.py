@@ -35,6 +35,8 @@ LINES: Final = 24
 BURST_SECONDS: Final = 0.004
 """Silence before the first byte of a paint."""
 STEP_SECONDS: Final = 1.3
+FIRST_STEPS: Final = r"━ 2 .*\d/\d+ ━"
+"""The screen shows the first steps of the run, and keys move among them."""
 _CHANCE: Final = random.Random(5)
 _THREAD: Final = "019cadd4-5620-7001-8000-000000000001"
 _LONG: Final = data.TextGenerator("growth").text(PAYLOAD * 2)
@@ -247,13 +249,13 @@ def keys_while_it_loads(writer: Writer, what: str) -> Row:
     with screen.tracetui(writer.root) as terminal:
         terminal.wait_for(screen.A_RUN, timeout=60)
         terminal.send("g", "enter")
-        terminal.wait_for(" (Steps|Story) ", timeout=60)
+        terminal.wait_for(FIRST_STEPS, timeout=60)
         keys = cycle(("down", "up"))
-        loading = [screen.press(terminal, next(keys)).ms]
+        loading = [screen.press(terminal, next(keys), answered=True).ms]
         while len(loading) < LINES or re.search(rf"{screen.LOADING}|reading …", terminal.text()):
-            loading.append(screen.press(terminal, next(keys)).ms)
+            loading.append(screen.press(terminal, next(keys), answered=True).ms)
         terminal.wait_quiet(0.5, timeout=10)
-        loaded = [screen.press(terminal, next(keys)).ms for _ in range(2 * LINES)]
+        loaded = [screen.press(terminal, next(keys), answered=True).ms for _ in range(2 * LINES)]
     detail = f"{p95(loading):.0f} ms of {len(loading)}, {p95(loaded):.0f} ms when loaded"
     return Row(what, p95(loading) / p95(loaded), 2, "×", detail)
 
@@ -272,7 +274,7 @@ def followed(writer: Writer, steps: int, *, at_once: bool = False) -> Grown:
     with screen.tracetui(writer.root) if at_once else live.opened(writer.root) as terminal:
         terminal.wait_for(screen.A_RUN, timeout=60)
         terminal.send("g", "enter", "G")
-        terminal.wait_for(r"━ 2 .*\d/\d+ ━", timeout=60)  # its first steps
+        terminal.wait_for(FIRST_STEPS, timeout=60)
         terminal.wait_quiet(0.5, timeout=3, at_rest=False)
         if " FOLLOW " not in terminal.text():  # by itself it follows only a run that is written to
             terminal.send("F")

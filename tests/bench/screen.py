@@ -27,6 +27,8 @@ EMPTY: Final = (*APPS, "empty")
 A_RUN: Final = r"^[▌ ][✓✗◐?●·] +\w"
 START: Final = "the modules of the app are imported and its panes styled, of which the empty app has none"
 VALUE: Final = "all of a value is decoded and masked before its first lines are painted"
+ANSWER_SECONDS: Final = 10.0
+"""How long an answer to a key is waited for."""
 LOADING: Final = r"scanning|counting"
 _FRAME: Final = re.compile(rb"\x1b\[\?2026h(.*?)\x1b\[\?2026l", re.DOTALL)
 
@@ -132,10 +134,12 @@ class Key(NamedTuple):
     cells: int
 
 
-def press(terminal: Terminal, *keys: str, quiet: float = 0.08) -> Key:
-    """Type and wait until nothing more comes, whatever else the program is doing."""
+def press(terminal: Terminal, *keys: str, quiet: float = 0.08, answered: bool = False) -> Key:
+    """Type and wait until nothing more comes, whatever else the program is doing; `answered`: something must come."""
     before = len(terminal.received)
     at = terminal.send(*keys)
+    while answered and len(terminal.received) == before and time.perf_counter() < at + ANSWER_SECONDS:
+        terminal.read(0.05)
     last = terminal.wait_quiet(quiet, at_rest=False)
     new = terminal.received[before:]
     output = b"".join(data for _, data in new)

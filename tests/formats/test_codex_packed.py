@@ -153,7 +153,7 @@ def test_a_packed_rollout_is_unpacked_once_for_the_bodies_of_its_run(
     path.write_bytes(path.read_bytes() + encoded([message("assistant", "long " * 20_000)]))
     path = pack(path)
     (file,) = scan(SOURCE, [str(path)], deep=True)
-    *_, run = Reader(SOURCE, file.runs[0].ref).steps()
+    *_, run = Reader(SOURCE, file.runs[0].ref).steps(lambda: None)
     unpacked: list[str] = []
     unpack = file_views._unpack
 

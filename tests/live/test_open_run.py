@@ -135,7 +135,7 @@ def test_a_run_that_the_list_follows_opens_without_reading_it_again(session: Ses
     lister.read_changed(entry_of(session.path))
 
     ref = deep(session.path).runs[0].ref
-    (run,) = readers.open(ref).steps()
+    (run,) = readers.open(ref).steps(lambda: None)
     assert source.readings == 1
     assert run.spans == read_run(LocalSource(), ref).spans
 

@@ -123,15 +123,19 @@ def next_prompt(run: Run, span_id: str, direction: int) -> str | None:
     return None if prompt is None else run.spans[prompt].id
 
 
+def count_prompts(run: Run, most: int) -> int:
+    """The number of turns with a prompt, counted up to `most`: a long run is not read on."""
+    return sum(1 for _ in islice(_prompts(run, 0, len(run.spans), 0), most))
+
+
 def is_session(run: Run) -> bool:
     """Whether a run is a session of a coding agent, which opens as a story.
 
     That is a run with prompts and tool calls, and several turns, sub-agents or records of the program (hooks, meta).
     """
-    turns = turns_of(run)
-    prompted = sum(turn.prompted for turn in turns)
     operations = {span.operation for span in run.spans}
-    if not prompted or not operations & CALLS:
+    prompted = count_prompts(run, _MIN_PROMPTS) if operations & CALLS else 0
+    if not prompted:
         return False
     if prompted >= _MIN_PROMPTS or operations & BOOKKEEPING:
         return True

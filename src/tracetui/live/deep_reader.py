@@ -150,7 +150,7 @@ class LargeFiles:
 
     def _read(self, task: Task) -> ScannedFile | None:
         """Read a file; None if the opener reads it now."""
-        while (reader := self._readers.attended(task.entry.path)) is not None and reader.more:
+        while self._readers.is_read(task.entry.path):
             if self._throttle.wait_for_stop(OPEN_SECONDS):
                 return None
         budget = UntilOpened(self._readers, task.entry.path)

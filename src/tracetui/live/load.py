@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
@@ -160,11 +160,15 @@ class Reader:
             modified_at, moving = self._file
             return self._builder.summary(modified_at=modified_at, moving=moving, failure=self.failure)
 
-    def steps(self) -> Iterator[Run]:
-        """Yield the run at growing intervals until the end of its source; first as it is if that was reached before."""
+    def steps(self, rest: Callable[[], None]) -> Iterator[Run]:
+        """Yield the run at growing intervals until the end of its source; first as it is if that was reached before.
+
+        `rest` is called before each `read`.
+        """
         built = 0
         while self.more or not built:
             if self.more:
+                rest()
                 self.read()
             if self.lost or not self.more or len(self._builder) >= built * GROWTH:
                 yield self.build()

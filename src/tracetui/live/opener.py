@@ -35,7 +35,7 @@ PREVIEW_SPANS: Final = 30_000
 LOOK_UP_SECONDS: Final = 1.0
 """How often the open run is read without a change event."""
 SCREEN_SECONDS: Final = 0.1
-"""How long tailing waits for the screen to take the previous state."""
+"""How long reading waits for the screen to take the previous state."""
 SLOW_BODY_SECONDS: Final = 0.03
 """A new span is delivered without its body if that takes longer to load: the screen asks for it then."""
 WINDOW: Final = 16_384
@@ -122,12 +122,17 @@ class Opener:
     def _read_all(self, reader: Reader) -> bool:
         """Read to the end; return False if another run is requested first."""
         self._readers.attend(reader)
-        for run in reader.steps():
+        for run in reader.steps(self._rest):
             self._deliver(run, starting_span(run), asked=True)
             self._throttle.wait_for_paint()
+            self._mailbox.wait_taken(SCREEN_SECONDS)
             if not self._wait_for_entry(reader, run):
                 return False
         return self._wanted()
+
+    def _rest(self) -> None:
+        """Wait while the screen answers a key or shows what was delivered, unless another run is requested."""
+        self._throttle.wait_until_idle(self._run_event)
 
     def _wait_for_entry(self, reader: Reader, run: Run) -> bool:
         """Wait at the end of a preview until the run is entered; return False if another run is requested instead."""

@@ -74,6 +74,11 @@ class Readers:
         reader = self._attended
         return reader if reader is not None and reader.ref.path == path and reader.ref.key is None else None
 
+    def is_read(self, path: str) -> bool:
+        """Whether the opener reads a run of the file and has not come to its end."""
+        reader = self._attended
+        return reader is not None and reader.ref.path == path and reader.more
+
     def follow(self, result: ScannedFile) -> None:
         """Read the file of this scan on from its next change, if it contains a single run."""
         with self._lock:

@@ -229,12 +229,12 @@ class TraceApp(HostApp):
         if self._sent_before is None:
             self._sent_before = self._driver_stat("sent_bytes")
             self.call_after_refresh(self._record_bytes)
+        self.pause_scan()
         mail = self.engine.collect()
         if mail.failure is not None:
             raise mail.failure
         if mail.files or mail.total is not None:
             self.stage, self.seen, self.total = mail.stage, mail.seen, mail.total
-        self.pause_scan()
         with self.batch_update():
             self._apply(mail)
             for screen in self.screen_stack:

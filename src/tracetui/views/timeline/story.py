@@ -22,6 +22,7 @@ from tracetui.analysis.navigation import (
     Digest,
     Turn,
     WorkTime,
+    count_prompts,
     digest,
     grow,
     is_interruption,
@@ -816,9 +817,13 @@ def _is_silent(span: Span, size: int) -> bool:
 
 def initially_open(run: Run, room: int = 0) -> frozenset[str]:
     """The turns of a story that is short or fits unfolded into `room` rows: all."""
-    rows = StoryRows(run)
-    opened = rows.refold(frozenset(run.spans[turn.head].id for turn in rows.turns))
-    return opened.opened if len(opened) <= max(_OPEN_ROWS, room) or len(rows.turns) == 1 else frozenset()
+    most = max(_OPEN_ROWS, room)
+    if count_prompts(run, most + 1) > most:  # each turn has a row
+        return frozenset()
+    turns = turns_of(run)
+    opened = frozenset(run.spans[turn.head].id for turn in turns)
+    fits = len(turns) == 1 or len(StoryRows(run, opened=opened, turns=turns)) <= most
+    return opened if fits else frozenset()
 
 
 def _shared(before: list[Turn], turns: list[Turn]) -> int:
