@@ -160,6 +160,11 @@ class Queue(LineView):
         else:
             await super().action_fold()
 
+    @property
+    def unfolds(self) -> bool:
+        item = self.item
+        return item is not None and not isinstance(item, triage.Member) and self.cursor not in self.unfolded
+
     async def action_unfold(self) -> None:
         """Show what is below the row under the cursor."""
         item = self.item

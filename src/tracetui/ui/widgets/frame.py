@@ -366,7 +366,7 @@ def with_hints(facts: Sequence[Piece], hints: Sequence[tuple[str, str]], width: 
 _PANE_HINTS: Final = {DETAIL: ("open", "next-tab", "copy", "search", "zoom"), FACTS: ("open", "copy", "search", "zoom")}
 """Commands hinted first in a pane of text."""
 _OF_FAILURES: Final = frozenset({"next-error", "triage", "failures", "contrast"})
-_OF_RUNS: Final = frozenset({"diff-original", "follow", "note", "next-tab", "context-page", "export", "undo"})
+_OF_RUNS: Final = frozenset({"diff-original", "follow", "note", "next-tab", "context-page", "export"})
 """Commands without effect on an unreadable file."""
 _ALWAYS: Final = frozenset({"quit", "help"})
 _WITHOUT_ROWS: Final = frozenset({"back", "pane", "live", "triage", "tasks"})
