@@ -396,19 +396,12 @@ def heading(width: int, order: CauseOrder) -> Line:
 
 
 def details_heading(width: int, order: CauseOrder) -> Line:
-    """The headings of the second rows; empty where none has a sparkline."""
+    """The headings of the second rows; empty if they have no sparkline."""
     first, last = order.period
     if width >= _WITH_STARTS or last <= first:
         return ()
-    return tuple(
-        fit(
-            [
-                *fill([Piece(Clean("    tool, what differs"), "dim")], width - SPARK_CELLS - 1),
-                column(Clean(f"over {text.age(last - first)}"), SPARK_CELLS, "dim"),
-            ],
-            width,
-        )
-    )
+    details = fill([Piece(Clean("    tool, what differs"), "dim")], width - SPARK_CELLS - 1)
+    return (*details, column(Clean(f"over {text.age(last - first)} "), SPARK_CELLS + 1, "dim"))
 
 
 _WHO_STYLES: Final = {Who.AGENT: "accent", Who.GRADER: "status.warn", Who.ENVIRONMENT: "kind.tool"}
