@@ -148,6 +148,20 @@ async def test_a_followed_run_grows(opened: Opener, tmp_path: Path) -> None:
         await until(pilot, lambda: call_of(screen) == 5, what="the new call")
 
 
+async def test_the_footer_names_the_next_break_only_with_breaks(opened: Opener, tmp_path: Path) -> None:
+    path = tmp_path / "session.jsonl"
+    session(path).write()
+    path.with_name("other.jsonl").write_text("".join(path.read_text().splitlines(keepends=True)[:3]))
+    async with opened(path) as (app, pilot):
+        await page_of(app, pilot)
+        assert "]k next break" in line(app, -1)
+    async with opened(path.with_name("other.jsonl")) as (app, pilot):
+        screen = await page_of(app, pilot)
+        assert call_of(screen) == 1
+        assert "open" in line(app, -1)
+        assert "]k" not in line(app, -1)
+
+
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
 async def test_it_fits_every_screen(opened: Opener, tmp_path: Path, size: tuple[int, int]) -> None:
     session(tmp_path / "session.jsonl").write()

@@ -374,6 +374,17 @@ def replayed(samples: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
+async def test_the_footer_of_equal_runs_names_no_keys_of_differences(opened: Opener, replayed: Path) -> None:
+    async with opened(replayed, size=(200, 60)) as (app, pilot):
+        await go_to(app, pilot, "replay-1")
+        await pilot.press("D")
+        screen = await wait_for_screen(app, pilot, DiffScreen)
+        assert not screen.has_differences
+        hints = text_of(app).splitlines()[-1]
+        assert "ignored" in hints
+        assert not any(hint in hints for hint in ("next change", "next step", "side/unified", "unfold"))
+
+
 async def test_an_original_lists_its_replays_with_their_first_difference(opened: Opener, replayed: Path) -> None:
     async with opened(replayed) as (app, pilot):
         await go_to(app, pilot, "d20b6eb4")
@@ -388,6 +399,7 @@ async def test_an_original_lists_its_replays_with_their_first_difference(opened:
         await pilot.press("enter")
         diff = await wait_for_screen(app, pilot, DiffScreen)
         assert "First difference" in text_of(app)
+        assert "s side/unified" in text_of(app).splitlines()[-1]
         await type_keys(pilot, diff, "escape")
         assert app.screen is screen
         await type_keys(pilot, screen, "escape")

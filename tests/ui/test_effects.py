@@ -85,7 +85,10 @@ async def test_files_are_listed_by_folder_and_unfold_to_edits(opened: Opener, tm
             ["▸", "a.py", "2", "2", "3"],
         ]
         assert "not looked at" in line(app, 1)
-        await press(pilot, "G", "l")
+        await press(pilot, "G")
+        assert "l unfold" in line(app, -1)
+        await press(pilot, "l")
+        assert "l unfold" not in line(app, -1)
         assert [row[0] for row in rows(app)[-2:]] == ["write", "edit"]
         await press(pilot, "j")
         await until(pilot, lambda: "Write" in text_of(app), what="the step of the write")

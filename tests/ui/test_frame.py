@@ -9,10 +9,11 @@ from typing import NamedTuple
 import pytest
 
 from tests.sessions import ANSWER, session
+from tests.store.build import make_summary
 from tracetui.analysis.liveness import State, summary_state
 from tracetui.formats.claude_code import ClaudeCode
 from tracetui.live.mailbox import WatchState
-from tracetui.model import Problem, Run, RunRef, Status
+from tracetui.model import Problem, Run, RunRef, Status, StatusSource
 from tracetui.store.store import Store
 from tracetui.testing import read_run
 from tracetui.text import Clean
@@ -72,7 +73,9 @@ def test_the_header_begins_with_a_number_where_no_run_is_read() -> None:
     store.problems = {"/d.db": (Problem("/d.db", "byte 0", "not a SQLite database"),)}
     vitals = Vitals(WatchState(), Counter(), State.UNKNOWN)
     _, right = header(("/traces",), store, UNICODE, vitals, None, 200)
-    assert plain(right).startswith("0 runs · 1 unreadable")
+    assert plain(right).startswith("0 runs")
+    assert "unreadable" not in plain(right)
+    assert "1 file unreadable" in plain(sentence(store, Settled(), vitals, None, OpenedSteps(), None, 200))
 
 
 NOW = 1_800_000_000.0
@@ -85,8 +88,15 @@ class Settled(NamedTuple):
 
 
 class OpenedSteps(NamedTuple):
-    run: Run
+    run: Run | None = None
     assessment: None = None
+
+
+def test_a_run_without_texts_has_its_status_once() -> None:
+    run = make_summary(prompt=None, status=Status.OK, status_source=StatusSource.DERIVED, steps=500)
+    vitals = Vitals(WatchState(), Counter(), State.ENDED)
+    text = plain(sentence(Store(), Settled(), vitals, run, OpenedSteps(), None, 160))
+    assert text.strip() == "status ok (inferred)  ·  500 steps"
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII])

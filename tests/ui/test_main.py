@@ -277,6 +277,16 @@ async def test_panels_that_come_later_are_above_the_cursor_of_unread_facts(opene
         assert not any(facts.rows.selectable(row) for row in range(facts.position))
 
 
+async def test_facts_keep_a_cursor_that_the_user_moved(opened: Opener, samples: Path) -> None:
+    async with opened(samples / "paprika", size=(200, 60)) as (app, pilot):
+        await press(pilot, "enter", "4", "j", "j", "2")
+        facts = app.main.facts
+        before = facts.cursor
+        assert before != facts._first
+        facts.draw_rows(keep=True)
+        assert facts.cursor == before
+
+
 async def test_spans_get_the_rows_before_facts_that_a_tab_has(opened: Opener, samples: Path) -> None:
     async with opened(samples / "latticeflow", size=(200, 60)) as (app, pilot):
         await press(pilot, "enter", "t")
@@ -416,6 +426,15 @@ async def test_the_footer_names_only_keys_that_lead_somewhere(opened: Opener, sa
     async with opened(samples, size=(200, 60)) as (app, _):
         assert {"triage", "error", "verdict"} <= set(text_of(app).splitlines()[-1].split())
         assert "no readable traces" not in text_of(app)
+
+
+async def test_the_footer_names_the_keys_that_continue_a_sequence(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "v")
+        assert text_of(app).splitlines()[-1].split()[:4] == ["v", "then", "r", "real"]
+        assert text_of(app).splitlines()[-1].endswith("Esc cancel")
+        await press(pilot, "escape")
+        assert "open" in text_of(app).splitlines()[-1]
 
 
 async def test_an_unbound_key_is_reported_once(opened: Opener, samples: Path) -> None:

@@ -29,7 +29,11 @@ def contrast(palette: Palette, name: str, ground: str) -> float:
     style = palette.style(name, ground)
     assert style.color is not None
     assert style.bgcolor is not None
-    darker, lighter = sorted((luminance(style.color), luminance(style.bgcolor)))
+    return ratio(style.color, style.bgcolor)
+
+
+def ratio(color: Color, ground: Color) -> float:
+    darker, lighter = sorted((luminance(color), luminance(ground)))
     return (lighter + 0.05) / (darker + 0.05)
 
 
@@ -53,5 +57,9 @@ def test_bars_and_tints_have_contrast(palette: Palette) -> None:
     bars = [name for name in palette.colors if name.startswith("bar.") and name != "bar.error.part"]
     contrasts = {(name, ground): contrast(palette, name, ground) for name in bars for ground in ("bg", "sel", "selq")}
     contrasts |= {(name, "bg"): contrast(palette, name, "bg") for name in palette.colors if name.startswith("tint.")}
+    part, ground = palette.style("bar.error.part").color, palette.style("bar.error").bgcolor
+    assert part is not None
+    assert ground is not None
+    contrasts["bar.error.part", "bg"] = ratio(part, ground)
     least = TEXT if palette.name == "high-contrast" else GRAPHICS
     assert {key: round(value, 2) for key, value in contrasts.items() if value < least} == {}

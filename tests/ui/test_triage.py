@@ -129,6 +129,28 @@ async def test_escape_gives_a_begun_verdict_up(opened: Opener, samples: Path) ->
         assert screen.judgement_of(screen.queue.groups[0]).verdict is None
 
 
+async def test_the_footer_names_unfold_and_undo_only_where_they_have_an_effect(opened: Opener, samples: Path) -> None:
+    async with opened(samples, size=(200, 60)) as (app, pilot):
+        screen = await triage(app, pilot)
+
+        def hints() -> str:
+            return text_of(app).splitlines()[-1]
+
+        assert "l unfold" in hints()
+        assert "u undo" not in hints()
+        await press(pilot, "l")
+        assert "l unfold" not in hints(), "it is open"
+        await press(pilot, "j")
+        assert isinstance(screen.queue.item, Member)
+        assert "l unfold" not in hints(), "a run has nothing below it"
+        await press(pilot, "v", "r")
+        assert "u undo" in hints()
+        await press(pilot, "u")
+        assert "u undo" not in hints()
+        await press(pilot, "2")
+        assert "l unfold" not in hints()
+
+
 async def test_runs_of_a_judged_signature_come_judged_and_their_own_verdict_wins(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await triage(app, pilot)

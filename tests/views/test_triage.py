@@ -16,7 +16,7 @@ from tracetui.analysis.triage import CauseOrder, Group, Task, groups
 from tracetui.model import FirstError, Outcome, RunRef, RunSummary, Score, Status
 from tracetui.store.judgement import Judgement
 from tracetui.views.rows import width_of
-from tracetui.views.triage import Details, Member, QueueRows, Sections, TaskRow, cause_rows, heading
+from tracetui.views.triage import Details, Member, QueueRows, Sections, TaskRow, cause_rows, details_heading, heading
 
 STARTED, NOW = 1_763_730_562.0, 1_763_734_162.0
 
@@ -24,6 +24,16 @@ STARTED, NOW = 1_763_730_562.0, 1_763_734_162.0
 def failed(own: str) -> RunSummary:
     error = FirstError("no answer", type="TimeoutError", name="search")
     return make_summary(own, status=Status.ERROR, first_error=error, started_at=STARTED, duration_ms=34_700.0)
+
+
+def test_sparklines_of_second_rows_stand_under_their_period() -> None:
+    runs = [replace(failed(own), started_at=STARTED + hours * 3600) for own, hours in (("a", 0), ("b", 5))]
+    order = CauseOrder(groups(runs))
+    rows = QueueRows(order, {run.ref: run for run in runs}, lambda _: Judgement(), details=1, width=60, now=NOW)
+    head, second = details_heading(60, order), text_of_line(rows.line(1, 60))
+    assert width_of(head) == 60
+    assert text_of_line(head).index("over 5h") == second.rstrip().rindex(" ") + 1
+    assert details_heading(120, order) == (), "a wide row has its sparkline beside the title"
 
 
 @pytest.mark.parametrize("width", [40, 61, 79, 120])

@@ -370,6 +370,11 @@ class Sidecar:
             raise UsageError(f"a mark is one letter or digit, not {exact(letter, 20)!r}")
         self._record(do="mark", letter=letter, span=span, **_about(run))
 
+    @property
+    def can_undo(self) -> bool:
+        """Whether this instance made a change that it did not undo."""
+        return bool(self._mine)
+
     def undo(self) -> Clean | None:
         """Undo the last change of this instance that is still in effect; returns a message, None if there is none.
 

@@ -78,7 +78,7 @@ _CONTRAST: Final = {
     "diff.add.line": "ffffff on 002a30", "diff.rem.line": "ffffff on 3c0f0c",
     "diff.add.word": "ffffff on 00666e", "diff.rem.word": "ffffff on 8a2c20",
     "bar.model": "b3a3ff", "bar.tool": "5fc4da", "bar.agent": "8fb0e6", "bar.policy": "ec9fcb", "bar.error": "ff8c85",
-    "bar.error.part": "a00018 on 8fb0e6",
+    "bar.error.part": "e0303c on 8fb0e6",
     **_tints("8fa6e8 d3b3ea b3a3ff 5fc4da 4fb0c4 dd9bbd a3cf9b aab3c2", dark_text="000000"),
 }  # fmt: skip
 _ANSI: Final = {

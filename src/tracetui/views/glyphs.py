@@ -24,6 +24,7 @@ class Glyphs(msgspec.Struct, frozen=True, kw_only=True, dict=False):
     """The grader did not grade."""
     running: Clean
     paused: Clean
+    pending: Clean
     cancelled: Clean
     unknown: Clean
     note: Clean
@@ -108,6 +109,7 @@ UNICODE: Final = _set(
     ungraded="⊖",
     running="◐",
     paused="‖",
+    pending="□",
     cancelled="⊘",
     unknown="?",
     note="!",
@@ -175,6 +177,7 @@ ASCII: Final = _set(
     ungraded="U",
     running="R",
     paused="P",
+    pending="o",
     cancelled="C",
     unknown="?",
     note="!",

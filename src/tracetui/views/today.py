@@ -369,7 +369,8 @@ class TodayRows:
             return tuple(fit([*start, *cells], width))
         style = "text" if row.project else "text bold"
         values = [*map(tokens, _token_parts(row.usage))] if tokens_shown else [tokens(row.week.tokens)]
-        numbers = [cost_text(row.today), cost_text(row.week), *values]
+        unused = Clean("") if row.project else self._glyphs.missing
+        numbers = [cost_text(row.today) or unused, cost_text(row.week) or unused, *values]
         project = row.project if room >= _PATH else row.project.rstrip("/\\").rpartition("/")[2]
         copies = f" but {row.copies} cop{'ies' if row.copies > 1 else 'y'}" if row.copies else ""
         total = f"all{copies}" if row.week else f"{copies.removeprefix(' but ')}, counted in other runs"

@@ -395,6 +395,15 @@ def heading(width: int, order: CauseOrder) -> Line:
     return tuple(fit([*pieces, Piece(Clean(" runs time lost  last"), "dim")], width))
 
 
+def details_heading(width: int, order: CauseOrder) -> Line:
+    """The headings of the second rows; empty if they have no sparkline."""
+    first, last = order.period
+    if width >= _WITH_STARTS or last <= first:
+        return ()
+    details = fill([Piece(Clean("    tool, what differs"), "dim")], width - SPARK_CELLS - 1)
+    return (*details, column(Clean(f"over {text.age(last - first)} "), SPARK_CELLS + 1, "dim"))
+
+
 _WHO_STYLES: Final = {Who.AGENT: "accent", Who.GRADER: "status.warn", Who.ENVIRONMENT: "kind.tool"}
 _WITH_WHO: Final = 70
 """Cells of a row with a column that says who failed; a narrower row has it in its second line."""
@@ -460,7 +469,7 @@ def _verdict_mark(judgment: Judgement, glyphs: Glyphs, group: Group | None = Non
     if judgment.verdict is None and group is not None and group.ungraded:
         return [Piece(glyphs.ungraded, "status.warn bold")]
     if judgment.verdict is None:
-        return [Piece(glyphs.zero, "status.error bold")]
+        return [Piece(glyphs.error, "status.error bold")]
     return [Piece(Clean(LETTERS[judgment.verdict.value]), "accent bold")]
 
 

@@ -80,9 +80,9 @@ def test_new_messages_are_marked_and_earlier_ones_folded() -> None:
     earlier = messages[:5]
     assert last_reply(earlier) == 2
     assert last_reply(messages[:2]) == 0
-    rows = transcript(messages, width=40, new=range(2, 5))
-    assert texts(rows, 40) == [
-        "▸ 2 earlier messages: system, user",
+    rows = transcript(messages, width=50, new=range(2, 5))
+    assert texts(rows, 50) == [
+        "▸ 2 earlier messages: system, user · + new",
         "+ assistant ▎ said 2",
         "+ assistant ▎ said 3",
         "+ tool      ▎ said 4",
@@ -90,6 +90,6 @@ def test_new_messages_are_marked_and_earlier_ones_folded() -> None:
     ]
     fold = rows.fold(0)
     assert fold is not None
-    rows = transcript(messages, width=40, new=range(2, 5), opened=frozenset({fold.key}))
-    assert texts(rows, 40)[:2] == ["  system    ▎ said 0", "  user      ▎ said 1"]
+    rows = transcript(messages, width=50, new=range(2, 5), opened=frozenset({fold.key}))
+    assert texts(rows, 50)[:2] == ["  system    ▎ said 0", "  user      ▎ said 1"]
     check_rows(rows, 12)

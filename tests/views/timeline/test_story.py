@@ -14,11 +14,12 @@ from hypothesis import given
 
 from tests.analysis.test_turns import growths, session
 from tests.views.build import START, check_rows, make_run, make_span, texts
-from tracetui.analysis.effects.actions import verb
+from tracetui.analysis.effects.actions import Action, Todo, verb
 from tracetui.model import Error, Header, Operation, Run, RunRef, Span, Status
 from tracetui.model.build import RunBuilder
 from tracetui.views.glyphs import ASCII, UNICODE
 from tracetui.views.timeline.story import StoryRows, initially_open
+from tracetui.views.timeline.work import action_pieces
 
 TOOL, MESSAGE, CHAT = Operation.EXECUTE_TOOL, Operation.MESSAGE, Operation.CHAT
 
@@ -36,6 +37,12 @@ def test_a_turn_is_one_line_of_prompt_work_and_answer() -> None:
     assert rows.header(90)[2].text.strip() == "turn · 16.0s worked of 1h00m"
     check_rows(rows, 90)
     check_rows(rows, 130)
+
+
+def test_an_open_item_of_a_checklist_is_no_separator() -> None:
+    todos = (Todo("fix", "done"), Todo("doc", "open"))
+    pieces = action_pieces(Action("planned", "", todos=todos), Span("s", "TodoWrite", TOOL), 80, UNICODE)
+    assert "".join(piece.text for piece in pieces).endswith("1 of 2 done  ✓ fix  □ doc ")
 
 
 def test_a_turn_without_a_text_says_so() -> None:

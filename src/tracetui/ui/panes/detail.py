@@ -331,6 +331,8 @@ class Facts(FoldingView):
         """Context of the run, as far as it is read. Requested only where it is shown."""
         self.same: SameFailure | None = None
         """The cause that made the run fail."""
+        self._first: Hashable = None
+        """Key of the first row when the facts were drawn last, where the cursor is until the user moves it."""
         self.wanted_height = self.least_height = 0
         """Rows of the facts with folded texts, and the title; those without the facts that the tab *run* has too."""
 
@@ -381,5 +383,7 @@ class Facts(FoldingView):
         )
         self.wanted_height, self.least_height = len(rows) + 1, panels + 2
         fill_rows(rows, self.outer_size.height - 1)
-        is_unread = not self.has_focus and self.top == 0
+        is_unread = not self.has_focus and self.top == 0 and self.cursor == self._first
         self.show(rows, key=rows.key(0) if is_unread else None, keep=keep)  # panels come above the first row
+        if is_unread or not keep:
+            self._first = self.cursor

@@ -19,7 +19,7 @@ from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.glyphs import status_glyph
 from tracetui.views.goal import TurnRows, first_turn, has_turns
 from tracetui.views.labels import broken, filter_badge, short_id
-from tracetui.views.rows import Line, ListRows, Piece, Rows
+from tracetui.views.rows import Fold, Line, ListRows, Piece, Rows
 from tracetui.views.timeline import header, spans
 from tracetui.views.timeline.chart import Keep
 from tracetui.views.timeline.story import StoryRows, initially_open
@@ -536,21 +536,33 @@ class Steps(LineView):
         folds = Folds.of(assessment, rows.run, going=self._state in GOING).with_unfolded(self.unfolded)
         return rows if rows.folds is not None and folds.state == rows.folds.state else rows.fold_loops(folds)
 
-    def toggle_loop(self, *, open_: bool) -> bool:
-        """Unfold or fold the loop or the row of the story under the cursor; False if that changes nothing."""
+    @property
+    def _loop(self) -> Fold | None:
+        """The fold of the loop or the row of the story under the cursor."""
         rows = self.rows
         if isinstance(rows, StoryRows):
-            fold = rows.fold(self.position)
-            if fold is None or fold.open == open_:
-                return False
-            self._show_folds(rows.refold(rows.opened ^ {str(fold.key)}))
-            return True
-        if self.as_tree or not isinstance(rows, spans.SpanRows):
-            return False
+            return rows.fold(self.position)
+        if self.as_tree or not isinstance(rows, spans.SpanRows) or rows.folds is None:
+            return None
         fold = rows.fold(self.position)
-        if rows.folds is None or fold is None or fold.open == open_ or fold.key not in rows.folds.keys:
+        return fold if fold is not None and fold.key in rows.folds.keys else None
+
+    @property
+    def unfolds(self) -> bool:
+        fold, span = self._loop, self.span
+        if fold is not None:
+            return not fold.open
+        return span is not None and span.id in self.folded and (self.as_tree or self.in_branch)
+
+    def toggle_loop(self, *, open_: bool) -> bool:
+        """Unfold or fold the loop or the row of the story under the cursor; False if that changes nothing."""
+        rows, fold = self.rows, self._loop
+        if fold is None or fold.open == open_:
             return False
-        self._show_folds(rows.fold_loops(rows.folds.with_unfolded(rows.folds.unfolded ^ {str(fold.key)})))
+        if isinstance(rows, StoryRows):
+            self._show_folds(rows.refold(rows.opened ^ {str(fold.key)}))
+        elif isinstance(rows, spans.SpanRows) and rows.folds is not None:
+            self._show_folds(rows.fold_loops(rows.folds.with_unfolded(rows.folds.unfolded ^ {str(fold.key)})))
         return True
 
     def toggle_loops(self, *, open_: bool) -> bool:

@@ -99,15 +99,20 @@ class Queue(LineView):
         if self._make_rows is None:
             return
         self._details = self._free_rows
-        self.show(self._make_rows(*self._details), heading=lambda w: [triage.heading(w, self.order)])
+        self.show(self._make_rows(*self._details), heading=self._headings)
         if not self.chosen and self.position < self.page:
             self.top = 0
+
+    def _headings(self, width: int) -> Sequence[Line]:
+        details = triage.details_heading(width, self.order) if self._details[0] else ()
+        return [triage.heading(width, self.order), *([details] if details else [])]
 
     @property
     def _free_rows(self) -> tuple[int, int]:
         """How many causes fit with a second row, if all have their first, and the cells of a row."""
         size = self.outer_size
-        free = max(0, min(len(self.groups), size.height - 2 - self._number)) if size.width >= TWO_ROWS_WIDTH else 0
+        above = 2 + bool(triage.details_heading(size.width - 2, self.order))
+        free = max(0, min(len(self.groups), size.height - above - self._number)) if size.width >= TWO_ROWS_WIDTH else 0
         return free, size.width - 2
 
     def on_resize(self) -> None:
@@ -159,6 +164,11 @@ class Queue(LineView):
             await self.report(self.Folded([self.cursor], open_=False))
         else:
             await super().action_fold()
+
+    @property
+    def unfolds(self) -> bool:
+        item = self.item
+        return item is not None and not isinstance(item, triage.Member) and self.cursor not in self.unfolded
 
     async def action_unfold(self) -> None:
         """Show what is below the row under the cursor."""

@@ -5,7 +5,7 @@ The main screen and the triage share how runs are judged, compared and counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 
 HINT: Final = "  ·  "
 """Separates the hints of a status message."""
-_PROMPT_KEYS: Final = (("enter", "accept"), ("escape", "cancel"))
+_ACCEPT: Final = ("enter", "accept")
+_CANCEL: Final = ("escape", "cancel")
+_UNFOLD: Final = frozenset({"unfold", "tree-unfold"})
 
 
 class BaseScreen(StackScreen, inherit_bindings=False):
@@ -199,18 +201,37 @@ class BaseScreen(StackScreen, inherit_bindings=False):
         self.set_class(tiny, "tiny")
         self.refresh_frame()
 
-    def show_footer(
-        self, commands: Sequence[Command], *, level: int = 1, idle: frozenset[str] = frozenset(), hidden: int = 0
-    ) -> None:
-        """Show the keys of the focused pane (see `footer`), or the hint and keys of an open prompt."""
+    @property
+    def idle_commands(self) -> frozenset[str]:
+        """Ids of commands without effect now, which the footer leaves out. A subclass adds its own."""
+        return frozenset() if self.view.unfolds else _UNFOLD
+
+    @on(LineView.Moved)
+    def _cursor_moved(self) -> None:
+        self.refresh_footer()
+
+    def refresh_footer(self) -> None:
+        """Show the keys of the focused pane."""
+        self.show_footer(self.commands)
+
+    def show_footer(self, commands: Sequence[Command], *, level: int = 1, hidden: int = 0) -> None:
+        """Show the keys of the focused pane (see `footer`), of an open prompt, or of an incomplete sequence."""
         prompt, app = self._prompt, self.app
-        left, right = footer(commands, self.pane, app.size.width, level, idle, hidden=hidden, glyphs=app.look.glyphs)
         if prompt is not None and prompt.display:
-            keys = (
-                (Piece(Clean(key_label(key)), "key bold"), Piece(Clean(f" {word}  "), "sec"))
-                for key, word in _PROMPT_KEYS
+            left: Line = (Piece(one_line(prompt.question.hint, 200), "sec"),)
+            right = _keys((_ACCEPT, _CANCEL))
+        elif continuations := self._continuations():
+            left, right = continuations, _keys((_CANCEL,))
+        else:
+            left, right = footer(
+                commands,
+                self.pane,
+                app.size.width,
+                level,
+                self.idle_commands,
+                hidden=hidden,
+                glyphs=app.look.glyphs,
             )
-            left, right = (Piece(one_line(prompt.question.hint, 200), "sec"),), tuple(chain.from_iterable(keys))
         self._footer.show(left, right)
 
     # ---- keys
@@ -232,7 +253,7 @@ class BaseScreen(StackScreen, inherit_bindings=False):
                 await self.perform(bound[prefix][0])
             await self.perform(bound[sequence][0], letter)
         elif self.keys.pending or prefix:
-            self.status_message = self._continuations()
+            self.status_message = ()
             self.refresh_frame()
         elif character is not None and character.isprintable() and key not in self._unbound:
             self._unbound.add(key)
@@ -244,10 +265,10 @@ class BaseScreen(StackScreen, inherit_bindings=False):
             self._prompt.paste(text)
 
     def _continuations(self) -> Line:
-        """The possible next keys of a sequence."""
-        pieces = [Piece(clean(f" {self.keys.pending} "), "onaccent bold"), Piece(Clean(" then"), "sec")]
-        bound = self.view.bound
-        continuing = self.keys.continuing(bound)
+        """The possible next keys of a sequence; empty if none was begun, or if its first key had an effect already."""
+        prefix, bound = self.keys.pending, self.view.bound
+        pieces = [Piece(clean(f" {prefix} "), "onaccent bold"), Piece(Clean(" then"), "sec")]
+        continuing = [] if prefix in bound else self.keys.continuing(bound)
         for key, sequence in continuing:
             title = bound[sequence][0].description.rpartition(": ")[2].removeprefix("copy ")
             pieces += [Piece(clean(f"   {key_label(key)}"), "key bold"), Piece(clean(f" {title}"), "text")]
@@ -263,11 +284,13 @@ class BaseScreen(StackScreen, inherit_bindings=False):
         destination, name, arguments = actions.parse(command.action)
         node = next(node for node in self.view.ancestors_with_self if hasattr(node, f"action_{name}"))
         await self.app.run_action((destination, name, (*arguments, *letter)), node)
+        self.refresh_footer()
 
     @on(LineView.Opened)
     def _row_opened(self) -> None:
         if self.is_active:
             self.action_open()
+            self.refresh_footer()
 
     # ---- commands
 
@@ -421,6 +444,12 @@ class _Search(Question):
             self._on_submit(self._view)
 
 
+def _keys(keys: Iterable[tuple[str, str]]) -> Line:
+    """Keys and what they do."""
+    pieces = ((Piece(Clean(key_label(key)), "key bold"), Piece(Clean(f" {word}  "), "sec")) for key, word in keys)
+    return tuple(chain.from_iterable(pieces))
+
+
 class BaseListScreen(BaseScreen):
     """Screen of a single list."""
 
@@ -466,7 +495,7 @@ class BaseListScreen(BaseScreen):
         left, right = self.path()
         self._header.show((Piece(Clean("tracetui"), "accent bold"), Piece(Clean("  ")), *left), right)
         self._sentence.show(self.status_message or self.summary())
-        self.show_footer(self.commands)
+        self.refresh_footer()
 
 
 GREP_ASK = "search all listed runs{}: text or /regex/, case-insensitive unless you type a capital"
@@ -499,6 +528,10 @@ class RunsScreen(BaseScreen):
     def place(self) -> tuple[RunRef, str | None] | None:
         """The run and the span under the cursor."""
         raise NotImplementedError
+
+    @property
+    def idle_commands(self) -> frozenset[str]:
+        return super().idle_commands | (frozenset() if self.app.verdicts.can_undo else {"undo"})
 
     @property
     def all_reviewed_note(self) -> str:

@@ -255,8 +255,17 @@ class RunContextScreen(BaseScreen):
         if lines:
             self._split.show(lines[0])
             self._legend.show(lines[1])
-        idle = frozenset() if self._has_calls else frozenset(command.id for command in self.commands) - {"back", "quit"}
-        self.show_footer(self.commands, idle=idle)
+        self.refresh_footer()
+
+    @property
+    def idle_commands(self) -> frozenset[str]:
+        if self._run_context is None or not self._has_calls:
+            return frozenset(command.id for command in self.commands) - {"back", "quit"}
+        command_ids = super().idle_commands
+        if not self._run_context.ledger.breaks:
+            command_ids |= {"next-break"}
+        row = self.contents.row
+        return command_ids if row is not None and (row.unfolds or row.depth) else command_ids | {"unfold-content"}
 
     def _summary(self) -> Line:
         context = self._run_context

@@ -97,12 +97,21 @@ class BaseDiffScreen(BaseScreen):
         self.share_height()
         self.call_after_refresh(self.refresh_frame)
 
-    def refresh_footer(self) -> None:
-        """Show the keys of the focused pane."""
-        idle = frozenset[str]() if self.has_differences else _OF_DIFFERENCES
-        if not self.change.display:
-            idle |= _OF_CHANGE
-        self.show_footer(self.commands, idle=idle)
+    @property
+    def idle_commands(self) -> frozenset[str]:
+        command_ids, change = super().idle_commands, self.change
+        tabs = change.compared.tabs if change.compared is not None else ()
+        if not self.has_differences:
+            command_ids |= _OF_DIFFERENCES
+        if not change.display:
+            command_ids |= _OF_CHANGE
+        if not change.differs:
+            command_ids |= {"side"}
+        if len(tabs) < 2:
+            command_ids |= {"next-tab"}
+        if diff_state.next_context(self.state, tabs, open_tab=change.tab) is None:
+            command_ids |= {"context-of"}
+        return command_ids
 
     def on_resize(self, event: events.Resize) -> None:
         self.arrange_panes()

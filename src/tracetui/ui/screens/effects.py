@@ -61,13 +61,22 @@ class EffectsView(LineView):
         self.toggled: frozenset[Hashable] = frozenset()
         """Keys of rows whose fold isn't the default."""
 
-    def _toggle(self, *, open_: bool) -> bool:
+    @property
+    def _fold(self) -> tuple[Hashable, bool] | None:
+        """The key of the fold under the cursor, and whether it is open."""
         rows = self.rows
         if not isinstance(rows, EffectRows) or (key := rows.fold(self.position)) is None:
+            return None
+        return key, rows.parent(self.position + 1) == self.position
+
+    @property
+    def unfolds(self) -> bool:
+        return self._fold is not None and not self._fold[1]
+
+    def _toggle(self, *, open_: bool) -> bool:
+        if self._fold is None or self._fold[1] is open_:
             return False
-        below = rows.parent(self.position + 1) == self.position
-        if below is open_:
-            return False
+        key, _ = self._fold
         self.toggled = self.toggled ^ {key}
         return True
 
@@ -546,6 +555,13 @@ class AuditScreen(RecordedScreen):
 
     def items(self, result: EffectsResult) -> Collection[object]:
         return result.audit.findings
+
+    @property
+    def idle_commands(self) -> frozenset[str]:
+        command_ids = super().idle_commands
+        if self._finding is None:
+            command_ids |= {"allow"}
+        return command_ids if self.app.verdicts.can_undo else command_ids | {"undo"}
 
     def action_export(self) -> None:
         """Write the findings that are shown to a file."""

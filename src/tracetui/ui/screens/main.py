@@ -307,12 +307,20 @@ class MainScreen(RunsScreen):
         message = self.status_message or app.liveness.alert(open_, width, glyphs)
         causes = app.causes.grouping_of_all() if app.stage != "list" else None
         self._sentence.show(message or sentence(self.app.store, app, vitals, run, self.steps, causes, width, listed))
+        self.refresh_footer()
+
+    @property
+    def idle_commands(self) -> frozenset[str]:
+        empty = self.state.ref is None and self.runs.problem is None
+        run = self.app.store.summary(self.state.ref)
+        return super().idle_commands | idle(self.app.store, run, self.pane, empty=empty)
+
+    def refresh_footer(self) -> None:
+        app = self.app
         commands = app.comparisons.available_commands(
             app.commands if self.pane == RUNS else self.run_view.with_current_labels(app.commands), self.state.ref
         )
-        empty = self.state.ref is None and self.runs.problem is None
-        idle_ids = idle(self.app.store, self.app.store.summary(self.state.ref), self.pane, empty=empty)
-        self.show_footer(commands, level=self.state.level, idle=idle_ids, hidden=self._hidden_columns)
+        self.show_footer(commands, level=self.state.level, hidden=self._hidden_columns)
 
     @property
     def _hidden_columns(self) -> int:

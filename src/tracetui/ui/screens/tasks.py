@@ -333,7 +333,7 @@ class TasksScreen(BaseScreen):
             label = self.tasks.label or trial.run.model or ""
             self._cell.show(*trial_line(task, trial, label, width, glyphs, app.liveness.state_in_list))
         self._cell.display = trial is not None
-        self.show_footer(self.commands)
+        self.refresh_footer()
 
     def _conclusion(self) -> Line:
         """How the tasks ended, and how far the scan is."""

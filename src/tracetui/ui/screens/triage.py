@@ -391,6 +391,10 @@ class TriageScreen(RunsScreen):
         )
         self._header.show(left, (Piece(Clean(self._counts), "sec"),))
         self._sentence.show(self.status_message or self._progress())
+        self.refresh_footer()
+
+    def refresh_footer(self) -> None:
+        app = self.app
         commands = app.comparisons.available_commands(self.commands, self.queue.run)
         self.show_footer(commands)
 

@@ -59,6 +59,11 @@ class Verdicts:
         """Whether nothing was ever judged; asked for every row. Loads nothing if there was no file a second ago."""
         return not (self._exists or "sidecar" in vars(self)) or not self.sidecar.revision
 
+    @property
+    def can_undo(self) -> bool:
+        """Whether this instance changed something that it can undo."""
+        return "sidecar" in vars(self) and self.sidecar.can_undo
+
     @cached_property
     def causes(self) -> CauseVerdicts:
         """The decisions on causes."""

@@ -200,11 +200,9 @@ def _list_status(
     else:
         add(text.quantity(overview.runs, "run"), 0)
         if (children := len(store.runs) - overview.runs) and width >= ROOMY_HEADER:
-            parts.append(_Part((Piece(Clean(f" + {text.grouped(children)} child runs"), "sec"),), 3))
+            parts.append(_Part((Piece(Clean(f" + {text.quantity(children, 'child run')}"), "sec"),), 3))
         if len(overview.by_format) > 1 and width >= NARROW_HEADER:
             add(text.quantity(len(overview.by_format), "format"), 4)
-    if listed is None and store.problems and width >= NARROW_HEADER:
-        add(f"{text.grouped(len(store.problems))} unreadable", 5)  # the sentence says it too
     if listed is None and store.ignored and width >= ROOMY_HEADER:
         add(f"{text.grouped(len(store.ignored))} ignored", 2, dot, Piece(Clean("i"), "key bold"))
     pieces: list[Piece] = []
@@ -309,18 +307,29 @@ def _run_sentence(run: RunSummary, group: Group | None, opened: Opened, vitals: 
     elif run.result:
         headline = Piece(one_line(run.result, 200), "text bold")
     else:
-        headline = Piece(one_line(run.prompt or standing_of(run, vitals.state, vitals.now).label, 200), "text")
+        headline = Piece(one_line(run.prompt or _status(run, vitals), 200), "text")
     max_width = width * 2 // 3 if run.failed else width // 3  # why it failed is worth more than its facts
     wanted = min(width_of((headline,)), max(24, max_width))
     facts = next(
-        (line for line in _run_facts(run, group, opened, vitals) if width_of(line) + wanted <= width),
+        (line for line in _run_facts(run, group, opened, vitals, headline.text) if width_of(line) + wanted <= width),
         (),
     )
     return (*fit([headline], max(0, width - width_of(facts))), *facts)
 
 
-def _run_facts(run: RunSummary, group: Group | None, opened: Opened, vitals: Vitals) -> Iterator[Line]:
-    """The facts of a run, then shorter and shorter lists: the status source is dropped first, the cause last."""
+def _status(run: RunSummary, vitals: Vitals) -> str:
+    """The status of an ended run with its source, or the state of another."""
+    standing = standing_of(run, vitals.state, vitals.now)
+    if vitals.state is not State.ENDED:
+        return standing.label
+    source = f" ({run.status_source.label})" if run.status_source is not None else ""
+    return f"status {run.status.value}{source}" if standing.says_status(run) else f"state {standing.basis}"
+
+
+def _run_facts(
+    run: RunSummary, group: Group | None, opened: Opened, vitals: Vitals, headline: str = ""
+) -> Iterator[Line]:
+    """The facts of a run after `headline`, then fewer and fewer: the status is dropped first, the cause last."""
     facts = [
         short_model(run.model or ""),
         text.quantity(run.steps, "step"),
@@ -332,16 +341,15 @@ def _run_facts(run: RunSummary, group: Group | None, opened: Opened, vitals: Vit
         facts.append(f"{text.quantity(notes, 'note')} in run")
     if group is not None and len(group.runs) > 1:
         facts.append(f"cause {group.id}: {text.quantity(len(group.runs), 'run')}")
-    run_status = standing_of(run, vitals.state, vitals.now)
-    source = f" ({run.status_source.label})" if run.status_source is not None else ""
-    status = f"status {run.status.value}{source}" if run_status.says_status(run) else f"state {run_status.basis}"
-    tail = (
-        (Piece(Clean(status), "dim"),)
-        if vitals.state is State.ENDED
-        else tuple(_key("i", f"why {run_status.short_label}"))
-    )
+    status = _status(run, vitals)
+    tail: Line = ()
+    if vitals.state is not State.ENDED:
+        tail = tuple(_key("i", f"why {standing_of(run, vitals.state, vitals.now).short_label}"))
+    elif status != headline:
+        tail = (Piece(Clean(status), "dim"),)
     texts = [fact for fact in facts if fact]
-    yield (Piece(Clean("  ·  " + " · ".join(texts)), "sec"), Piece(Clean("  ·  "), "dim"), *tail)
+    if tail:
+        yield (Piece(Clean("  ·  " + " · ".join(texts)), "sec"), Piece(Clean("  ·  "), "dim"), *tail)
     for first in range(len(texts)):
         yield (Piece(Clean("  ·  " + " · ".join(texts[first:])), "sec"),)
 
@@ -366,7 +374,10 @@ def with_hints(facts: Sequence[Piece], hints: Sequence[tuple[str, str]], width: 
 _PANE_HINTS: Final = {DETAIL: ("open", "next-tab", "copy", "search", "zoom"), FACTS: ("open", "copy", "search", "zoom")}
 """Commands hinted first in a pane of text."""
 _OF_FAILURES: Final = frozenset({"next-error", "triage", "failures", "contrast"})
-_OF_RUNS: Final = frozenset({"diff-original", "follow", "note", "next-tab", "context-page", "export", "undo"})
+_OF_RUNS: Final = frozenset(
+    {"diff-original", "follow", "note", "next-tab", "context-page", "export"}
+    | {"next-finding", "jump", "tree", "origin", "blame"}
+)
 """Commands without effect on an unreadable file."""
 _ALWAYS: Final = frozenset({"quit", "help"})
 _WITHOUT_ROWS: Final = frozenset({"back", "pane", "live", "triage", "tasks"})
@@ -385,7 +396,7 @@ def idle(store: Store, run: RunSummary | None, pane: str, *, empty: bool) -> fro
     if not overview.repeated_tasks:
         command_ids |= {"tasks"}
     if run is None:
-        command_ids |= _OF_RUNS
+        command_ids |= _OF_RUNS if pane == RUNS else {*_OF_RUNS, "filter", "sort"}
     elif run.errors:
         command_ids -= {"next-error"}
     if empty:

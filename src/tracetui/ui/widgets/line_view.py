@@ -24,7 +24,7 @@ from tracetui.ui.commands import Command
 from tracetui.ui.widgets.lines import KeyClicked, LineWidget, invert, key_at, mark, skip, to_segments, to_strip, word_at
 from tracetui.views import stack
 from tracetui.views.glyphs import ASCII, Glyphs
-from tracetui.views.rows import Line, ListRows, Piece, Rows, WithHeadings, WithMarks, fit, style_masks, width_of
+from tracetui.views.rows import Fold, Line, ListRows, Piece, Rows, WithHeadings, WithMarks, fit, style_masks, width_of
 
 MIN_TITLE: Final = 8
 """Minimum cells for a title that is cut."""
@@ -308,6 +308,11 @@ class LineView(LineWidget, can_focus=True):
         """Cells of the longest row on the screen, and the two beside the rows."""
         visible = range(self.top, min(len(self.rows), self.top + self.page))
         return max((width_of(self.rows.line(i, self.outer_size.width - 2)) for i in visible), default=0) + 2
+
+    @property
+    def unfolds(self) -> bool:
+        """Whether there is something to unfold in the row under the cursor."""
+        return False
 
     # ---- moving
 
@@ -631,9 +636,17 @@ class FoldingView(LineView):
         """Redraw the rows; the cursor stays on its row if `keep`."""
         raise NotImplementedError
 
+    @property
+    def _fold(self) -> Fold | None:
+        return stack.fold(self.rows, self.position) if self.position < len(self.rows) else None
+
+    @property
+    def unfolds(self) -> bool:
+        return self._fold is not None and not self._fold.open
+
     def toggle(self, *, open_: bool | None = None) -> bool:
         """Unfold or fold the row under the cursor; False if nothing changes."""
-        fold = stack.fold(self.rows, self.position) if self.position < len(self.rows) else None
+        fold = self._fold
         if fold is None or fold.open == open_:
             return False
         self.opened = self.opened ^ {fold.key}

@@ -70,7 +70,7 @@ def transcript(
         start = max(0, start - _PAGE)
     parts: list[Rows] = []
     if start:
-        parts.append(_Earlier(start, name, messages[:start], glyphs))
+        parts.append(_Earlier(start, name, messages[:start], glyphs, explains_sign=bool(new)))
     for i in range(start, len(messages)):
         sign = glyphs.only_b if i in new else " " if new else ""
         parts.extend(_message(messages[i], width, (name, before + i), opened, glyphs, Clean(sign)))
@@ -80,10 +80,14 @@ def transcript(
 class _Earlier(Cut):
     """The row of the folded earlier messages."""
 
-    def __init__(self, count: int, name: str, messages: Sequence[Message], glyphs: Glyphs) -> None:
+    def __init__(
+        self, count: int, name: str, messages: Sequence[Message], glyphs: Glyphs, *, explains_sign: bool
+    ) -> None:
         roles = Clean(", ".join(dict.fromkeys(one_line(message.role, 20) for message in messages[:500])))
         label = Clean(f"{glyphs.folded} {quantity(count, 'earlier message')}: {roles}")
-        super().__init__([(Piece(label, "dim"),)], keys=[(name, "earlier", count)])
+        new = (Piece(Clean(f" {glyphs.dot} "), "dim"), Piece(glyphs.only_b, "diff.add"), Piece(Clean(" new"), "dim"))
+        line = (Piece(label, "dim"), *(new if explains_sign else ()))
+        super().__init__([line], keys=[(name, "earlier", count)])
         self._messages = messages
 
     def plain(self, index: int) -> str:

@@ -65,7 +65,7 @@ def _result(action: Action, span: Span, glyphs: Glyphs) -> list[Piece]:
 def _todo_sign(state: str, glyphs: Glyphs) -> tuple[Clean, str]:
     if state == "done":
         return glyphs.ok, "status.ok"
-    return (glyphs.running, "status.running") if state == "now" else (glyphs.dot, "dim")
+    return (glyphs.running, "status.running") if state == "now" else (glyphs.pending, "dim")
 
 
 def reads_pieces(span: Span, paths: Sequence[str], room: int, glyphs: Glyphs) -> list[Piece]:
