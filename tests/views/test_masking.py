@@ -173,6 +173,14 @@ def test_one_row_reveals_one_part_of_a_message(run: Run) -> None:
     assert any("'cookie': 'c'" in body and CANARY not in body for body in revealed)
 
 
+def test_a_masked_body_has_its_exact_source_record_and_does_not_count_its_secrets() -> None:
+    record = SHAPED["aws"].encode()
+    with_record, without_record = Redactor(), Redactor()
+    masked_body(EXACT, without_record)
+    assert masked_body(msgspec.structs.replace(EXACT, raw=record), with_record).raw is record
+    assert with_record.counts == without_record.counts
+
+
 def test_every_name_in_a_summary_and_a_header_is_masked() -> None:
     secret = f"is {SHAPED['aws']}"
     summary = RunSummary.of(

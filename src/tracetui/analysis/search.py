@@ -14,7 +14,7 @@ from tracetui.analysis.effects.actions import Action, action_of
 from tracetui.errors import UsageError
 from tracetui.model import Body, Operation, Problem, Run, RunBody, RunRef, RunSummary, Span, quote_key
 from tracetui.model.build import Ownership, ownership
-from tracetui.model.masked import masked_body, masked_run_body, masked_span
+from tracetui.model.masked import masked_body, masked_span
 from tracetui.redact import MASK, Redactor
 from tracetui.store.address import step_number
 
@@ -335,7 +335,7 @@ def hits_in(
         yield from _hits(run, span, span_fields(span, body), needle, options, seen, masked)
         if not number % TICK:
             yield None
-    body_of_run = masked_run_body(run.body, redactor) if redactor is not None and needle.blind else run.body
+    body_of_run = masked_body(run.body, redactor) if redactor is not None and needle.blind else run.body
     of_run = _MaskedRun(body_of_run, None if needle.blind else redactor)
     yield from _hits(run, None, run_fields(body_of_run), needle, options, seen, of_run)
     return is_readable
@@ -352,7 +352,7 @@ class _MaskedRun:
         """The masked text of every leaf; None: as it is."""
         if self._redactor is None:
             return None
-        fields = run_fields(masked_run_body(self._body, self._redactor))
+        fields = run_fields(masked_body(self._body, self._redactor))
         return {keys: text for field in fields for keys, text in leaves(field.value, field.keys)}
 
     @property

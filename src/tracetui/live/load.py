@@ -18,7 +18,7 @@ from tracetui.formats.base import Reader as FormatReader
 from tracetui.formats.guard import problem_of
 from tracetui.model import Body, Problem, Run, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
-from tracetui.model.masked import masked_bodies, masked_run_body
+from tracetui.model.masked import masked_bodies, masked_body
 from tracetui.redact import Redactor
 from tracetui.sources.base import CACHE, SHARED, File, LinkLost, Source
 
@@ -151,7 +151,7 @@ class Reader:
             if self._redactor is None:
                 return run
             if self._masked is None or self._masked[0] is not run.body:
-                self._masked = run.body, masked_run_body(run.body, self._redactor)
+                self._masked = run.body, masked_body(run.body, self._redactor)
             return masked_bodies(run, self._redactor, self._masked[1])
 
     def summary(self) -> RunSummary:

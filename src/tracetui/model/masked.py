@@ -1,13 +1,14 @@
 """Mask the secrets of a run: headers at once, bodies when they are loaded.
 
-The model is masked, not the trace; exact values (`--json`, a revealed value) come from the unmasked run.
+The model is masked, not the trace; exact values (`--json`, a revealed value) come from the unmasked run. Source records
+stay exact, since they are large and mostly used for their size: whoever shows one masks it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -17,6 +18,8 @@ from tracetui.model.run import FirstError, Problem, Run, RunBody, Score, TaskKey
 from tracetui.model.span import Body, Error, Span
 from tracetui.model.summary import RunSummary
 from tracetui.redact import Redactor
+
+_B = TypeVar("_B", Body, RunBody)
 
 
 class _Originals:
@@ -43,29 +46,20 @@ class MaskedLoad:
         return masked_body(self.load(span), self.redactor)
 
 
-class MaskedOnScreen(MaskedLoad):
-    """As `MaskedLoad`, except for the source record: it is large and rarely shown, so the view masks it."""
-
-    __slots__ = ()
-
-    def __call__(self, span: Span) -> Body:
-        return masked_values(self.load(span), self.redactor)
-
-
 def masked_bodies(run: Run, redactor: Redactor, body: RunBody | None = None) -> Run:
     """A run with its own body masked (`body`, if given), and the bodies of its spans masked on load.
 
-    Headers and source records stay exact: the views mask them.
+    Headers stay exact: the views mask them.
     """
-    load = MaskedOnScreen(run.load, run.body, redactor)
-    return replace(run, body=body or masked_run_body(run.body, redactor), load=load)
+    load = MaskedLoad(run.load, run.body, redactor)
+    return replace(run, body=body or masked_body(run.body, redactor), load=load)
 
 
 def masked(run: Run, redactor: Redactor) -> Run:
-    """A run with everything masked: summary, spans, problems and bodies."""
+    """A run with summary, spans, problems and bodies masked."""
     return replace(
         run,
-        body=masked_run_body(run.body, redactor),
+        body=masked_body(run.body, redactor),
         load=MaskedLoad(_Originals(run), run.body, redactor),
         summary=masked_summary(run.summary, redactor),
         spans=Blocks(masked_span(span, redactor) for span in run.spans),
@@ -95,24 +89,11 @@ def unmasked(run: Run) -> Run:
     return replace(run, load=load.load, body=load.body if run.summary.ref.span is None else run.body)
 
 
-def masked_body(body: Body, redactor: Redactor) -> Body:
-    """A body with every secret masked; the same object if it has none."""
-    masked, record = masked_values(body, redactor), redactor.raw(body.raw)
-    return masked if record is body.raw else replace(masked, raw=record)
-
-
-def masked_values(body: Body, redactor: Redactor) -> Body:
-    """As `masked_body`, without the source record."""
+def masked_body(body: _B, redactor: Redactor) -> _B:
+    """A body with every secret masked except those in its source record; the same object if it has none."""
     values = replace(body, raw=b"")
     masked = redactor.value(values)
     return body if masked is values else replace(masked, raw=body.raw)
-
-
-def masked_run_body(body: RunBody, redactor: Redactor) -> RunBody:
-    """As `masked_body`, for the body of a run."""
-    record, values = body.raw, replace(body, raw=b"")
-    raw, masked = redactor.raw(record), redactor.value(values)
-    return body if masked is values and raw is record else replace(masked, raw=raw)
 
 
 def masked_summary(run: RunSummary, redactor: Redactor) -> RunSummary:

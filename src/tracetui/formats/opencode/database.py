@@ -100,12 +100,13 @@ class Database(Tables):
         """Whether a table has all of these columns."""
         return {*names}.issubset(self.columns[table])
 
-    def order(self, table: str) -> str:
-        """The order of its rows, which is that in which opencode shows them."""
+    def order(self, table: str, *, reverse: bool = False) -> str:
+        """The order of its rows, which is that in which opencode shows them, or its reverse."""
+        names = ["message_id", "id"] if table == "part" else ["time_created", "id"]
         if table == MESSAGES_2 and self.has(table, "seq"):
-            return "seq, rowid"
-        names = ("message_id", "id") if table == "part" else ("time_created", "id")
-        return ", ".join([*(name for name in names if self.has(table, name)), "rowid"])
+            names = ["seq"]
+        columns = [*(name for name in names if self.has(table, name)), "rowid"]
+        return ", ".join(f"{name} DESC" if reverse else name for name in columns)
 
     def stamp(self, table: str) -> str:
         """A number that differs when a row has changed."""
@@ -174,19 +175,17 @@ class Database(Tables):
     def messages_of(self, ident: str, limit: int, *, last: bool = False) -> list[Row]:
         """The first rows of a session, or the `last` ones, from the end on; all of them for the limit -1."""
         table = self.table_of(ident)
-        order = self.order(table)
-        if last:
-            order = ", ".join(f"{name} DESC" for name in order.split(", "))
+        order = self.order(table, reverse=last)
         return self.rows(f"{self._select(table)} WHERE session_id = ? ORDER BY {order} LIMIT {limit}", ident)
 
     def keys_of(self, ident: str, last: int | None = None) -> list[int]:
         """The keys of the messages of a session in their order, or of the `last` ones."""
         table = self.table_of(ident)
-        sql, order = f"SELECT {key_of(table)} FROM {table} WHERE session_id = ? ORDER BY ", self.order(table)
+        sql = f"SELECT {key_of(table)} FROM {table} WHERE session_id = ? ORDER BY "
         if last is None:
-            return [key for (key,) in self.rows(sql + order, ident)]
-        order = ", ".join(f"{name} DESC" for name in order.split(", "))
-        return [key for (key,) in self.rows(f"{sql}{order} LIMIT {last}", ident)][::-1]
+            return [key for (key,) in self.rows(sql + self.order(table), ident)]
+        sql += f"{self.order(table, reverse=True)} LIMIT {last}"
+        return [key for (key,) in self.rows(sql, ident)][::-1]
 
     def tables(self) -> dict[str, Table]:
         """The tables with rows of sessions, as they are summed up."""
