@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 from tests.formats.test_harbor import recorded, trial
 from tests.ui.conftest import Opener, press, settle, text_of, until
 from tests.ui.test_filtering import line
+from tracetui.model import RunRef
 from tracetui.store.judgement import Verdict
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import CAUSE, FAILURE, QUEUE
@@ -73,6 +74,22 @@ async def test_a_signature_lists_its_normalizations_and_shows_the_failure(opened
         assert screen.failure.span is not None
         assert run.summary.first_error is not None
         assert screen.failure.span.id == run.summary.first_error.span
+
+
+async def test_a_run_under_the_cursor_is_requested_once(
+    opened: Opener, samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await triage(app, pilot)
+        requested: list[RunRef] = []
+        request = app.engine.open
+        monkeypatch.setattr(app.engine, "open", lambda ref: (requested.append(ref), request(ref)))
+        await go_to_type(screen, pilot, NIGHT)
+        ref = screen.queue.run
+        assert ref is not None
+        await until(pilot, lambda: app.store.opened(ref) is not None and not app.links.is_busy, what="its links")
+        await press(pilot, "v", "k", "u")
+        assert requested.count(ref) == 1
 
 
 async def test_the_cause_is_drawn_for_its_width(opened: Opener, samples: Path) -> None:

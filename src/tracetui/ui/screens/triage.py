@@ -87,6 +87,8 @@ class TriageScreen(RunsScreen):
         self._reviewed: tuple[object, int, int] = None, 0, 0
         self._group_after = 0.0
         self._rest: Timer | None = None
+        self._requested: RunRef | None = None
+        """The run that was requested since the screen is on top."""
 
     def compose(self) -> ComposeResult:
         yield self._header
@@ -102,6 +104,7 @@ class TriageScreen(RunsScreen):
         self.call_after_refresh(self.show_cause)
 
     def on_screen_resume(self) -> None:
+        self._requested = None
         self.regroup()
 
     # ---- the state
@@ -130,7 +133,9 @@ class TriageScreen(RunsScreen):
         elif self.queue.run in mail.assessments:
             self._fold_loops()
         if mail.progress is not None:
-            self.show_cause()
+            self._show_facts()
+            self._share_height()
+            self.refresh_frame()
 
     def regroup(self) -> None:
         """Group the current failures by cause, and arrange the causes."""
@@ -212,26 +217,32 @@ class TriageScreen(RunsScreen):
         return self.app.verdicts.judgement(subject) if subject is not None else Judgement()
 
     def show_cause(self) -> None:
+        """Show the cause and the run under the cursor."""
+        ref = self.queue.run
+        self._show_facts()
+        if ref is not None and ref != self._requested:
+            self._requested = ref
+            self.app.engine.open(ref)
+        self.show_failure()
+        self._share_height()
+        self.refresh_frame()
+
+    def _show_facts(self) -> None:
         """Show the facts of the cause or run under the cursor."""
         group, ref = self.queue.group, self.queue.run
         if group is None or ref is None:
             self.cause.show_empty()
-            self.failure.show_empty()
-        else:
-            example, surveys = self.app.store.runs.get(ref), self.app.surveys
-            shared, going_on = surveys.contrast_of(group.runs), surveys.progress(group.runs)
-            task, now = self.queue.selected_task, self.app.clock()
-            judgment = self.judgement_of(task or group)
-            runs = self._failures(task.runs if task is not None else group.runs)
-            self.cause.show_cause(
-                group, example, judgment, shared, going_on, failures=runs, now=now, task=task, links=self._links(ref)
-            )
-            if not surveys.is_asked(group.runs):
-                self._compare_later()
-            self.app.engine.open(ref)
-            self.show_failure()
-        self._share_height()
-        self.refresh_frame()
+            return
+        example, surveys = self.app.store.runs.get(ref), self.app.surveys
+        shared, going_on = surveys.contrast_of(group.runs), surveys.progress(group.runs)
+        task, now = self.queue.selected_task, self.app.clock()
+        judgment = self.judgement_of(task or group)
+        runs = self._failures(task.runs if task is not None else group.runs)
+        self.cause.show_cause(
+            group, example, judgment, shared, going_on, failures=runs, now=now, task=task, links=self._links(ref)
+        )
+        if not surveys.is_asked(group.runs):
+            self._compare_later()
 
     def _failures(self, refs: Sequence[RunRef]) -> list[FailedRun]:
         """The first of these runs, each with a replay that passed."""
@@ -255,7 +266,8 @@ class TriageScreen(RunsScreen):
         return run_link_lines(run, links, MAX_LINKS)
 
     def links_changed(self) -> None:
-        self.show_cause()
+        self._show_facts()
+        self._share_height()
 
     def _share_height(self) -> None:
         """Give the cause and the steps below it the rows that they need."""
@@ -282,7 +294,9 @@ class TriageScreen(RunsScreen):
         """Show the steps of the run under the cursor, at its failure; if it isn't cached, once it is read."""
         ref = self.queue.run
         run = self.app.store.opened(ref) if ref is not None else None
-        if run is not None:
+        if ref is None:
+            self.failure.show_empty()
+        elif run is not None:
             before, error = self.failure.run, run.summary.first_error
             is_shown = before is not None and before.summary.ref == ref  # the cursor stays where the user put it
             span = error.span if error is not None and not is_shown else None
