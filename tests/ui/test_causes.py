@@ -233,3 +233,14 @@ async def test_the_failed_checks_of_a_task_are_read_in_full(opened: Opener, tmp_
         assert " ".join(cause_text.split()).startswith(f"{task.name} 0 of 2 passed {one_line(task.reasons[0], 600)}")
         await press(pilot, "k")
         assert task.name not in screen.cause.rows.plain(0)
+
+
+async def test_a_filter_leaves_each_cause_as_old_as_it_is(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await triage(app, pilot)
+        night = next(group for group in screen.queue.groups if len(group.runs) == 3)
+        await press(pilot, "f", *"id", "colon", *app.store.runs[night.runs[0]].id[:8], "enter")
+        await until(pilot, lambda: [group.runs for group in screen.queue.groups] == [night.runs[:1]], what="a run")
+        (filtered,) = screen.queue.groups
+        assert filtered.starts == night.starts[-1:]
+        assert filtered.appeared == night.appeared == night.starts[0] < filtered.starts[0]

@@ -83,7 +83,12 @@ async def test_a_run_under_the_cursor_is_requested_once(
         screen = await triage(app, pilot)
         requested: list[RunRef] = []
         request = app.engine.open
-        monkeypatch.setattr(app.engine, "open", lambda ref: (requested.append(ref), request(ref)))
+
+        def open_run(ref: RunRef) -> None:
+            requested.append(ref)
+            request(ref)
+
+        monkeypatch.setattr(app.engine, "open", open_run)
         await go_to_type(screen, pilot, NIGHT)
         ref = screen.queue.run
         assert ref is not None
@@ -277,6 +282,20 @@ async def test_a_cause_compares_its_first_run_that_has_an_original(
         assert diff.request.a == relations.original(paired[0])
         await press(pilot, "escape")
         assert app.screen is screen
+
+
+async def test_the_filter_of_the_list_is_set_in_the_triage_too(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await triage(app, pilot)
+        number = len(screen.queue.groups)
+        await press(pilot, "f", *"error", "colon", *NIGHT, "enter")
+        await until(pilot, lambda: len(screen.queue.groups) < number, what="fewer causes")
+        assert {group.texts.type.exact for group in screen.queue.groups} == {NIGHT}
+        await press(pilot, "escape")
+        assert app.screen is app.main
+        assert app.main.state.arrangement.query == f"error:{NIGHT}"
+        await press(pilot, "T", "f", *"nothing", "enter")
+        await until(pilot, lambda: "No failed or ungraded runs match" in text_of(app), what="no causes")
 
 
 async def test_panes_and_zoom(opened: Opener, samples: Path) -> None:

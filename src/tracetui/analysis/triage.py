@@ -144,6 +144,8 @@ class Group(msgspec.Struct, frozen=True, gc=False):
     last_seen: float | None
     starts: tuple[float, ...]
     """When its runs started, earliest first, in UTC seconds (`run_time`); runs without a recorded start are missing."""
+    appeared: float | None
+    """When the first run of the cause started, in UTC seconds, also where a filter leaves that run out."""
     agents: tuple[str, ...]
     formats: tuple[str, ...]
     wasted_ms: float | None
@@ -183,8 +185,8 @@ class Group(msgspec.Struct, frozen=True, gc=False):
         return self.texts.ungraded
 
     def is_new(self, now: float) -> bool:
-        """Whether its first run started in the last `NEW_SECONDS`. False where no run says when it started."""
-        return bool(self.starts) and now - self.starts[0] <= NEW_SECONDS
+        """Whether it appeared in the last `NEW_SECONDS`. False where no run says when it started."""
+        return self.appeared is not None and now - self.appeared <= NEW_SECONDS
 
     @property
     def ref(self) -> CauseRef:
@@ -314,6 +316,7 @@ def _group(
     first, cause, own = causes[0]
     runs = _newest_first(run for _, _, members in causes for run, _ in members)
     started = [run for run in runs if run.started_at is not None]  # newest first
+    starts = sorted(map(run_time, started))
     wasted = _wasted(runs, waste)
     tokens = [count for _, count in wasted if count is not None]
     failures = [failure for _, failure in own]
@@ -326,7 +329,8 @@ def _group(
         failed=tuple(run.ref for run in runs if run.failed),
         first_seen=started[-1].started_at if started else None,
         last_seen=started[0].started_at if started else None,
-        starts=tuple(sorted(map(run_time, started))),
+        starts=tuple(starts),
+        appeared=starts[0] if starts else None,
         agents=tuple(sorted({agent for run in runs if (agent := run.agent) is not None})),
         formats=tuple(sorted({run.ref.format for run in runs})),
         wasted_ms=_total_ms(wasted),
@@ -694,7 +698,7 @@ _SORTS: Final[dict[str, Callable[[Group], Any]]] = {
     "lost": biggest_first,
     "runs": lambda cause: (-len(cause.runs), biggest_first(cause)),
     "newest": lambda cause: (_descending(cause.starts[-1] if cause.starts else None), biggest_first(cause)),
-    "first seen": lambda cause: (_descending(cause.starts[0] if cause.starts else None), biggest_first(cause)),
+    "first seen": lambda cause: (_descending(cause.appeared), biggest_first(cause)),
     "tokens": lambda cause: (_descending(cause.wasted_tokens), biggest_first(cause)),
     "name": lambda cause: (cause.title.exact.lower(), cause.digest),
     "id": lambda cause: cause.digest,
@@ -706,7 +710,7 @@ _GROUPS: Final[dict[str, Callable[[Group, _Moment], str]]] = {
     "agent": lambda cause, moment: ", ".join(cause.agents) or "no agent",
     "verdict": lambda cause, moment: moment.verdict_of(cause) or "to review",
     "format": lambda cause, moment: ", ".join(cause.formats),
-    "day": lambda cause, moment: f"first seen {moment.day(cause.starts[0]) if cause.starts else 'unknown'}",
+    "day": lambda cause, moment: f"first seen {'unknown' if cause.appeared is None else moment.day(cause.appeared)}",
 }
 CAUSE_CHOICES: Final = Choices(tuple(_SORTS), tuple(_GROUPS))
 """How causes can be sorted and grouped; ``day`` is the one on which a cause was first seen."""

@@ -115,7 +115,7 @@ COMMANDS: Final = (
     Command("previous-break", ("[k",), "previous break", "Previous cache break.", "break(-1)", CONTEXT, group="find"),
     Command("next-conversation", ("]a",), "next agent", "Conversation of the next agent, at its first call.", "conversation(1)", CONTEXT, group="find"),
     Command("previous-conversation", ("[a",), "previous agent", "Conversation of the previous agent.", "conversation(-1)", CONTEXT, group="find"),
-    Command("filter", ("f",), "filter", "Filter runs or steps by a query: words, status:error, dur>5s …; Tab completes.", "filter", frozenset({RUNS, STEPS, TASKS, TODAY, FILES, AUDIT}), hint=4, group="find"),
+    Command("filter", ("f",), "filter", "Filter runs or steps by a query: words, status:error, dur>5s …; Tab completes.", "filter", frozenset({RUNS, STEPS, TASKS, QUEUE, TODAY, FILES, AUDIT}), hint=4, group="find"),
     Command("pick", ("P",), "pick a filter", "Pick a filter from the values that occur, with their counts.", "facets", frozenset({RUNS}), group="find"),
     Command("pick-value", ("space",), "pick", "Select or deselect the value.", "pick", frozenset({FACETS}), hint=2, group="find"),
     Command("grep", ("&",), "grep all runs", "Search inputs, outputs, messages and errors of all listed runs.", "grep", MAIN, group="find"),

@@ -668,8 +668,8 @@ def _numbers(group: Group, width: int, now: float, zone: tzinfo) -> list[Line]:
     if lost:
         pieces.append(Piece(Clean(f"{', '.join(lost)}   "), "status.warn"))
     lines = _flow(pieces, width)
-    if group.starts:
-        first, last = group.starts[0], group.starts[-1]
+    if group.appeared is not None:
+        first, last = group.appeared, group.starts[-1]
         dates = f"{'first' if last > first else 'at'} {clock(first, 'UTC', now=now, zone=zone)}"
         if last > first:
             dates += f"  last {clock(last, 'UTC', now=first, zone=zone)}"

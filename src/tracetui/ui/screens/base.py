@@ -23,12 +23,13 @@ from tracetui.text import Clean, cells, size
 from tracetui.ui import layout
 from tracetui.ui.base_app import HostApp, StackScreen
 from tracetui.ui.commands import AUDIT, FILES, Command, Keys, key_label, key_name, keys_of, of_pane, unbound_reason
+from tracetui.ui.panes.run_list import QUERY_LABEL
 from tracetui.ui.services.verdicts import Subject, subject_label
 from tracetui.ui.state import PanesState, focus, toggle_zoom
 from tracetui.ui.widgets.frame import footer
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, KeyClicked, LineBar, TooSmall
-from tracetui.ui.widgets.prompt import LABEL_MARGIN, Prompt, Question
+from tracetui.ui.widgets.prompt import LABEL_MARGIN, Filter, Prompt, QueryQuestion, Question
 from tracetui.views.rows import Line, Piece
 
 if TYPE_CHECKING:
@@ -72,6 +73,9 @@ class BaseScreen(StackScreen, inherit_bindings=False):
         self._sentence = LineBar("bg", id="sentence")
         self._footer = LineBar(id="footer")
         self._label, self._ask_bar = LineBar("raised"), Box(classes="prompt")
+        self.hint = LineBar("bg", id="hint")
+        """Errors and completions of a query."""
+        self.hint.display = False
 
     # ---- hooks of subclasses
 
@@ -397,7 +401,7 @@ class BaseScreen(StackScreen, inherit_bindings=False):
         """Open the prompt in place of the status line."""
         if self._prompt is None:
             self._prompt = Prompt()
-            self.mount(self._ask_bar, after=self._sentence)
+            self.mount(self._ask_bar, self.hint, after=self._sentence)
             self._ask_bar.mount(self._label, self._prompt)
         self._prompt.ask(question)
         label = one_line(question.title, max(12, self.app.size.width // 2))
@@ -407,6 +411,10 @@ class BaseScreen(StackScreen, inherit_bindings=False):
         self.set_focus(self._prompt)
         self._sentence.display = False
         self.refresh_frame()
+
+    def ask_filter(self, query: str, target: Filter) -> None:
+        """Ask for another query of the filter of runs or rows."""
+        self.ask(QueryQuestion(QUERY_LABEL, query, target, self.hint))
 
     def ask_for(self, label: str, value: str, answer: Callable[[str], None]) -> None:
         """Prompt for a line of text; calls `answer` with it unless it is canceled."""

@@ -21,12 +21,9 @@ from tracetui.model import RunRef
 from tracetui.store.query import parse_prefix
 from tracetui.text import Clean, grouped, quantity
 from tracetui.ui.commands import AUDIT, BLAME, FILES, Command
-from tracetui.ui.panes.run_list import QUERY_LABEL
 from tracetui.ui.screens.lists import ArrangedScreen, PreviewScreen
 from tracetui.ui.widgets.frame import with_hints
 from tracetui.ui.widgets.line_view import LineView
-from tracetui.ui.widgets.lines import LineBar
-from tracetui.ui.widgets.prompt import QueryQuestion
 from tracetui.views.blame import blame_heading, blame_rows, blame_sentence, blame_totals
 from tracetui.views.effects import (
     FILE_SORTS,
@@ -377,12 +374,6 @@ class RecordedScreen(EffectsScreen[EffectsResult], ArrangedScreen):
         self.arrangement = saved.arrangement or Arrangement(sort=self.choices.sorts[0], group="none")
         self._matching: tuple[object, EffectsResult] | None = None
         """The part of the result that was shown last, and what decided it."""
-        self.hint = LineBar("bg", id="hint")
-        self.hint.display = False
-
-    def on_mount(self) -> None:
-        super().on_mount()
-        self.mount(self.hint, after=self._sentence)
 
     def receive(self, mail: Mail) -> None:
         super().receive(mail)
@@ -433,7 +424,7 @@ class RecordedScreen(EffectsScreen[EffectsResult], ArrangedScreen):
             self.show_arrangement(replace(self.arrangement, query=query))
 
         filtered = self.app.run_filter()._replace(apply=apply, count_matches=self.count)
-        self.ask(QueryQuestion(QUERY_LABEL, self.arrangement.query, filtered, self.hint))
+        self.ask_filter(self.arrangement.query, filtered)
 
     def sentence(self, result: EffectsResult) -> Line:
         number, total, noun = self.count()

@@ -29,7 +29,7 @@ from tracetui.ui.screens.base import RunsScreen, Scope
 from tracetui.ui.state import MainState, SearchTarget
 from tracetui.ui.widgets.frame import ListedRuns, header, idle, sentence
 from tracetui.ui.widgets.line_view import LineView
-from tracetui.ui.widgets.lines import Box, LineBar
+from tracetui.ui.widgets.lines import Box
 from tracetui.views.list.columns import hidden_columns
 
 if TYPE_CHECKING:
@@ -58,7 +58,6 @@ class MainScreen(RunsScreen):
 
     def __init__(self, commands: Sequence[Command] = COMMANDS, state: MainState | None = None) -> None:
         state = state or MainState()
-        self.hint = LineBar("bg", id="hint")
         self.runs = RunList(state.arrangement, self._listed, self.filter_runs, self)
         self.run_view = RunView(self)
         self.steps, self.detail, self.facts = self.run_view.steps, self.run_view.detail, self.run_view.facts
@@ -66,7 +65,7 @@ class MainScreen(RunsScreen):
         super().__init__(commands, views, state)
         self.runs.mark = lambda ref: states.mark_label(self.state, ref)
         self._strip = SilenceStrip("raised", id="strip")
-        self.hint.display = self._strip.display = False
+        self._strip.display = False
         self._missing = False
         """Whether the open run is no longer listed."""
         self._trail: Trail | None = None
@@ -85,7 +84,6 @@ class MainScreen(RunsScreen):
         self.apply_classes(layout.classes(size.width, size.height, state.level, state.zoom, self.views))
         yield self._header
         yield self._sentence
-        yield self.hint
         with Box(id="body"):
             yield self.runs
             yield self.run_view

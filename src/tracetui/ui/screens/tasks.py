@@ -20,7 +20,6 @@ from tracetui.text import Clean
 from tracetui.ui import state as states
 from tracetui.ui.base_app import HostApp
 from tracetui.ui.commands import TASKS, Command
-from tracetui.ui.panes.run_list import QUERY_LABEL
 from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.state import TasksState
 from tracetui.ui.widgets.frame import progress_text, short_path
@@ -147,8 +146,6 @@ class TasksScreen(BaseScreen):
         self.tasks = TaskMatrix()
         super().__init__(commands, {TASKS: self.tasks}, state or TasksState())
         self.tasks.column = self.state.column
-        self.hint = LineBar("bg", id="hint")
-        self.hint.display = False
         self._cell = LineBar("raised", id="cell")
         self._matrix: Matrix | None = None
         self._ended: Line = ()
@@ -167,7 +164,6 @@ class TasksScreen(BaseScreen):
     def compose(self) -> ComposeResult:
         yield self._header
         yield self._sentence
-        yield self.hint
         yield Box(self.tasks, classes="single")
         yield self._cell
         yield self._footer
@@ -364,16 +360,11 @@ class TasksScreen(BaseScreen):
 
     def action_filter(self) -> None:
         """Ask which runs to show: the filter of the run list."""
-        from tracetui.ui.widgets.prompt import QueryQuestion
+        self.ask_filter(self.app.filter_query(), self.app.run_filter().then(self._filter_changed))
 
-        runs = self.app.run_filter()
-
-        def apply(query: str) -> None:
-            runs.apply(query)
-            if self._is_stale:
-                self._compute_later()
-
-        self.ask(QueryQuestion(QUERY_LABEL, self.app.filter_query(), runs._replace(apply=apply), self.hint))
+    def _filter_changed(self) -> None:
+        if self._is_stale:
+            self._compute_later()
 
     def action_sort(self) -> None:
         """Sort by the next column."""

@@ -20,12 +20,10 @@ from tracetui.model import Run, RunRef, RunSummary
 from tracetui.text import Clean, grouped, quantity
 from tracetui.ui.commands import LIVE, TODAY, Command
 from tracetui.ui.layout import FRAME, NARROW
-from tracetui.ui.panes.run_list import QUERY_LABEL
 from tracetui.ui.screens.lists import ArrangedScreen, RunsListScreen
 from tracetui.ui.widgets.frame import progress_text, short_path, with_hints
 from tracetui.ui.widgets.line_view import LineView
-from tracetui.ui.widgets.lines import Box, LineBar
-from tracetui.ui.widgets.prompt import QueryQuestion
+from tracetui.ui.widgets.lines import Box
 from tracetui.views.labels import arrangement_title, cost_text, spending_text
 from tracetui.views.list.columns import COLUMNS
 from tracetui.views.rows import Line, ListRows, Piece
@@ -115,8 +113,6 @@ class TodayScreen(_Page, ArrangedScreen):
     ) -> None:
         """`cursor`: the row under it, when the page is reopened."""
         super().__init__(TODAY, commands, TodayView(id=TODAY))
-        self.hint = LineBar("bg", id="hint")
-        self.hint.display = False
         self.arrangement, self.choices, self._cursor = arrangement, CHOICES, cursor
         self._drawn: tuple[object, ...] | None = None
         """Revision of the store, second, size and arrangement of the page that are shown."""
@@ -132,7 +128,6 @@ class TodayScreen(_Page, ArrangedScreen):
     def compose(self) -> ComposeResult:
         yield self._header
         yield self._sentence
-        yield self.hint
         yield Box(self.list, classes="single")
         yield self._footer
 
@@ -242,7 +237,7 @@ class TodayScreen(_Page, ArrangedScreen):
 
         count_matches = lambda: (sum(map(len, self._by_state)), self._total, "runs")  # noqa: E731
         filtered = runs._replace(apply=apply, count_matches=count_matches)
-        self.ask(QueryQuestion(QUERY_LABEL, self.arrangement.query, filtered, self.hint))
+        self.ask_filter(self.arrangement.query, filtered)
 
     @on(LineView.Moved)
     def _row_moved(self) -> None:

@@ -476,6 +476,10 @@ class TriageScreen(RunsScreen):
         self.queue.chosen = True
         self.show_cause()
 
+    def action_filter(self) -> None:
+        """Ask whose causes to show: the filter of the run list."""
+        self.ask_filter(self.app.filter_query(), self.app.run_filter().then(self.regroup))
+
     @on(LineView.SortRequested)
     def _sort_requested(self, message: LineView.SortRequested) -> None:
         self.become(replace(self.state, arrangement=states.toggle_sort(self.state.arrangement, message.sort)))

@@ -30,13 +30,16 @@ REST_SECONDS: Final = 0.5
 class Grouping:
     """The causes of some runs at one moment."""
 
-    def __init__(self, key: object, listed: Sequence[RunSummary], sidecar: Sidecar) -> None:
-        """Any thread may do this."""
+    def __init__(
+        self, key: object, listed: Sequence[RunSummary], sidecar: Sidecar, everything: Grouping | None = None
+    ) -> None:
+        """Any thread may do this. `everything`: the causes of all runs, which know when those of `listed` appeared."""
         from tracetui.analysis.triage import CauseOrder, failure_counts, groups, sections
 
-        self.key = key
+        self.key, self.everything = key, everything
         self._among: tuple[Sequence[RunRef], list[Group]] | None = None
-        self.groups: Sequence[Group] = groups(listed, sidecar)
+        causes = groups(listed, sidecar)
+        self.groups: Sequence[Group] = causes if everything is None else [*map(everything._dated, causes)]
         """The biggest waste first."""
         self.by_run: dict[RunRef, Group] = {ref: group for group in self.groups for ref in group.runs}
         """The cause of each failed run."""
@@ -55,7 +58,7 @@ class Grouping:
             ):
                 if digest:
                     self._others.setdefault(digest, []).append(group)
-        self._first_starts = sorted(group.starts[0] for group in self.groups if group.starts)
+        self._appearances = sorted(group.appeared for group in self.groups if group.appeared is not None)
         top_level = counted(listed)
         children = [run for run in listed if run.parent is not None]
         self.runs, self.failed = len(top_level), sum(run.failed for run in top_level)
@@ -63,6 +66,11 @@ class Grouping:
         self.ungraded, self.passes = counts.ungraded, counts.passes if counts.ungraded else ""
         self.both = counts.both
         self.children, self.failed_children = len(children), sum(run.failed for run in children)
+
+    def _dated(self, group: Group) -> Group:
+        """A cause of some of the runs, with the time when it appeared among all."""
+        cause = self.by_run.get(group.example)
+        return group if cause is None else replace(group, appeared=cause.appeared)
 
     def among(self, refs: Sequence[RunRef]) -> list[Group]:
         """The causes of these runs, each with only them; the last answer is remembered."""
@@ -83,8 +91,8 @@ class Grouping:
         return [*{group.digest: group for group in matches}.values()]
 
     def new_since(self, when: float) -> int:
-        """How many causes have their first run after this time, in UTC seconds."""
-        return len(self._first_starts) - bisect_left(self._first_starts, when)
+        """How many causes appeared after this time, in UTC seconds."""
+        return len(self._appearances) - bisect_left(self._appearances, when)
 
 
 class Causes:
@@ -133,9 +141,10 @@ class Causes:
 
     def grouping(self, query: str, select_runs: Callable[[], Sequence[RunSummary]]) -> Grouping | None:
         """The grouping of the runs that a query finds; of many runs the latest, while a thread groups them again."""
+        everything = self.grouping_of_all() if query else None
         if not self._is_current(query):
             if len(self._store.runs) < MANY:
-                self._put(query, Grouping(self._key, select_runs(), self._verdicts.sidecar))
+                self._put(query, Grouping(self._key, select_runs(), self._verdicts.sidecar, everything))
             else:
                 self._ask(query, select_runs)
         return self._groupings.get(query)
@@ -149,7 +158,8 @@ class Causes:
 
     def _is_current(self, query: str) -> bool:
         latest = self._groupings.get(query)
-        return latest is not None and latest.key == self._key
+        everything = self._groupings.get("") if query else None
+        return latest is not None and latest.key == self._key and latest.everything is everything
 
     def _ask(self, query: str, select_runs: Callable[[], Sequence[RunSummary]]) -> None:
         """Group runs in a thread, unless that goes on or was done just now."""
@@ -162,10 +172,11 @@ class Causes:
             return
         self._pending = True
         key, listed, sidecar = self._key, select_runs(), self._verdicts.sidecar
+        everything = self._groupings.get("") if query else None
 
         def work() -> Callable[[], None]:
             began = time.thread_time()
-            grouping = Grouping(key, listed, sidecar)
+            grouping = Grouping(key, listed, sidecar, everything)
             took = time.thread_time() - began
             return lambda: self._finish_grouping(query, grouping, took)
 

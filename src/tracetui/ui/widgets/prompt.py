@@ -143,6 +143,15 @@ class Filter(NamedTuple):
     count_matches: Callable[[], tuple[int, int, str]]
     """Returns (matches, total, noun)."""
 
+    def then(self, changed: Callable[[], None]) -> Filter:
+        """A filter that calls `changed` after it applied a query."""
+
+        def apply(query: str) -> None:
+            self.apply(query)
+            changed()
+
+        return self._replace(apply=apply)
+
 
 class _Cycle(NamedTuple):
     """Completion cycle of Tab: original text, completions and index of the current one."""
