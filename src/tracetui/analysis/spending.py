@@ -29,6 +29,15 @@ class Spending(msgspec.Struct, frozen=True, gc=False):
             self.estimated or other.estimated,
         )
 
+    def changed(self, before: Spending, after: Spending) -> Spending:
+        """This sum, after a part of it changed."""
+        without = Spending(
+            self.tokens if self.tokens is None else self.tokens - (before.tokens or 0),
+            self.usd if self.usd is None else self.usd - (before.usd or 0.0),
+            self.estimated,
+        )
+        return without + after
+
     def __bool__(self) -> bool:
         return bool(self.tokens) or bool(self.usd)
 

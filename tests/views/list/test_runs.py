@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.store.build import make_summary
@@ -13,7 +15,7 @@ from tracetui.analysis.arrangement import Item
 from tracetui.analysis.liveness import State
 from tracetui.model import FirstError, Operation, RunSummary, Score, Status, Usage
 from tracetui.model.run import LastEvent
-from tracetui.views.labels import deciding_excerpt
+from tracetui.views.labels import deciding_excerpt, spending_text
 from tracetui.views.list.columns import COLUMNS, fit_columns
 from tracetui.views.list.runs import RunRows
 
@@ -154,6 +156,32 @@ def test_scores_have_a_column_if_any_run_has_one(width: int) -> None:
 def test_a_column_of_costs_needs_a_tenth_of_the_runs_or_the_sort(costed: int, sorted_by: str, shown: bool) -> None:
     runs = [make_summary(str(i), usage=Usage(cost_usd=1.0) if i < costed else None) for i in range(20)]
     assert ("cost" in dict(RunRows([*runs], now=0.0, sorted_by=sorted_by).columns(80))) is shown
+
+
+def spent(tokens: int | None, usd: float | None) -> Usage | None:
+    return None if tokens is None and usd is None else Usage(input_tokens=tokens, cost_usd=usd)
+
+
+USED = st.builds(spent, st.sampled_from([None, 0, 10, 250]), st.sampled_from([None, 0.0, 0.25, 2.0]))
+
+
+@example(before=[spent(10, 0.25), None, None, None], changes=[(0, None)])
+@given(before=st.lists(USED, min_size=4, max_size=4), changes=st.lists(st.tuples(st.integers(0, 3), USED)))
+def test_the_sums_of_the_list_and_its_groups_follow_their_runs(
+    before: list[Usage | None], changes: list[tuple[int, Usage | None]]
+) -> None:
+    runs = [make_summary(str(i), usage=usage) for i, usage in enumerate(before)]
+    items: list[Item] = [("today", 3), *runs[:3], ("yesterday", 1), runs[3]]
+    rows = RunRows([*items], now=0.0)
+    rows.prepare()
+    for number, usage in changes:
+        runs[number] = make_summary(str(number), usage=usage)
+        place, heading = (number + 1, 0) if number < 3 else (5, 4)
+        assert {place} <= {*rows.renew(runs[number])} <= {place, heading}
+    fresh = RunRows([("today", 3), *runs[:3], ("yesterday", 1), runs[3]], now=0.0)
+    assert rows.costed is fresh.costed
+    assert spending_text(rows.spent) == spending_text(fresh.spent)
+    assert [texts(rows, 100)[i] for i in (0, 4)] == [texts(fresh, 100)[i] for i in (0, 4)]
 
 
 def test_columns_that_no_counted_run_fills_give_their_room_away() -> None:

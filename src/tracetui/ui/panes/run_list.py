@@ -404,8 +404,7 @@ class RunList(LineView):
         if not isinstance(rows, runs.RunRows):
             return
         for run in changed:
-            index = rows.renew(run)
-            if index is not None:
+            for index in rows.renew(run):
                 self.redraw(index)
 
     def move_to(self, position: int, *, center: bool = False) -> None:

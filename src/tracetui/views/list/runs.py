@@ -153,16 +153,28 @@ class RunRows:
             self._index = {item.ref if isinstance(item, RunSummary) else self.key(i): i for i, item in enumerate(items)}
         return self._index.get(key)
 
-    def renew(self, run: RunSummary) -> int | None:
-        """Replace a run in its row; return the row, or None if it has none."""
+    def renew(self, run: RunSummary) -> Sequence[int]:
+        """Replace a run in its row; return the rows that changed: its own, if it has one, and that with its sum."""
         index = self.index(run.ref)
-        if index is not None:
-            before, self._items[index] = self._items[index], run
-            if isinstance(before, RunSummary) and _counts_differ(before, run):
-                self._histogram = None
-                for name in ("overview", "failed", "unended", "starts"):
-                    self.__dict__.pop(name, None)
-        return index
+        before = self._items[index] if index is not None else None
+        if index is None or not isinstance(before, RunSummary):
+            return ()
+        self._items[index] = run
+        if _counts_differ(before, run):
+            self._histogram = None
+            for name in ("overview", "failed", "unended", "starts"):
+                self.__dict__.pop(name, None)
+        if before.usage == run.usage:
+            return (index,)
+        earlier, spent = spending.of_run(before), spending.of_run(run)
+        if (earlier.usd is None) != (spent.usd is None):
+            self.__dict__.pop("costed", None)
+        heading = bisect_left(self._headings, index) - 1
+        headings = self._headings[heading : heading + 1] if heading >= 0 else []
+        for place in {(0, len(self._items)), *map(self._group, headings)}:
+            if place in self._sums:
+                self._sums[place] = self._sums[place].changed(earlier, spent)
+        return (index, *headings)
 
     def selectable(self, index: int) -> bool:
         return not isinstance(self._items[index], tuple)
@@ -274,9 +286,12 @@ class RunRows:
 
     def _group_sum(self, index: int) -> spending.Spending:
         """What the runs of a group used, by the row of its heading."""
+        return self._sum(*self._group(index))
+
+    def _group(self, index: int) -> tuple[int, int]:
+        """The rows of a group, by that of its heading."""
         following = bisect_left(self._headings, index) + 1
-        end = self._headings[following] if following < len(self._headings) else len(self._items)
-        return self._sum(index, end)
+        return index, self._headings[following] if following < len(self._headings) else len(self._items)
 
     def _sum(self, start: int, end: int) -> spending.Spending:
         """The sum of these rows. Long stretches are summed by `prepare` only: keys wait for nothing."""
