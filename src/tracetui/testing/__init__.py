@@ -44,6 +44,7 @@ from tracetui.testing.reading import (
     claimed,
     copied,
     files,
+    kept_open,
     leaves,
     plain,
     plain_run,
@@ -303,9 +304,10 @@ def _exercise(fmt: Format, path: str) -> None:
     for run in _check_stages(fmt, path, *stages)[:20]:
         for item in (run.summary, run.body, *run.spans, *run.problems):
             check_fields(item)
-        for span in run.spans:
-            with suppress(*ALLOWED):
-                check_fields(run.load(span))
+        with kept_open(fmt, run) as loading:
+            for span in run.spans:
+                with suppress(*ALLOWED):
+                    check_fields(loading.load(span))
 
 
 def _source_leaves(path: Path) -> Iterator[tuple[str, str | int | float]]:
