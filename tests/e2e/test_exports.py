@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -161,10 +162,12 @@ async def test_pages_print(page: Page, site: Path) -> None:
 @pytest.mark.search
 async def test_nothing_in_a_trace_acts_in_a_page(page: Page, tmp_path: Path) -> None:
     hostile.write(tmp_path / "corpus", NOW)
-    hostile.write_cases(tmp_path / "markup")
+    for cases in hostile.write_cases(tmp_path / "markup").values():
+        for case in () if SEARCHES else cases[1:]:
+            shutil.rmtree(case)
     hostile.prefix(tmp_path / "markup", CANARY)
     seen = 0
-    for name, every in (("corpus", 12), ("markup", 1 if SEARCHES else 3)):  # no text of the corpus is markup
+    for name, every in (("corpus", 12), ("markup", 1)):  # no text of the corpus is markup
         site = export(tmp_path / name, tmp_path / f"{name}-site", "--no-redact")
         for path in sorted(site.rglob("*.html"))[::every]:
             page.requests.clear()

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 
 from tests.e2e import growing
-from tests.shared import SHARED, needs_shared
+from tests.shared import SEARCHES, SHARED, needs_shared
 from tests.terminal import TRACETUI, Terminal
 from tracetui.cli import main
 from tracetui.views.labels import short_model
@@ -74,19 +74,14 @@ def test_rows_that_are_appended(tmp_path: Path) -> None:
         expect_all(terminal, run["address"])
 
 
+WAYS_OF_WRITING: Final = (("ccpa", ("--torn",)), ("ccpa", ("--buffered",)), ("hypergraph", ("--keep-wal",)))
+AS_OUR_OWN: Final = (("paprika", ()), ("penelope", ()), ("latticeflow", ("--lf", "json")))
+
+
 @needs_shared
+@pytest.mark.search
 @pytest.mark.shared
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("paprika", ()),
-        ("ccpa", ("--torn",)),
-        ("ccpa", ("--buffered",)),
-        ("hypergraph", ("--keep-wal",)),
-        ("penelope", ()),
-        ("latticeflow", ("--lf", "json")),
-    ],
-)
+@pytest.mark.parametrize(("name", "options"), WAYS_OF_WRITING + (AS_OUR_OWN if SEARCHES else ()))
 def test_beside_the_shared_generator(tmp_path: Path, name: str, options: tuple[str, ...]) -> None:
     assert SHARED is not None
     tool = [sys.executable, str(SHARED / "tools" / "gen_traces.py"), name, str(tmp_path)]

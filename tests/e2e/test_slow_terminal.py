@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,15 +30,22 @@ sys.exit(run_app(sys.argv[1:]))
 """The program, waiting longer for the last answer than the machine may be busy."""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def ended(samples: Path) -> Path:
     """Runs that all have an end: of others the screen depends on when they were written."""
     return samples / "paprika"
 
 
-def opened(folder: Path, size: tuple[int, int] = (120, 40)) -> Terminal:
+@pytest.fixture(scope="module")
+def unhurried(ended: Path) -> Iterator[Terminal]:
+    """The program in a terminal that is not slow."""
+    with opened(ended) as terminal:
+        yield terminal
+
+
+def opened(folder: Path) -> Terminal:
     """The program, when the list is there."""
-    terminal = Terminal(*TRACETUI, str(folder), size=size)
+    terminal = Terminal(*TRACETUI, str(folder), size=(120, 40))
     terminal.expect(READY)
     terminal.wait_quiet()
     return terminal
@@ -48,32 +56,34 @@ def seen(terminal: Terminal) -> str:
     return terminal.text()
 
 
-def comes_to_the_top(terminal: Terminal, folder: Path, line: SlowLine | None = None) -> bool:
+def comes_to_the_top(terminal: Terminal, unhurried: Terminal, line: SlowLine | None = None) -> bool:
     """Whether the screen shows before long what it shows at the first row when nothing is slow."""
     end = time.monotonic() + PATIENCE
-    with opened(folder, terminal.size) as other:
-        other.type("G", "g")
-        while seen(terminal) != seen(other) and time.monotonic() < end:
-            other.read(0.1)
-            if line is None:
-                terminal.read(0.1)
-            else:
-                line.run(0.1)
-        return seen(terminal) == seen(other)
+    unhurried.resize(*terminal.size)
+    unhurried.type("G", "g")
+    while seen(terminal) != seen(unhurried) and time.monotonic() < end:
+        unhurried.read(0.1)
+        if line is None:
+            terminal.read(0.1)
+        else:
+            line.run(0.1)
+    return seen(terminal) == seen(unhurried)
 
 
-def test_keys_that_a_stalled_terminal_could_not_show_are_heeded(ended: Path) -> None:
+def test_keys_that_a_stalled_terminal_could_not_show_are_heeded(ended: Path, unhurried: Terminal) -> None:
     with opened(ended) as terminal:
         before = len(terminal.output)
         for _ in range(3):
             terminal.stall()  # each time 60 pictures and more that nobody sees
         terminal.send("g")
-        assert comes_to_the_top(terminal, ended), terminal.text()
+        assert comes_to_the_top(terminal, unhurried), terminal.text()
         assert len(terminal.output) - before < TERMINAL_BUFFER + 2 * PICTURE
 
 
 @pytest.mark.parametrize("grows_first", [False, True], ids=["stalled first", "grown first"])
-def test_a_terminal_that_grew_while_it_was_stalled_is_painted_whole(ended: Path, grows_first: bool) -> None:
+def test_a_terminal_that_grew_while_it_was_stalled_is_painted_whole(
+    ended: Path, unhurried: Terminal, grows_first: bool
+) -> None:
     with opened(ended) as terminal:
         if grows_first:
             terminal.resize(140, 44)
@@ -81,7 +91,7 @@ def test_a_terminal_that_grew_while_it_was_stalled_is_painted_whole(ended: Path,
         terminal.send("g")
         if not grows_first:
             terminal.resize(140, 44)
-        assert comes_to_the_top(terminal, ended), terminal.text()
+        assert comes_to_the_top(terminal, unhurried), terminal.text()
 
 
 def test_the_app_quits_on_a_stalled_terminal(ended: Path) -> None:
@@ -136,13 +146,13 @@ class SlowLine:
             self.terminal.send(ANSWER)
 
 
-def test_little_is_on_its_way_to_a_terminal_that_is_far_behind(ended: Path) -> None:
+def test_little_is_on_its_way_to_a_terminal_that_is_far_behind(ended: Path, unhurried: Terminal) -> None:
     with Terminal(*TRACETUI, str(ended)) as terminal:
         SlowLine(terminal, 10_000_000).expect(READY)
         line = SlowLine(terminal, 40_000)
         line.run(2.0, "g", "G")
         terminal.send("g")
-        assert comes_to_the_top(terminal, ended, line), terminal.text()
+        assert comes_to_the_top(terminal, unhurried, line), terminal.text()
         assert line.most < MAX_WINDOW_BYTES + PICTURE
 
 

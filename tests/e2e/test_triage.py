@@ -11,12 +11,14 @@ import pytest
 
 from tests.formats.test_harbor import recorded, trial
 from tests.night import Night
+from tests.shared import SEARCHES
 from tests.terminal import TRACETUI, Terminal
 
 pytestmark = pytest.mark.e2e
 ERRORS = ("timeout of search", "rate limit", "no such file")
 VERDICTS = {"r": "real", "f": "flaky", "k": "known", "i": "ignore"}
 MOST_KEYS = 12
+SIZES = [(80, 24), (200, 60)]
 
 
 def forty_failures(folder: Path) -> None:
@@ -29,7 +31,8 @@ def forty_failures(folder: Path) -> None:
         trial(folder / f"{task}__{number}", {**recorded(), **named, **wrong})
 
 
-@pytest.mark.parametrize("size", [(80, 24), (200, 60)], ids=lambda size: "x".join(map(str, size)))
+@pytest.mark.search
+@pytest.mark.parametrize("size", SIZES if SEARCHES else SIZES[:1], ids=lambda size: "x".join(map(str, size)))
 def test_forty_failures_of_four_formats_are_reviewed_in_twelve_keys(tmp_path: Path, size: tuple[int, int]) -> None:
     folder, state = tmp_path / "runs", tmp_path / "state"
     folder.mkdir()

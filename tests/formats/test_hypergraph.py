@@ -382,10 +382,10 @@ def chain(path: Path, depth: int) -> None:
 
 
 def test_nesting_has_no_limit(tmp_path: Path) -> None:
-    chain(tmp_path / "deep.db", 1500)
+    chain(tmp_path / "deep.db", 1100)
     run = read(tmp_path / "deep.db", "r0")
-    assert max(run.depths) == 1499
-    assert listed(tmp_path / "deep.db")["r0"].spans == 1500
+    assert max(run.depths) == 1099  # deeper than Python calls functions
+    assert listed(tmp_path / "deep.db")["r0"].spans == 1100
 
 
 def test_cycles_of_parents_children_and_forks_end(tmp_path: Path) -> None:

@@ -12,10 +12,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.formats.hypergraph_build import TO_V3, TO_V4, TO_V6, V2, at, insert
+from tests.shared import examples
 from tracetui import load
 from tracetui.formats import rowlog, sqlite
 from tracetui.formats.hypergraph import Hypergraph, body, tree
@@ -130,6 +131,7 @@ ACTIONS: dict[str, Callable[[Writer, int], object]] = {
 }
 
 
+@settings(max_examples=examples(24))
 @given(
     steps=st.integers(0, 40),
     actions=st.lists(st.tuples(st.sampled_from(sorted(ACTIONS)), st.integers(0, 40)), max_size=8),

@@ -31,7 +31,7 @@ from tests.formats.opencode_build import (
     text,
 )
 from tests.hostile import ATTACKS
-from tests.shared import SHARED, needs_shared, sample, seeds
+from tests.shared import SEARCHES, SHARED, needs_shared, sample, seeds
 from tracetui.cli import main
 from tracetui.diff.comparison import compare
 from tracetui.errors import FormatError
@@ -544,6 +544,7 @@ def unfinished(data: dict[str, Any]) -> dict[str, Any]:
     return data | {"text": ""} if data.get("type") in ("text", "reasoning") else data
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("path", databases(), ids=lambda path: path.parent.name)
 def test_rows_that_come_and_change_are_read_as_at_once(path: Path, tmp_path: Path) -> None:
     live = tmp_path / "opencode.db"
@@ -559,7 +560,7 @@ def test_rows_that_come_and_change_are_read_as_at_once(path: Path, tmp_path: Pat
             writer.execute(sql)
         for number, (sql, values) in enumerate(statements):
             writer.execute(sql, values)
-            if number % 8 == 0 or number == len(statements) - 1:
+            if number % (8 if SEARCHES else 32) == 0 or number == len(statements) - 1:
                 for follower in followers:
                     follower.read()
                     follower.check(f"after {number + 1} of {len(statements)} statements")
@@ -716,7 +717,7 @@ def test_odd_json_in_any_row_becomes_problems(tmp_path: Path, seed: int) -> None
     path = tmp_path / "opencode.db"
     with closing(sqlite3.connect(f"{CASE.as_uri()}?immutable=1", uri=True)) as db:
         rows = {name: db.execute(f"SELECT rowid, data FROM {name}").fetchall() for name in ("message", "part")}
-    for _ in range(25):
+    for _ in range(25 if SEARCHES else 10):
         shutil.copy(CASE, path)
         with closing(sqlite3.connect(path, isolation_level=None)) as db:
             for _ in range(3):

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.formats.opencode_build import Writer, at, call, database, text
+from tests.shared import examples
 from tracetui.formats import rowlog, sqlite
 from tracetui.formats.opencode import Opencode, reading, runs
 from tracetui.live.load import Reader
@@ -129,7 +130,7 @@ ACTIONS: dict[str, Callable[[Program, int], object]] = {
 }
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(24))
 @given(actions=st.lists(st.tuples(st.sampled_from(sorted(ACTIONS)), st.integers(0, 30)), min_size=1, max_size=12))
 def test_a_followed_session_equals_a_fresh_read(actions: list[tuple[str, int]]) -> None:
     with TemporaryDirectory() as folder, database(Path(folder, "opencode.db")) as db:

@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.formats.changes import VALUES, somewhere
-from tests.shared import needs_shared, sample
+from tests.shared import SEARCHES, needs_shared, sample
 from tracetui.errors import FormatError
 from tracetui.formats.otlp.format import Otlp
 from tracetui.model import Problem, RunSummary
@@ -84,10 +84,11 @@ def _changed(path: Path, folder: Path, rounds: int) -> int:
     return checked
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("path", _CASES, ids=lambda path: f"{path.parts[-3]}-{path.name}")
 def test_changed_cases_are_counted_as_they_are_read(path: Path, tmp_path: Path) -> None:
     _agree(path)
-    _changed(path, tmp_path, 60)
+    _changed(path, tmp_path, 60 if SEARCHES else 20)
 
 
 @pytest.mark.parametrize(

@@ -87,9 +87,9 @@ def test_bombs_are_problems(folder: Path) -> None:
     before = good_runs(listed(folder))
     head = {"version": 2, "status": "success", "eval": {"task": "t", "created": "2026-03-01T09:00:00Z"}}
     bomb = b'{"id":"' + b"a" * (300 << 20) + b'"}'
+    data = archive({"header.json": head, "samples/1_epoch_1.json": bomb})
     for number in range(3):
-        members = {"header.json": head, "samples/1_epoch_1.json": bomb}
-        (folder / f"{number}.eval").write_bytes(archive(members))
+        (folder / f"{number}.eval").write_bytes(data)
     line = b'{"timestamp":"2026-03-01T09:00:00Z","type":"session_meta","payload":{"id":"s"}}\n'
     (folder / "rollout-x.jsonl.zst").write_bytes(ZstdCompressor().compress(line + bomb))
     results = listed(folder)

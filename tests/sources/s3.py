@@ -24,7 +24,7 @@ from moto.server import main
 account = s3_backends["123456789012"]["aws"]
 account.create_bucket("many", "us-east-1")
 for i in range(int(sys.argv[1])):
-    account.put_object("many", f"runs/{i % 100:03}/{i:06}.json", b"{}")
+    account.put_object("many", f"runs/{i % 20:03}/{i:06}.json", b"{}")
 main(["-H", "127.0.0.1", "-p", "0"])
 """
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.cli.run import Cli
-from tests.stores.conftest import Store
+from tests.shared import SEARCHES
+from tests.stores.conftest import Server, Store, make
 
 SAMPLES = Path(__file__).parents[1] / "formats" / "otlp"
 FILES = sorted(SAMPLES.glob("*/input/*"))
@@ -24,6 +25,8 @@ NOT_STORED = {
 """Fields and attributes of scopes that no column is for."""
 LISTS = {"web.parts", "garden.parts", "orchard.parts", "greenhouse.parts", "tools", "greenhouse.shape"}
 """Lists and maps of no convention: a ``Map`` stores their JSON, and ``JSON`` divides maps."""
+SCHEMAS = {False: "map", True: "json", None: "either"}
+"""Each file is stored in one of the variants of the schema; in both in ``python3 dev.py fuzz suite``."""
 
 
 def requests_in(path: Path) -> list[dict[str, Any]]:
@@ -60,10 +63,13 @@ def test_there_are_samples() -> None:
     assert len(FILES) > 10
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.parent.name}-{path.name}")
+@pytest.mark.parametrize("typed", [False, True] if SEARCHES else [None], ids=SCHEMAS.get)
 def test_show_is_equal_from_a_file_and_from_the_store_and_agrees_with_the_list(
-    path: Path, store: Store, cli: Cli
+    path: Path, typed: bool | None, server: Server, cli: Cli
 ) -> None:
+    store = make(server, typed=FILES.index(path) % 2 == 0 if typed is None else typed)
     store.write(requests_in(path))
     in_file = {run["id"]: run["address"] for run in cli("ls", str(path), "--json").data["runs"]}
     in_file.pop("f6" * 16, None)  # its names are in snake case, which a collector does not read

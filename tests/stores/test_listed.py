@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
+from tests.shared import examples
 from tests.stores import exporter, many
 from tests.stores.conftest import Server, Store, make
 from tests.stores.test_candidates import BEGIN, emptied, requests
@@ -83,7 +84,7 @@ def attribute(name: str, value: str) -> list[dict[str, Any]]:
     return [{"key": name, "value": {"stringValue": value}}]
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=list(HealthCheck))
 @given(requests())
 def test_the_list_of_any_traces_agrees_with_their_spans(emptied: Store, request_: dict[str, Any]) -> None:
     clear(emptied)
@@ -152,7 +153,7 @@ def any_value(value: Any) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=list(HealthCheck))
 @given(calls())
 def test_tokens_and_models_are_those_of_the_reader(emptied: Store, request_: dict[str, Any]) -> None:
     clear(emptied)

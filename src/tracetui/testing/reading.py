@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -25,6 +26,7 @@ from tracetui.model import Body, Run, RunRef, RunSummary, Span, Status, StatusSo
 from tracetui.model.build import RunBuilder
 from tracetui.model.run import GOING_ON
 from tracetui.model.summary import FIELDS
+from tracetui.sources.base import CACHE
 from tracetui.sources.local import LocalSource
 
 MTIME: Final = 1_700_000_000
@@ -77,6 +79,15 @@ def read_run(fmt: Format, ref: RunRef) -> Run:
     growing = Growing(fmt, ref)
     growing.read()
     return growing.run()
+
+
+@contextmanager
+def kept_open(fmt: Format, run: Run) -> Iterator[Run]:
+    """Context: the run, whose bodies are loaded from a file that stays open, as for an export."""
+    ref = run.summary.ref
+    with LocalSource().open(ref.path) as file:
+        file.memo[CACHE] = {}
+        yield msgspec.structs.replace(run, load=partial(fmt.body, file, ref))
 
 
 @contextmanager
@@ -258,7 +269,8 @@ class Follower:
         """Compare with a fresh reader, if it can read the file. Raises `AssertionError`."""
         try:
             fresh = read_run(self._format, self.ref)
-            right, going = plain_run(fresh), fresh.summary.status in GOING_ON
+            with kept_open(self._format, fresh) as loading:
+                right, going = plain_run(loading), fresh.summary.status in GOING_ON
         except ALLOWED:
             return
         label = f"{self.ref.address} {where}"
@@ -277,12 +289,12 @@ class Follower:
         assert run == right, f"{label}: {run['summary']} {run['body']} {run['problems']}, expected {right}"
 
 
-def check_bytes(fmt: Format, path: str, refs: list[RunRef], random: Random) -> None:
-    """Check a file that grows to its size in steps, is truncated, and grows again."""
+def check_bytes(fmt: Format, path: str, refs: list[RunRef], random: Random, count: int) -> None:
+    """Check a file that grows to its size in `count` random steps, is truncated, and grows again."""
     whole = Path(path).read_bytes()
     followers = [Follower(fmt, ref) for ref in refs]
     ends = {0, whole.find(b"\n") + 1, len(whole) - 1}  # empty, the first line, all but the last byte
-    sizes = sorted(ends.union(round(random.random() * len(whole)) for _ in range(8)))
+    sizes = sorted(ends.union(round(random.random() * len(whole)) for _ in range(count)))
     stops = [*sizes, len(whole), sizes[len(sizes) // 2], len(whole)]
     for number, size in enumerate(stops):
         write(path, whole[:size], LONG_AGO + number, append=0 < number <= len(sizes))
