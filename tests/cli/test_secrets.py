@@ -71,9 +71,9 @@ def test_tail_tells_no_secret(secrets: Path, capsysbinary: pytest.CaptureFixture
 
 @pytest.fixture
 def few(secrets: Path) -> Path:  # noqa: F811
-    """Two files of each format are left."""
+    """One file of each format is left."""
     for folder in [secrets, *(path for path in secrets.rglob("*") if path.is_dir())]:
-        for path in sorted(file for file in folder.iterdir() if file.is_file())[2:]:
+        for path in sorted(file for file in folder.iterdir() if file.is_file())[1:]:
             path.unlink()
     return secrets
 
