@@ -180,11 +180,14 @@ async def test_no_tool_tells_a_secret_on_any_page(tmp_path: Path, in_process: Cl
     assert SECRET in in_process("show", f"{desk}/links", "--json").text
 
 
+@pytest.mark.usefixtures("in_process")
 async def test_nothing_outside_of_the_paths_is_read(traces: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside.json"
     outside.write_bytes((traces / "paprika" / "plan-7.json").read_bytes())
     (traces / "link.json").symlink_to(outside)
     (traces / "folder").symlink_to(tmp_path)
+    async with program(str(traces)) as session:
+        assert "plan" not in (await failure(session, "show", address=str(outside))).replace(str(tmp_path), "")
     async with server(traces) as session:
         for address in (
             str(outside),
