@@ -308,6 +308,7 @@ def test_skill_needs_no_path_and_names_real_commands(cli: Cli) -> None:
     assert {"ls", "show", "triage", "grep", "diff"} <= commands <= {*COMMANDS}
 
 
+@pytest.mark.usefixtures("in_process")
 async def test_effects_are_answered_without_looking_at_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repo = tmp_path / "shop"
     (repo / ".git").mkdir(parents=True)
@@ -324,6 +325,7 @@ async def test_effects_are_answered_without_looking_at_files(tmp_path: Path, mon
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+@pytest.mark.usefixtures("in_process")
 async def test_blame_answers_for_the_repository_of_the_user(tmp_path: Path) -> None:
     from mcp import Client
 
