@@ -49,7 +49,7 @@ FOLDER_WAYS: tuple[tuple[str, ...], ...] = (
     ("export", "--site", "site"),
 )
 EACH = 1 if SEARCHES else 4
-"""Commands for a folder that a format takes one of."""
+"""Of so many commands for folders, each format is tried with one."""
 SCREENS = {"MainScreen", "TriageScreen", "TasksScreen", "HitsScreen", "RunTreeScreen"}
 
 
@@ -72,7 +72,7 @@ def addresses(cli: Cli, folder: Path) -> list[str]:  # noqa: F811
 
 
 def test_no_command_prints_a_secret(cli: Cli, traces: Path, tmp_path: Path) -> None:  # noqa: F811
-    """Each format has every command for runs, and a part of those for folders, so that each has formats of its own."""
+    """Each format is tried with every command for runs, and in turn with some of those for folders."""
     runs = addresses(cli, traces)
     ways = [(*way, str(traces)) for way in FOLDER_WAYS[FORMATS.index(traces.name) % EACH :: EACH]]
     ways += [("export", run, "--as", form) for run, form in zip(runs[:RUNS], cycle(("md", "json")), strict=False)]
@@ -85,6 +85,7 @@ def test_no_command_prints_a_secret(cli: Cli, traces: Path, tmp_path: Path) -> N
     ways += [(*command, runs[0], run) for run, command in zip(cycle(runs[1:4]), comparisons, strict=False)]
     for way in ways:
         result = cli(*way)
+        assert result.status == 0 or "--site" not in way, result.err
         assert CANARY not in result.text + result.err, (way, excerpt_of(result.text + result.err))
     for path in (tmp_path / "site").rglob("*.html"):
         assert CANARY not in path.read_text(), path
