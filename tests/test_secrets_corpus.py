@@ -146,6 +146,7 @@ def part_of(samples: Sequence[Sample], surface: str) -> Sequence[Sample]:
     return samples[[*SURFACES].index(surface) % SURFACE_PARTS :: SURFACE_PARTS]
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("surface", SURFACES)
 def test_a_surface_shows_no_secret_of_the_corpus(cli: Cli, tmp_path: Path, surface: str) -> None:  # noqa: F811
     samples = part_of(EVERY, surface)
@@ -202,6 +203,7 @@ async def test_the_app_shows_no_secret_of_the_corpus(tmp_path: Path, opened: Ope
     check((sample for sample in EVERY if sample.leaks(text)), EVERY, MASKED)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("surface", ["screen", "show --json", "show --raw", "export md", "export html", "export json"])
 def test_a_surface_leaves_lookalikes_alone(cli: Cli, tmp_path: Path, surface: str) -> None:  # noqa: F811
     lookalikes = part_of([sample for sample in LOOKALIKES if MASK not in sample.text], surface)

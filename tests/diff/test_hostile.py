@@ -51,6 +51,7 @@ def test_attacks_in_every_string_are_compared_and_printed(tmp_path: Path) -> Non
     check(runs)
 
 
+@pytest.mark.search
 @needs_shared
 @pytest.mark.shared
 def test_the_hostile_corpus_is_compared_and_printed(tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ def secrets(secret_samples: Path, tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.search
 def test_no_command_leaks_a_secret(cli: Cli, secrets: Path) -> None:
     exact = cli("ls", str(secrets), "--json").data["runs"]
     assert len({run["format"] for run in exact}) == 5

@@ -71,6 +71,7 @@ def addresses(cli: Cli, folder: Path) -> list[str]:  # noqa: F811
     return [run["address"] for run in cli("ls", str(folder), "--json").data["runs"]]
 
 
+@pytest.mark.search
 def test_no_command_prints_a_secret(cli: Cli, traces: Path, tmp_path: Path) -> None:  # noqa: F811
     """Each format is tried with every command for runs, and in turn with some of those for folders."""
     runs = addresses(cli, traces)
@@ -154,6 +155,7 @@ class Seen:
         assert any(MASK in text for text in self.screens["MainScreen"])
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("name", FORMATS)
 async def test_no_view_of_a_run_shows_or_copies_a_secret(
     name: str,

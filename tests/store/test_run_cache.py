@@ -130,6 +130,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.Ca
 # ---- exactness
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_print_the_same_with_the_cache_and_without(cli: Cli, tmp_path: Path, command: str) -> None:
     root = samples(tmp_path / "traces")
