@@ -28,7 +28,8 @@ def documents(output: bytes) -> list[Any]:
     while position < len(text):
         value, position = decoder.raw_decode(text, position)
         values.append(value)
-        position += len(text[position:]) - len(text[position:].lstrip())
+        while text[position : position + 1].isspace():
+            position += 1
     return values
 
 

@@ -66,9 +66,8 @@ async def test_tools_for_agents_load_nothing_from_the_current_folder(folder: Pat
     streams = stdio_client(command, errlog=sys.__stderr__ or sys.stderr)
     async with streams as (read, write), ClientSession(read, write) as session:
         await session.initialize()
-        for tool, arguments in (("list", {}), ("grep", {"text": "rain"})):
-            result = await session.call_tool(tool, arguments)
-            assert not result.is_error, result.content
+        result = await session.call_tool("grep", {"text": "rain"})
+        assert not result.is_error, result.content
     assert ran(folder) == ""
 
 

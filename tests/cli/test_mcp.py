@@ -180,11 +180,14 @@ async def test_no_tool_tells_a_secret_on_any_page(tmp_path: Path, in_process: Cl
     assert SECRET in in_process("show", f"{desk}/links", "--json").text
 
 
+@pytest.mark.usefixtures("in_process")
 async def test_nothing_outside_of_the_paths_is_read(traces: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside.json"
     outside.write_bytes((traces / "paprika" / "plan-7.json").read_bytes())
     (traces / "link.json").symlink_to(outside)
     (traces / "folder").symlink_to(tmp_path)
+    async with program(str(traces)) as session:
+        assert "plan" not in (await failure(session, "show", address=str(outside))).replace(str(tmp_path), "")
     async with server(traces) as session:
         for address in (
             str(outside),
@@ -305,6 +308,7 @@ def test_skill_needs_no_path_and_names_real_commands(cli: Cli) -> None:
     assert {"ls", "show", "triage", "grep", "diff"} <= commands <= {*COMMANDS}
 
 
+@pytest.mark.usefixtures("in_process")
 async def test_effects_are_answered_without_looking_at_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repo = tmp_path / "shop"
     (repo / ".git").mkdir(parents=True)
@@ -321,6 +325,7 @@ async def test_effects_are_answered_without_looking_at_files(tmp_path: Path, mon
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+@pytest.mark.usefixtures("in_process")
 async def test_blame_answers_for_the_repository_of_the_user(tmp_path: Path) -> None:
     from mcp import Client
 

@@ -9,6 +9,8 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 from typing import Any, Final
 
@@ -91,13 +93,15 @@ def listing(samples: Path) -> Listing:
     return listing_of(LocalSource(), [str(samples)], None, deep=True)
 
 
-@pytest.fixture
-def diagnosis(samples: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> dict[str, Any]:
+@pytest.fixture(scope="module")
+def diagnosis(samples: Path) -> dict[str, Any]:
     """What ``doctor --json`` says of them."""
-    assert main(["doctor", str(samples), "--json"]) == 0
-    captured = capsysbinary.readouterr()
-    assert captured.err == b""
-    report: dict[str, Any] = json.loads(captured.out)
+    output, errors = BytesIO(), StringIO()
+    with redirect_stdout(TextIOWrapper(output, write_through=True)) as text, redirect_stderr(errors):
+        assert main(["doctor", str(samples), "--json"]) == 0
+        report: dict[str, Any] = json.loads(output.getvalue())
+        text.detach()
+    assert errors.getvalue() == ""
     return report
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.claude_sessions import bash, write_session
 from tests.cli.run import HERE, Cli
+from tests.cli.test_mcp import in_process  # noqa: F401 - fixture
 from tests.export.test_document import cli  # noqa: F401 - fixture
 from tests.ui.conftest import Opener, opened, until  # noqa: F401 - fixture
 from tracetui.cli.mcp import Commands
@@ -67,6 +68,7 @@ def test_the_owner_finds_runs_by_exact_text(cli: Cli, traces: Path) -> None:  # 
     assert cli("ls", "--json", f"--query=error:{SECRET}", str(traces)).data["runs"]
 
 
+@pytest.mark.usefixtures("in_process")
 async def test_calls_of_an_agent_read_no_character(traces: Path) -> None:
     masked, exact = (Commands([str(traces)], exact=exact) for exact in (False, True))
 

@@ -12,8 +12,10 @@ from textual.pilot import Pilot
 from tests import hostile
 from tests.canaries import CANARY
 from tests.cli.run import Cli
+from tests.cli.test_mcp import in_process  # noqa: F401 - fixture
 from tests.cli.test_secrets import events_of as follow
 from tests.export.test_document import FORMS, cli  # noqa: F401 - fixture
+from tests.shared import SEARCHES
 from tests.ui.conftest import Opener, opened, press, settle, text_of, until  # noqa: F401 - fixture
 from tracetui.analysis.tasks import as_trials
 from tracetui.cli.mcp import Commands
@@ -34,6 +36,20 @@ TEXTS = (
 )
 FORMATS = ("ccpa", "claude-code", "hypergraph", "latticeflow", "otlp", "paprika", "penelope", "codex", "inspect")
 
+RUNS = 6 if SEARCHES else 3
+"""Runs of each format of which commands print something."""
+FILES, STEPS = (3, 4) if SEARCHES else (2, 2)
+"""How many files of each format are opened, and how many steps of each."""
+FOLDER_WAYS: tuple[tuple[str, ...], ...] = (
+    *((command,) for command in ("ls", "triage", "tasks", "stats", "audit", "files")),
+    *((command, "--json", "--redact") for command in ("ls", "triage")),
+    ("grep", "-e", "[a-z]{3}", "-m", "5"),
+    ("grep", "--json", "--redact", "-e", "[a-z]{3}"),
+    *(("export", "--as", form) for form in FORMS),
+    ("export", "--site", "site"),
+)
+EACH = 1 if SEARCHES else 4
+"""Of so many commands for folders, each format is tried with one."""
 SCREENS = {"MainScreen", "TriageScreen", "TasksScreen", "HitsScreen", "RunTreeScreen"}
 
 
@@ -55,25 +71,23 @@ def addresses(cli: Cli, folder: Path) -> list[str]:  # noqa: F811
     return [run["address"] for run in cli("ls", str(folder), "--json").data["runs"]]
 
 
+@pytest.mark.search
 def test_no_command_prints_a_secret(cli: Cli, traces: Path, tmp_path: Path) -> None:  # noqa: F811
-    folder, runs = str(traces), addresses(cli, traces)
-    ways: list[tuple[str, ...]] = []
-    ways += [(command, folder) for command in ("ls", "triage", "tasks", "stats", "audit", "files")]
-    ways += [(command, folder, "--json", "--redact") for command in ("ls", "triage")]
-    ways += [("grep", "-e", "[a-z]{3}", "-m", "5", folder), ("grep", "--json", "--redact", "-e", "[a-z]{3}", folder)]
-    ways += [("export", folder, "--as", form) for form in FORMS]
-    ways += [("export", run, "--as", form) for run, form in zip(runs[:6], cycle(("md", "json")), strict=False)]
-    for run in runs[:6]:
+    """Each format is tried with every command for runs, and in turn with some of those for folders."""
+    runs = addresses(cli, traces)
+    ways = [(*way, str(traces)) for way in FOLDER_WAYS[FORMATS.index(traces.name) % EACH :: EACH]]
+    ways += [("export", run, "--as", form) for run, form in zip(runs[:RUNS], cycle(("md", "json")), strict=False)]
+    for run in runs[:RUNS]:
         ways += [("show", run), ("context", run)]
-    for run in runs[:6:2]:
+    for run in runs[:RUNS:2]:
         ways += [("show", run, "--json", "--redact"), ("show", run, "--raw", "--redact")]
         ways += [("context", run, "--json", "--redact")]
     comparisons = (("diff",), ("diff", "--json", "--redact"), ("export", "--as", "html", "--diff"))
     ways += [(*command, runs[0], run) for run, command in zip(cycle(runs[1:4]), comparisons, strict=False)]
     for way in ways:
         result = cli(*way)
+        assert result.status == 0 or "--site" not in way, result.err
         assert CANARY not in result.text + result.err, (way, excerpt_of(result.text + result.err))
-    assert cli("export", folder, "--site", str(tmp_path / "site")).status == 0
     for path in (tmp_path / "site").rglob("*.html"):
         assert CANARY not in path.read_text(), path
 
@@ -89,6 +103,7 @@ def test_the_ways_out_show_every_text(cli: Cli, traces: Path) -> None:  # noqa: 
         assert any(CANARY in cli(command, run, option).text for run in runs), (command, option)
 
 
+@pytest.mark.usefixtures("in_process")
 async def test_agents_see_no_secret_but_exactly(cases: dict[str, Path]) -> None:
     folder = str(cases["otlp"])
     masked, exact = (Commands([folder], exact=exact) for exact in (False, True))
@@ -140,6 +155,7 @@ class Seen:
         assert any(MASK in text for text in self.screens["MainScreen"])
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("name", FORMATS)
 async def test_no_view_of_a_run_shows_or_copies_a_secret(
     name: str,
@@ -151,11 +167,11 @@ async def test_no_view_of_a_run_shows_or_copies_a_secret(
         seen = Seen(app, pilot, monkeypatch)
         see = seen.see
         await see("w")
-        for ref in [*{ref.path: ref for ref in app.store.runs}.values()][:3]:  # of each file one
+        for ref in [*{ref.path: ref for ref in app.store.runs}.values()][:FILES]:  # of each file one
             app.main.enter(ref)
             await until(pilot, lambda: app.main.settled, what="the run")
             await see("t", "z", "R", "t", "y", "y")
-            for _ in range(min(4, len(app.main.steps.rows))):
+            for _ in range(min(STEPS, len(app.main.steps.rows))):
                 for tab in app.main.detail.tabs:
                     app.main.detail.choose(tab)
                     await see("w")
