@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from tests.ui.conftest import Opener, press, text_of, until
-from tests.ui.test_filtering import keys, line
+from tests.ui.conftest import Opener, line, press, text_of, until
+from tests.ui.test_filtering import keys
 from tracetui.live.engine import Engine
 from tracetui.model import Status
 from tracetui.sources.local import LocalSource
