@@ -82,7 +82,12 @@ async def test_a_run_under_the_cursor_is_requested_once(
         screen = await triage(app, pilot)
         requested: list[RunRef] = []
         request = app.engine.open
-        monkeypatch.setattr(app.engine, "open", lambda ref: (requested.append(ref), request(ref)))
+
+        def note(ref: RunRef) -> None:
+            requested.append(ref)
+            request(ref)
+
+        monkeypatch.setattr(app.engine, "open", note)
         await go_to_type(screen, pilot, NIGHT)
         ref = screen.queue.run
         assert ref is not None

@@ -242,8 +242,10 @@ class LineWidget(Widget):
     @property
     def _is_shown(self) -> bool:
         """Whether no other screen hides all of this one. What was hidden is painted completely when it is shown."""
-        top = self.app.screen
-        return self.is_attached and (top is self.screen or top.styles.background.a < 1)
+        stack = self.app.screen_stack
+        if not stack or not self.is_attached:  # the app is ending
+            return False
+        return stack[-1] is self.screen or stack[-1].styles.background.a < 1
 
     def refresh_changed(self) -> None:
         """Repaint only the changed lines."""
