@@ -9,16 +9,21 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 import textual.app
 import textual.pilot
 from textual._context import active_app
 from textual._queue import Queue
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
+from textual.css.types import CSSLocation
+from textual.geometry import Region
 from textual.message_pump import MessagePump
 from textual.pilot import Pilot
 from textual.screen import Screen
+from textual.strip import Strip
 from textual.widgets import Input
 
 from tests.shared import PATIENCE
@@ -80,6 +85,21 @@ def must_paint(screen: Screen[object]) -> bool:
 
 Pilot._wait_for_screen = wait_for_screen  # type: ignore[method-assign, assignment]
 textual.app.wait_for_idle = textual.pilot.wait_for_idle = handle_messages  # type: ignore[attr-defined]
+
+_parse_rules = Stylesheet._parse_rules
+_parsed: dict[object, list[RuleSet]] = {}
+"""The rules of style sheets with their variables: parsing them takes an eighth of the time of a short test."""
+
+
+def parse_rules_once(sheet: Stylesheet, css: str, read_from: CSSLocation, **options: Any) -> list[RuleSet]:
+    """The rules of a style sheet, parsed by the first app that has it. Textual's own cache ends with its app."""
+    key = css, read_from, *sorted(options.items()), *sorted(sheet._variables.items())
+    if key not in _parsed:
+        _parsed[key] = _parse_rules(sheet, css, read_from, **options)
+    return _parsed[key]
+
+
+Stylesheet._parse_rules = parse_rules_once  # type: ignore[method-assign, assignment]
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 
 
@@ -189,6 +209,13 @@ async def press(pilot: Pilot[int], *keys: str) -> None:
     for key in keys:
         await pilot.press(key)
         await settle(pilot)
+
+
+def line(app: TraceApp, row: int) -> str:
+    """A row of the screen, counted from the top, or from the bottom if it is negative."""
+    row %= app.size.height
+    chops = app.screen._compositor._render_chops(Region(0, row, app.size.width, 1), row.__eq__)
+    return Strip.join(chops[row].values()).text.rstrip()
 
 
 def text_of(app: TraceApp) -> str:

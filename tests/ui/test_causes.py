@@ -12,8 +12,7 @@ from textual.pilot import Pilot
 
 from tests.formats.test_harbor import CASES, put, recorded, trial
 from tests.night import Night
-from tests.ui.conftest import NOW, Opener, press, settle, text_of, until
-from tests.ui.test_filtering import line
+from tests.ui.conftest import NOW, Opener, line, press, settle, text_of, until
 from tests.ui.test_triage import triage
 from tracetui.analysis.triage import CAUSE_CHOICES, Group
 from tracetui.masking import one_line

@@ -9,8 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.context_build import ClaudeSession, filler, text, tool_use
-from tests.ui.conftest import Opener, press, settle, text_of, until
-from tests.ui.test_filtering import line
+from tests.ui.conftest import Opener, line, press, settle, text_of, until
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import BREAKS, CONTENTS
 from tracetui.ui.screens.context import RunContextScreen

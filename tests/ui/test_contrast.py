@@ -8,8 +8,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.night import Night
-from tests.ui.conftest import Opener, press, settle, text_of, until
-from tests.ui.test_filtering import line
+from tests.ui.conftest import Opener, line, press, settle, text_of, until
 from tests.ui.test_triage import go_to_type, the_triage, triage
 from tracetui.analysis import navigation
 from tracetui.model import Status

@@ -13,12 +13,14 @@ from msgspec.structs import replace
 from textual.pilot import Pilot
 
 from tests import hostile
+from tests.shared import SEARCHES
 from tests.ui.conftest import NOW, Opener, press, settle, text_of, until
 from tests.ui.test_hostile import assert_harmless, gate_holds
+from tests.ui.test_keys import tried
 from tracetui.diff.comparison import Comparison
 from tracetui.model import RunRef, RunSummary
 from tracetui.ui.app import TraceApp
-from tracetui.ui.commands import CHANGE, DIFF, PAIRS, PHRASES, SIDES, of_pane
+from tracetui.ui.commands import CHANGE, DIFF, PAIRS, PHRASES, SIDES
 from tracetui.ui.screens.base import BaseScreen
 from tracetui.ui.screens.diff import ContextScreen, DiffScreen
 from tracetui.ui.screens.lists import ReplaysScreen
@@ -437,7 +439,7 @@ async def test_every_key_of_every_pane_does_something_without_breaking(
     monkeypatch.setattr(TraceApp, "action_suspend_process", lambda self: None)
     monkeypatch.setattr(TraceApp, "edit", lambda self, text: None)
     async with opened(samples) as (app, pilot):
-        for command in of_pane(pane, app.commands):
+        for command in tried(pane, app.commands):
             if command.id in ("palette", "help", "interrupt", "end-now"):
                 continue
             screen = app.screen if isinstance(app.screen, DiffScreen) else await diff_of(app, pilot, MISMATCH)
@@ -543,7 +545,7 @@ async def test_hostile_runs_are_compared_without_a_leak(opened: Opener, attack: 
             by_format.setdefault(ref.format, []).append(ref)
         pairs = [(runs[0], runs[-1]) for runs in by_format.values()]
         pairs += [(a[0], b[-1]) for a, b in zip(by_format.values(), list(by_format.values())[1:], strict=False)]
-        for a, b in pairs:
+        for a, b in pairs if SEARCHES else pairs[size == (80, 24) :: 2]:
             app.compare(a, b)
             screen = await wait_for_screen(app, pilot, DiffScreen)
             assert_harmless(app)

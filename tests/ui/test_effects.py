@@ -14,8 +14,7 @@ from textual.pilot import Pilot
 
 from tests.claude_sessions import REFUSED, bash, write_session
 from tests.cli.test_files import edit, write
-from tests.ui.conftest import Opener, press, settle, text_of, until
-from tests.ui.test_filtering import line
+from tests.ui.conftest import Opener, line, press, settle, text_of, until
 from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.effects import AuditScreen, BlameScreen, EffectsScreen, FilesScreen
 from tracetui.views.effects import EffectRows

@@ -17,7 +17,7 @@ from run to run, whatever their details leave blank.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -25,7 +25,7 @@ import pytest
 from textual.geometry import Region
 from textual.pilot import Pilot
 
-from tests.shared import ROOT, SHARED
+from tests.shared import ROOT, SEARCHES, SHARED
 from tests.ui.conftest import NOW, Opener, press, settle, until
 from tracetui import demo
 from tracetui.text import Clean
@@ -147,9 +147,11 @@ def _overlap(a: int, b: int, c: int, d: int) -> bool:
     return max(a, c) < min(b, d)
 
 
-async def check(app: TraceApp, pilot: Pilot[int], name: str, gaps: list[str]) -> None:
-    """Measure the screen at every size."""
-    for size in SIZES:
+async def check(
+    app: TraceApp, pilot: Pilot[int], name: str, gaps: list[str], sizes: Sequence[tuple[int, int]] = SIZES
+) -> None:
+    """Measure the screen at these sizes."""
+    for size in sizes:
         await pilot.resize_terminal(*size)
         await settle(pilot)
         await until(pilot, lambda: is_settled(app), what=name)
@@ -247,16 +249,21 @@ CASES: Final = ("claude_code", "codex", "hypergraph", "latticeflow", "otlp", "pa
 @pytest.mark.parametrize("name", CASES)
 async def test_samples_fill_the_screen(name: str, opened: Opener) -> None:
     folder = next(path for path in sorted((ROOT / "tests" / "formats" / name).iterdir()) if path.is_dir())
-    await draw_list_and_run(name, folder, opened)
+    await draw_list_and_run(name, folder, opened, sizes_of(CASES.index(name)))
 
 
-async def draw_list_and_run(name: str, folder: Path, opened: Opener) -> None:
+def sizes_of(number: int) -> Sequence[tuple[int, int]]:
+    """The sizes at which the list and a run of a folder are drawn: in the suite one of them in turn."""
+    return SIZES if SEARCHES else SIZES[number % len(SIZES) :][:1]
+
+
+async def draw_list_and_run(name: str, folder: Path, opened: Opener, sizes: Sequence[tuple[int, int]]) -> None:
     """Check the list of a folder and its run under the cursor."""
     gaps: list[str] = []
     async with opened(folder) as (app, pilot):
-        await check(app, pilot, f"{name} list", gaps)
+        await check(app, pilot, f"{name} list", gaps, sizes)
         await press(pilot, "enter")
-        await check(app, pilot, f"{name} run", gaps)
+        await check(app, pilot, f"{name} run", gaps, sizes)
     assert not gaps, "\n".join(gaps)
 
 
@@ -268,4 +275,4 @@ async def test_real_samples_fill_the_screen(name: str, opened: Opener) -> None:
     folder = SHARED / "samples" / name if SHARED is not None else None
     if folder is None or not folder.is_dir():
         pytest.skip("the shared samples are not beside this checkout")
-    await draw_list_and_run(name, folder, opened)
+    await draw_list_and_run(name, folder, opened, sizes_of(REAL.index(name)))

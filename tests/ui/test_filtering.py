@@ -9,7 +9,7 @@ import pytest
 from textual import events
 from textual.pilot import Pilot
 
-from tests.ui.conftest import Opener, press, settle, text_of, until
+from tests.ui.conftest import Opener, line, press, settle, text_of, until
 from tracetui.analysis.triage import groups
 from tracetui.model import Status
 from tracetui.redact import MASK
@@ -25,11 +25,6 @@ RESEARCHER = "paprika/0690e0f0*.json"
 def keys(text: str) -> list[str]:
     """A text as keys to be pressed."""
     return ["space" if character == " " else character for character in text]
-
-
-def line(app: TraceApp, row: int) -> str:
-    """A row of the screen, counted from the top."""
-    return text_of(app).splitlines()[row]
 
 
 def agents(app: TraceApp) -> set[str]:

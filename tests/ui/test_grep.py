@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from tests.ui.conftest import Opener, press, text_of, until
-from tests.ui.test_filtering import keys, line
+from tests.ui.conftest import Opener, line, press, text_of, until
+from tests.ui.test_filtering import keys
 from tracetui.live.engine import Engine
 from tracetui.model import Status
 from tracetui.sources.local import LocalSource
@@ -113,10 +113,11 @@ async def test_a_hit_is_opened_with_the_word_in_view(
         assert app.main.detail.tab in tabs
 
 
-@pytest.mark.parametrize("size", [(80, 24), (160, 50)], ids=lambda size: "x".join(map(str, size)))
-@pytest.mark.parametrize("text", ["timed", "fn compute_offset", "five working days"])
+@pytest.mark.parametrize(
+    ("text", "size"), [("timed", (80, 24)), ("fn compute_offset", (160, 50)), ("five working days", (80, 24))]
+)
 async def test_the_word_is_in_view_on_every_screen(
-    opened: Opener, samples: Path, size: tuple[int, int], text: str
+    opened: Opener, samples: Path, text: str, size: tuple[int, int]
 ) -> None:
     async with opened(samples, size=size) as (app, pilot):
         await search(app, pilot, text)

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from tests.ui.conftest import Opener, settle, text_of
-from tests.ui.test_filtering import line
+from tests.ui.conftest import Opener, line, settle, text_of
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import COMMANDS, RUNS, allowed_in_browser, of_pane, unbound_reason
 from tracetui.ui.screens.help import FIRST, HelpScreen, arrange

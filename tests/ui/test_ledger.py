@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.ui.conftest import Opener, press, text_of, until
-from tests.ui.test_filtering import keys, line
+from tests.ui.conftest import Opener, line, press, text_of, until
+from tests.ui.test_filtering import keys
 from tracetui.ui.app import TraceApp
 
 START = {"v": 1, "kind": "session_start", "session_id": "s", "actor": "apr-code", "model": "m"}

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from textual.css.stylesheet import Stylesheet
 from textual.renderables.background_screen import BackgroundScreen
+from textual.strip import Strip
 
-from tests.ui.conftest import Opener, press, text_of
+from tests.ui.conftest import Opener, press, settle, text_of
 from tracetui.ui.screens.overlay import Overlay, _tint
 
 
@@ -50,3 +51,28 @@ async def test_the_help_covers_the_screen(opened: Opener, samples: Path) -> None
         await press(pilot, "?")
         assert app.screen.styles.background.a == 1
         assert "Start here" in text_of(app).splitlines()[1]
+
+
+async def test_a_screen_draws_no_line_below_one_that_covers_it_and_all_when_it_is_back(
+    opened: Opener, samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(samples) as (app, pilot):
+        runs = app.main.runs
+        before, position = text_of(app), runs.position
+        await press(pilot, "S")
+        drawn: list[int] = []
+        strip_at = runs.strip_at
+
+        def note(y: int) -> Strip:
+            drawn.append(y)
+            return strip_at(y)
+
+        monkeypatch.setattr(runs, "strip_at", note)
+        runs.redraw_rows()
+        runs.move_to(position + 1)
+        await settle(pilot)
+        assert not drawn
+        runs.move_to(position)
+        await press(pilot, "escape")
+        assert set(drawn) == set(range(runs.size.height))
+        assert text_of(app) == before

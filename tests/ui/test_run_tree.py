@@ -9,8 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.trials import BOOK, BOOKING, FOUR, HUMAN, LOOKUP, write_trials
-from tests.ui.conftest import NOW, Opener, press, settle, text_of, until
-from tests.ui.test_filtering import line
+from tests.ui.conftest import NOW, Opener, line, press, settle, text_of, until
 from tracetui.analysis.tasks import as_trials
 from tracetui.live import jobs as job
 from tracetui.model import RunSummary

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from tests.ui.conftest import Opener, press, settle, text_of, until
-from tests.ui.test_filtering import agents, keys, line
+from tests.ui.conftest import Opener, line, press, settle, text_of, until
+from tests.ui.test_filtering import agents, keys
 from tests.ui.test_triage import NIGHT, go_to_type, triage
 from tracetui.analysis.statistics import By
 from tracetui.live.engine import Engine

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.shared import ROOT
-from tests.ui.conftest import Opener, press, text_of, until
-from tests.ui.test_filtering import line
+from tests.ui.conftest import Opener, line, press, text_of, until
 from tracetui.ui.app import TraceApp
 
 SESSION = ROOT / "tests" / "formats" / "claude_code" / "session" / "input"

@@ -10,8 +10,7 @@ import pytest
 from textual import events
 from textual.pilot import Pilot
 
-from tests.ui.conftest import Opener, press, text_of, until
-from tests.ui.test_filtering import line
+from tests.ui.conftest import Opener, line, press, text_of, until
 from tracetui.redact import MASK
 from tracetui.ui.app import TraceApp
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from tests.formats.test_harbor import TRAJECTORY, trial
-from tests.ui.conftest import Opener, press, settle, text_of, until
-from tests.ui.test_filtering import line
+from tests.ui.conftest import Opener, line, press, settle, text_of, until
 from tests.ui.test_keys import with_replays
 from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.run_tree import RunTreeScreen

@@ -10,8 +10,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.formats.test_harbor import recorded, trial
-from tests.ui.conftest import Opener, press, settle, text_of, until
-from tests.ui.test_filtering import line
+from tests.ui.conftest import Opener, line, press, settle, text_of, until
 from tracetui.model import RunRef
 from tracetui.store.judgement import Verdict
 from tracetui.ui.app import TraceApp

@@ -239,8 +239,18 @@ class LineWidget(Widget):
             self._exchange_repaint_regions()
         return changed
 
+    @property
+    def _is_shown(self) -> bool:
+        """Whether no other screen hides all of this one. What was hidden is painted completely when it is shown."""
+        stack = self.app.screen_stack
+        if not stack or not self.is_attached:  # the app is ending
+            return False
+        return stack[-1] is self.screen or stack[-1].styles.background.a < 1
+
     def refresh_changed(self) -> None:
         """Repaint only the changed lines."""
+        if not self._is_shown:
+            return
         width, height = self.outer_size
         if len(self._painted) != height or any(strip.cell_length != width for strip in self._painted.values()):
             self.refresh()
@@ -250,7 +260,7 @@ class LineWidget(Widget):
 
     def refresh_line(self, y: int) -> None:
         """Repaint the changed cells of a line, all of them if it was not painted in the current width."""
-        if not self.is_attached:  # the app is ending
+        if not self._is_shown:
             return
         width, painted = self.outer_size.width, self._painted.get(y)
         if painted is None or painted.cell_length != width:
