@@ -137,6 +137,31 @@ def test_a_growing_object_is_followed(store: S3Store) -> None:
 
 
 @served
+def test_bodies_take_no_request_for_their_version_unless_the_object_was_replaced(
+    store: S3Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = ROOT / "tests" / "formats" / "claude_code" / "session" / "input"
+    log = next(path for path in sorted(case.rglob("*.jsonl"))).read_bytes()
+    obstore.put(store, "p/b.jsonl", log)
+    source = ObjectSource(Bucket("s3", "traces"))
+    run = read_run(source, RunRef("claude-code", "s3://traces/p/b.jsonl"))
+    asked: list[str] = []
+    stat = ObjectSource.stat
+
+    def counted(source: ObjectSource, path: str) -> Stat:
+        asked.append(path)
+        return stat(source, path)
+
+    monkeypatch.setattr(ObjectSource, "stat", counted)
+    bodies = [run.load(span) for span in run.spans]
+    assert run.summary.ref.path not in asked
+    obstore.put(store, "p/b.jsonl", log + b'{"type": "summary", "summary": "later"}\n')
+    monkeypatch.setattr(source, "_blocks", BlockCache())
+    assert [run.load(span) for span in run.spans] == bodies
+    assert asked.count(run.summary.ref.path) == 1
+
+
+@served
 def test_changes_are_found_by_listing(store: S3Store) -> None:
     obstore.put(store, "w/a/one.json", b"1")
     obstore.put(store, "w/b/two.json", b"2")

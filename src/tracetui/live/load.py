@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from tracetui.model import Body, Problem, Run, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
 from tracetui.model.masked import masked_bodies, masked_body
 from tracetui.redact import Redactor
-from tracetui.sources.base import CACHE, SHARED, File, LinkLost, Source
+from tracetui.sources.base import CACHE, SHARED, File, LinkLost, Source, Stat
 
 GROWTH: Final = 1.5
 """A long run is rebuilt each time it has grown by this factor: all builds together cost a few full ones."""
@@ -55,6 +55,8 @@ class Reader:
         self._cache: dict[str, Any] = {} if cache is None else cache
         self._is_shared_cache = cache is not None
         self._file: tuple[float, bool] = (0.0, False)
+        self._version: Stat | None = None
+        """The stat of the last read, where asking for another takes a request to another machine."""
         self.ref = ref
         self.more = True
         """True while the source has unread data (data appended later does not count)."""
@@ -103,6 +105,7 @@ class Reader:
                     chunk = guard.more(self._format, self._reader, file)
                 finally:  # an unreadable file needs its modification time too
                     self._file = file.stat.mtime, file.moving
+                    self._version = file.stat if self._source.local_path(self.ref.path) is None else None
             with guard.BOUNDARY:
                 changed = self._add(chunk)
         except LinkLost as lost:  # not a fault of the file: earlier data stays
@@ -178,12 +181,20 @@ class Reader:
 
     def _body(self, span: Span) -> Body:
         """Load the body of one span; on failure, an empty body with the reason."""
+        if (version := self._version) is not None:
+            with suppress(OSError, FormatError), self._source.open(self.ref.path, version) as file:
+                return self._body_in(file, span)
         try:
             with self._source.open(self.ref.path) as file:
-                file.memo[CACHE] = self._cache
-                return _load(self._format, file, self.ref, span)
-        except OSError as error:
+                if version is not None:  # it was replaced
+                    self._version = file.stat
+                return self._body_in(file, span)
+        except (OSError, FormatError) as error:  # as in `read`
             return _unread(self.ref, error)
+
+    def _body_in(self, file: File, span: Span) -> Body:
+        file.memo[CACHE] = self._cache
+        return guard.body(self._format, file, self.ref, span)
 
 
 def _load(fmt: Format, file: File, ref: RunRef, span: Span) -> Body:
