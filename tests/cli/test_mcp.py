@@ -276,7 +276,7 @@ def call_line(number: int, tool: str, **arguments: Any) -> bytes:
 
 
 def test_standard_input_that_ends_during_calls_ends_the_server_quietly(traces: Path) -> None:
-    _, errors = talk(traces, *(call_line(number, "list") for number in range(CALLS + 1)), waits=0)
+    _, errors = talk(traces, *(call_line(number, "list") for number in range(1, 9)), waits=0)
     assert errors == ""
 
 
