@@ -51,8 +51,8 @@ def test_every_case_is_classified_correctly(
     assert verdict.stdout.decode().endswith("failures 0\n"), verdict.stdout.decode()
 
 
-def test_every_file_is_in_one_class(corpus: Path) -> None:
-    diagnosis = json.loads(tracetui("doctor", str(corpus / "traces"), "--json").stdout)
+def test_every_file_is_in_one_class(cli: Cli, corpus: Path) -> None:
+    diagnosis = cli("doctor", str(corpus / "traces"), "--json").data
 
     assert (
         diagnosis["listed"] + diagnosis["problem"] + diagnosis["ignored"]
@@ -61,11 +61,13 @@ def test_every_file_is_in_one_class(corpus: Path) -> None:
     )
 
 
-def test_nothing_that_a_terminal_acts_upon_is_printed(corpus: Path, listed: subprocess.CompletedProcess[bytes]) -> None:
+def test_nothing_that_a_terminal_acts_upon_is_printed(
+    cli: Cli, corpus: Path, listed: subprocess.CompletedProcess[bytes]
+) -> None:
     cases = json.loads((corpus / "manifest.json").read_text())["cases"]
     forbidden = {bytes.fromhex(code) for case in cases for code in case["forbidden_hex"]}
     assert len(forbidden) > 30
-    printed = [tracetui(command, str(corpus / "traces")).stdout for command in ("ls", "doctor")]
+    printed = [cli(command, str(corpus / "traces")).out for command in ("ls", "doctor")]
     for output in (listed.stdout, *printed):
         assert [code for code in forbidden if code in output] == []
         assert b"\x1b" not in output

@@ -12,6 +12,7 @@ import pytest
 from tests.canaries import CANARY, SHAPED
 from tests.cli.run import Cli
 from tests.export.test_document import FORMS, cli, secret_samples, secrets  # noqa: F401 - fixtures
+from tests.shared import SEARCHES
 from tracetui.analysis.triage import Group, groups
 from tracetui.cli.tail import _write_json, _write_text
 from tracetui.export.json import Lines
@@ -27,6 +28,12 @@ from tracetui.store.sidecar import Sidecar
 
 SECONDS = 60.0
 SOURCE = LocalSource()
+PATTERNS: tuple[tuple[str, *tuple[list[str], ...]], ...] = (
+    ("[a-z]{3}", [], ["--json", "--redact"]),
+    (CANARY, [], ["--json", "--redact"], ["-l"], ["-c"]),
+    *([("sk-|AKIA|hf_|@db", [], ["--json", "--redact"])] if SEARCHES else ()),
+)
+"""What is searched for, each with lists of options."""
 NOTE = f"ask ops: {SHAPED['aws']}, password={CANARY}1 or {SHAPED['url']}"
 
 
@@ -78,13 +85,10 @@ def test_tail_tells_no_secret(few: Path, capsysbinary: pytest.CaptureFixture[byt
     assert MASK in outputs["text"]
 
 
+@pytest.mark.search
 def test_grep_tells_no_secret(cli: Cli, few: Path) -> None:  # noqa: F811
     assert len({run["format"] for run in cli("ls", str(few), "--json").data["runs"]}) == 5
-    for pattern, *ways in (
-        ("[a-z]{3}", [], ["--json", "--redact"]),
-        (CANARY, [], ["--json", "--redact"], ["-l"], ["-c"]),
-        ("sk-|AKIA|hf_|@db", [], ["--json", "--redact"]),
-    ):
+    for pattern, *ways in PATTERNS:
         search = "grep", "-m", "20", "-e", pattern, str(few)
         assert CANARY in cli(*search, "--json").text
         for options in ways:

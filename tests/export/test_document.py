@@ -64,8 +64,9 @@ def secrets(secret_samples: Path, tmp_path: Path) -> Path:
 @pytest.mark.search
 def test_no_command_leaks_a_secret(cli: Cli, secrets: Path) -> None:
     exact = cli("ls", str(secrets), "--json").data["runs"]
+    exact = exact[:: 1 if SEARCHES else 4]
     assert len({run["format"] for run in exact}) == 5
-    addresses = [run["address"] for run in exact][:: 1 if SEARCHES else 2]
+    addresses = [run["address"] for run in exact]
     leaking = [address for address in addresses if CANARY.encode() in cli("show", address, "--json").out]
     assert len(leaking) > len(addresses) / 2  # otherwise there is nothing to see here
 
@@ -86,8 +87,9 @@ def test_no_command_leaks_a_secret(cli: Cli, secrets: Path) -> None:
             json.loads(result.out)
 
 
+@pytest.mark.search
 def test_redacted_json_has_the_structure_of_the_exact_one(cli: Cli, secrets: Path) -> None:
-    for run in cli("ls", str(secrets), "--json").data["runs"][::3]:
+    for run in cli("ls", str(secrets), "--json").data["runs"][:: 3 if SEARCHES else 6]:
         exact = cli("show", run["address"], "--json").data
         masked = cli("show", run["address"], "--json", "--redact").data
         assert _shape(masked) == _shape(exact)

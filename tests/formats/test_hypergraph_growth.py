@@ -131,7 +131,7 @@ ACTIONS: dict[str, Callable[[Writer, int], object]] = {
 }
 
 
-@settings(max_examples=examples(24))
+@settings(max_examples=examples(16))
 @given(
     steps=st.integers(0, 40),
     actions=st.lists(st.tuples(st.sampled_from(sorted(ACTIONS)), st.integers(0, 40)), max_size=8),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.formats.test_conformance import HERE
+from tests.shared import SEARCHES
 from tracetui import testing
 from tracetui.formats import guard, registry
 from tracetui.formats.opening import MAX_OPENING, opening
@@ -22,7 +23,7 @@ from tracetui.testing.reading import MTIME, claimed, copied, write
 LONG = "Lorem ipsum dolor sit amet.\n" * 7500
 """200 KB."""
 PROSE = ("content", "text", "output", "instructions", "system_prompt", "result", "goal", "message", "description")
-CASES, FEW = 4, 2
+CASES, FEW = (4, 2) if SEARCHES else (2, 2)
 """Cases of each format, and files of each case."""
 
 
@@ -79,6 +80,7 @@ def reading(path: str) -> tuple[str | None, list[Any]]:
         return fmt.name, [guard.main_file(fmt, file), len(quick), *((run.status, run.usage) for run in deep)]
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("name", registry.BUILT_IN)
 def test_a_file_written_in_another_way_is_the_same_run(name: str) -> None:
     fmt = registry.load(name)

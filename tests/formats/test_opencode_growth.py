@@ -130,7 +130,7 @@ ACTIONS: dict[str, Callable[[Program, int], object]] = {
 }
 
 
-@settings(max_examples=examples(24))
+@settings(max_examples=examples(16))
 @given(actions=st.lists(st.tuples(st.sampled_from(sorted(ACTIONS)), st.integers(0, 30)), min_size=1, max_size=12))
 def test_a_followed_session_equals_a_fresh_read(actions: list[tuple[str, int]]) -> None:
     with TemporaryDirectory() as folder, database(Path(folder, "opencode.db")) as db:

@@ -36,6 +36,8 @@ TEXTS = (
 )
 FORMATS = ("ccpa", "claude-code", "hypergraph", "latticeflow", "otlp", "paprika", "penelope", "codex", "inspect")
 
+EVERY = 1 if SEARCHES else 3
+"""Of so many cases of each format, one is written."""
 RUNS = 6 if SEARCHES else 3
 """Runs of each format of which commands print something."""
 FILES, STEPS = (3, 4) if SEARCHES else (2, 2)
@@ -58,7 +60,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Runs of each format with secrets in all texts for people, and in the names and values of all mappings."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hostile, "ATTACKS", TEXTS)
-        written = hostile.write_cases(tmp_path_factory.mktemp("secrets"), FORMATS)
+        written = hostile.write_cases(tmp_path_factory.mktemp("secrets"), FORMATS, every=EVERY)
     return {name: folders[0].parent for name, folders in written.items()}
 
 
@@ -182,6 +184,7 @@ async def test_no_view_of_a_run_shows_or_copies_a_secret(
         seen.check()
 
 
+@pytest.mark.search
 async def test_no_view_of_many_runs_shows_or_copies_a_secret(
     cases: dict[str, Path],
     opened: Opener,  # noqa: F811
