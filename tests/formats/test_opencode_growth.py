@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.formats.opencode_build import Writer, at, call, database, text
@@ -131,6 +131,7 @@ ACTIONS: dict[str, Callable[[Program, int], object]] = {
 
 
 @settings(max_examples=examples(16))
+@example(actions=[("child", 0), ("prompt", 0), ("begin", 0)])
 @given(actions=st.lists(st.tuples(st.sampled_from(sorted(ACTIONS)), st.integers(0, 30)), min_size=1, max_size=12))
 def test_a_followed_session_equals_a_fresh_read(actions: list[tuple[str, int]]) -> None:
     with TemporaryDirectory() as folder, database(Path(folder, "opencode.db")) as db:

@@ -226,9 +226,10 @@ class RunReader:
             for key, read in messages.items()
             if (index := sessions[ident].at.get(key)) is not None
         }
-        if not spans_of(run).can_change(changed, {ident for ident, keys in order.items() if keys}):
+        named = {task for messages in fresh.values() for read in messages.values() for task, _ in read.message.tasks}
+        if not spans_of(run).can_change(changed, {ident for ident, keys in order.items() if keys}, named):
             return None
-        new = self._new_sessions(run, fresh)
+        new = self._new_sessions(run, named)
         run.log = log
         for ident, session in sessions.items():
             session.info = infos[ident]
@@ -242,12 +243,11 @@ class RunReader:
             run.spans = None  # neither as they were nor as they are
         return given
 
-    def _new_sessions(self, run: ReadRun, fresh: Mapping[str, Mapping[int, ReadMessage]]) -> list[Info]:
-        """Sessions below those of the run that it does not have yet, also those that new messages name."""
+    def _new_sessions(self, run: ReadRun, named: Collection[str]) -> list[Info]:
+        """Sessions below those of the run that it does not have yet, also the `named` ones."""
         database, sessions = self._database, run.sessions
         below = database.sessions("WHERE parent_id IN ({keys})", sessions)
-        named = {task for messages in fresh.values() for read in messages.values() for task, _ in read.message.tasks}
-        if named - sessions.keys():
+        if not sessions.keys() >= {*named}:
             below += database.sessions("WHERE id IN ({keys})", named)
         new = {info.id: info for info in below if info.id not in sessions and info.id not in run.above}
         return list(new.values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from math import inf, isclose
 from typing import Any, Final
 
@@ -144,19 +145,29 @@ class RunSpans:
         self._fresh.clear()
         return early + self.spans[start:]
 
-    def can_change(self, changes: Mapping[tuple[str, int], tuple[Message, Message]], grown: Collection[str]) -> bool:
+    def can_change(
+        self,
+        changes: Mapping[tuple[str, int], tuple[Message, Message]],
+        grown: Collection[str],
+        named: Collection[str],
+    ) -> bool:
         """Whether `change` can take these messages (session, index → as it was, as it is) and new ones of `grown`.
 
-        A session that no call names stands after all messages of its turn: more of them go before it.
+        A session that no call names stands after all messages of its turn: more of them go before it, and it moves
+        if a call is among the `named` ones, unless all of it is taken once more.
         """
-        late = set(self._taken_keys())
+        late = self._taken_keys()
+        first = next((rank for rank, key in enumerate(late) if key in changes), len(late))
+        taken_again = {taken.session.ident for taken in islice(self.taken, first, None) if taken.state is None}
         turns = {self.sessions[ident].turn for ident in grown}
         loose = {
-            session.above
+            ident: session.above
             for ident, session in self.sessions.items()
             if ident not in self.started and not session.is_root
         }
-        return not turns & loose and all(key in late or _is_alike(*both) for key, both in changes.items())
+        if not turns.isdisjoint(loose.values()) or not loose.keys() & named <= taken_again:
+            return False
+        return all(key in late or _is_alike(*both) for key, both in changes.items())
 
     def change(self, tree: Tree, changes: Mapping[tuple[str, int], tuple[Message, Message]]) -> list[Span] | None:
         """Take messages that have changed and new ones, as `give`; None if a span has gone or moved."""
