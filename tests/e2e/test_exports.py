@@ -31,6 +31,8 @@ FAILED: Final = "runs/researcher-0690e0f0-e1bf-4d65-ac52-89138f446e8d.html"
 NESTED: Final = "runs/weekly_report-report-001.html"
 DIFF: Final = "diffs/researcher-e4417b8b-2ffe-4057-a4c5-dc3a4ad80818.html"
 PAGES: Final = ("index.html", "triage.html", "tasks.html", FAILED, NESTED, DIFF)
+WIDTHS: Final = (400, 1280, 1920) if SEARCHES else (400, 1280)
+"""Pixels: of a telephone, and the fewest and more that a large window has."""
 CANARY: Final = (
     '<script>window.canary=1</script><img src="https://canary.example/i" onerror="window.canary=2">'
     "<svg onload=window.canary=3><iframe src=javascript:parent.canary=4></iframe><base href=https://canary.example/>"
@@ -89,9 +91,10 @@ async def colors(page: Page, scheme: str) -> str:
     return color
 
 
+@pytest.mark.search
 async def test_pages_fit_at_every_width_in_both_themes(page: Page, site: Path) -> None:
     for name in PAGES:
-        for width in (400, 1920):
+        for width in WIDTHS:
             await page.resize(width, 900)
             await visit(page, site / name)
             for scheme in ("light", "dark"):
