@@ -22,6 +22,7 @@ import warnings
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -69,8 +70,29 @@ _NOT_DRAWN: Final = re.compile(
 )
 """Colors and styles, which no text shows and which take pyte most of its time, and sequences unknown to it."""
 _PART: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*\x1b?|[PX^_](?:(?!\x1b\\).)*|[()])?\Z", re.DOTALL)
+_NARROW: Final = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2027\u2190-\u2319\u2500-\u25fc]+")
+"""Text of characters that each fill a cell."""
 _LULL: Final = 0.015
 """Seconds without a byte after which what came is drawn."""
+
+
+class _Screen(pyte.Screen):
+    """A screen without styles, which draws plain text at once: `pyte` itself makes three objects of each character."""
+
+    def draw(self, data: str) -> None:
+        cursor = self.cursor
+        end = cursor.x + len(data)
+        if end > self.columns or not _NARROW.fullmatch(data):
+            super().draw(data)
+            return
+        self.buffer[cursor.y].update(zip(range(cursor.x, end), map(_cell, data), strict=True))
+        self.dirty.add(cursor.y)
+        cursor.x = end
+
+
+@cache
+def _cell(character: str) -> pyte.screens.Char:
+    return pyte.screens.Char(character)
 
 
 class Received(NamedTuple):
@@ -104,7 +126,7 @@ class Terminal:
         self.received: list[Received] = []
         """Everything that the program sent so far."""
         self._answers = answers
-        self._screen = pyte.Screen(*size)
+        self._screen = _Screen(*size)
         self._stream = pyte.Stream(self._screen)
         self._decoder = getincrementaldecoder("utf-8")("replace")
         self._lines: list[str] = []

@@ -134,29 +134,44 @@ def environment(site: Path) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join((str(site), str(ROOT / "src")))}
 
 
-def tracetui(site: Path, *arguments: str | Path) -> str:
-    """What a command prints."""
-    command = [sys.executable, "-m", "tracetui", *map(str, arguments)]
-    done = subprocess.run(command, env=os.environ | environment(site), check=True, capture_output=True, text=True)
+def outputs(site: Path, *commands: tuple[str | Path, ...]) -> list[str]:
+    """What each of these commands prints, all of one process."""
+    code = "import json, sys\nfrom tracetui.cli import main\n"
+    code += "for arguments in json.load(sys.stdin): main(arguments) and sys.exit(1); print(end='\\0', flush=True)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=json.dumps(commands, default=str),
+        env=os.environ | environment(site),
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     assert done.stderr == ""
-    return done.stdout
+    return done.stdout.split("\0")[:-1]
 
 
 def test_the_commands_know_it(site: Path, logs: Path) -> None:
-    listed = tracetui(site, "formats").splitlines()
-    assert any(line.startswith("steplog") and "tracetui-steplog 0.1.0" in line for line in listed)
-    runs = json.loads(tracetui(site, "ls", logs, "--json"))["runs"]
+    formats, listing, story, step, difference, hits, report = outputs(
+        site,
+        ("formats",),
+        ("ls", logs, "--json"),
+        ("show", logs / "one.jsonl"),
+        ("show", logs / "one.jsonl/2", "--json"),
+        ("diff", logs / "one.jsonl", logs / "two.jsonl"),
+        ("grep", "in words", logs),
+        ("doctor", logs, "--json"),
+    )
+    assert any(line.startswith("steplog") and "tracetui-steplog 0.1.0" in line for line in formats.splitlines())
+    runs = json.loads(listing)["runs"]
     assert {(run["id"], run["format"], run["steps"], run["errors"]) for run in runs} == {
         ("one", "steplog", 3, 1),
         ("two", "steplog", 3, 0),
     }
-    assert "translate" in tracetui(site, "show", logs / "one.jsonl")
-    assert json.loads(tracetui(site, "show", logs / "one.jsonl/2", "--json"))["error"]["message"] == "no such language"
-    assert "First difference: step 2 translate" in tracetui(site, "diff", logs / "one.jsonl", logs / "two.jsonl")
-    assert str(logs / "two.jsonl") in tracetui(site, "grep", "in words", logs)
-    assert all(
-        file["scores"]["steplog"] == 100 for file in json.loads(tracetui(site, "doctor", logs, "--json"))["files"]
-    )
+    assert "translate" in story
+    assert json.loads(step)["error"]["message"] == "no such language"
+    assert "First difference: step 2 translate" in difference
+    assert str(logs / "two.jsonl") in hits
+    assert all(file["scores"]["steplog"] == 100 for file in json.loads(report)["files"])
 
 
 def test_its_files_are_tailed(site: Path, logs: Path) -> None:

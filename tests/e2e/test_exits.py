@@ -14,6 +14,7 @@ import pytest
 
 from tests.e2e.crashing import PLACES
 from tests.e2e.judge import leftovers
+from tests.shared import SEARCHES
 from tests.terminal import TRACETUI, Terminal, plain
 
 pytestmark = pytest.mark.e2e
@@ -35,7 +36,8 @@ def opened(folder: Path, *, controlling: bool = True) -> Terminal:
     return terminal
 
 
-@pytest.mark.parametrize("key", ["q", "ctrl+c", "\x11"])
+@pytest.mark.search
+@pytest.mark.parametrize("key", ["q", "ctrl+c", "\x11"] if SEARCHES else ["ctrl+c", "\x11"])
 def test_a_key(runs: Path, key: str) -> None:
     with opened(runs) as terminal:
         terminal.type(key)

@@ -31,6 +31,8 @@ FAILED: Final = "runs/researcher-0690e0f0-e1bf-4d65-ac52-89138f446e8d.html"
 NESTED: Final = "runs/weekly_report-report-001.html"
 DIFF: Final = "diffs/researcher-e4417b8b-2ffe-4057-a4c5-dc3a4ad80818.html"
 PAGES: Final = ("index.html", "triage.html", "tasks.html", FAILED, NESTED, DIFF)
+WIDTHS: Final = (400, 1280, 1920) if SEARCHES else (400, 1280)
+"""Pixels: of a telephone, and the fewest and more that a large window has."""
 CANARY: Final = (
     '<script>window.canary=1</script><img src="https://canary.example/i" onerror="window.canary=2">'
     "<svg onload=window.canary=3><iframe src=javascript:parent.canary=4></iframe><base href=https://canary.example/>"
@@ -89,9 +91,10 @@ async def colors(page: Page, scheme: str) -> str:
     return color
 
 
+@pytest.mark.search
 async def test_pages_fit_at_every_width_in_both_themes(page: Page, site: Path) -> None:
     for name in PAGES:
-        for width in (400, 1280, 1920):
+        for width in WIDTHS:
             await page.resize(width, 900)
             await visit(page, site / name)
             for scheme in ("light", "dark"):
@@ -161,13 +164,14 @@ async def test_pages_print(page: Page, site: Path) -> None:
 
 @pytest.mark.search
 async def test_nothing_in_a_trace_acts_in_a_page(page: Page, tmp_path: Path) -> None:
-    hostile.write(tmp_path / "corpus", NOW)
+    if SEARCHES:
+        hostile.write(tmp_path / "corpus", NOW)
     for cases in hostile.write_cases(tmp_path / "markup").values():
         for case in () if SEARCHES else cases[1:]:
             shutil.rmtree(case)
     hostile.prefix(tmp_path / "markup", CANARY)
     seen = 0
-    for name, every in (("corpus", 12), ("markup", 1)):  # no text of the corpus is markup
+    for name, every in (*([("corpus", 12)] if SEARCHES else []), ("markup", 1)):  # no text of the corpus is markup
         site = export(tmp_path / name, tmp_path / f"{name}-site", "--no-redact")
         for path in sorted(site.rglob("*.html"))[::every]:
             page.requests.clear()

@@ -32,10 +32,11 @@ _NOTE: Final = re.compile(r"^.\s*[╰…]")
         (growing.penelope, ()),
         (growing.hypergraph, ()),
         (growing.latticeflow, ()),
-        (growing.ccpa, ("--polling",)),
         (growing.hypergraph, ("--polling",)),
+        *([(growing.ccpa, ("--polling",))] if SEARCHES else []),
     ],
 )
+@pytest.mark.search
 def test_a_run_that_is_followed(
     tmp_path: Path, writer: Callable[[Path], growing.Growing], options: tuple[str, ...]
 ) -> None:
@@ -74,8 +75,8 @@ def test_rows_that_are_appended(tmp_path: Path) -> None:
         expect_all(terminal, run["address"])
 
 
-WAYS_OF_WRITING: Final = (("ccpa", ("--torn",)), ("ccpa", ("--buffered",)), ("hypergraph", ("--keep-wal",)))
-AS_OUR_OWN: Final = (("paprika", ()), ("penelope", ()), ("latticeflow", ("--lf", "json")))
+WAYS_OF_WRITING: Final = (("ccpa", ("--torn",)), ("hypergraph", ("--keep-wal",)))
+AS_OUR_OWN: Final = (("ccpa", ("--buffered",)), ("paprika", ()), ("penelope", ()), ("latticeflow", ("--lf", "json")))
 
 
 @needs_shared

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.sessions import WANTED, large_home
+from tests.shared import SEARCHES
 from tests.terminal import TRACETUI, Terminal
 from tracetui.analysis import prices
 
@@ -32,9 +33,10 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return large_home(tmp_path_factory.mktemp("home"), time.time())
 
 
+@pytest.mark.search
 @pytest.mark.parametrize(
     ("route", "size"),
-    [("palette", (80, 24)), ("search", (200, 60))],
+    [("search", (80, 24)), *([("palette", (200, 60))] if SEARCHES else [])],
     ids=lambda value: value if isinstance(value, str) else f"{value[0]}x{value[1]}",
 )
 def test_the_session_its_cost_and_the_tool_that_failed_most(route: str, size: tuple[int, int], sessions: Path) -> None:

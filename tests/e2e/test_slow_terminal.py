@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.shared import PATIENCE
+from tests.shared import PATIENCE, SEARCHES
 from tests.terminal import TRACETUI, Terminal
 from tracetui.ui.terminal.throttle import MAX_WINDOW_BYTES
 
@@ -70,17 +70,19 @@ def comes_to_the_top(terminal: Terminal, unhurried: Terminal, line: SlowLine | N
     return seen(terminal) == seen(unhurried)
 
 
+@pytest.mark.search
 def test_keys_that_a_stalled_terminal_could_not_show_are_heeded(ended: Path, unhurried: Terminal) -> None:
     with opened(ended) as terminal:
         before = len(terminal.output)
-        for _ in range(3):
+        for _ in range(3 if SEARCHES else 2):
             terminal.stall()  # each time 60 pictures and more that nobody sees
         terminal.send("g")
         assert comes_to_the_top(terminal, unhurried), terminal.text()
         assert len(terminal.output) - before < TERMINAL_BUFFER + 2 * PICTURE
 
 
-@pytest.mark.parametrize("grows_first", [False, True], ids=["stalled first", "grown first"])
+@pytest.mark.search
+@pytest.mark.parametrize("grows_first", [False, True] if SEARCHES else [False])
 def test_a_terminal_that_grew_while_it_was_stalled_is_painted_whole(
     ended: Path, unhurried: Terminal, grows_first: bool
 ) -> None:

@@ -20,7 +20,7 @@ from tracetui.sources.base import SHARED, File
 
 SEED = 28
 """One that soon makes directories in which the planted bugs show; others take longer."""
-SECONDS = 2.0
+SECONDS = 1.0
 """Of the processor, at most: what is not tried in that time here is tried by ``python3 dev.py fuzz``."""
 
 

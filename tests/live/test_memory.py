@@ -14,6 +14,7 @@ from zstandard import ZstdCompressor
 
 from tests.formats.inspect_build import archive
 from tests.shared import PATIENCE, ROOT
+from tracetui import load_all
 
 CASES = ROOT / "tests" / "formats"
 LIMIT = 2 << 30
@@ -67,7 +68,7 @@ def good_runs(results: dict[str, tuple[int, list[str]]]) -> int:
 
 
 def test_documents_of_a_gigabyte_are_problems(folder: Path) -> None:
-    before = good_runs(listed(folder))
+    before = len(load_all(folder))
     sparse(folder / "a" / "paprika.json", b'{"schema_version": "1", "record_id": "a", "steps": [')
     sparse(folder / "a" / "atif.json", b'{"schema_version": "ATIF-v1.4", "session_id": "s", "agent": {}, "steps": [')
     sparse(folder / "b" / "prt_1.json", b'{"id":"prt_1","messageID":"msg_1","sessionID":"ses_1","type":"text","text":"')
@@ -84,11 +85,11 @@ def test_documents_of_a_gigabyte_are_problems(folder: Path) -> None:
 
 
 def test_bombs_are_problems(folder: Path) -> None:
-    before = good_runs(listed(folder))
+    before = len(load_all(folder))
     head = {"version": 2, "status": "success", "eval": {"task": "t", "created": "2026-03-01T09:00:00Z"}}
     bomb = b'{"id":"' + b"a" * (300 << 20) + b'"}'
     data = archive({"header.json": head, "samples/1_epoch_1.json": bomb})
-    for number in range(3):
+    for number in range(2):
         (folder / f"{number}.eval").write_bytes(data)
     line = b'{"timestamp":"2026-03-01T09:00:00Z","type":"session_meta","payload":{"id":"s"}}\n'
     (folder / "rollout-x.jsonl.zst").write_bytes(ZstdCompressor().compress(line + bomb))
@@ -96,12 +97,12 @@ def test_bombs_are_problems(folder: Path) -> None:
 
     assert before == good_runs(results) > 0
     assert results["peak"] < 600  # type: ignore[operator]
-    for name in ("0.eval", "1.eval", "2.eval", "rollout-x.jsonl.zst"):
+    for name in ("0.eval", "1.eval", "rollout-x.jsonl.zst"):
         assert any("not read: " in problem for problem in results[name][1]), (name, results[name])
 
 
 def test_a_file_larger_than_memory_is_a_problem(folder: Path) -> None:
-    before = good_runs(listed(folder))
+    before = len(load_all(folder))
     case = next(path for path in sorted((CASES / "hypergraph").glob("*/input/*.json")) if "steps" in path.read_text())
     empty = b"{}," * (100 << 20 >> 2)  # decoded, it takes 27 times as much
     (folder / "a.json").write_bytes(case.read_bytes().replace(b"{", b'{"more": [' + empty + b"{}],", 1))

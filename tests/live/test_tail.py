@@ -400,7 +400,7 @@ def test_bad_lines_are_reported_once_each(tmp_path: Path, begin: Begin) -> None:
 def test_a_large_file_does_not_hold_others_up(tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tracetui.formats.jsonl.BUDGET", 0.001)
     large, small = Session(tmp_path / "large.ccpa-trace.jsonl", "large"), tmp_path / "small.ccpa-trace.jsonl"
-    for _ in range(4000):
+    for _ in range(1500):
         large.step()
     tail, replay = begin(from_start=True), Replay()
     until(tail, replay, lambda: bool(replay.runs))

@@ -22,10 +22,14 @@ def process_state(source: str) -> Iterator[tuple[int, str]]:
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             if any(_last_name(decorator) in CACHES for decorator in function.decorator_list):
                 yield function.lineno, function.name
-            own = _local_names(function)
-            for node in ast.walk(function):
-                line = getattr(node, "lineno", function.lineno)
-                yield from ((line, name) for name in _changed(node) if name in shared and name not in own)
+            changed = [
+                (getattr(node, "lineno", function.lineno), name)
+                for node in ast.walk(function)
+                for name in _changed(node)
+                if name in shared
+            ]
+            own = _local_names(function) if changed else set()
+            yield from ((line, name) for line, name in changed if name not in own)
 
 
 def _classes(tree: ast.Module) -> Iterator[ast.ClassDef]:

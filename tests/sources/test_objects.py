@@ -66,7 +66,11 @@ def scanned(source: Source, root: str) -> dict[str, ScannedFile]:
 @served
 @pytest.mark.search
 def test_a_bucket_is_read_like_a_directory(store: S3Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cases of all formats side by side, each a folder of its own: all of them, or in the suite the largest of each."""
+    """Cases of all formats side by side, each a folder of its own: all of them, or in the suite the largest of each.
+
+    Nor are all bodies loaded there: each is a request.
+    """
+    every = 1 if SEARCHES else 10
     folder = tmp_path / "here"
     for module in (local, objects):  # however long this takes, the copies are as new as the objects
         monkeypatch.setattr(module, "MOVING_SECONDS", inf)
@@ -96,7 +100,8 @@ def test_a_bucket_is_read_like_a_directory(store: S3Store, tmp_path: Path, monke
                 assert [replace(span, at=None) for span in remote.spans] == [
                     replace(span, at=None) for span in other.spans
                 ]
-                assert [remote.load(span) for span in remote.spans] == [other.load(span) for span in other.spans]
+                for span, local_span in zip(remote.spans[::every], other.spans[::every], strict=True):
+                    assert remote.load(span) == other.load(local_span)
 
 
 @served
