@@ -293,9 +293,9 @@ async def test_facets_count_the_runs_and_enter_filters_by_the_value_at_the_curso
         assert app.screen is app.main
 
         await press(pilot, "P")
-        screen = app.screen
-        assert isinstance(screen, FacetsScreen)
-        assert screen.list.move_to_key("agent:deployer")
+        reopened = app.screen
+        assert isinstance(reopened, FacetsScreen)
+        assert reopened.list.move_to_key("agent:deployer")
         await press(pilot, "enter")
         assert app.screen is app.main
         assert agents(app) == {"deployer"}

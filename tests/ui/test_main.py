@@ -34,8 +34,7 @@ async def test_it_opens_on_the_newest_failed_run_and_counts_the_top_level_ones(o
         assert span.status is Status.ERROR
         assert app.main.detail.tab == "error"
         tops = [run for run in app.store.runs.values() if run.parent is None]
-        failed = sum(run.status is Status.ERROR for run in tops)
-        assert f"{failed} of {len(tops)} failed" in text_of(app)
+        assert f"{len(failed)} of {len(tops)} failed" in text_of(app)
 
 
 async def test_the_preview_follows_the_cursor(opened: Opener, samples: Path) -> None:

@@ -166,7 +166,7 @@ async def test_a_cause_is_counted_from_the_triage_and_enter_leads_to_the_list(op
         screen = await statistics(app, pilot)
         assert screen.list.move_to_key("search")
         await press(pilot, "enter")
-        assert app.screen is app.main
+        assert app.main.is_current
         assert app.main.runs.arrangement.query == "tool:search"
         assert "search" in text_of(app)
 
