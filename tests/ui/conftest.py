@@ -26,7 +26,7 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.widgets import Input
 
-from tests.shared import PATIENCE
+from tests.shared import PATIENCE, SEARCHES
 from tracetui import demo
 from tracetui.analysis import prices
 from tracetui.live.engine import Engine
@@ -127,6 +127,21 @@ def own_state(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
     return folder
 
 
+CACHE_LIMIT = 0 if SEARCHES else 100_000_000
+"""Bytes of the cache of runs. Without it the deep pass over the samples takes a third of the time of a start."""
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cache of all UI tests: they leave the shared folders as they are, and have folders of their own to change."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+
+
 @pytest.fixture(scope="session")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built-in samples, written at `NOW`."""
@@ -151,7 +166,7 @@ async def _opened(
     *roots: Path, size: tuple[int, int] = (120, 40), palette: str = "dark", ascii_glyphs: bool = False
 ) -> AsyncIterator[tuple[TraceApp, Pilot[int]]]:
     paths = [str(root) for root in roots]
-    engine = Engine(LocalSource(), paths)
+    engine = Engine(LocalSource(), paths, cache_limit=CACHE_LIMIT)
     engine.start()
     app = TraceApp(engine, paths, palette=palette, glyphs=ASCII if ascii_glyphs else UNICODE)
     try:

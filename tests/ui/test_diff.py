@@ -74,7 +74,7 @@ async def diff_of(app: TraceApp, pilot: Pilot[int], ident: str) -> DiffScreen:
     return await wait_for_screen(app, pilot, DiffScreen)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)] if SEARCHES else [(80, 24), (120, 40)])
 async def test_d_answers_before_anything_else_is_pressed(opened: Opener, samples: Path, size: tuple[int, int]) -> None:
     async with opened(samples, size=size) as (app, pilot):
         screen = await diff_of(app, pilot, MISMATCH)
@@ -89,7 +89,7 @@ async def test_d_answers_before_anything_else_is_pressed(opened: Opener, samples
         assert screen.pane == (CHANGE if size[0] < 100 else PAIRS)
 
 
-async def test_an_exact_replay_has_no_differences(opened: Opener, samples: Path) -> None:
+async def test_an_exact_replay_differs_in_ignored_values_only(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await diff_of(app, pilot, EXACT)
         assert "No differences" in text_of(app)
@@ -97,6 +97,15 @@ async def test_an_exact_replay_has_no_differences(opened: Opener, samples: Path)
         assert "next step" not in text_of(app)
         assert "ignored: " in text_of(app)
         assert screen.change.compared is not None
+        await type_keys(pilot, screen, "i")
+        assert "No differences except ignored values" in text_of(app)
+        assert screen.diff is not None
+        assert screen.diff.strict
+        assert not screen.diff.same
+        assert "nothing ignored" in text_of(app)
+        await type_keys(pilot, screen, "i")
+        assert screen.diff.same
+        assert app.comparisons.verdicts[screen.request.a, screen.request.b].same
         await type_keys(pilot, screen, "escape")
         assert app.screen is app.main
 
@@ -115,9 +124,21 @@ async def test_the_list_marks_replays_and_their_divergence_after_a_comparison(op
         await until(pilot, lambda: "≠ step 4" in text_of(app))
 
 
-async def test_n_walks_through_every_difference_to_the_last(opened: Opener, samples: Path) -> None:
+async def test_brackets_walk_through_differing_steps_and_n_through_every_difference(
+    opened: Opener, samples: Path
+) -> None:
     async with opened(samples) as (app, pilot):
         screen = await diff_of(app, pilot, "rag-001-fork")
+        assert screen.diff is not None
+        first = screen.pairs.position
+        assert first == screen.diff.first.row if screen.diff.first else False
+        await type_keys(pilot, screen, "]", "d")
+        assert screen.pairs.position == first + 1
+        await type_keys(pilot, screen, "[", "d")
+        assert screen.pairs.position == first
+        await type_keys(pilot, screen, "[", "d")
+        assert "no earlier differing step" in text_of(app)
+
         visited: list[tuple[object, object]] = []
         for _ in range(50):
             here = (screen.pairs.cursor, screen.change.cursor)
@@ -136,21 +157,7 @@ async def test_n_walks_through_every_difference_to_the_last(opened: Opener, samp
         assert "no earlier differences" in text_of(app)
 
 
-async def test_brackets_walk_through_the_steps_that_differ(opened: Opener, samples: Path) -> None:
-    async with opened(samples) as (app, pilot):
-        screen = await diff_of(app, pilot, "rag-001-fork")
-        assert screen.diff is not None
-        first = screen.pairs.position
-        assert first == screen.diff.first.row if screen.diff.first else False
-        await type_keys(pilot, screen, "]", "d")
-        assert screen.pairs.position == first + 1
-        await type_keys(pilot, screen, "[", "d")
-        assert screen.pairs.position == first
-        await type_keys(pilot, screen, "[", "d")
-        assert "no earlier differing step" in text_of(app)
-
-
-async def test_s_switches_between_side_by_side_and_unified(opened: Opener, samples: Path) -> None:
+async def test_s_and_c_choose_how_the_change_is_shown(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await diff_of(app, pilot, MISMATCH)
         beside = len(screen.change.rows)
@@ -160,11 +167,6 @@ async def test_s_switches_between_side_by_side_and_unified(opened: Opener, sampl
         assert screen.change.value_path == "messages[0]"
         await type_keys(pilot, screen, "s")
         assert len(screen.change.rows) == beside
-
-
-async def test_c_compares_contexts_and_comes_back(opened: Opener, samples: Path) -> None:
-    async with opened(samples) as (app, pilot):
-        screen = await diff_of(app, pilot, MISMATCH)
         tabs = []
         for _ in range(3):
             await pilot.press("c")
@@ -182,21 +184,7 @@ def _tab(screen: DiffScreen) -> str:
     return screen.change.compared.tab if screen.change.compared is not None else ""
 
 
-async def test_i_toggles_ignored_differences(opened: Opener, samples: Path) -> None:
-    async with opened(samples) as (app, pilot):
-        screen = await diff_of(app, pilot, EXACT)
-        await type_keys(pilot, screen, "i")
-        assert "No differences except ignored values" in text_of(app)
-        assert screen.diff is not None
-        assert screen.diff.strict
-        assert not screen.diff.same
-        assert "nothing ignored" in text_of(app)
-        await type_keys(pilot, screen, "i")
-        assert screen.diff.same
-        assert app.comparisons.verdicts[screen.request.a, screen.request.b].same
-
-
-async def test_folds_open_by_l_and_enter_and_all_at_once(opened: Opener, samples: Path) -> None:
+async def test_folds_open_by_keys_and_for_the_hits_of_a_search(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await diff_of(app, pilot, MISMATCH)
         change = screen.change
@@ -217,20 +205,16 @@ async def test_folds_open_by_l_and_enter_and_all_at_once(opened: Opener, samples
         await type_keys(pilot, screen, "z", "M")
         assert len(change.rows) < closed
 
-
-def _row(screen: DiffScreen, index: int) -> str:
-    return "".join(piece.text for piece in screen.change.rows.line(index, 100))
-
-
-async def test_a_search_finds_folded_steps_and_n_continues(opened: Opener, samples: Path) -> None:
-    async with opened(samples) as (app, pilot):
-        screen = await diff_of(app, pilot, MISMATCH)
         await type_keys(pilot, screen, "3", "/", *"battery", "enter")
         assert "hit 1 of" in text_of(app)
         await type_keys(pilot, screen, "n")
         assert "hit" in text_of(app)
         await type_keys(pilot, screen, "escape", "n")
         assert "hit" not in text_of(app).splitlines()[1]
+
+
+def _row(screen: DiffScreen, index: int) -> str:
+    return "".join(piece.text for piece in screen.change.rows.line(index, 100))
 
 
 async def test_panes_are_focused_by_number_and_tab_and_zoomed(opened: Opener, samples: Path) -> None:
@@ -320,12 +304,6 @@ async def test_two_marked_runs_are_compared_whatever_their_formats(opened: Opene
         await wait_for_screen(app, pilot, DiffScreen)
 
 
-async def test_without_marks_d_says_how_to_mark(opened: Opener, samples: Path) -> None:
-    async with opened(samples) as (app, pilot):
-        await press(pilot, "d")
-        assert "Space marks them" in text_of(app)
-
-
 async def test_goals_and_metrics_stand_side_by_side(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         app.main.state = replace(app.main.state, marked=(run_like(app, "appeal").ref, run_like(app, "coverage").ref))
@@ -353,13 +331,6 @@ async def test_a_missing_original_is_an_error(opened: Opener, samples: Path, tmp
         assert "d20b6eb4" in text_of(app).splitlines()[1]
         assert "isn't in this directory" in text_of(app)
         assert "not here" in text_of(app)
-
-
-async def test_a_run_without_relations_has_a_message(opened: Opener, samples: Path) -> None:
-    async with opened(samples) as (app, pilot):
-        await go_to(app, pilot, "appeal")
-        await press(pilot, "D")
-        assert "no original or replay" in text_of(app)
 
 
 @pytest.fixture
@@ -472,7 +443,7 @@ async def test_o_takes_all_of_the_change_to_the_editor(
     assert sum(line.startswith("= messages[") for line in lines) == 4, "nothing is folded"
 
 
-async def test_the_footer_offers_a_comparison_only_where_there_is_one(opened: Opener, samples: Path) -> None:
+async def test_a_comparison_is_offered_where_there_is_one_else_its_keys_say_why(opened: Opener, samples: Path) -> None:
     async with opened(samples, size=(200, 60)) as (app, pilot):
         await go_to(app, pilot, MISMATCH)
         assert "diff original" in text_of(app).split("\n")[-1]
@@ -484,6 +455,11 @@ async def test_the_footer_offers_a_comparison_only_where_there_is_one(opened: Op
         await go_to(app, pilot, run.id)
         assert app.main.state.ref == run.ref
         assert "diff original" not in text_of(app).split("\n")[-1]
+        await go_to(app, pilot, "appeal")
+        await press(pilot, "D")
+        assert "no original or replay" in text_of(app)
+        await press(pilot, "d")
+        assert "Space marks them" in text_of(app)
 
 
 async def test_every_pane_says_which_rows_are_in_view(opened: Opener, samples: Path) -> None:
@@ -544,8 +520,9 @@ async def test_hostile_runs_are_compared_without_a_leak(opened: Opener, attack: 
         for ref in refs:
             by_format.setdefault(ref.format, []).append(ref)
         pairs = [(runs[0], runs[-1]) for runs in by_format.values()]
-        pairs += [(a[0], b[-1]) for a, b in zip(by_format.values(), list(by_format.values())[1:], strict=False)]
-        for a, b in pairs if SEARCHES else pairs[size == (80, 24) :: 2]:
+        mixed = [(a[0], b[-1]) for a, b in zip(by_format.values(), list(by_format.values())[1:], strict=False)]
+        narrow = size == (80, 24)
+        for a, b in [*pairs, *mixed] if SEARCHES else [*pairs[narrow::2], mixed[narrow]]:
             app.compare(a, b)
             screen = await wait_for_screen(app, pilot, DiffScreen)
             assert_harmless(app)

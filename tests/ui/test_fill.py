@@ -183,16 +183,7 @@ DEMO: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "story": ("ccpa", ("enter",)),
     "diff": ("", ("g", "j", "j", "j", "D")),
     "triage": ("", ("T", "j")),
-    "statistics": ("", ("S",)),
-    "today": ("", ("H",)),
-    "live": ("", ("L",)),
     "context": ("paprika", ("enter", "]", "m", "]", "m", "c")),
-    "contrast": ("", ("C",)),
-    "filter values": ("", ("P",)),
-    "help": ("", ("?",)),
-    "palette": ("", ("ctrl+p",)),
-    "columns": ("", ("W",)),
-    "tasks of several formats": ("", ("M",)),
 }
 """Screens of the built-in samples: folder and keys."""
 
@@ -207,13 +198,38 @@ async def test_the_demo_fills_the_screen(name: str, opened: Opener, samples: Pat
     assert not gaps, "\n".join(gaps)
 
 
-TRIALS: Final = {
-    "tasks": (),
-    "run tree": ("enter",),
-    "tasks by cost": (",",) * 4,
-    "run tree with texts": ("enter", "i"),
+OVER_THE_LIST: Final = {
+    "statistics": "S",
+    "today": "H",
+    "live": "L",
+    "contrast": "C",
+    "filter values": "P",
+    "help": "?",
+    "palette": "ctrl+p",
+    "columns": "W",
+    "tasks of several formats": "M",
 }
-"""Screens of the built-in trials: keys after that of the matrix."""
+"""Screens over the list of the built-in samples: their keys."""
+
+
+async def test_screens_over_the_list_fill_the_screen(opened: Opener, samples: Path) -> None:
+    gaps: list[str] = []
+    async with opened(samples) as (app, pilot):
+        for name, key in OVER_THE_LIST.items():
+            await press(pilot, key)
+            await check(app, pilot, name, gaps)
+            await press(pilot, "escape")
+            assert app.screen is app.main
+    assert not gaps, "\n".join(gaps)
+
+
+TRIALS: Final = {
+    "tasks": ("M",),
+    "run tree": ("enter",),
+    "run tree with texts": ("i",),
+    "tasks by cost": ("i", "escape", *(",",) * 4),
+}
+"""Screens of the built-in trials: keys after those of the screen before."""
 
 
 @pytest.fixture(scope="module")
@@ -223,12 +239,12 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", TRIALS)
-async def test_trials_fill_the_screen(name: str, opened: Opener, trials: Path) -> None:
+async def test_trials_fill_the_screen(opened: Opener, trials: Path) -> None:
     gaps: list[str] = []
     async with opened(trials) as (app, pilot):
-        await press(pilot, "M", *TRIALS[name])
-        await check(app, pilot, name, gaps)
+        for name, keys in TRIALS.items():
+            await press(pilot, *keys)
+            await check(app, pilot, name, gaps)
     assert not gaps, "\n".join(gaps)
 
 

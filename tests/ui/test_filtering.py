@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from textual import events
 from textual.pilot import Pilot
 
@@ -79,39 +78,37 @@ async def test_escape_gives_the_filter_up_and_a_filter_that_was_taken_is_cleared
         assert app.screen is app.main
 
 
-@pytest.mark.parametrize(
-    ("query", "column", "says"),
-    [
-        ("modle:x", 0, "did you mean `model`"),
-        ("status:eror", 7, "did you mean `error`"),
-        ("format:otl", 7, None),
-        ("Zürich dur>soon", 7, "dur"),
-        ("ok (a or", 3, None),
-    ],
-)
-async def test_a_query_error_is_shown_below_its_column(
-    opened: Opener, samples: Path, query: str, column: int, says: str | None
-) -> None:
+async def test_a_query_error_is_shown_below_its_column(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
-        await press(pilot, "f", *keys(query))
-        typed, hint = line(app, 1), line(app, 2)
-        if says is None:  # it is only not finished yet
-            assert "^" not in hint
-            assert " of " in hint
+        for query, column, suggestion in (
+            ("modle:x", 0, "did you mean `model`"),
+            ("status:eror", 7, "did you mean `error`"),
+            ("Zürich dur>soon", 7, "dur"),
+        ):
+            await press(pilot, "f", *keys(query))
+            typed, hint = line(app, 1), line(app, 2)
+            begin = typed.index(query[:3])
+            assert hint[begin:].index("^") >= column
+            assert suggestion in hint
+            before = app.main.runs.refs()
+            await press(pilot, "enter")
+            assert app.screen.query_one(Prompt).display
+            assert suggestion in line(app, 2)
+            assert app.main.runs.refs() == before
+            await press(pilot, "escape")
+            assert not app.main.hint.display
+
+
+async def test_an_unfinished_query_is_no_error_before_it_is_entered(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        for query in ("format:otl", "ok (a or"):
+            await press(pilot, "f", *keys(query))
+            assert "^" not in line(app, 2)
+            assert " of " in line(app, 2)
             await press(pilot, "enter")
             assert app.screen.query_one(Prompt).display
             assert "^" in line(app, 2)
-            return
-        begin = typed.index(query[:3])
-        assert hint[begin:].index("^") >= column
-        assert says in hint
-        before = app.main.runs.refs()
-        await press(pilot, "enter")
-        assert app.screen.query_one(Prompt).display
-        assert says in line(app, 2)
-        assert app.main.runs.refs() == before
-        await press(pilot, "escape")
-        assert not app.main.hint.display
+            await press(pilot, "escape")
 
 
 async def test_tab_goes_through_what_may_follow_and_shift_tab_goes_back(opened: Opener, samples: Path) -> None:
@@ -136,13 +133,18 @@ async def test_tab_goes_through_what_may_follow_and_shift_tab_goes_back(opened: 
         assert prompt.value == "status:ok agent:"
 
 
-async def test_a_completion_filters_at_once(opened: Opener, samples: Path) -> None:
+async def test_a_completion_filters_at_once_and_holds_while_a_run_is_read(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "f", *keys("agent:deploy"), "tab")
         assert app.screen.query_one(Prompt).value == "agent:deployer"
         assert agents(app) == {"deployer"}
         await press(pilot, "enter")
         assert app.main.runs.arrangement.query == "agent:deployer"
+        await press(pilot, "enter")
+        assert app.main.state.level == 1
+        await settle(pilot)
+        await press(pilot, "escape")
+        assert agents(app) == {"deployer"}
 
 
 async def test_completed_and_picked_values_keep_secrets_masked(opened: Opener, tmp_path: Path) -> None:
@@ -250,20 +252,14 @@ async def test_sorting_leaves_the_tree(opened: Opener, samples: Path) -> None:
         assert not app.main.steps.as_tree
 
 
-async def test_the_value_under_the_cursor_is_the_filter(opened: Opener, samples: Path) -> None:
+async def test_picked_values_of_one_key_are_alternatives_and_escape_drops_them(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
-        await press(pilot, "P")
-        screen = app.screen
-        assert isinstance(screen, FacetsScreen)
-        assert screen.list.move_to_key("agent:deployer")
-        await press(pilot, "enter")
+        await press(pilot, "P", "space", "escape")
         assert app.screen is app.main
-        assert agents(app) == {"deployer"}
-        assert app.main.runs.arrangement.query == "agent:deployer"
+        assert app.main.runs.arrangement.query == ""
+        await press(pilot, "P", "q")
+        assert app.screen is app.main
 
-
-async def test_of_one_key_any_value_is_picked_and_of_several_keys_all(opened: Opener, samples: Path) -> None:
-    async with opened(samples) as (app, pilot):
         await press(pilot, "P")
         screen = app.screen
         assert isinstance(screen, FacetsScreen)
@@ -280,16 +276,9 @@ async def test_of_one_key_any_value_is_picked_and_of_several_keys_all(opened: Op
         assert len(runs) > len({run.agent for run in runs})
 
 
-async def test_picking_is_given_up(opened: Opener, samples: Path) -> None:
-    async with opened(samples) as (app, pilot):
-        await press(pilot, "P", "space", "escape")
-        assert app.screen is app.main
-        assert app.main.runs.arrangement.query == ""
-        await press(pilot, "P", "q")
-        assert app.screen is app.main
-
-
-async def test_facets_count_the_runs(opened: Opener, samples: Path) -> None:
+async def test_facets_count_the_runs_and_enter_filters_by_the_value_at_the_cursor(
+    opened: Opener, samples: Path
+) -> None:
     async with opened(samples) as (app, pilot):
         failed = sum(run.status is Status.ERROR for run in app.store.runs.values())
         await press(pilot, "P")
@@ -303,14 +292,14 @@ async def test_facets_count_the_runs(opened: Opener, samples: Path) -> None:
         await press(pilot, "n", "N", "escape", "escape")
         assert app.screen is app.main
 
-
-async def test_a_filter_goes_on_holding_while_the_run_is_read(opened: Opener, samples: Path) -> None:
-    async with opened(samples) as (app, pilot):
-        await press(pilot, "f", *keys("agent:deployer"), "enter", "enter")
-        assert app.main.state.level == 1
-        await settle(pilot)
-        await press(pilot, "escape")
+        await press(pilot, "P")
+        reopened = app.screen
+        assert isinstance(reopened, FacetsScreen)
+        assert reopened.list.move_to_key("agent:deployer")
+        await press(pilot, "enter")
+        assert app.screen is app.main
         assert agents(app) == {"deployer"}
+        assert app.main.runs.arrangement.query == "agent:deployer"
 
 
 async def test_unreadable_files_are_not_counted_as_shown_runs(opened: Opener, samples: Path) -> None:

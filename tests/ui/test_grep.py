@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Final
 
 import pytest
 from textual.pilot import Pilot
 
+from tests.shared import SEARCHES
 from tests.ui.conftest import Opener, line, press, text_of, until
 from tests.ui.test_filtering import keys
 from tracetui.live.engine import Engine
@@ -88,41 +90,44 @@ async def test_small_letters_match_any_case_and_capitals_only_themselves(opened:
         assert one_case == {"Refund"}
 
 
-@pytest.mark.parametrize(
-    ("text", "place", "tabs"),
-    [
-        ("EV subsidies DE", "input.query", {"input"}),
-        ("search timed out", "error.message", {"error"}),
-        ("Plan a trip", "input[0].parts[0].text", {"messages"}),
-        ("five working days", "output.docs[0].content", {"output"}),
-        ("compute_offset", "output[0].input.pattern", {"output"}),
-        ("compute_offset", "output[1].input.old_string", {"output"}),
-        ("Malmö", "output.answer", {"output"}),
-        ("Goal", "metrics[0].name", {"goal", "run"}),
-    ],
+PLACES: Final = (
+    ("EV subsidies DE", "input.query", {"input"}),
+    ("search timed out", "error.message", {"error"}),
+    ("Plan a trip", "input[0].parts[0].text", {"messages"}),
+    ("five working days", "output.docs[0].content", {"output"}),
+    ("compute_offset", "output[0].input.pattern", {"output"}),
+    ("compute_offset", "output[1].input.old_string", {"output"}),
+    ("Malmö", "output.answer", {"output"}),
+    ("Goal", "metrics[0].name", {"goal", "run"}),
 )
-async def test_a_hit_is_opened_with_the_word_in_view(
-    opened: Opener, samples: Path, text: str, place: str, tabs: set[str]
-) -> None:
+"""Texts, the path of a hit of each, and the tabs of the detail that may show it."""
+
+
+async def test_a_hit_is_opened_with_the_word_in_view(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
-        await search(app, pilot, text)
-        if not any(hit.path.startswith(place) for _, hit in hits(the_hits(app))):
-            pytest.fail(f"not found at {place}: {[hit.path for _, hit in hits(the_hits(app))][:20]}")
-        hit = await open_hit(app, pilot, lambda hit: hit.path.startswith(place))
-        assert_in_view(app, hit)
-        assert app.main.detail.tab in tabs
+        for text, place, tabs in PLACES:
+            screen = await search(app, pilot, text)
+            paths = [hit.path for _, hit in hits(screen)]
+            assert any(path.startswith(place) for path in paths), paths
+            hit = await open_hit(app, pilot, lambda hit, place=place: hit.path.startswith(place))  # type: ignore[misc]
+            assert_in_view(app, hit)
+            assert app.main.detail.tab in tabs
+            await press(pilot, "escape", "escape")
+            assert app.screen is app.main
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [("timed", (80, 24)), ("fn compute_offset", (160, 50)), ("five working days", (80, 24))]
+    ("size", "texts"), [((80, 24), ("timed", "five working days")), ((160, 50), ("fn compute_offset",))]
 )
 async def test_the_word_is_in_view_on_every_screen(
-    opened: Opener, samples: Path, text: str, size: tuple[int, int]
+    opened: Opener, samples: Path, size: tuple[int, int], texts: Sequence[str]
 ) -> None:
     async with opened(samples, size=size) as (app, pilot):
-        await search(app, pilot, text)
-        hit = await open_hit(app, pilot, lambda hit: True)
-        assert_in_view(app, hit)
+        for text in texts:
+            await search(app, pilot, text)
+            hit = await open_hit(app, pilot, lambda hit: True)
+            assert_in_view(app, hit)
+            await press(pilot, "escape", "escape")
 
 
 async def test_the_one_hit_of_many_in_a_tab_is_in_view(opened: Opener, samples: Path) -> None:
@@ -195,19 +200,17 @@ async def test_only_runs_that_are_shown_are_searched(opened: Opener, samples: Pa
         assert {app.store.runs[hit.ref].status for _, hit in hits(screen)} == {Status.ERROR}
 
 
-async def test_a_regular_expression_stands_between_slashes(opened: Opener, samples: Path) -> None:
-    async with opened(samples) as (app, pilot):
-        screen = await search(app, pilot, r"/timed out after \d+s/")
-        assert {hit.match for _, hit in hits(screen)} == {"timed out after 30s"}
-
-
-async def test_an_invalid_regular_expression_is_reported(opened: Opener, samples: Path) -> None:
+async def test_a_regular_expression_is_between_slashes_and_an_invalid_one_is_reported(
+    opened: Opener, samples: Path
+) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "ampersand", *"/(open/", "enter")
         assert app.screen is app.main
         assert "regular expression" in line(app, 1)
         await press(pilot, "j")
         assert "regular expression" not in line(app, 1)
+        screen = await search(app, pilot, r"/timed out after \d+s/")
+        assert {hit.match for _, hit in hits(screen)} == {"timed out after 30s"}
 
 
 async def test_a_search_waits_until_the_list_is_read(samples: Path) -> None:
@@ -227,20 +230,16 @@ async def test_a_search_waits_until_the_list_is_read(samples: Path) -> None:
         engine.stop()
 
 
-async def test_a_search_without_hits_has_a_message(opened: Opener, samples: Path) -> None:
+async def test_a_search_that_is_given_up_or_without_hits_leads_back_to_the_list(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
+        await press(pilot, "ampersand", *"ref", "escape")
+        assert app.screen is app.main
+        assert app.surveys.search is None
         await search(app, pilot, "no such words anywhere")
         await until(pilot, lambda: "No matches for no such words anywhere" in text_of(app), what="the words")
         assert line(app, 1).strip().startswith("0 hits")
         await press(pilot, "enter", "j", "escape")
         assert app.screen is app.main
-
-
-async def test_a_search_is_given_up(opened: Opener, samples: Path) -> None:
-    async with opened(samples) as (app, pilot):
-        await press(pilot, "ampersand", *"ref", "escape")
-        assert app.screen is app.main
-        assert app.surveys.search is None
 
 
 async def test_the_address_of_a_run_with_a_hit_is_copied(
@@ -261,7 +260,7 @@ async def test_the_address_of_a_run_with_a_hit_is_copied(
         assert "timed out" in copied[1]
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)] if SEARCHES else [(80, 24), (200, 60)])
 async def test_the_value_of_the_hit_is_beside_it_as_the_cursor_moves(
     opened: Opener, samples: Path, size: tuple[int, int]
 ) -> None:

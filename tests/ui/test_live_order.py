@@ -12,7 +12,7 @@ import pytest
 
 from tests.live.sessions import paprika
 from tests.sessions import session
-from tests.ui.conftest import Opener, press, settle, until
+from tests.ui.conftest import Opener, line, press, settle, until
 from tests.ui.test_live import real_time, shows
 from tests.ui.test_live_more import later, session_of
 from tests.ui.test_live_runs import working
@@ -20,6 +20,7 @@ from tracetui.analysis.arrangement import arrange
 from tracetui.model import RunRef, RunState, RunSummary
 from tracetui.ui.app import TraceApp
 from tracetui.ui.panes import run_list
+from tracetui.views.rows import Line
 
 __all__ = ["real_time"]
 
@@ -178,6 +179,27 @@ async def test_a_list_that_was_hidden_is_in_order_when_it_is_shown_again(opened:
         assert app.main.runs.is_on_screen
         assert not app.main.runs.due
         assert first_name(app) == "new.json"
+
+
+async def test_the_frame_of_a_covered_list_is_drawn_when_it_is_shown_again(
+    opened: Opener, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(folder) as (app, pilot):
+        await press(pilot, "S")
+        drawn: list[Line] = []
+        show = app.main._header.show
+
+        def note(left: Line, right: Line = ()) -> None:
+            drawn.append(left)
+            show(left, right)
+
+        monkeypatch.setattr(app.main._header, "show", note)
+        later(folder / "new.json")
+        await until(pilot, lambda: app.store.overview.runs == 61, what="a new run")
+        assert not drawn
+        await press(pilot, "escape")
+        assert drawn
+        assert "61 runs" in line(app, 0)
 
 
 async def test_a_run_whose_state_changes_with_time_changes_its_place_without_news(

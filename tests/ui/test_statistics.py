@@ -129,7 +129,7 @@ async def test_statistics_count_only_the_filtered_runs(opened: Opener, samples: 
         assert agents(app) == {"deployer"}
 
 
-async def test_statistics_of_an_open_run_count_it_alone(opened: Opener, samples: Path) -> None:
+async def test_statistics_of_a_run_count_it_alone_and_enter_leads_to_the_list(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "enter")
         ref = app.main.state.ref
@@ -142,10 +142,6 @@ async def test_statistics_of_an_open_run_count_it_alone(opened: Opener, samples:
         assert app.screen is app.main
         assert (app.main.state.level, app.main.state.ref) == (1, ref)
 
-
-async def test_enter_in_the_statistics_of_a_run_leads_to_the_list(opened: Opener, samples: Path) -> None:
-    async with opened(samples) as (app, pilot):
-        await press(pilot, "enter")
         screen = await statistics(app, pilot)
         assert screen.list.move_to_key("search")
         await press(pilot, "enter")
@@ -153,7 +149,7 @@ async def test_enter_in_the_statistics_of_a_run_leads_to_the_list(opened: Opener
         assert app.main.runs.arrangement.query == "tool:search"
 
 
-async def test_a_group_of_failures_is_counted_from_the_triage(opened: Opener, samples: Path) -> None:
+async def test_a_cause_is_counted_from_the_triage_and_enter_leads_to_the_list(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         queue = await triage(app, pilot)
         await go_to_type(queue, pilot, NIGHT)
@@ -167,15 +163,10 @@ async def test_a_group_of_failures_is_counted_from_the_triage(opened: Opener, sa
         assert app.screen is queue
         assert queue.queue.group == group
 
-
-async def test_enter_in_the_statistics_of_a_group_leads_to_the_list(opened: Opener, samples: Path) -> None:
-    async with opened(samples) as (app, pilot):
-        queue = await triage(app, pilot)
-        await go_to_type(queue, pilot, NIGHT)
         screen = await statistics(app, pilot)
         assert screen.list.move_to_key("search")
         await press(pilot, "enter")
-        assert app.screen is app.main
+        assert app.main.is_current
         assert app.main.runs.arrangement.query == "tool:search"
         assert "search" in text_of(app)
 

@@ -46,7 +46,7 @@ async def go_to_type(screen: TriageScreen, pilot: Pilot[int], kind: str) -> None
     await settle(pilot)
 
 
-async def test_failures_are_grouped_by_cause(opened: Opener, samples: Path) -> None:
+async def test_failures_are_grouped_by_cause_and_a_cause_shows_its_failure(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await triage(app, pilot)
         night = next(group for group in screen.queue.groups if group.texts.type.exact == NIGHT)
@@ -58,10 +58,6 @@ async def test_failures_are_grouped_by_cause(opened: Opener, samples: Path) -> N
         assert f"0 of {len(screen.queue.groups)} causes reviewed" in text_of(app)
         assert f"{failed} runs" in text_of(app)
 
-
-async def test_a_signature_lists_its_normalizations_and_shows_the_failure(opened: Opener, samples: Path) -> None:
-    async with opened(samples) as (app, pilot):
-        screen = await triage(app, pilot)
         await go_to_type(screen, pilot, NIGHT)
         await until(pilot, lambda: screen.failure.run is not None and NIGHT in text_of(app), what="the failure")
         text = text_of(app)
@@ -131,13 +127,14 @@ async def test_a_verdict_holds_for_the_signature_and_the_next_one_comes(
         assert "Undone" in text_of(app)
 
 
-@pytest.mark.parametrize(("key", "verdict"), [("r", "real"), ("f", "flaky"), ("k", "known"), ("i", "ignore")])
-async def test_every_verdict_has_its_key(opened: Opener, samples: Path, key: str, verdict: str) -> None:
+async def test_every_verdict_has_its_key(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await triage(app, pilot)
         first = screen.queue.groups[0]
-        await press(pilot, "v", key)
-        assert screen.judgement_of(first).verdict == verdict
+        for key, verdict in {"r": "real", "f": "flaky", "k": "known", "i": "ignore"}.items():
+            screen.queue.move_to_key(first.digest)
+            await press(pilot, "v", key)
+            assert screen.judgement_of(first).verdict == verdict
 
 
 async def test_escape_gives_a_begun_verdict_up(opened: Opener, samples: Path) -> None:
@@ -415,7 +412,7 @@ async def test_the_row_of_a_run_has_its_tags_and_its_note(opened: Opener, sample
 # ---- merging, splitting, and verdicts on several
 
 
-async def test_causes_are_merged_and_taken_apart_by_keys(opened: Opener, samples: Path) -> None:
+async def test_causes_are_merged_split_and_joined_by_keys(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         screen = await triage(app, pilot)
         first, second, *others = screen.queue.groups
@@ -430,10 +427,6 @@ async def test_causes_are_merged_and_taken_apart_by_keys(opened: Opener, samples
         await press(pilot, "u", "u")
         assert len(screen.queue.groups) == len(others) + 2
 
-
-async def test_a_cause_is_split_by_a_key_and_joined(opened: Opener, samples: Path) -> None:
-    async with opened(samples) as (app, pilot):
-        screen = await triage(app, pilot)
         group = next(cause for cause in screen.queue.groups if len(cause.runs) == 2 and "<n>" in cause.title.exact)
         screen.queue.move_to_key(group.digest)
         await press(pilot, "|")

@@ -95,6 +95,9 @@ class MainScreen(RunsScreen):
         self.set_interval(TICK_SECONDS, self.tick)
         self._laid_out_for = self.app.size
 
+    def on_screen_resume(self) -> None:
+        self.refresh_frame()
+
     # ---- the state
 
     def become(self, state: MainState) -> None:
@@ -293,6 +296,8 @@ class MainScreen(RunsScreen):
     # ---- the frame
 
     def refresh_frame(self) -> None:
+        if not self._header.is_shown:
+            return
         app, width, glyphs = self.app, self.size.width or self.app.size.width, self.app.look.glyphs
         run, open_ = (self.app.store.summary(self.state.ref), self.steps.run) if self.state.level else (None, None)
         rows = self.runs.filtered

@@ -240,7 +240,7 @@ class LineWidget(Widget):
         return changed
 
     @property
-    def _is_shown(self) -> bool:
+    def is_shown(self) -> bool:
         """Whether no other screen hides all of this one. What was hidden is painted completely when it is shown."""
         stack = self.app.screen_stack
         if not stack or not self.is_attached:  # the app is ending
@@ -249,7 +249,7 @@ class LineWidget(Widget):
 
     def refresh_changed(self) -> None:
         """Repaint only the changed lines."""
-        if not self._is_shown:
+        if not self.is_shown:
             return
         width, height = self.outer_size
         if len(self._painted) != height or any(strip.cell_length != width for strip in self._painted.values()):
@@ -260,7 +260,7 @@ class LineWidget(Widget):
 
     def refresh_line(self, y: int) -> None:
         """Repaint the changed cells of a line, all of them if it was not painted in the current width."""
-        if not self._is_shown:
+        if not self.is_shown:
             return
         width, painted = self.outer_size.width, self._painted.get(y)
         if painted is None or painted.cell_length != width:
