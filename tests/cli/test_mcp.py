@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -14,6 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
 
 from tests.claude_sessions import Step, bash, write_session
@@ -278,6 +280,29 @@ def call_line(number: int, tool: str, **arguments: Any) -> bytes:
 def test_standard_input_that_ends_during_calls_ends_the_server_quietly(traces: Path) -> None:
     _, errors = talk(traces, *(call_line(number, "list") for number in range(1, 9)), waits=0)
     assert errors == ""
+
+
+@pytest.mark.parametrize("seconds", [0, 0.001, 0.05])
+async def test_cancelled_calls_have_ended_their_processes(
+    traces: Path, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also a call that is cancelled while its process starts."""
+    processes: list[asyncio.subprocess.Process] = []
+    start = asyncio.create_subprocess_exec
+
+    async def record(*arguments: Any, **options: Any) -> asyncio.subprocess.Process:
+        processes.append(await start(*arguments, **options))
+        return processes[-1]
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", record)
+    commands = Commands([str(traces)], exact=False)
+    async with anyio.create_task_group() as calls:
+        for _ in range(CALLS):
+            calls.start_soon(commands._run, "ls", [str(traces), "--json"])
+        await anyio.sleep(seconds)
+        calls.cancel_scope.cancel()
+    assert len(processes) == CALLS
+    assert {process.returncode for process in processes} == {-signal.SIGKILL}
 
 
 async def test_arguments_that_no_command_can_get_have_a_reason(traces: Path) -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import signal
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -173,19 +175,28 @@ class Commands:
 
     async def _run(self, command: str, arguments: Sequence[str]) -> tuple[bytes, bytes]:
         """Run a command and return what it prints. Raises `TimeoutError`, `OSError`, and `ValueError` for NUL."""
-        process = await asyncio.create_subprocess_exec(
-            *(*own_command(), command, *arguments),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=self._environment,
-        )
+        from anyio import CancelScope
+
+        # A cancelled scope of anyio, such as the server's at its end, cancels every later await too unless shielded.
+        with CancelScope(shield=True):
+            process = await asyncio.create_subprocess_exec(
+                *(*own_command(), command, *arguments),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=self._environment,
+            )
         try:
             async with asyncio.timeout(SECONDS):
                 return await process.communicate()
         finally:
+            # `Process.kill` and closing the transport may take the exit status before asyncio does, which then warns.
             if process.returncode is None:
-                process.kill()
+                with suppress(ProcessLookupError):
+                    os.kill(process.pid, signal.SIGKILL)
+            for stream in (1, 2):  # some versions of `wait` wait for the ends of pipes, too
+                process._transport.get_pipe_transport(stream).close()  # type: ignore[attr-defined]
+            with CancelScope(shield=True):
                 await process.wait()
 
 
