@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any, ClassVar
 
 import msgspec
@@ -183,3 +185,8 @@ def _seen(record: Any) -> Any:
         return record
     kinds: list[Any] = [cls for cls in type(record).__mro__ if cls.__module__ == __name__]
     return kinds[0].__name__, {name: _seen(getattr(record, name)) for name in kinds[0].__struct_fields__}
+
+
+def test_threads_may_make_decoders_of_the_same_records_at_once() -> None:
+    done = subprocess.run([sys.executable, "-m", "tests.formats.decoders_at_once"], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -12,6 +12,7 @@ Struct is open: its unknown fields are ignored here. All are shown in the detail
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, cached_property, reduce
 from math import inf
@@ -47,6 +48,17 @@ _T = TypeVar("_T")
 _MISSING: Final = object()
 
 
+_MAKING: Final = threading.Lock()
+
+
+def _decoder(kinds: Callable[[], Any]) -> Callable[[Any], Any]:
+    """A decoder of a type. One thread at a time makes one: meanwhile msgspec takes a Struct for complete that is not,
+    and decoding with it would crash the process.
+    """
+    with _MAKING:
+        return msgspec.json.Decoder(kinds()).decode
+
+
 class Schema(Generic[_T]):
     """Decodes records into one of the Structs `kinds`, chosen by tag.
 
@@ -70,12 +82,12 @@ class Schema(Generic[_T]):
         """Decodes a record of which all fields are in the schema and typed as declared, else raises `ValueError` or
         `RecursionError`. Skips the checks of `tracetui.formats.decode.skippable`.
         """
-        return msgspec.json.Decoder(_closed(self._kinds)).decode  # made on first use: it takes a millisecond
+        return _decoder(lambda: _closed(self._kinds))  # made on first use: it takes a millisecond
 
     @cached_property
     def open(self) -> Callable[[bytes | msgspec.Raw], _T]:
         """The same for a record that may have other fields too, which it ignores."""
-        return msgspec.json.Decoder(self._kinds).decode
+        return _decoder(lambda: self._kinds)
 
     def decode(self, data: bytes, unknown: Unknown) -> tuple[_T | None, Any, str | None]:
         """The record in `data`; else None and the value there; and a note if it had to be read leniently.
@@ -103,8 +115,7 @@ class Schema(Generic[_T]):
     @cached_property
     def many(self) -> Callable[[Any], list[_T]]:
         """The same for a list of records."""
-        closed = _closed(self._kinds)
-        return msgspec.json.Decoder(list[closed]).decode  # type: ignore[valid-type]
+        return _decoder(lambda: list[_closed(self._kinds)])  # type: ignore[misc]
 
     def convert(self, value: Any, unknown: Unknown) -> _T:
         """Convert `value`, decoded JSON, to a record; the default record if it is not an object."""
@@ -137,7 +148,7 @@ class Field(Generic[_T]):
     @cached_property
     def strict(self) -> Callable[[Any], _T]:
         """Decodes values of the declared type. Raises `ValueError` or `RecursionError` for any other."""
-        return msgspec.json.Decoder(_closed(self._type)).decode
+        return _decoder(lambda: _closed(self._type))
 
     def value(self, raw: msgspec.Raw, unknown: Unknown | None = None) -> _T:
         """The value; a mistyped one becomes the default and is counted in `unknown`."""
