@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from codecs import utf_8_decode
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,6 +18,10 @@ from tracetui.errors import FormatError
 from tracetui.sources.base import MAX_DOCUMENT, File
 from tracetui.sources.file_views import utf16_of
 
+STRUCTS: Final = threading.Lock()
+"""Held where msgspec may meet a Struct for the first time: meanwhile other threads would take it for complete, and
+decoding with it crashes the process.
+"""
 MAX_LENIENT: Final = 64 << 20
 """Bytes up to which the slow, lenient decoder is tried."""
 

@@ -17,6 +17,7 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk, Contextual, Forking, Format, Homed, Reader, Resumable, is_composed
+from tracetui.formats.decode import STRUCTS
 from tracetui.formats.harbor.files import in_trial, trial_folders
 from tracetui.formats.recorded import chunk_with_facts, summary_with_facts
 from tracetui.model import Body, Header, Problem, Run, RunBody, RunRef, RunSummary, Span
@@ -205,7 +206,8 @@ def check_fields(item: msgspec.Struct) -> None:
         return
     except (TypeError, ValueError, OverflowError) as error:
         raise TypeError(f"{type(item).__name__} contains a value that is not JSON: {error}") from error
-    msgspec.convert(builtin, type(item))
+    with STRUCTS:
+        msgspec.convert(builtin, type(item))
 
 
 @cache

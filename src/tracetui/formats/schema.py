@@ -12,7 +12,6 @@ Struct is open: its unknown fields are ignored here. All are shown in the detail
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, cached_property, reduce
 from math import inf
@@ -24,7 +23,7 @@ from typing import Annotated, Any, Final, Generic, TypeVar, Union, get_args, get
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.decode import decode, skippable
+from tracetui.formats.decode import STRUCTS, decode, skippable
 from tracetui.model.ledger import MORE_KINDS, Kinds, kinds_of
 from tracetui.model.tally import NAME_LENGTH
 
@@ -48,14 +47,9 @@ _T = TypeVar("_T")
 _MISSING: Final = object()
 
 
-_MAKING: Final = threading.Lock()
-
-
 def _decoder(kinds: Callable[[], Any]) -> Callable[[Any], Any]:
-    """A decoder of a type. One thread at a time makes one: meanwhile msgspec takes a Struct for complete that is not,
-    and decoding with it would crash the process.
-    """
-    with _MAKING:
+    """A decoder of a type. One thread at a time makes one: see `STRUCTS`."""
+    with STRUCTS:
         return msgspec.json.Decoder(kinds()).decode
 
 

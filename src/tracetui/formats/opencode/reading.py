@@ -247,7 +247,7 @@ class RunReader:
         """Sessions below those of the run that it does not have yet, also the `named` ones."""
         database, sessions = self._database, run.sessions
         below = database.sessions("WHERE parent_id IN ({keys})", sessions)
-        if not sessions.keys() >= {*named}:
+        if {*named} - sessions.keys():
             below += database.sessions("WHERE id IN ({keys})", named)
         new = {info.id: info for info in below if info.id not in sessions and info.id not in run.above}
         return list(new.values())

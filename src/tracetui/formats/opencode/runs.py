@@ -154,18 +154,18 @@ class RunSpans:
         """Whether `change` can take these messages (session, index → as it was, as it is) and new ones of `grown`.
 
         A session that no call names stands after all messages of its turn: more of them go before it, and it moves
-        if a call is among the `named` ones, unless all of it is taken once more.
+        if a call is among the `named` ones, unless all of it is taken a second time.
         """
         late = self._taken_keys()
         first = next((rank for rank, key in enumerate(late) if key in changes), len(late))
-        taken_again = {taken.session.ident for taken in islice(self.taken, first, None) if taken.state is None}
+        retaken = {taken.session.ident for taken in islice(self.taken, first, None) if taken.state is None}
         turns = {self.sessions[ident].turn for ident in grown}
         loose = {
             ident: session.above
             for ident, session in self.sessions.items()
             if ident not in self.started and not session.is_root
         }
-        if not turns.isdisjoint(loose.values()) or not loose.keys() & named <= taken_again:
+        if not turns.isdisjoint(loose.values()) or not loose.keys() & named <= retaken:
             return False
         return all(key in late or _is_alike(*both) for key, both in changes.items())
 

@@ -75,6 +75,8 @@ class BaseScreen(StackScreen, inherit_bindings=False):
         self._label, self._ask_bar = LineBar("raised"), Box(classes="prompt")
         self.hint = LineBar("bg", id="hint")
         """Errors and completions of a query."""
+        self._idle = frozenset[str]()
+        """The commands that the footer leaves out."""
         self.hint.display = False
 
     # ---- hooks of subclasses
@@ -221,21 +223,15 @@ class BaseScreen(StackScreen, inherit_bindings=False):
     def show_footer(self, commands: Sequence[Command], *, level: int = 1, hidden: int = 0) -> None:
         """Show the keys of the focused pane (see `footer`), of an open prompt, or of an incomplete sequence."""
         prompt, app = self._prompt, self.app
+        self._idle = self.idle_commands
         if prompt is not None and prompt.display:
             left: Line = (Piece(one_line(prompt.question.hint, 200), "sec"),)
             right = _keys((_ACCEPT, _CANCEL))
         elif continuations := self._continuations():
             left, right = continuations, _keys((_CANCEL,))
         else:
-            left, right = footer(
-                commands,
-                self.pane,
-                app.size.width,
-                level,
-                self.idle_commands,
-                hidden=hidden,
-                glyphs=app.look.glyphs,
-            )
+            look, width = app.look, app.size.width
+            left, right = footer(commands, self.pane, width, level, self._idle, hidden=hidden, glyphs=look.glyphs)
         self._footer.show(left, right)
 
     # ---- keys
@@ -288,7 +284,8 @@ class BaseScreen(StackScreen, inherit_bindings=False):
         destination, name, arguments = actions.parse(command.action)
         node = next(node for node in self.view.ancestors_with_self if hasattr(node, f"action_{name}"))
         await self.app.run_action((destination, name, (*arguments, *letter)), node)
-        self.refresh_footer()
+        if self.idle_commands != self._idle:
+            self.refresh_footer()
 
     @on(LineView.Opened)
     def _row_opened(self) -> None:

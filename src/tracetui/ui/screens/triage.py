@@ -477,7 +477,7 @@ class TriageScreen(RunsScreen):
         self.show_cause()
 
     def action_filter(self) -> None:
-        """Ask whose causes to show: the filter of the run list."""
+        """Ask which runs to show the causes of: the filter of the run list."""
         self.ask_filter(self.app.filter_query(), self.app.run_filter().then(self.regroup))
 
     @on(LineView.SortRequested)
